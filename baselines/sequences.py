@@ -56,7 +56,7 @@ def token_sequences(table: StepTable, advantages: NDArray[np.float64]) -> list[T
         Sequences by trajectory, then `t`. Those without a scored step are left out.
 
     Raises:
-        ValueError: as `make_batch`; or a prompt shows a picture, see `policies.pictures.store`.
+        ValueError: as `make_batch`; or a prompt shows a picture, see `policies.vision.store`.
 
     Two steps, the second of which continues the first (token 9 is the observation between the replies):
 

@@ -45,12 +45,12 @@ STUDIES = {
     ),
 }  # fmt: skip
 SPEED = {
-    "throughput": "benchmarks.throughput.study:throughput",
-    "gpu": "benchmarks.gpu.command:gpu",
-    "lanes": "benchmarks.studies.lanes:lanes",
-    "endpoint": "benchmarks.studies.endpoint:endpoint",
-    "search": "benchmarks.studies.search_index:search",
-    "shop-scale": "benchmarks.studies.shop_scale:shop_scale",
+    "throughput": "benchmarks.speed.throughput:STUDY",
+    "gpu": "benchmarks.speed.gpu:gpu",
+    "lanes": "benchmarks.speed.lanes:STUDY",
+    "endpoint": "benchmarks.speed.sotopia_dialogues:STUDY",
+    "search": "benchmarks.speed.searchqa_index:STUDY",
+    "shop-scale": "benchmarks.speed.webshop_scale:STUDY",
 }
 COMMANDS = {
     "train": "benchmarks.training.command:train",

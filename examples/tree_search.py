@@ -12,12 +12,11 @@ import gymnasium as gym
 import agentgym  # noqa: F401  registers the AgentRL/* ids
 from agentgym.rollout import collect
 from policies.scripted import RandomPolicy
-from policies.search.budget import Budget
 from policies.search.lessons import demonstrations, preferences
-from policies.search.mcts import MCTS
+from policies.search.methods import MCTS
 from policies.search.player import SearchPlayer
-from policies.search.proposals import Listed
-from policies.search.value import Value
+from policies.search.simulator import Listed
+from policies.search.tree import Budget, Value
 from wrappers import VectorReplyParser, VectorSnapshots
 
 LEVELS = [{"split": "test", "index": i} for i in range(48)]

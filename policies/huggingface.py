@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from agentgym.outside.text import clean
 from agentgym.trajectory import Reply
-from policies.decode.logits_cache import WeightsCount, weights_version
+from policies.decode.cache import WeightsCount, weights_version
 from policies.decode.queue import PolicyQueue
 from policies.decode.reply import CommandTokens, ReplyEnd, ReplyText
 from policies.decode.sampler import Completion, Decoding, LoopSampler, Restriction, Sampler

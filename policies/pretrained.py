@@ -208,3 +208,12 @@ def _tokenizer_class(folder: Path) -> Any:
             raise DataError(f"{file} is no JSON object ({error}): save the tokenizer again") from error
     # AutoTokenizer goes by the model's type: a tokenizer of our own beside a Qwen2 model would be cut as Qwen2 cuts.
     return PreTrainedTokenizerFast if saved in ("TokenizersBackend", "PreTrainedTokenizerFast") else AutoTokenizer
+
+
+#: Where a model that reads pictures keeps its `policies.vision.inputs.PictureInputs`.
+PICTURES = "picture_inputs"
+
+
+def pictures_of(model: torch.nn.Module) -> Any:
+    """Return the `policies.vision.inputs.PictureInputs` of a model, None for models that read words alone."""
+    return vars(model).get(PICTURES)

@@ -20,7 +20,7 @@ Prompt = tuple[int, ...]
 
 Messages = tuple[tuple[str, str], ...]
 
-#: Numbers from here on are no tokens: runs of them name pictures, see `policies.pictures.store`.
+#: Numbers from here on are no tokens: runs of them name pictures, see `policies.vision.store`.
 FIRST_PICTURE = 2**31
 
 # Token ids kept before the cache starts anew: about 64 MiB.

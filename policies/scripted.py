@@ -39,12 +39,7 @@ class RandomPolicy:
     def act(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
     ) -> list[Reply]:
-        """Return one reply per running sub-environment, drawn in their order.
-
-        Args:
-            observations: one each; not looked at.
-            infos: the vector environment's infos; `admissible_actions` holds one tuple of str each.
-            rng: the only source of randomness.
+        """Return one reply per running sub-environment, drawn in their order; observations are not read.
 
         Raises:
             KeyError: the infos hold no `admissible_actions`.

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import typer
+from typer.core import TyperGroup
 
 from benchmarks.run import COMMANDS, app
 
@@ -93,7 +94,7 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
 def _options_of_benchmark(words: list[str]) -> set[str]:
     """Parse the words after `benchmarks.run`; raise what a user would read. Nothing runs."""
     command: Any = typer.main.get_command(app)
-    if words and words[0] in COMMANDS:
+    while words and isinstance(command, TyperGroup) and words[0] in {*command.list_commands(None), *COMMANDS}:
         command = command.get_command(typer.Context(command), words.pop(0))
     if "--help" not in words:
         command.make_context("benchmarks.run", words)

@@ -86,7 +86,7 @@ class SearchQAEnv(TextEnv[str]):
 
     Args:
         corpus: passages, see `retrieval.engines.find_retriever`.
-        questions: see `official.questions.read_questions`; or a sequence of `Question`.
+        questions: see `official.read_questions`; or a sequence of `Question`.
         retriever: "lexical", "dense", "lucene", the URL of a retrieval server, or an object with `search`.
         top_k: passages shown per search.
         split: split of episodes whose options name none; None for "train", or the first there is.

@@ -25,7 +25,7 @@ from agentgym.sotopia.games.game import Game
 
 
 class Relationship(IntEnum):
-    """How well two people know each other; `text` says what follows from it."""
+    """How well two people know each other; `known_story` says what follows from it."""
 
     stranger = 0
     know_by_name = 1
@@ -65,7 +65,7 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A situation: what happens, and what each of the two wants; texts may hold the tags of `text.render`."""
+    """A situation: what happens, and what each of the two wants; texts may hold the tags of `render`."""
 
     id: str
     codename: str

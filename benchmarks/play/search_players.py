@@ -35,15 +35,11 @@ from benchmarks.training.options import known_env
 from benchmarks.training.stack import learned_config, make_envs, tile_names
 from benchmarks.training.state_graph import Edge, Graph, Node, depths, layered_positions
 from policies.scripted import RandomPolicy
-from policies.search.beam import Beam
-from policies.search.best_of_n import BestOfN
-from policies.search.budget import Budget
-from policies.search.mcts import MCTS
+from policies.search.methods import MCTS, Beam, BestOfN
 from policies.search.player import Method, SearchPlayer
-from policies.search.proposals import Listed
+from policies.search.simulator import Listed
+from policies.search.tree import Budget, Tree, Value
 from policies.search.tree import Node as TreeNode
-from policies.search.tree import Tree
-from policies.search.value import Value
 from wrappers import VectorSnapshots
 
 #: The random policy; the policy alone, with which the others are compared; the policy at temperature 0.
@@ -70,7 +66,7 @@ class SearchConfig:
         budgets: simulated steps per episode, ascending.
         listed: whether admissible commands are listed with the policy's probabilities; else it is asked for replies.
         rollout: steps that the policy plays on from a new state; None: to the end of the episode.
-        outcome: what counts, see `policies.search.value.Value`.
+        outcome: what counts, see `policies.search.tree.Value`.
         gamma: discount per step.
         fresh: whether simulations draw random numbers of their own.
         shown: index of the task whose searches are drawn.

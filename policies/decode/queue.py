@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from agentgym.rollout.lanes import answers_of
 from agentgym.trajectory import Reply
-from policies.decode.batch import DecodeBatch, can_join
+from policies.decode.cache import DecodeBatch, can_join
 from policies.decode.sampler import (
     Completion,
     Decoding,
@@ -23,9 +23,11 @@ from policies.decode.sampler import (
     append_tokens,
     pick,
 )
-from policies.pretrained import Settings
 from policies.prompts import Prompt
 from policies.scoring.head import autocast
+
+if TYPE_CHECKING:
+    from policies.huggingface import HuggingFacePolicy
 
 #: New prompts are read once they are this share of the rows that are being written, so that a pass reads several.
 _SHARE = 1 / 8
@@ -33,15 +35,9 @@ _SHARE = 1 / 8
 
 @dataclass
 class Request:
-    """A completion that is wanted.
+    """A completion that is wanted, with what is written so far.
 
-    Attributes:
-        name: tells it from others.
-        prompt: token ids.
-        draws: float64 (max_new_tokens,), as `policies.decode.sampler.Sampler.write` takes them; None for greedy
-            decoding.
-        restriction: what it may be; None: anything.
-        completion: what is written so far.
+    `draws`, float64 (max_new_tokens,), and `restriction` are as `policies.decode.sampler.Sampler.write` takes them.
     """
 
     name: int
@@ -78,12 +74,7 @@ class CompletionQueue(Protocol):
 
 
 class Together:
-    """The queue of a sampler that writes whole batches: each `get` writes all that waits.
-
-    Args:
-        sampler: writes.
-        decoding: how.
-    """
+    """The queue of a sampler that writes whole batches: each `get` writes all that waits."""
 
     def __init__(self, sampler: Sampler, decoding: Decoding) -> None:
         self._sampler, self._decoding = sampler, decoding
@@ -116,14 +107,7 @@ class Continuous:
     """Continuous batching over a model (Yu et al., Orca, OSDI 2022): rows leave and join between two tokens.
 
     A completion is the one of `policies.decode.sampler.complete`, up to the rounding of differently shaped matrix
-    products.
-
-    Args:
-        model: a Hugging Face causal language model whose layers keep all keys.
-        decoding: `batch_size` is the most rows at a time.
-
-    Attributes:
-        passes: forward passes so far, of prompts and of single tokens.
+    products. `decoding.batch_size` is the most rows at a time; `passes` counts forward passes.
     """
 
     def __init__(self, model: Any, decoding: Decoding) -> None:
@@ -195,11 +179,6 @@ def completion_queue(sampler: Sampler, model: Any, decoding: Decoding) -> Comple
     """Return the queue of a sampler: its own, continuous batching for the loop, or one of whole batches.
 
     The loop's batches are whole ones where a reply is one token, and where the model's cache cannot be joined.
-
-    Args:
-        sampler: writes.
-        model: the policy's.
-        decoding: how.
     """
     own: Callable[[Decoding], CompletionQueue] | None = getattr(sampler, "completion_queue", None)
     if own is not None:
@@ -210,32 +189,10 @@ def completion_queue(sampler: Sampler, model: Any, decoding: Decoding) -> Comple
     return Together(sampler, decoding)
 
 
-class _Policy(Protocol):
-    """What is needed of `policies.huggingface.HuggingFacePolicy`."""
-
-    model: Any
-    settings: Settings
-    sampler: Sampler
-
-    @property
-    def decoding(self) -> Decoding: ...
-
-    def encode_or_end(self, observation: Any) -> Prompt | None: ...
-
-    def restrictions(self, infos: Mapping[str, NDArray[Any]]) -> Sequence[Restriction | None] | None: ...
-
-    def reply(self, prompt: Prompt | None, one: Completion, version: int) -> Reply: ...
-
-
 class PolicyQueue:
-    """An `agentgym.rollout.lanes.ReplyQueue`.
+    """An `agentgym.rollout.lanes.ReplyQueue` of a policy, whose weights have a version that the sampler has."""
 
-    Args:
-        policy: whose replies they are.
-        version: of its weights, which the sampler has.
-    """
-
-    def __init__(self, policy: _Policy, version: int) -> None:
+    def __init__(self, policy: HuggingFacePolicy, version: int) -> None:
         self._policy, self._version = policy, version
         self._queue = completion_queue(policy.sampler, policy.model, policy.decoding)
         self._prompts: dict[int, Prompt] = {}

@@ -16,12 +16,7 @@ _MOST = 4096
 
 
 class ReplyText:
-    """Turns reply tokens into the text of a reply, and back.
-
-    Args:
-        tokenizer: a Hugging Face tokenizer.
-        settings: prefix, suffix, stop texts and length limit of the replies.
-    """
+    """Turns reply tokens into the text of a reply under some settings, and back."""
 
     def __init__(self, tokenizer: Any, settings: Settings) -> None:
         self._tokenizer, self._settings = tokenizer, settings
@@ -71,13 +66,7 @@ class ReplyText:
 
 
 class ReplyEnd:
-    """Says whether the tokens of a reply so far end it.
-
-    Args:
-        tokenizer: a Hugging Face tokenizer.
-        tokens: those that end a reply.
-        texts: those that do, wherever they stand in what the other tokens amount to.
-    """
+    """Says whether the tokens of a reply so far end it: by one of some tokens, or by a text among the others."""
 
     def __init__(self, tokenizer: Any, tokens: Collection[int], texts: Sequence[str]) -> None:
         self._tokenizer = tokenizer

@@ -15,8 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from policies.decode.batch import DecodeBatch
-from policies.decode.logits_cache import LogitsCache
+from policies.decode.cache import DecodeBatch, LogitsCache
 from policies.prompts import Prompt
 from policies.scoring.head import autocast, logits_at, pad, restrict
 

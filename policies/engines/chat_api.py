@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from agentgym.outside.chat.endpoint import BegunRequest, ChatEndpoint
 from agentgym.outside.chat.wire import BudgetSpentError, ChatAnswer, ChatFailure, ChatRequest
 from agentgym.trajectory import Reply
-from policies.pictures import data_url
+from policies.vision import data_url
 
 
 class EndpointError(RuntimeError):

@@ -14,14 +14,15 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from agentgym.trajectory import Ints
 from policies.scoring.head import (
     TokenFigures,
     autocast,
@@ -34,8 +35,7 @@ from policies.scoring.head import (
 from policies.scoring.tokens import TokenScores, check_rows
 
 # Two equal sequences in one pass that differ by more than this, relative to the largest number, have seen each other.
-_SAME = {torch.float32: 1e-4, torch.float64: 1e-4}
-_SAME_IN_16_BITS = 0.02
+_SAME, _SAME_IN_16_BITS = {torch.float32: 1e-4, torch.float64: 1e-4}, 0.02
 # Attention whose cost is that of the chains, not of the whole pass squared.
 _VARLEN = ("flash", "flex")
 
@@ -138,56 +138,102 @@ def score_packed(
         ValueError: see `policies.scoring.score_replies`; or the model lets packed sequences see each other.
     """
     check_rows(prompts, replies, temperature)
+    lengths = [len(reply) for reply in replies]
+
+    def passes() -> Iterable[Pass]:
+        for chains in pack(merge_chains(prompts, replies), tokens_per_pass):
+            reads, begin = [], 0
+            for chain in chains:
+                reads += [(row, 0, begin + start - 1 + np.arange(lengths[row])) for row, start in chain.spans]
+                begin += len(chain.tokens)
+            yield Pass(_lay(chains), reads, _examine(model, precision))
+
+    return score_passes(model, passes(), replies, temperature=temperature, entropy=entropy, precision=precision)
+
+
+class Pass(NamedTuple):
+    """A forward pass over several replies.
+
+    Attributes:
+        inputs: `input_ids`, int64 (n, W), and what belongs to them, by name.
+        reads: of each reply its number, the line of `input_ids`, and the tokens behind which its tokens follow.
+        plain: the output head alone gives the model's logits.
+    """
+
+    inputs: dict[str, Tensor]
+    reads: Sequence[tuple[int, int, Ints]]
+    plain: bool
+
+
+def score_passes(
+    model: Any,
+    passes: Iterable[Pass],
+    replies: Sequence[Sequence[int]],
+    *,
+    temperature: float,
+    entropy: bool,
+    precision: torch.dtype | None,
+) -> TokenScores:
+    """Score the replies of some passes; each reply is read in exactly one of them."""
     device = next(model.parameters()).device
-    lengths = np.array([len(reply) for reply in replies])
-    first = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+    first = np.concatenate([[0], np.cumsum([len(reply) for reply in replies])])
     places: list[Tensor] = []
     figures: list[TokenFigures] = []
-    for chains in pack(merge_chains(prompts, replies), tokens_per_pass):
-        reads, targets, flat = [], [], []
-        begin = 0
-        for chain in chains:
-            for row, start in chain.spans:
-                reads.append(begin + start - 1 + np.arange(lengths[row]))
-                targets.append(np.asarray(replies[row], np.int64))
-                flat.append(first[row] + np.arange(lengths[row]))
-            begin += len(chain.tokens)
-        columns, wanted = (torch.from_numpy(np.concatenate(part)).to(device) for part in (reads, targets))
-        plain = _examine(model, precision)
+    for inputs, reads, plain in passes:
+        parts = [
+            (np.full(len(columns), line), columns, replies[row], np.arange(first[row], first[row + 1]))
+            for row, line, columns in reads
+        ]
+        joined = (np.concatenate([np.asarray(each, np.int64) for each in part]) for part in zip(*parts, strict=True))
+        lines, columns, targets, flat = (torch.from_numpy(part).to(device) for part in joined)
         with autocast(device, precision):
-            head, hidden = _forward(model, chains, columns, plain)
-            figures.append(token_logprobs(head, hidden, wanted, temperature=temperature, entropy=entropy))
-        places.append(torch.from_numpy(np.concatenate(flat)).to(device))
+            given: dict[str, Any] = {name: value.to(device) for name, value in inputs.items()} | {"use_cache": False}
+            ids = given.pop("input_ids")
+            if plain:
+                hidden, head = hidden_at(model, ids, lines, columns, **given)[0], model.get_output_embeddings()
+            else:
+                hidden, head = logits_at(model, ids, lines, columns, **given), nn.Identity()
+            figures.append(token_logprobs(head, hidden, targets, temperature=temperature, entropy=entropy))
+        places.append(flat)
     order = torch.cat(places).argsort()
     logprobs, entropies, top = (torch.cat(parts)[order] for parts in zip(*figures, strict=True))
     return TokenScores.from_tokens(replies, logprobs, entropies, top)
 
 
-def _forward(
-    model: Any, chains: Sequence[Chain], columns: Tensor, plain: bool
-) -> tuple[Callable[[Tensor], Tensor], Tensor]:
-    """Return a head and what it reads at `columns` of the chains laid one after another."""
-    ids, positions = _lay(chains, columns.device)
-    rows = torch.zeros_like(columns)
-    arguments = {"position_ids": positions, "use_cache": False}
-    if plain:
-        hidden, _ = hidden_at(model, ids, rows, columns, **arguments)
-        return model.get_output_embeddings(), hidden
-    return nn.Identity(), logits_at(model, ids, rows, columns, **arguments)
+@torch.no_grad()
+def look_alike(
+    model: Any, inputs: dict[str, Tensor], one: slice, other: slice, precision: torch.dtype | None
+) -> tuple[float, float, bool]:
+    """Read one line in which two places hold the same sequence.
+
+    Returns:
+        How much they differ, relative to the largest number; how much they may; and whether the output head alone gives
+        the model's logits.
+    """
+    device = next(model.parameters()).device
+    given: dict[str, Any] = {name: value.to(device) for name, value in inputs.items()} | {"use_cache": False}
+    ids = given.pop("input_ids")
+    columns = torch.arange(ids.shape[1], device=device)
+    # The cache of mixed precision would give these copies, which have no gradient, to the pass that needs one.
+    with torch.autocast(device.type, dtype=precision, enabled=precision is not None, cache_enabled=False):
+        hidden, last = hidden_at(model, ids, torch.zeros_like(columns), columns, **given)
+        alone = model.get_output_embeddings()(hidden[None, -1:])
+    apart = float((hidden[one] - hidden[other]).abs().max()) / max(float(hidden.abs().max()), 1e-12)
+    plain = not changes_logits(model) and torch.equal(alone.float(), last.float())
+    return apart, _SAME.get(hidden.dtype, _SAME_IN_16_BITS), plain
 
 
-def _lay(chains: Sequence[Chain], device: torch.device) -> tuple[Tensor, Tensor]:
+def _lay(chains: Sequence[Chain]) -> dict[str, Tensor]:
     """Token ids and positions of chains one after another, int64 (1, T) each."""
     ids = np.concatenate([np.asarray(chain.tokens, np.int64) for chain in chains])
     positions = np.concatenate([np.arange(len(chain.tokens)) for chain in chains])
-    return torch.from_numpy(ids)[None].to(device), torch.from_numpy(positions)[None].to(device)
+    return {"input_ids": torch.from_numpy(ids)[None], "position_ids": torch.from_numpy(positions)[None]}
 
 
 # By model: its attention, and whether its head alone gives the logits. What cannot be packed is not in it.
 _EXAMINED: weakref.WeakKeyDictionary[nn.Module, tuple[str, bool]] = weakref.WeakKeyDictionary()
 
 
-@torch.no_grad()
 def _examine(model: Any, precision: torch.dtype | None) -> bool:
     """Return whether the output head alone gives the model's logits; refuse a model that cannot be packed.
 
@@ -204,15 +250,8 @@ def _examine(model: Any, precision: torch.dtype | None) -> bool:
     device = next(model.parameters()).device
     size = min(8, model.get_input_embeddings().num_embeddings)
     chain = Chain(tuple(range(size)), ())
-    ids, positions = _lay([chain, chain], device)
-    columns = torch.arange(2 * size, device=device)
-    arguments = {"position_ids": positions, "use_cache": False}
-    # The cache of mixed precision would hand these copies, which have no gradient, to the pass that needs one.
-    with torch.autocast(device.type, dtype=precision, enabled=precision is not None, cache_enabled=False):
-        hidden, last = hidden_at(model, ids, torch.zeros_like(columns), columns, **arguments)
-        alone = model.get_output_embeddings()(hidden[None, -1:])
-    apart = float((hidden[:size] - hidden[size:]).abs().max()) / max(float(hidden.abs().max()), 1e-12)
-    if apart > _SAME.get(hidden.dtype, _SAME_IN_16_BITS):
+    apart, most, plain = look_alike(model, _lay([chain, chain]), slice(size), slice(size, None), precision)
+    if apart > most:
         raise ValueError(
             f"{name} with attention {attention!r} lets sequences that share a pass see each other (they differ by "
             f"{apart:.1e}): score it without packing (microbatch_tokens=None)"
@@ -223,6 +262,5 @@ def _examine(model: Any, precision: torch.dtype | None) -> bool:
             "attn_implementation='flash_attention_2', or keep microbatch_tokens at a few thousand",
             stacklevel=2,
         )
-    plain = not changes_logits(model) and torch.equal(alone.float(), last.float())
     _EXAMINED[model] = (attention, plain)
     return plain

@@ -16,7 +16,7 @@ reads packed sequences by their positions. Here the mask is dense: for CPUs, and
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,15 +27,8 @@ from torch import Tensor, nn
 
 from agentgym.trajectory import Ints
 from policies.pretrained import text_config
-from policies.scoring.head import (
-    TokenFigures,
-    autocast,
-    changes_logits,
-    hidden_at,
-    logits_at,
-    takes_positions,
-    token_logprobs,
-)
+from policies.scoring.head import takes_positions
+from policies.scoring.packed import Pass, look_alike, score_passes
 from policies.scoring.tokens import TokenScores, check_rows
 
 # A row joins the tree before it where it brings at most so many new tokens for each one it shares: attention over
@@ -43,9 +36,6 @@ from policies.scoring.tokens import TokenScores, check_rows
 _NEW_PER_SHARED = 4
 # Masks of these kinds of attention can be given.
 _MASKED = ("sdpa", "eager")
-# Two equal branches that differ by more than this, relative to the largest number, have seen each other.
-_SAME = {torch.float32: 1e-4, torch.float64: 1e-4}
-_SAME_IN_16_BITS = 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +181,7 @@ def score_trees(
     Args:
         model: a Hugging Face causal language model whose layers all attend to everything before, with attention
             "sdpa" or "eager".
-        prompts: n non-empty token sequences.
+        prompts: see `policies.scoring.packed.score_packed`, as the rest.
         replies: n non-empty token sequences.
         temperature: divides the logits, above 0.
         tokens_per_pass: most tokens of one forward pass, padding included; a row that is longer gets a pass of its
@@ -203,46 +193,22 @@ def score_trees(
         ValueError: see `policies.scoring.score_replies`; or the model cannot be told what a token sees.
     """
     check_rows(prompts, replies, temperature)
-    device = next(model.parameters()).device
-    first = np.concatenate([[0], np.cumsum([len(reply) for reply in replies])])
-    places: list[Tensor] = []
-    figures: list[TokenFigures] = []
-    for lines in pack_trees(merge_trees(prompts, replies, tokens_per_pass), tokens_per_pass):
-        rows, reads, targets, flat = [], [], [], []
-        for number, line in enumerate(lines):
-            begin = 0
-            for tree in line:
-                for row, columns in tree.columns.items():
-                    rows.append(np.full(len(columns), number))
-                    reads.append(begin + columns)
-                    targets.append(np.asarray(replies[row], np.int64))
-                    flat.append(np.arange(first[row], first[row + 1]))
-                begin += len(tree)
-        at = [torch.from_numpy(np.concatenate(part)).to(device) for part in (rows, reads, targets)]
-        plain = _examine(model, precision)
-        with autocast(device, precision):
-            head, hidden = _forward(model, lines, at[0], at[1], plain)
-            figures.append(token_logprobs(head, hidden, at[2], temperature=temperature, entropy=entropy))
-        places.append(torch.from_numpy(np.concatenate(flat)).to(device))
-    order = torch.cat(places).argsort()
-    logprobs, entropies, top = (torch.cat(parts)[order] for parts in zip(*figures, strict=True))
-    return TokenScores.from_tokens(replies, logprobs, entropies, top)
+
+    def passes() -> Iterable[Pass]:
+        for lines in pack_trees(merge_trees(prompts, replies, tokens_per_pass), tokens_per_pass):
+            reads = []
+            for number, line in enumerate(lines):
+                begin = 0
+                for tree in line:
+                    reads += [(row, number, begin + columns) for row, columns in tree.columns.items()]
+                    begin += len(tree)
+            yield Pass(_lay(model, lines), reads, _examine(model, precision))
+
+    return score_passes(model, passes(), replies, temperature=temperature, entropy=entropy, precision=precision)
 
 
-def _forward(
-    model: Any, lines: Sequence[Sequence[Tree]], rows: Tensor, columns: Tensor, plain: bool
-) -> tuple[Callable[[Tensor], Tensor], Tensor]:
-    """Return a head and what it reads at `(rows, columns)` of the lines."""
-    ids, positions, seen = (each.to(rows.device) for each in _lay(lines))
-    arguments = {"position_ids": positions, "attention_mask": _mask(model, seen), "use_cache": False}
-    if plain:
-        hidden, _ = hidden_at(model, ids, rows, columns, **arguments)
-        return model.get_output_embeddings(), hidden
-    return nn.Identity(), logits_at(model, ids, rows, columns, **arguments)
-
-
-def _lay(lines: Sequence[Sequence[Tree]]) -> tuple[Tensor, Tensor, Tensor]:
-    """Token ids and positions int64 (n, W) of n lines, and bool (n, 1, W, W): query i sees key j."""
+def _lay(model: Any, lines: Sequence[Sequence[Tree]]) -> dict[str, Tensor]:
+    """Token ids and positions int64 (n, W) of n lines, and the mask (n, 1, W, W): query i sees key j."""
     width = max(sum(map(len, line)) for line in lines)
     ids, positions = np.zeros((2, len(lines), width), np.int64)
     stops: NDArray[np.int64] = np.tile(np.arange(1, width + 1), (len(lines), 1))  # padding sees itself
@@ -255,7 +221,8 @@ def _lay(lines: Sequence[Sequence[Tree]]) -> tuple[Tensor, Tensor, Tensor]:
             begin += len(tree)
     query, key = np.arange(width)[:, None], np.arange(width)
     seen = (key <= query) & (query < stops[:, None, :])
-    return torch.from_numpy(ids), torch.from_numpy(positions), torch.from_numpy(seen)[:, None]
+    mask = _mask(model, torch.from_numpy(seen)[:, None])
+    return {"input_ids": torch.from_numpy(ids), "position_ids": torch.from_numpy(positions), "attention_mask": mask}
 
 
 def _mask(model: Any, seen: Tensor) -> Tensor:
@@ -270,7 +237,6 @@ def _mask(model: Any, seen: Tensor) -> Tensor:
 _EXAMINED: weakref.WeakKeyDictionary[nn.Module, tuple[str, bool]] = weakref.WeakKeyDictionary()
 
 
-@torch.no_grad()
 def _examine(model: Any, precision: torch.dtype | None) -> bool:
     """Return whether the output head alone gives the model's logits; refuse a model that cannot be given a mask.
 
@@ -290,7 +256,6 @@ def _examine(model: Any, precision: torch.dtype | None) -> bool:
             f"{name} with attention {attention!r} and layers {sorted(kinds) or ''} cannot share prefixes: it needs "
             f"position_ids, attention out of {_MASKED}, and layers that attend to everything before; {instead}"
         )
-    device = next(model.parameters()).device
     size = min(8, model.get_input_embeddings().num_embeddings)
     shared = size // 2
     # A sequence, and from its middle on the same once more.
@@ -298,19 +263,11 @@ def _examine(model: Any, precision: torch.dtype | None) -> bool:
     stops = np.full(size + len(again), size + len(again))
     stops[shared:size] = size
     tree = Tree(np.concatenate([tokens, again]), np.concatenate([tokens, again]), stops, {})
-    ids, positions, seen = (each.to(device) for each in _lay([[tree]]))
-    columns = torch.arange(len(tree), device=device)
-    given = {"position_ids": positions, "attention_mask": _mask(model, seen), "use_cache": False}
-    # The cache of mixed precision would hand these copies, which have no gradient, to the pass that needs one.
-    with torch.autocast(device.type, dtype=precision, enabled=precision is not None, cache_enabled=False):
-        hidden, last = hidden_at(model, ids, torch.zeros_like(columns), columns, **given)
-        alone = model.get_output_embeddings()(hidden[None, -1:])
-    apart = float((hidden[shared:size] - hidden[size:]).abs().max()) / max(float(hidden.abs().max()), 1e-12)
-    if not apart <= _SAME.get(hidden.dtype, _SAME_IN_16_BITS):
+    apart, most, plain = look_alike(model, _lay(model, [[tree]]), slice(shared, size), slice(size, None), precision)
+    if not apart <= most:
         raise ValueError(
             f"{name} with attention {attention!r} lets branches that share a prefix see each other (they differ by "
             f"{apart:.1e}); {instead}"
         )
-    plain = not changes_logits(model) and torch.equal(alone.float(), last.float())
     _EXAMINED[model] = (attention, plain)
     return plain

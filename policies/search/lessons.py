@@ -17,13 +17,7 @@ from policies.search.tree import Node, Tree
 class Preference:
     """Two replies to the same prompt, of which one led further.
 
-    Attributes:
-        task: of the search.
-        state: label of the state in tables.
-        observation: what was shown: the prompt.
-        chosen: the better reply.
-        rejected: the worse one.
-        gap: by how much their values differ, see `policies.search.value.Value`.
+    `gap` is by how much their values differ.
     """
 
     task: str

@@ -10,15 +10,12 @@ from numpy.typing import NDArray
 
 from agentgym.rollout import Policy
 from agentgym.trajectory import Reply
-from policies.search.budget import Budget, Cost
-from policies.search.proposals import Listed
-from policies.search.simulator import Simulator
-from policies.search.tree import Node, Tree
-from policies.search.value import Value
+from policies.search.simulator import Listed, Simulator
+from policies.search.tree import Budget, Cost, Node, Tree, Value
 
 
 class Method(Protocol):
-    """How is searched: `best_of_n.BestOfN`, `beam.Beam`, `mcts.MCTS`."""
+    """A search method: `BestOfN`, `Beam` or `MCTS` of `policies.search.methods`."""
 
     def tree(self, root: Node, task: str, value: Value, budget: Budget, rng: np.random.Generator) -> Tree:
         """Return the search of one episode."""
@@ -45,7 +42,7 @@ class SearchPlayer:
     Args:
         envs: to try things in: autoreset `DISABLED`; its sub-environments are what simulates side by side.
         policy: who answers in simulations, and where no search is left.
-        method: how is searched.
+        method: the search method.
         budget: what the searches of one episode may spend.
         value: how simulations are judged.
         listed: what can be answered, where the method grows a tree; None: the policy is asked for replies.
@@ -106,12 +103,7 @@ class SearchPlayer:
     def act(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
     ) -> list[Reply]:
-        """Return one reply per running sub-environment.
-
-        Args:
-            observations: one each.
-            infos: with `snapshot`, `episode_number` and `state_key`.
-            rng: the only source of randomness.
+        """Return one reply per running sub-environment; `infos` with `snapshot`, `episode_number` and `state_key`.
 
         Raises:
             KeyError: the infos hold no snapshots.

@@ -1,17 +1,150 @@
-"""The states that a search has been in, and what it thinks of them."""
+"""A search: the states it has been in, what they are worth, and what it may spend."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from agentgym.trajectory import Ending, Reply
-from policies.search.budget import Budget, Cost
-from policies.search.value import Value
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What the searches of one episode may spend together; it is never exceeded.
+
+    Playing itself is not part of it: those are the steps of the episode, and their replies are the ones that the search
+    has found.
+
+    Attributes:
+        steps: simulated steps of the environment; None: no limit.
+        tokens: tokens that the policy writes in them; None: no limit. As the length of a reply is not known before it
+            is written, one is asked for only while its longest form fits: `policy.settings.max_new_tokens`, without
+            which a search player takes no such limit.
+
+    Raises:
+        ValueError: neither is limited, or a limit is negative.
+    """
+
+    steps: int | None = None
+    tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        limits = [limit for limit in (self.steps, self.tokens) if limit is not None]
+        if not limits or min(limits) < 0:
+            raise ValueError(
+                f"a search needs a budget of steps or tokens, each at least 0, got steps={self.steps}, "
+                f"tokens={self.tokens}"
+            )
+
+    def left(self, cost: Cost, share: float = 1.0) -> Budget:
+        """Return a share of what is left after a cost, rounded up.
+
+        >>> Budget(steps=100).left(Cost(steps=61), share=0.5)
+        Budget(steps=20, tokens=None)
+        """
+        steps = None if self.steps is None else _part(self.steps - cost.steps, share)
+        tokens = None if self.tokens is None else _part(self.tokens - cost.tokens, share)
+        return Budget(steps, tokens)
+
+    def parts(self, count: int) -> list[Budget]:
+        """Return it in parts for `count` searches, as equal as can be, which together are no more than it.
+
+        >>> Budget(steps=5).parts(2)
+        [Budget(steps=3, tokens=None), Budget(steps=2, tokens=None)]
+        """
+        given, found = Cost(), []
+        for others in reversed(range(count)):
+            found.append(self.left(given, 1 / (others + 1)))
+            given.add(Cost(found[-1].steps or 0, found[-1].tokens or 0))
+        return found
+
+    def allows(self, cost: Cost, steps: int = 0, tokens: int = 0) -> bool:
+        """Say whether so many steps and tokens may be added to a cost."""
+        return (self.steps is None or cost.steps + steps <= self.steps) and (
+            self.tokens is None or cost.tokens + tokens <= self.tokens
+        )
+
+
+@dataclass
+class Cost:
+    """What a search has spent: simulated steps, and tokens that the policy wrote in them.
+
+    Attributes:
+        scored: tokens of listed commands that it read for their probabilities (`simulator.Listed`); no budget
+            limits them, as all of them are read in one pass.
+        simulations: how often the environment was brought back to a state and played on.
+    """
+
+    steps: int = 0
+    tokens: int = 0
+    scored: int = 0
+    simulations: int = 0
+
+    def add(self, other: Cost) -> None:
+        """Add another cost to this one."""
+        self.steps += other.steps
+        self.tokens += other.tokens
+        self.scored += other.scored
+        self.simulations += other.simulations
+
+
+def _part(left: int, share: float) -> int:
+    return max(0, -int(-left * share // 1))
+
+
+#: Values of states in which an episode goes on: (observations, info columns) of n sub-environments -> n numbers.
+Critic = Callable[[Sequence[Any], Mapping[str, NDArray[Any]]], ArrayLike]
+
+
+@dataclass(frozen=True)
+class Value:
+    """How a simulation is judged.
+
+    A new state is played on from by the policy for `rollout` steps; where that ends, the outcome counts, or what a
+    critic says of it where the episode would go on. It is discounted by `gamma` for every step on the way, so that of
+    two ways to the same outcome the shorter one is better.
+
+    The outcome is looked up in the environment: a player that searches sees how its attempts end before it plays one.
+
+    Attributes:
+        outcome: "score": `info["score"]` of the last state; "won": 1 for success and 0 else; "return": the rewards on
+            the way, where a state in which the episode goes on is worth 0 without a critic.
+        gamma: discount per step, in 0 to 1.
+        rollout: most steps that the policy plays on from a new state; None: to the end of the episode; 0: none, the
+            state itself is judged.
+        critic: value of states in which the episode goes on, on the scale of the outcome; None: the outcome as it
+            stands there.
+
+    Raises:
+        ValueError: an unknown outcome, or a number out of range.
+    """
+
+    outcome: Literal["score", "won", "return"] = "score"
+    gamma: float = 0.99
+    rollout: int | None = None
+    critic: Critic | None = None
+
+    def __post_init__(self) -> None:
+        if self.outcome not in ("score", "won", "return"):
+            raise ValueError(f"unknown outcome {self.outcome!r}: expected 'score', 'won' or 'return'")
+        if not 0 <= self.gamma <= 1 or (self.rollout is not None and self.rollout < 0):
+            raise ValueError(
+                f"gamma must be in 0 to 1 and rollout at least 0 (or None), got gamma={self.gamma}, "
+                f"rollout={self.rollout}"
+            )
+
+    def reward(self, reward: float) -> float:
+        """Return what a step's reward counts."""
+        return reward if self.outcome == "return" else 0.0
+
+    def standing(self, won: bool, score: float) -> float:
+        """Return what a state counts without a critic."""
+        return {"score": score, "won": float(won), "return": 0.0}[self.outcome]
 
 
 @dataclass(eq=False, slots=True)

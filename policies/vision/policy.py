@@ -17,10 +17,10 @@ from agentgym.outside.text import DataError, read_json, read_text
 from policies.decode.sampler import LoopSampler, Sampler
 from policies.huggingface import HuggingFacePolicy
 from policies.lora import ADAPTER_FILE, adapter_base
-from policies.pictures.inputs import PictureInputs, pictures_of
-from policies.pictures.store import PictureStore
-from policies.pretrained import SEEING
+from policies.pretrained import SEEING, pictures_of
 from policies.prompts import Prompt, PromptEncoder
+from policies.vision.inputs import PictureInputs
+from policies.vision.store import PictureStore
 
 #: What the image processor reads and writes beside a model.
 PROCESSOR_FILE = "preprocessor_config.json"
@@ -30,7 +30,7 @@ _CONFIG_FILE = "config.json"
 class VisionPolicy(HuggingFacePolicy):
     """A vision-language model that reads chat messages with pictures and writes replies.
 
-    A picture stands in `Reply.prompt_ids` as numbers made from its pixels (`policies.pictures.store`), so that two
+    A picture stands in `Reply.prompt_ids` as numbers made from its pixels (`policies.vision.store`), so that two
     prompts are equal where their words and their pictures are.
 
     Args:
@@ -203,13 +203,7 @@ def _check(model: Any, processor: Any) -> None:
 
 
 class PicturePromptEncoder(PromptEncoder):
-    """Renders observations with pictures: a picture is a frame of two tokens around the numbers that name it.
-
-    Args:
-        pictures: where pictures are known.
-        frame: texts of the tokens before and behind a picture.
-        **given: as of `PromptEncoder`.
-    """
+    """Renders observations with pictures: a picture is a frame of two tokens around the numbers that name it."""
 
     def __init__(self, pictures: PictureStore, frame: Sequence[str], **given: Any) -> None:
         super().__init__(**given)

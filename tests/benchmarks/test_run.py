@@ -162,9 +162,9 @@ def test_a_pretrained_model_is_not_trained_at_the_tiny_models_rate() -> None:
 
 
 def test_throughput_finds_an_unusable_folder_before_it_measures(tmp_path, monkeypatch):
-    monkeypatch.setattr("benchmarks.throughput.study.measure", lambda *_: pytest.fail("measured"))
+    monkeypatch.setattr("benchmarks.speed.environments.measure_world", lambda *_: pytest.fail("measured"))
     (tmp_path / "file").write_text("")
-    status, words = invoke("throughput", "--out", str(tmp_path / "file" / "figures.json"))
+    status, words = invoke("throughput", "--only", "sokoban", "--out", str(tmp_path / "file" / "figures"))
     assert status == 1
     assert "file" in words
     assert "Traceback" not in words
@@ -177,13 +177,13 @@ def test_throughput_names_the_parts_there_are():
     assert "did you mean 'alfworld'?" in words
 
 
-def test_throughput_ends_in_a_sentence_after_ctrl_c(monkeypatch):
+def test_throughput_ends_in_a_sentence_after_ctrl_c(monkeypatch, tmp_path):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("benchmarks.throughput.study.measure", interrupted)
-    status, words = invoke("throughput", "--quick")
-    assert (status, "stopped; nothing is kept" in words) == (130, True)
+    monkeypatch.setattr("benchmarks.speed.environments.measure_world", interrupted)
+    status, words = invoke("throughput", "--only", "sokoban", "--out", str(tmp_path / "out"))
+    assert (status, "stopped; the same command continues with the next part" in words) == (130, True)
 
 
 @pytest.mark.parametrize("name", ["", *(name for name, place in COMMANDS.items() if isinstance(place, str))])

@@ -152,14 +152,14 @@ _QUICK: dict[str, tuple[str, str, bool]] = {
         "panel sokoban/test --policy random --policy expert --tasks 6 --out OUT && "
         "compare OUT/sokoban-test/random OUT/sokoban-test/expert --out OUT/compared.json", "compared.json", False,
     ),
-    "lanes": ("lanes --episodes 8 --delay 0 --repeats 1 --out OUT", "", False),
+    "lanes": ("lanes --episodes 8 --delay 0 --repeats 1 --out OUT", "lanes.json", False),
 }  # fmt: skip
 #: The same, of what measures time: its figures are there, whatever they are.
 _TIMED: dict[str, tuple[str, str, bool]] = {
-    "throughput": ("throughput --quick --only sokoban,sotopia --out OUT", "", True),
-    "endpoint": ("endpoint --dialogues 4 --delay .01 --turns 4 --repeats 1 --out OUT", "", False),
-    "search": ("search --passages 200 --queries 10 --out OUT", "", False),
-    "shop-scale": ("shop-scale --products 500 --queries 10 --out OUT", "*.json", False),
+    "throughput": ("throughput --quick --only sokoban,sotopia --out OUT", "throughput.json", True),
+    "endpoint": ("endpoint --dialogues 4 --delay .01 --turns 4 --repeats 1 --out OUT", "endpoint.json", False),
+    "search": ("search --passages 200 --queries 10 --out OUT", "search.json", False),
+    "shop-scale": ("shop-scale --products 500 --queries 10 --out OUT", "shop-scale.json", False),
     "gpu": ("gpu --shapes tiny --iterations 1 --warmup 0 --out OUT", "gpu.json", False),
 }  # fmt: skip
 

@@ -370,12 +370,24 @@ def all_options(function: Callable[..., object], given: Mapping[str, Any]) -> di
 
 
 def option_table(options_type: type[OptionsT], presets: Mapping[str, OptionsT]) -> str:
-    """Return the options as a Markdown table: a method's own first, then those that many share."""
+    """Return the options as a Markdown table: a method's own first, then those that many share.
+
+    Of the shared options a method's table has those alone whose values differ from the usual ones, and a line names
+    the others.
+    """
+    usual = _fields(StatisticsOptions)
     lines = ["| option | " + " | ".join(presets) + " | values | meaning |", "|---" * (3 + len(presets)) + "|"]
+    left_out = []
     for name, declared, values in _rows(options_type, presets):
+        option, shared = declared.option, declared == usual.get(name) and options_type.__module__ != __name__
+        standard = [repr(option.authors if preset == "authors" else option.default) for preset in presets if option]
+        if shared and values == standard:
+            left_out.append(f"`{name}`")
+            continue
         cells = [f"`{value}`" if i == 0 or value != values[0] else "" for i, value in enumerate(values)]
         lines.append(f"| `{name}` | {' | '.join(cells)} | {_values(declared)} | {_meaning(declared)} |")
-    return "\n".join(lines) + "\n"
+    table = "\n".join(lines) + "\n" if len(lines) > 2 else ""
+    return table + (f"\nAs in [GRPO](grpo.md): {', '.join(left_out)}.\n" if left_out else "")
 
 
 def finite_numbers(name: str, values: ArrayLike, length: int, unit: str = "row") -> Floats:

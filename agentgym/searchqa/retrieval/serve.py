@@ -2,7 +2,7 @@
 
     python -m agentgym.searchqa.retrieval.serve --corpus wiki-18.jsonl.gz --port 8000
 
-`POST /retrieve` speaks both published formats (see `formats`); `GET /health` says how many passages there are. Each
+`POST /retrieve` takes both published formats (see `remote`); `GET /health` gives the number of passages. Each
 connection has its thread; the search itself runs outside Python's global lock. A request is limited in bytes, in
 queries and in time, and may come from programs and from this machine's own pages alone, see `agentgym.outside.http`.
 """

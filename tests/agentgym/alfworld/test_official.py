@@ -222,8 +222,6 @@ def test_a_changed_folder_is_read_again(data: Path) -> None:
         "",
         "agentgym alfworld games\n",
         "cut",
-        "flip",
-        "flip in the head",
         "grown",
         "head is a list",
         "head is empty",
@@ -245,8 +243,6 @@ def test_a_damaged_cache_is_written_again(
         damaged = {
             "cut": good[:-1],
             "grown": good + b"#",
-            "flip": good[:-9] + bytes([good[-9] ^ 1]) + good[-8:],
-            "flip in the head": good[:99] + bytes([good[99] ^ 1]) + good[100:],
         }
         file.write_bytes(damaged.get(damage, damage.encode()))
     assert fresh(data) == first
@@ -315,8 +311,6 @@ def test_games_are_chosen_by_index_type_and_name(data: Path) -> None:
         ({"split": ["train"]}, r"unknown split \['train'\]"),
         ({"index": 3}, r"index 3 is out of range: split 'train' of .* has 3 tasks, use 0 to 2"),
         ({"index": 1, "task_type": 1}, r"of the types pick_and_place_simple has 1 tasks, use 0 to 0"),
-        ({"index": -1}, "'index' must be an integer of at least 0"),
-        ({"index": True}, "'index' must be an integer"),
         ({"task_type": 2}, "of the types look_at_obj_in_light holds no task"),
         ({"task_type": "heat"}, "unknown task type 'heat'"),
         ({"task_type": 7}, "unknown task type 7"),
@@ -326,10 +320,8 @@ def test_games_are_chosen_by_index_type_and_name(data: Path) -> None:
         ({"task_id": "d/trial_4", "split": "train"}, "unknown task_id 'd/trial_4'"),
         ({"task_id": "c/unsolvable"}, "the game 'c/unsolvable' of split 'train' is left out: it is one that cannot"),
         ({"task_id": "a/movable", "split": "train"}, "left out: it is one with movable receptacles"),
-        ({"task_id": "b/trial_2", "index": 1}, "in more than one way"),
         ({"task_id": "x" * 5000 + "/y"}, "unknown task_id 'xxx"),
         ({"task_id": "../train"}, "unknown task_id"),
-        ({"task_id": 7}, "'task_id' must be a string"),
     ],
 )
 def test_wrong_choices_are_explained(data: Path, options: dict[str, Any], message: str) -> None:

@@ -35,14 +35,6 @@ def test_tasks_are_counted_within_sources_and_kinds():
     assert questions.narrowed(("two_hop",)) is some
 
 
-def test_options_that_are_none_are_not_given():
-    env = SearchQAEnv(questions=QUESTIONS, retriever=Titles())
-    nothing = {"split": None, "index": None, "task_id": None, "data_source": None}
-    assert env.reset(seed=3, options=nothing)[1] == env.reset(seed=3)[1]
-    assert env.reset(options={**nothing, "task_id": "loose"})[1]["task_id"] == "loose"
-    assert env.reset(options={**nothing, "data_source": "two_hop", "index": np.int64(0)})[1]["task_id"] == "country"
-
-
 def play(envs, seed):
     _, infos = envs.reset(seed=seed)
     commands = ("<search>founded town</search>", "hm", "<answer>x</answer>")

@@ -2,11 +2,13 @@
 
 import json
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentgym.sotopia.acts import KINDS, NONE, Act, parse, told, write
+from agentgym.sotopia.acts import KINDS, LONGEST, NONE, Act, parse, told, write
+from agentgym.sotopia.models import read_act
 
 #: Control characters do not pass, see `agentgym.outside.text`.
 TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc"]) | st.sampled_from("\t\n\r\x85"), max_size=60)
@@ -38,11 +40,18 @@ def test_no_command_raises(command: str) -> None:
         '{"action_type": null, "argument": "x"}', '{"action_type": "Speak", "argument": "x"}',
         '{"action_type": "speak", "argument": "x"} and more', "```json\nHello\n```", "```", "``````",
         '{"a":' * 100_000, "[" * 100_000, '{"action_type": "speak", "argument": ' + "9" * 5000 + "}",
-        "I say {\"action_type\": \"leave\"}",
+        "I say {\"action_type\": \"leave\"}", "[" * 200_000, '{"action_type": ' + "[" * 200_000,
+        '{"action_type": "speak", "argument": "\\u0041", "x": ' + "[" * 900 + "]" * 900 + "}",
+        '{"action_type": "speak", "argument": "a", "score": 1' + "0" * 400 + "}",
+        '{"action_type": "speak", "argument": "a", "score": NaN}', '{"action_type": "speak", "argument": 1e400}',
+        '{"action_type": {}, "argument": "a"}', '{"action_type": "speak"' * 50_000,
     ],
+    ids=lambda command: command[:40],
 )  # fmt: skip
-def test_anything_else_is_doing_nothing(command: str) -> None:
-    assert parse(command) == (NONE, False)
+def test_anything_else_is_doing_nothing_and_for_a_model_no_answer(command: str) -> None:
+    assert parse(command) == parse(f"```json\n{command}\n```") == (NONE, False)
+    with pytest.raises(ValueError, match="no JSON object"):
+        read_act(command, ("speak",))
 
 
 @pytest.mark.parametrize(
@@ -69,3 +78,14 @@ def test_lines_are_those_of_sotopia() -> None:
         "Ada left the conversation",
     ]  # fmt: skip
     assert told("Ada", Act("speak", '"<p viewer="agent_1">&amp;')) == 'Ada said: ""<p viewer="agent_1">&amp;"'
+    assert told("Ada", Act("speak", "a\nb")) == 'Ada said: "a\\nb"'
+    assert told("Ada", Act("action", "a\u2028b")) == "Ada [action] a\\nb"
+    assert told("Ada", Act("speak", "a\tb \\n")) == 'Ada said: "a\tb \\n"'
+
+
+def test_texts_are_cleaned_and_cut_where_they_come_in_and_plain() -> None:
+    command = '{"action_type": "speak", "argument": "a\\ud800\\u0000\\u001b[31mb"}'
+    assert parse(command) == (Act("speak", "a\ufffd\ufffd\ufffd[31mb"), True)
+    act, valid = parse(write(Act("speak", "x" * (LONGEST + 1))))
+    assert (len(act.text), valid) == (LONGEST, True)
+    assert type(parse(np.str_(write(Act("speak", "Hi."))))[0].text) is str

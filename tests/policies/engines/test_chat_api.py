@@ -15,7 +15,7 @@ from agentgym.outside.chat.wire import Budget, BudgetSpentError
 from agentgym.rollout import collect
 from agentgym.rollout.lanes import collect_lanes
 from policies.engines.chat_api import ChatPolicy, EndpointError
-from policies.pictures import data_url
+from policies.vision import data_url
 from tests.agentgym.outside.chat.chat_server import Handler, chat_server, completion, echo, raw, say
 from tests.agentgym.rollout.test_groups import disabled
 from wrappers.prompt import VectorPromptWindow

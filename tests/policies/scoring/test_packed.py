@@ -110,9 +110,9 @@ def test_positions_that_leak_are_found_by_these_tests_and_refused(monkeypatch: p
     model, (prompts, replies) = make("qwen2"), ROWS["windows"]
     lay = packed._lay
 
-    def leaking(chains, device):  # type: ignore[no-untyped-def]
-        ids, _ = lay(chains, device)
-        return ids, torch.arange(ids.shape[1])[None]
+    def leaking(chains):  # type: ignore[no-untyped-def]
+        laid = lay(chains)
+        return laid | {"position_ids": torch.arange(laid["input_ids"].shape[1])[None]}
 
     plain = score_replies(model, prompts, replies).logprobs
     score_packed(model, prompts, replies)  # examined and found good: only the numbers can tell from here on

@@ -80,11 +80,12 @@ def test_branches_that_leak_are_found_by_these_tests_and_refused(monkeypatch: py
     model, (prompts, replies) = make(), ROWS["group"]
     lay = prefix_tree._lay
 
-    def leaking(lines):  # type: ignore[no-untyped-def]
-        ids, positions, seen = lay(lines)
+    def leaking(model, lines):  # type: ignore[no-untyped-def]
+        laid = lay(model, lines)
+        ids, seen = laid["input_ids"], laid["attention_mask"]
         if wrong == "positions":  # they go on over the end of a branch
-            return ids, torch.arange(ids.shape[1]).expand_as(ids), seen
-        return ids, positions, torch.ones_like(seen).tril()  # a token sees all branches before its own
+            return laid | {"position_ids": torch.arange(ids.shape[1]).expand_as(ids)}
+        return laid | {"attention_mask": torch.ones_like(seen).tril()}  # a token sees all branches before its own
 
     plain = score_replies(model, prompts, replies).logprobs
     score_trees(model, prompts, replies)  # examined and found good: only the numbers can tell from here on

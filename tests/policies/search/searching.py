@@ -8,10 +8,8 @@ import numpy as np
 
 from agentgym.trajectory import Reply
 from policies.scripted import RandomPolicy, tagged
-from policies.search.budget import Budget
 from policies.search.simulator import Simulator
-from policies.search.tree import Tree
-from policies.search.value import Value
+from policies.search.tree import Budget, Tree, Value
 from tests.corridor import CorridorVectorEnv
 from wrappers import VectorReplyParser
 
@@ -22,7 +20,7 @@ def make(num_envs: int = 1, limit: int | None = 20) -> Any:
 
 
 class Priors:
-    """Lists left and right with given probabilities; stands for `policies.search.proposals.Listed`."""
+    """Lists left and right with given probabilities; stands for `policies.search.simulator.Listed`."""
 
     def __init__(self, left: float) -> None:
         self.left = left

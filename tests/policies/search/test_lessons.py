@@ -3,15 +3,13 @@ import pytest
 from agentgym.rollout.recorder import UnscoredError
 from agentgym.trajectory import Ending, StepTable
 from policies.scripted import tagged
-from policies.search.best_of_n import BestOfN
-from policies.search.budget import Budget
 from policies.search.lessons import demonstrations, preferences, to_table
-from policies.search.mcts import MCTS
-from policies.search.value import Value
+from policies.search.methods import MCTS, BestOfN
+from policies.search.tree import Budget, Value
 from tests.corridor import CorridorEnv, CorridorVectorEnv
 from tests.policies.search import searching
 from tests.policies.search.searching import Priors, search
-from tests.policies.search.test_mcts import BY_HAND, HALVES, Sequence
+from tests.policies.search.test_methods import BY_HAND, HALVES, Sequence
 
 
 def six():

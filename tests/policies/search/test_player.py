@@ -10,13 +10,10 @@ from agentgym.rollout.groups import infos_of, observations_of
 from agentgym.trajectory import Reply
 from agentgym.vector import TextVectorEnv
 from policies.scripted import RandomPolicy, tagged
-from policies.search.beam import Beam
-from policies.search.best_of_n import BestOfN
-from policies.search.budget import Budget
-from policies.search.mcts import MCTS
+from policies.search.methods import MCTS, Beam, BestOfN
 from policies.search.player import SearchPlayer
-from policies.search.proposals import Listed
-from policies.search.value import Value
+from policies.search.simulator import Listed
+from policies.search.tree import Budget, Value
 from tests.corridor import CorridorEnv
 from tests.policies.search.searching import make
 from wrappers import VectorPromptWindow, VectorReplyParser, VectorSnapshots

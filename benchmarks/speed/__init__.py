@@ -1,0 +1,1 @@
+"""Speed and memory: one timing loop, one record and one table for all that is measured."""

@@ -1,0 +1,531 @@
+"""`speed throughput`: every environment as a row of data, what is measured of each, and what only one of them has."""
+
+from __future__ import annotations
+
+import os
+import time
+import tracemalloc
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+import agentgym  # noqa: F401  # registers the environments
+from agentgym.searchqa.retriever import Found, Hit, Passage
+from agentgym.sokoban.generated import LevelSpec, generate
+from agentgym.virtualhome.generated.activities import GeneratedActivities
+from agentgym.virtualhome.official.dataset import OfficialActivities
+from agentgym.virtualhome.official.files import VARIABLE
+from agentgym.virtualhome.tasks import Activities
+from agentgym.webshop.env import WebShopEnv
+from agentgym.webshop.player import keywords
+from agentgym.webshop.search.search import Recent
+from agentgym.webshop.session import RESULTS, Shop
+from agentgym.webshop.shop import open_catalogue, open_search
+from agentgym.webshop.shop import open_tasks as open_shop_tasks
+from benchmarks.speed import peers
+from benchmarks.speed.record import Comparison, Measurement
+from benchmarks.speed.searchqa_index import measure_searches
+from benchmarks.speed.sotopia_dialogues import measure_dialogues
+from benchmarks.speed.timing import (
+    MANY_TASKS,
+    Choose,
+    Speed,
+    Stopwatch,
+    VectorEnv,
+    admissible,
+    best,
+    best_milliseconds,
+    best_rate,
+    first_visit,
+    measure_visits,
+    median,
+    numpy_strings,
+    open_tasks,
+    single_rate,
+)
+from wrappers import (
+    CanonicalStates,
+    VectorGraphShaping,
+    VectorInvalidActionPenalty,
+    VectorPromptWindow,
+    VectorReplyParser,
+    VectorTranscript,
+    observation_key,
+)
+
+NUM_ENVS = 128
+_VECTOR = f"gym.make_vec, {NUM_ENVS} envs"
+BRANCHES = "branches behind all wrappers"
+
+
+@dataclass(frozen=True)
+class World:
+    """How an environment is made and timed.
+
+    Attributes:
+        id: Gymnasium id.
+        key: beginning of its figures' keys.
+        title: of its table.
+        options: of all its sub-environments.
+        new: further ones, with which hardly a task comes twice.
+        forms: figures of steps, of `_FORMS`, and "reset".
+        steps: of a wave.
+        episodes: most episodes of a wave, whose tasks are made before it; 0: `prepare` is called instead.
+        alone: steps of a wave without restarts.
+        singles: episodes of one environment, for each wave.
+        tasks: what its tasks are called.
+        waves: of first visits, quick and full.
+        repeats: of other figures, quick and full.
+        choose, prepare: see `measure_visits`.
+        more: its further figures, from the row, repetitions and waves.
+        branch: steps before a branch.
+        branch_options: of its sub-environments there.
+    """
+
+    id: str
+    key: str
+    title: str
+    options: dict[str, Any] = field(default_factory=dict)
+    new: dict[str, Any] = field(default_factory=dict)
+    forms: tuple[str, ...] = ()
+    steps: int = 60
+    episodes: int = 0
+    alone: int = 20
+    singles: int = 20
+    tasks: str = "tasks"
+    waves: tuple[int, int] = (3, 9)
+    repeats: tuple[int, int] = (3, 8)
+    choose: Choose = admissible
+    prepare: Callable[[VectorEnv, int], None] = lambda envs, seed: None
+    more: Callable[[World, int, int], list[Measurement]] = lambda world, repeats, waves: []
+    branch: int = 10
+    branch_options: dict[str, Any] = field(default_factory=dict)
+
+    def speed(self, key: str, what: str, speed: Speed, unit: str = "steps/s", ours: bool = True) -> Measurement:
+        """Return a speed as a figure of this environment."""
+        return Measurement.of_speed(f"{self.key}_{key}", self.title, what, ours, speed, unit)
+
+    def cost(self, key: str, what: str, value: float, unit: str = "ms") -> Measurement:
+        """Return a cost as a figure of this environment."""
+        return Measurement(f"{self.key}_{key}", self.title, what, True, value, unit)
+
+
+#: Figures of steps: words, whether tasks are made before a wave, and how actions are chosen.
+_FORMS: dict[str, tuple[str, bool, Choose | None]] = {
+    "vector": ("first visits, restarts to {tasks} at hand", True, None),
+    "numpy": ("first visits, actions as numpy.str_", True, numpy_strings),
+    "generated": ("first visits, {tasks} generated in restarts", False, None),
+    "alone": ("first visits, without restarts", False, None),
+}
+
+
+def measure_world(world: World, quick: bool) -> list[Measurement]:
+    """Return the figures of an environment: steps of one and of many sub-environments, resets, and its further ones."""
+    repeats, waves = world.repeats[not quick], world.waves[not quick]
+    found = []
+    if "1" in world.forms:
+        env = gym.make(world.id, disable_env_checker=True, **world.options)
+        found.append(world.speed("1", "gym.make, 1 env, replayed", single_rate(env, world.singles * waves, repeats)))
+    for seed, (form, (words, ready, choose)) in enumerate(_FORMS.items()):
+        if form not in world.forms:
+            continue
+        alone = form == "alone"
+        mode: dict[str, Any] = {"autoreset_mode": "Disabled"} if alone else {}
+        envs = gym.make_vec(world.id, NUM_ENVS, **world.options, **world.new, **mode)
+        visits = measure_visits(
+            envs, steps=world.alone if alone else world.steps, waves=waves, choose=choose or world.choose, seed=seed,
+            resets=not alone, prepare=open_tasks(world.episodes) if ready and world.episodes else world.prepare,
+        )  # fmt: skip
+        found.append(world.speed(f"{form}_128", f"{_VECTOR}, {words.format(tasks=world.tasks)}", visits.first))
+        if form == "vector":
+            found.append(world.speed("replayed_128", f"{_VECTOR}, the same replayed", visits.replayed))
+    if "reset" in world.forms:
+        envs = gym.make_vec(world.id, NUM_ENVS, **world.options, **world.new)
+        every = best_milliseconds(partial(envs.reset, seed=0), repeats)
+        found.append(world.cost("reset_128", f"reset of {NUM_ENVS} envs, {world.tasks} known", every))
+        found.append(world.cost("reset_1", "that for one of them", every / NUM_ENVS))
+    return found + world.more(world, repeats, waves)
+
+
+def _sokoban(world: World, repeats: int, waves: int) -> list[Measurement]:
+    """The same levels in Gymnasium's vectoriser and gym-sokoban, and the limit of a bare Python loop."""
+    mode = {"autoreset_mode": gym.vector.AutoresetMode.SAME_STEP}
+    stock = gym.make_vec(world.id, NUM_ENVS, vectorization_mode="sync", vector_kwargs=mode, **world.options)
+    visits = measure_visits(stock, steps=world.steps, waves=max(3, waves // 3))
+    words = f"the same environment in gymnasium's SyncVectorEnv, {NUM_ENVS} envs, replayed"
+    found = [world.speed("stock_128", words, visits.replayed, ours=False)]
+    loop = bare_loop(NUM_ENVS, *gym.make(world.id, disable_env_checker=True, **world.options).reset(seed=0))
+    speed = best_rate(loop, start=20_000, seconds=0.3, repeats=repeats)
+    found.append(world.speed("bare", f"limit: bare Python loop, no rules, {NUM_ENVS} envs", speed, ours=False))
+    for render, start in (("rgb_array", 100), ("tiny_rgb_array", 1000), ("none", 3000)) if peers.gym_sokoban() else ():
+        play = peers.sokoban_stepper(render, **world.options)
+        speed = best_rate(play, start=start, seconds=0.02 * waves, repeats=repeats)
+        words = f"gym-sokoban 0.0.6, {'rendering removed' if render == 'none' else render}"
+        found.append(world.speed(f"gym_sokoban_{render}", words, speed, ours=False))
+    return found + _levels(world.options["size"], world.options["boxes"], max(2, repeats // 4), 0.04 * waves)
+
+
+def bare_loop(num_envs: int, text: str, info: dict[str, Any]) -> Callable[[int], int]:
+    """Return a function that passes `text` and a fresh copy of `info` around, one sub-environment after the other.
+
+    It makes the calls and containers that any environment in Python must make, and follows no rules.
+    """
+
+    class Nothing:
+        def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+            return text, -0.1, False, False, dict(info)
+
+    envs = [Nothing() for _ in range(num_envs)]
+
+    def play(steps: int) -> int:
+        actions = ["up"] * num_envs
+        for _ in range(steps // num_envs):
+            observations, rewards, infos = [], [], []
+            for env, action in zip(envs, actions, strict=True):
+                observation, reward, _, _, after = env.step(action)
+                observations.append(observation)
+                rewards.append(reward)
+                infos.append(after)
+        return steps // num_envs * num_envs
+
+    return play
+
+
+class Counter:
+    """Returns numbers that it never returned before: levels that no cache holds."""
+
+    def __init__(self) -> None:
+        self.next = 10_000
+
+    def __call__(self, count: int) -> int:
+        """Return the first of `count` new numbers."""
+        self.next += count
+        return self.next - count
+
+
+def _levels(size: int, boxes: int, repeats: int, seconds: float) -> list[Measurement]:
+    """New levels per second: the generator alone, through resets, and gym-sokoban's."""
+    found: list[Measurement] = []
+
+    def add(key: str, what: str, ours: bool, work: Callable[[int], int], start: int) -> None:
+        speed = best_rate(work, start=start, seconds=seconds, repeats=repeats)
+        found.append(Measurement.of_speed(f"levels_{key}", "new levels, Sokoban", what, ours, speed, "levels/s"))
+
+    def generator(number: int) -> Callable[[int], int]:
+        spec, fresh = LevelSpec(size, size, (number,)), Counter()
+        return lambda count: len(generate(count, spec, "train", fresh(count)))
+
+    def resets(num_envs: int) -> Callable[[int], int]:
+        fresh = Counter()
+        given: dict[str, Any] = {"size": size, "boxes": boxes, "level_seed": num_envs, "num_levels": 10**9}
+        envs: Any = gym.make_vec("AgentRL/Sokoban-v0", num_envs, **given)
+
+        def work(count: int) -> int:
+            rounds = -(-count // num_envs)
+            for _ in range(rounds):
+                first = fresh(num_envs)
+                envs.reset(options=[{"split": "train", "index": first + i} for i in range(num_envs)])
+            return rounds * num_envs
+
+        return work
+
+    for number in (1, 2, 3):
+        rooms = f"{size}x{size}, {number} box{'es' * (number > 1)}"
+        add(f"{number}", f"generator, {rooms}", True, generator(number), 50)
+        if peers.gym_sokoban():
+            work = peers.sokoban_generator(size, number)
+            add(f"gym_sokoban_{number}", f"gym-sokoban 0.0.6 generator, {rooms}", False, work, 60)
+    for num_envs in (1, NUM_ENVS):
+        words = f"reset to a new level, {boxes} boxes, gym.make_vec, {num_envs} envs"
+        add(f"reset_{num_envs}", words, True, resets(num_envs), max(50, num_envs))
+    return found
+
+
+def _alfworld(world: World, repeats: int, waves: int) -> list[Measurement]:
+    play = peers.alfworld_stepper()
+    if isinstance(play, str):
+        return []
+    speed = best_rate(play, start=20, seconds=0.4 * waves, repeats=2 if waves < 9 else 3)
+    return [world.speed("package", "the alfworld package's engine, 1 env", speed, ours=False)]
+
+
+#: VirtualHome's programs of a wave, generated and published; steps before a snapshot; snapshots at a time.
+_PROGRAMS, _PUBLISHED, _MOVES, _SNAPSHOTS = 200, 60, 20, 100
+
+
+def _virtualhome(world: World, repeats: int, waves: int) -> list[Measurement]:
+    """The simulator alone, snapshots of its world, and memory."""
+    words = "simulator alone, {} programs on the first visit, restarts included"
+    made = GeneratedActivities(num_activities=MANY_TASKS)
+    speeds = [play_programs(made, "train", wave * _PROGRAMS, _PROGRAMS)[0] for wave in range(waves)]
+    found = [world.speed("simulator", words.format("generated"), median(speeds))]
+    if folder := os.environ.get(VARIABLE):
+        official = OfficialActivities(folder)
+        speeds = [play_programs(official, "all", wave * _PUBLISHED, _PUBLISHED)[0] for wave in range(waves)]
+        found.append(world.speed("published", words.format("published"), median(speeds)))
+    env = gym.make(world.id, disable_env_checker=True, **world.options).unwrapped
+    _, info = env.reset(seed=0)
+    for number in range(_MOVES):
+        offered = info["admissible_actions"]
+        *_, info = env.step(offered[number * 7 % len(offered)])
+    inner = env.episode.world  # type: ignore[attr-defined]  # of `VirtualHomeEnv`
+    saved = inner.get_state()
+    take = best_milliseconds(lambda: [inner.get_state() for _ in range(_SNAPSHOTS)], repeats)
+    load = best_milliseconds(lambda: [inner.set_state(saved) for _ in range(_SNAPSHOTS)], repeats)
+    found.append(world.cost("snapshot", f"snapshot of the world after {_MOVES} commands", take / _SNAPSHOTS))
+    found.append(world.cost("restore", "restoring it", load / _SNAPSHOTS))
+    words = f"{NUM_ENVS} envs after {_MOVES} steps, with their {world.tasks}"
+    return [*found, world.cost("memory", words, _megabytes(world, NUM_ENVS, _MOVES), "MB")]
+
+
+def play_programs(tasks: Activities, split: str, first: int, count: int) -> tuple[Speed, int]:
+    """Play the programs of `count` activities of a split, from an index on, in the simulator alone.
+
+    Returns:
+        speed, with restarts and without making houses and reading programs; and the number of steps.
+    """
+
+    def play(activity: Any, lines: Sequence[Any]) -> None:
+        world = activity.world()
+        for line in lines:
+            world.act(line)
+
+    watch, steps = Stopwatch(), 0
+    for index in range(first, first + count):
+        activity = tasks.by_index(split, index)
+        words = activity.lexicon.words
+        lines = [line for text in activity.program if (line := words.line(text))]
+        steps += len(lines)
+        watch.time(play, activity, lines)
+    return watch.speed(steps), steps
+
+
+def _megabytes(world: World, num_envs: int, steps: int) -> float:
+    """Memory of further environments in the middle of a first visit, with the tasks made for it."""
+    first_visit(gym.make_vec(world.id, 1, **world.options), 0, steps, world.choose, Stopwatch())
+    tracemalloc.start()
+    envs = gym.make_vec(world.id, num_envs, **world.options, **world.new)
+    first_visit(envs, 987_654_321, steps, world.choose, Stopwatch())  # a seed of no other figure
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return taken / 1e6
+
+
+#: Share of WebShop's steps, besides those on the index page, that search; most words of a search.
+_SEARCHES, _WORDS = 0.05, 6
+
+
+def wander(infos: dict[str, Any], rng: np.random.Generator) -> list[str]:
+    """Choose searches for words of the request, and any clicks."""
+    actions = []
+    for i, clicks in enumerate(infos["admissible_actions"]):
+        if infos["has_search_bar"][i] or rng.random() < _SEARCHES:
+            words = keywords(infos["instruction"][i])
+            actions.append(f"search[{' '.join(rng.permutation(words)[:_WORDS])}]")
+        else:
+            actions.append(clicks[int(rng.integers(len(clicks)))])
+    return actions
+
+
+def forget(envs: VectorEnv, seed: int = 0) -> None:
+    """Clear the cached pages and searches."""
+    shop = _shop(envs)
+    shop.pages.clear()
+    if isinstance(shop.search, Recent):
+        shop.search.clear()
+
+
+def _shop(envs: VectorEnv) -> Shop:
+    shop: Shop = envs.unwrapped.envs[0].tasks.shop  # type: ignore[attr-defined]
+    return shop
+
+
+def _webshop(world: World, repeats: int, waves: int) -> list[Measurement]:
+    """Opening the shop, single searches that were never made before, and memory."""
+    start = float("inf")
+    for _ in range(repeats):
+        for opened in (open_catalogue, open_search, open_shop_tasks):
+            opened.cache_clear()
+        begin = time.process_time()
+        WebShopEnv(**world.options)
+        start = min(start, time.process_time() - begin)
+    envs = gym.make_vec(world.id, NUM_ENVS, **world.options)
+    visit = first_visit(envs, 0, world.steps, wander, Stopwatch())
+    asked = sorted({action[7:-1] for step in visit.plan for action in step if action.startswith("search[")})
+    search, speeds = _shop(envs).search, []
+    queries = list({search.words(query): query for query in asked}.values())  # caches ignore the order of words
+
+    def ask() -> None:
+        for query in queries:
+            search.top(query, RESULTS)
+
+    for _ in range(repeats):
+        forget(envs)
+        watch = Stopwatch()
+        watch.time(ask)
+        speeds.append(watch.speed(len(queries)))
+    return [
+        world.cost("start", "open the shop: products, goals, search index", start, "s"),
+        world.speed("searches", "searches that were never made before, one by one", best(speeds), "searches/s"),
+        world.cost("memory", "256 more environments, begun", _megabytes(world, 256, 20), "MB"),
+    ]
+
+
+#: Searches of an episode of Search-QA.
+_TURNS = 3
+
+
+class _AtHand:
+    """A retriever that answers everything with the same three passages of 80 words."""
+
+    def __init__(self) -> None:
+        text = " ".join(["Some words that a passage might have, none of which answers the question."] * 6)
+        self._hits = tuple(Hit(Passage(str(i), f'"Title {i}"\n{text}'), 1.0) for i in range(3))
+
+    def search(self, queries: Sequence[str], k: int) -> list[Found]:
+        """Return the first k passages for every query."""
+        return [self._hits[:k]] * len(queries)
+
+
+def _searchqa(world: World, repeats: int, waves: int) -> list[Measurement]:
+    """Steps with passages at hand and with the generated encyclopaedia's index; searches beside SQLite's."""
+    episodes, found = (2 if waves < 9 else 10), []
+    rows: tuple[tuple[str, str, dict[str, Any]], ...] = (
+        ("bare", f"{_VECTOR}, passages at hand, full info", {"retriever": _AtHand()}),
+        ("index", "the same with the index of the generated encyclopaedia", {}),
+    )
+    for key, words, options in rows:
+        envs = gym.make_vec(world.id, NUM_ENVS, autoreset_mode="Disabled", **options)
+        speeds = []
+        for wave in range(2 * waves):
+            watch = Stopwatch()
+            for number in range(wave * episodes, (wave + 1) * episodes):
+                _, infos = envs.reset(seed=number * NUM_ENVS)
+                search, answer = ([commands[i] for commands in infos["admissible_actions"]] for i in (0, -1))
+                for actions in (*[search] * _TURNS, answer):
+                    watch.time(envs.step, actions)
+            speeds.append(watch.speed(episodes * (_TURNS + 1) * NUM_ENVS))
+        found.append(world.speed(key, words, median(speeds)))
+    return found + measure_searches(repeats, 0.1 * waves, 6_000 if waves < 9 else 30_000)
+
+
+def _dialogues(world: World, repeats: int, waves: int) -> list[Measurement]:
+    return measure_dialogues(world.key, world.title, waves)
+
+
+_STEPS = ("1", "vector", "numpy", "generated", "alone")
+#: Environments by the name of their part.
+WORLDS = {
+    "sokoban": World(
+        "AgentRL/Sokoban-v0", "steps", "environment steps, Sokoban", {"size": 6, "boxes": 2},
+        {"num_levels": MANY_TASKS}, _STEPS, episodes=5, tasks="levels", waves=(5, 15), repeats=(8, 20), more=_sokoban,
+    ),
+    "alfworld": World(
+        "AgentRL/ALFWorld-v0", "households", "environment steps, ALFWorld", {"data": "generated"},
+        {"num_games": MANY_TASKS}, (*_STEPS, "reset"), steps=150, episodes=5, alone=50, tasks="games", more=_alfworld,
+        branch_options={"data": "generated"},
+    ),
+    "virtualhome": World(
+        "AgentRL/VirtualHome-v0", "homes", "steps, VirtualHome", {"data": "generated"}, {"num_activities": MANY_TASKS},
+        ("1", "vector", "generated", "reset"), steps=80, episodes=4, singles=10, tasks="houses", waves=(2, 9),
+        repeats=(2, 8), more=_virtualhome,
+    ),
+    "webshop": World(
+        "AgentRL/WebShop-v0", "shops", "environment steps and searches, WebShop", {"num_products": 1000},
+        forms=("vector",), tasks="goals, a fourth of the steps searches", choose=wander, prepare=forget, more=_webshop,
+        branch=6,
+    ),
+    "searchqa": World(
+        "AgentRL/SearchQA-v0", "questions", "environment steps, Search-QA", waves=(2, 10), repeats=(2, 5),
+        more=_searchqa, branch=3,
+    ),
+    "sotopia": World("AgentRL/SOTOPIA-v0", "dialogues", "dialogues, SOTOPIA", more=_dialogues, branch=4),
+}  # fmt: skip
+#: What is branched: an environment, and what a policy is shown of it.
+BRANCH_FORMS = (*((name, "prompts") for name in WORLDS), ("alfworld", "transcript"))
+
+
+def make_stack(name: str, form: str, num_envs: int) -> Any:
+    """Return an environment behind the wrappers in which language models are trained."""
+    world = WORLDS[name]
+    options: dict[str, Any] = {"autoreset_mode": "Disabled", "max_episode_steps": 50, **world.branch_options}
+    envs: Any = VectorInvalidActionPenalty(VectorReplyParser(gym.make_vec(world.id, num_envs, **options)))
+    envs = VectorGraphShaping(CanonicalStates(envs, key=observation_key), gamma=0.99)
+    return VectorTranscript(envs) if form == "transcript" else VectorPromptWindow(envs)
+
+
+def beginning(envs: Any, steps: int) -> tuple[int, list[str]]:
+    """Return a seed and the replies of an episode of sub-environment 0 that still runs after so many steps."""
+    for seed in range(1000):
+        rng, over = np.random.default_rng(seed), np.zeros(envs.num_envs, np.bool_)
+        _, infos = envs.reset(seed=[seed] * envs.num_envs)
+        replies: list[str] = []
+        while len(replies) < steps and not over[0]:
+            commands = infos["admissible_actions"][0]
+            command = commands[rng.integers(len(commands))]
+            replies.append(command if command.startswith("<") else f"<action>{command}</action>")
+            _, _, terminated, truncated, infos = envs.step(["" if done else replies[-1] for done in over])
+            over |= terminated | truncated
+        if not over[0]:
+            return seed, replies
+    raise RuntimeError(f"no episode of {envs} takes {steps} steps of random commands")
+
+
+def play_again(envs: Any, seed: int, replies: Sequence[str]) -> Any:
+    """Play an episode from its beginning in a stack of one; return the last observations."""
+    observations = envs.reset(seed=[seed])[0]
+    for reply in replies:
+        observations = envs.step([reply])[0]
+    return observations
+
+
+def measure_branches(quick: bool) -> list[Measurement]:
+    """Milliseconds of a branch (snapshot and restore), of many at once, and of its beginning played again.
+
+    The beginning is played again in a stack of one sub-environment, which is faster than a step of all.
+    """
+    repeats, others, found = (200 if quick else 1000), range(1, NUM_ENVS), []
+    for name, form in BRANCH_FORMS:
+        steps = WORLDS[name].branch
+        envs, alone = (make_stack(name, form, count) for count in (NUM_ENVS, 1))
+        seed, replies = beginning(envs, steps)
+        one = best_milliseconds(partial(envs.fork, 0, 1), repeats)
+        every = best_milliseconds(partial(envs.fork, 0, others), repeats // 10) / len(others)
+        again = best_milliseconds(partial(play_again, alone, seed, replies), repeats // 10)
+        for key, what, spent in (
+            ("one", f"a branch, {NUM_ENVS} envs", one), ("each", f"each of {len(others)} at once", every),
+            ("again", f"reset and {steps} steps, 1 env", again),
+        ):  # fmt: skip
+            words = f"{name}, {form}: {what}"
+            found.append(Measurement(f"branches_{name}_{form}_{key}", BRANCHES, words, key != "again", spent, "ms"))
+    return found
+
+
+COMPARISONS = (
+    *(
+        Comparison("steps_vector_128", f"steps_{peer}", f"make_vec, 128 envs, first visits / {words}")
+        for peer, words in (
+            ("gym_sokoban_rgb_array", "gym-sokoban as it is (rgb_array)"),
+            ("gym_sokoban_tiny_rgb_array", "gym-sokoban, tiny_rgb_array"),
+            ("gym_sokoban_none", "gym-sokoban without rendering"), ("stock_128", "gymnasium SyncVectorEnv"),
+            ("bare", "limit of a bare Python loop"),
+        )
+    ),
+    *(
+        Comparison(f"levels_{boxes}", f"levels_gym_sokoban_{boxes}", f"generator / gym-sokoban, boxes: {boxes}")
+        for boxes in (1, 2, 3)
+    ),
+    Comparison("households_vector_128", "households_package", "make_vec, 128 envs, first visits / alfworld package"),
+    Comparison("dialogues_new", "dialogues_package", "128 envs, all new / sotopia package"),
+    Comparison("searches_single", "searches_sqlite", "lexical / SQLite FTS5, one query at a time"),
+    *(
+        Comparison(
+            f"branches_{name}_{form}_one", f"branches_{name}_{form}_again", f"{name}, {form}: a branch / played again"
+        )
+        for name, form in BRANCH_FORMS
+    ),
+)  # fmt: skip

@@ -1,0 +1,203 @@
+"""What `speed WHAT` has in common: a figure, the file of figures, its table and page, and the command.
+
+Every WHAT is a study of `benchmarks.study` whose parts return figures; its folder holds WHAT.json and the page.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.console import NONE
+from benchmarks.processes import Progress
+from benchmarks.report.page import Cell, Page, Table
+from benchmarks.speed.timing import REFERENCE_SECONDS, Speed
+from benchmarks.study import Found, Study
+
+VERSION = 2
+#: Units of which less is better.
+_COSTS = ("ms", "µs", "s", "MB")
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A figure.
+
+    Attributes:
+        key: short name, unique in a file.
+        section: title of its table.
+        what: row of the table.
+        ours: whether it is this project's code; otherwise a peer or a limit.
+        value: as measured, in `unit`.
+        unit: "steps/s", "levels/s" and so on (more is better), "ms", "µs", "s" or "MB" (less is better).
+        loop_seconds: seconds of ten million additions meanwhile, see `benchmarks.speed.timing`; None: no loop ran.
+        column: of a table with several figures a row, such as sizes; "": one figure a row.
+    """
+
+    key: str
+    section: str
+    what: str
+    ours: bool
+    value: float
+    unit: str
+    loop_seconds: float | None = None
+    column: str = ""
+
+    @classmethod
+    def of_speed(
+        cls, key: str, section: str, what: str, ours: bool, speed: Speed, unit: str = "steps/s"
+    ) -> Measurement:
+        """Return the figure of a speed, with its loop."""
+        return cls(key, section, what, ours, speed.value, unit, speed.loop_seconds)
+
+    @property
+    def scaled(self) -> float | None:
+        """A speed where ten million additions take `REFERENCE_SECONDS`; None where no loop ran."""
+        return None if self.loop_seconds is None else Speed(self.value, self.loop_seconds).scaled
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How many times faster the figure `ours` is than `other` (below 1: slower), in words."""
+
+    ours: str
+    other: str
+    what: str
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A comparison of two measured figures."""
+
+    section: str
+    what: str
+    value: float
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part's figures, and in words what could not be measured."""
+
+    measurements: list[Measurement]
+    skipped: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class SpeedConfig:
+    """What is measured: its parts, and the options of the command."""
+
+    parts: list[str]
+    options: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Speeds(Found):
+    """The whole file."""
+
+    config: SpeedConfig
+    measurements: list[Measurement]
+    ratios: list[Ratio]
+    skipped: list[str]
+
+
+def ratios(found: Sequence[Measurement], comparisons: Iterable[Comparison]) -> list[Ratio]:
+    """Return the comparisons of which both figures were measured."""
+    by_key = {each.key: each for each in found}
+    result = []
+    for each in comparisons:
+        if each.ours in by_key and each.other in by_key:
+            ours, other = by_key[each.ours], by_key[each.other]
+            faster, slower = (other, ours) if ours.unit in _COSTS else (ours, other)
+            result.append(Ratio(ours.section, each.what, faster.value / slower.value))
+    return result
+
+
+def amount(measurement: Measurement) -> str:
+    """Return value and unit, rounded to the digits that repeat.
+
+    >>> amount(Measurement("k", "steps", "w", True, 123456.7, "steps/s"))
+    '123,000 steps/s'
+    """
+    return f"{_rounded(measurement.value)} {measurement.unit}".rstrip()
+
+
+def _rounded(value: float) -> str:
+    return f"{value:.3g}" if value < 100 else f"{round(value, 3 - len(str(int(value)))):,.0f}"
+
+
+def tables(found: Speeds) -> list[Table]:
+    """Return a table for each section: a figure a row with its loop, or a row of figures; ratios below it."""
+    result = []
+    for section in dict.fromkeys(each.section for each in found.measurements):
+        mine = [each for each in found.measurements if each.section == section]
+        columns = list(dict.fromkeys(each.column for each in mine if each.column))
+        rows: list[Sequence[Cell] | None]
+        if columns:
+            cells = {(each.what, each.column): amount(each) for each in mine}
+            names = dict.fromkeys(each.what for each in mine)
+            heads = ["", *columns]
+            rows = [[name, *(cells.get((name, column), NONE) for column in columns)] for name in names]
+        else:
+            heads = ["", "measured", "loop", "scaled"]
+            rows = [[each.what, amount(each), *_by_loop(each)] for each in mine]
+        said = [f"{each.what}: x {each.value:.3g}" for each in found.ratios if each.section == section]
+        result.append(Table(section, heads, rows, "; ".join(said)))
+    return result
+
+
+def _by_loop(measurement: Measurement) -> tuple[str, str]:
+    seconds, scaled = measurement.loop_seconds, measurement.scaled
+    return ("", "") if seconds is None or scaled is None else (f"{seconds:.2f} s", _rounded(scaled))
+
+
+def memory_of(name: str) -> float:
+    """Return a size of this process in MB by its name in /proc/self/status, such as "VmHWM"; 0 where it is unknown."""
+    try:
+        rows = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+        return int(rows[name].split()[0]) * 1024 / 1e6
+    except (OSError, KeyError):
+        return 0.0
+
+
+def speed_study(
+    name: str,
+    title: str,
+    configure: Callable[..., SpeedConfig],
+    measure: Callable[[SpeedConfig, str, Path], Part],
+    comparisons: Iterable[Comparison] = (),
+) -> Study[SpeedConfig, Part, Speeds]:
+    """Return the study of a `speed` command.
+
+    Args:
+        name: of the command and its file.
+        title: of the page.
+        configure: as in `benchmarks.study.Study`.
+        measure: measures one part; called with the configuration, the part and the folder.
+        comparisons: between figures.
+    """
+
+    def run(config: SpeedConfig, part: str, context: Any, progress: Progress) -> Part:
+        return measure(config, part, context)
+
+    def summary(config: SpeedConfig, found: list[Part], context: Any) -> Mapping[str, Any]:
+        measured = [each for part in found for each in part.measurements]
+        skipped = [words for part in found for words in part.skipped]
+        return {"measurements": measured, "ratios": ratios(measured, comparisons), "skipped": skipped}
+
+    def page(found: Speeds) -> Page:
+        loop = f"loop: seconds of ten million additions in between; scaled: where they take {REFERENCE_SECONDS:g} s"
+        timed = any(each.loop_seconds is not None for each in found.measurements)
+        lead = f"Processor time of one thread; {loop}." if timed else "Measured in processes of this machine."
+        shown = tables(found)
+        if found.skipped:
+            shown.append(Table("Not measured", ["what is missing"], [[words] for words in found.skipped]))
+        return Page(title, lead, shown, chips=[(key, str(value)) for key, value in found.config.options.items()])
+
+    return Study(
+        name=name, file=f"{name}.json", version=VERSION, part="part", record=Part, results=Speeds,
+        configure=configure, parts=lambda config: config.parts, run=run, summary=summary, page=page,
+        prepare=lambda config, folder, tell: contextlib.nullcontext(folder),
+    )  # fmt: skip

@@ -1,0 +1,281 @@
+"""`speed search`: what an index folder of Search-QA costs in time and memory; and searches beside SQLite's."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from agentgym.searchqa.official import read_questions
+from agentgym.searchqa.retrieval.index_folder import build_index, open_index
+from agentgym.searchqa.retrieval.lexical import LexicalRetriever
+from agentgym.searchqa.retrieval.remote import HttpRetriever
+from agentgym.searchqa.retrieval.serve import RetrievalServer
+from agentgym.searchqa.retriever import Found, Passage, Retriever
+from benchmarks.processes import in_fresh_process
+from benchmarks.speed.record import Measurement, Part, SpeedConfig, memory_of, speed_study
+from benchmarks.speed.timing import Speed, Stopwatch, best_rate
+
+#: A question and the ids of the passages that support its answer.
+Question = tuple[str, Sequence[str]]
+#: Queries of a batch, and hits of a query.
+_BATCH, _TOP = 256, 3
+Words = NDArray[np.object_]
+Numbers = NDArray[np.int64]
+_STOP_WORDS = ("the", "of", "and", "in", "to", "a", "is", "was", "for", "on", "as", "by", "with", "that", "at")
+_CONSONANTS, _VOWELS = "bcdfglmnprstvz", "aeiou"
+_WORDS, _OFFSET = 150_000, 30
+_TITLE, _TEXT, _STOP_SHARE = 2, 98, 0.4
+#: Passages drawn at once.
+_BLOCK = 1000
+
+
+class SyntheticPassages:
+    """Passages as many as wanted, of 100 made-up words, and questions with one source each; the same in every process.
+
+    Frequencies of words fall with their rank as in ordinary text (Zipf-Mandelbrot), and four words in ten are English
+    stop words: the lists of passages are then as uneven in length as those of an encyclopaedia's words.
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        self._seed = seed
+        rng = np.random.default_rng([seed, 0])
+        syllables = [a + b for a in _CONSONANTS for b in _VOWELS]
+        words = dict.fromkeys(
+            "".join(syllables[i] for i in row[: 2 + row[0] % 3])
+            for row in rng.integers(len(syllables), size=(2 * _WORDS, 4)).tolist()
+        )
+        self._words = np.array(list(words)[:_WORDS], dtype=object)
+        weights = 1.0 / (np.arange(len(self._words)) + _OFFSET)
+        self._shares = np.cumsum(weights / weights.sum())
+        self._last: tuple[int, Words, Numbers] | None = None
+
+    def passages(self, count: int) -> Iterator[Passage]:
+        """Yield the first `count` passages."""
+        for block in range(-(-count // _BLOCK)):
+            words, stop = self._drawn(block)
+            mixed = np.where(stop >= 0, np.array(_STOP_WORDS, dtype=object)[stop], words)
+            for i in range(min(_BLOCK, count - block * _BLOCK)):
+                title, text = " ".join(words[i, :_TITLE]), " ".join(mixed[i, _TITLE:])
+                yield Passage(str(block * _BLOCK + i), f'"{title}"\n{text}')
+
+    def questions(self, count: int, passages: int) -> list[tuple[str, str]]:
+        """Return questions of five words of one passage each, with the passage's id; of the first `passages`."""
+        rng = np.random.default_rng([self._seed, 1])
+        made = []
+        for position in np.sort(rng.integers(passages, size=count)).tolist():
+            words, stop = self._drawn(position // _BLOCK)
+            told = words[position % _BLOCK][stop[position % _BLOCK] < 0]
+            made.append(("what is " + " the ".join(rng.choice(told, 5, replace=False)), str(position)))
+        return made
+
+    def _drawn(self, block: int) -> tuple[Words, Numbers]:
+        """Words, shape (passages, words of one), and the numbers of the stop words in their place (-1: none)."""
+        if self._last is not None and self._last[0] == block:
+            return self._last[1], self._last[2]
+        rng = np.random.default_rng([self._seed, 2, block])
+        shape = (_BLOCK, _TITLE + _TEXT)
+        words = self._words[np.searchsorted(self._shares, rng.random(shape)).clip(max=len(self._words) - 1)]
+        stop = np.where(rng.random(shape) < _STOP_SHARE, rng.integers(len(_STOP_WORDS), size=shape), -1)
+        stop[:, :_TITLE] = -1
+        self._last = (block, words, stop)
+        return words, stop
+
+
+def measure_searches(repeats: int, seconds: float, count: int) -> list[Measurement]:
+    """Passages indexed and queries answered per processor second, three hits a query."""
+    made, found = SyntheticPassages(), list[Measurement]()
+    passages = tuple(made.passages(count))
+    questions = [question for question, _ in made.questions(2_000, count)]
+
+    def add(key: str, what: str, ours: bool, speed: Speed, unit: str = "queries/s") -> None:
+        found.append(Measurement.of_speed(f"searches_{key}", "searches, Search-QA", what, ours, speed, unit))
+
+    def rate(answer: Callable[[Sequence[str]], object], size: int) -> Speed:
+        return best_rate(batches(questions, answer, size), start=size, seconds=seconds, repeats=repeats)
+
+    watch = Stopwatch()
+    lexical = watch.time(LexicalRetriever, passages)
+    words = f"passages indexed in memory ({count:,} of 100 words)"
+    add("build", words, True, watch.speed(count), "passages/s")
+    add("batch", f"lexical, batches of {_BATCH}", True, rate(lambda batch: lexical.search(batch, _TOP), _BATCH))
+    add("single", "lexical, one query at a time", True, rate(lambda batch: lexical.search(batch, _TOP), 1))
+    with RetrievalServer(lexical) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        remote = HttpRetriever(server.url)
+        words = f"lexical behind its server, batches of {_BATCH}, client's share included"
+        add("http", words, True, rate(lambda batch: remote.search(batch, _TOP), _BATCH))
+        server.shutdown()
+        thread.join()
+    with contextlib.closing(sqlite(passages)) as base:
+        speed = rate(lambda batch: [sqlite_search(base, query) for query in batch], 1)
+        add("sqlite", "SQLite FTS5 with its Porter stemmer, one query at a time", False, speed)
+    return found
+
+
+def batches(questions: Sequence[str], answer: Callable[[Sequence[str]], object], size: int) -> Callable[[int], int]:
+    """Return a function that answers about n questions in batches of a size and returns their number."""
+
+    def work(count: int) -> int:
+        done = 0
+        while done < count:
+            start = done % (len(questions) - size + 1)
+            answer(questions[start : start + size])
+            done += size
+        return done
+
+    return work
+
+
+def sqlite(passages: Sequence[Passage]) -> sqlite3.Connection:
+    """Return a full-text index of passages."""
+    base = sqlite3.connect(":memory:")
+    base.execute("CREATE VIRTUAL TABLE passages USING fts5(contents, tokenize = 'porter unicode61')")
+    base.executemany("INSERT INTO passages VALUES (?)", ((passage.contents,) for passage in passages))
+    return base
+
+
+def sqlite_search(base: sqlite3.Connection, query: str) -> list[tuple[int]]:
+    """Return the rows of the best hits, for the words that are no stop words."""
+    words = [word for word in query.split() if word not in ("what", "is", "the")]
+    match = " OR ".join(f'"{word}"' for word in words)
+    return base.execute(
+        "SELECT rowid FROM passages WHERE passages MATCH ? ORDER BY rank LIMIT ?", (match, _TOP)
+    ).fetchall()
+
+
+def write_synthetic(path: Path, passages: int, questions: int) -> list[Question]:
+    """Write a corpus of made-up passages and return questions on it."""
+    made = SyntheticPassages()
+    with open(path, "w", encoding="utf-8") as stream:
+        for passage in made.passages(passages):
+            stream.write(json.dumps(passage._asdict()) + "\n")
+    return [(question, [source]) for question, source in made.questions(questions, passages)]
+
+
+def measure_scale(corpus: Path, questions: Sequence[Question], folder: Path) -> dict[str, tuple[str, float, str]]:
+    """Build the index of a corpus in a new folder, open it and search, each in a fresh process.
+
+    Returns:
+        words, value and unit of every figure, by key.
+
+    Raises:
+        ValueError: the folder is there already: nothing would be built.
+    """
+    if folder.exists():
+        raise ValueError(f"{folder} exists: what building costs cannot be measured; remove it or name another folder")
+    built = in_fresh_process(_build, corpus, folder)
+    searched = in_fresh_process(_search, folder, list(questions))
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    return {
+        "corpus_mb": ("corpus file", corpus.stat().st_size / 1e6, "MB"),
+        "folder_mb": ("index folder", size / 1e6, "MB"),
+        **built,
+        **searched,
+    }
+
+
+def _build(corpus: Path, folder: Path) -> dict[str, tuple[str, float, str]]:
+    clock, processor = time.perf_counter(), time.process_time()
+    build_index(corpus, folder)
+    return {
+        "built_seconds": ("build, on the clock", time.perf_counter() - clock, "s"),
+        "built_processor": ("build, of the processor", time.process_time() - processor, "s"),
+        "built_peak": ("build, peak memory", memory_of("VmHWM"), "MB"),
+    }
+
+
+def _search(folder: Path, questions: list[Question]) -> dict[str, tuple[str, float, str]]:
+    texts = [question for question, _ in questions]
+    clock = time.perf_counter()
+    retriever = open_index(folder, threads=1)
+    retriever.search(texts[:1], _TOP)
+    opened = time.perf_counter() - clock
+    processor = time.process_time()
+    found, one = _batched(retriever, texts)
+    processor = time.process_time() - processor
+    _, several = _batched(open_index(folder), texts)
+    shares = [
+        len({hit.passage.id for hit in hits} & set(supports)) / len(supports)
+        for hits, (_, supports) in zip(found, questions, strict=True)
+        if isinstance(hits, tuple)
+    ]
+    return {
+        "passages": ("passages", len(retriever.passages), ""),
+        "open": ("open, to the first hits", 1e3 * opened, "ms"),
+        "one_thread": ("queries on the clock, one thread", one, "queries/s"),
+        "threads": ("queries on the clock, all threads", several, "queries/s"),
+        "processor": ("queries of the processor", len(texts) / processor, "queries/s"),
+        "recall": ("recall of supporting passages at 3", sum(shares) / len(shares), ""),
+        "own": ("own memory", memory_of("RssAnon"), "MB"),
+        "peak": ("peak memory, with pages of the index", memory_of("VmHWM"), "MB"),
+    }
+
+
+def _batched(retriever: Retriever, texts: Sequence[str]) -> tuple[list[Found], float]:
+    """Search in batches; return what was found, and how many queries it was in a second on the clock."""
+    clock = time.perf_counter()
+    found = [hits for i in range(0, len(texts), _BATCH) for hits in retriever.search(texts[i : i + _BATCH], _TOP)]
+    return found, len(texts) / (time.perf_counter() - clock)
+
+
+def configure(
+    passages: Annotated[str, typer.Option(help="Sizes of made-up corpora, separated by commas.")] = "10000,100000",
+    corpus: Annotated[Path | None, typer.Option(help="A corpus file, in the place of made-up ones.")] = None,
+    questions: Annotated[Path | None, typer.Option(help="Its questions, with supporting passages.")] = None,
+    queries: Annotated[int, typer.Option(min=1, help="Number of questions on a made-up corpus.")] = 2_000,
+    folder: Annotated[Path | None, typer.Option(help="Keep corpora and indexes here. Default: removed.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="One corpus of 1,000 passages; for CI.")] = False,
+) -> SpeedConfig:
+    """Measure building, opening and searching the lexical index of Search-QA."""
+    try:
+        sizes = [1000] if quick else [int(size) for size in passages.split(",")]
+    except ValueError:
+        sizes = []
+    if not sizes or min(sizes) < 1:
+        raise typer.BadParameter(f"expected numbers of passages such as 10000,100000, got {passages!r}")
+    if (corpus is None) != (questions is None):
+        raise typer.BadParameter("a corpus needs its questions, and questions their corpus", param_hint="--corpus")
+    given = {
+        name: str(path) for name, path in {"corpus": corpus, "questions": questions, "folder": folder}.items() if path
+    }
+    return SpeedConfig(["index"] if corpus else [f"{size}" for size in sizes], {"queries": queries, **given})
+
+
+def measure(config: SpeedConfig, part: str, folder: Path) -> Part:
+    """Measure one corpus."""
+    options = config.options
+    try:
+        with tempfile.TemporaryDirectory() as temporary:
+            where = Path(options.get("folder", temporary))
+            where.mkdir(parents=True, exist_ok=True)
+            if "corpus" in options:
+                path, read = Path(options["corpus"]), read_questions(Path(options["questions"]))
+                asked: list[Question] = [(each.text, each.supports) for each in read if each.supports]
+                if not asked:
+                    raise ValueError(f"{options['questions']}: no question names the passages that support its answer")
+            else:
+                path = where / f"passages-{part}.jsonl"
+                asked = write_synthetic(path, int(part), options["queries"])
+            found = measure_scale(path, asked, where / f"index-{part}")
+    except (ValueError, OSError) as error:
+        raise typer.BadParameter(str(error)) from None
+    title = "lexical index of Search-QA, three hits a query"
+    return Part([
+        Measurement(f"{key}_{part}", title, words, True, value, unit, column=part)
+        for key, (words, value, unit) in found.items()
+    ])  # fmt: skip
+
+
+STUDY = speed_study("search", "The lexical index of Search-QA", configure, measure)

@@ -1,0 +1,64 @@
+"""`speed throughput`: environments, branches, credit and clusters, beside peers of the same run.
+
+    python -m benchmarks.run speed throughput --only sokoban,alfworld
+
+Every figure is processor time of one thread, which other jobs disturb little. Speeds of environments are medians of
+first visits, other figures the best of several repetitions, see `benchmarks.speed.timing`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agentgym.checks import suggest
+from benchmarks.speed import environments, peers
+from benchmarks.speed.credit import CREDIT_COMPARISONS, measure_clusters, measure_credit
+from benchmarks.speed.record import Part, SpeedConfig, speed_study
+
+#: What can be measured alone.
+PARTS = (*environments.WORLDS, "branches", "credit", "clusters")
+
+
+def parse_parts(text: str) -> list[str]:
+    """Read names of `PARTS`, separated by commas.
+
+    Raises:
+        typer.BadParameter: an unknown name.
+
+    >>> parse_parts("sokoban,credit")
+    ['sokoban', 'credit']
+    """
+    names = text.split(",")
+    for name in names:
+        if name not in PARTS:
+            raise typer.BadParameter(f"unknown part {name!r}; {suggest(name, PARTS)}", param_hint="--only")
+    return names
+
+
+def configure(
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions, about two minutes.")] = False,
+    only: Annotated[str | None, typer.Option(help=f"Parts to measure, of {', '.join(PARTS)}; all by default.")] = None,
+) -> SpeedConfig:
+    """Measure environment steps, levels, searches, branches, credit and clusters, beside peers, as ratios."""
+    return SpeedConfig(list(PARTS) if only is None else parse_parts(only), {"quick": quick})
+
+
+def measure(config: SpeedConfig, part: str, folder: Path) -> Part:
+    """Measure one part."""
+    quick, skipped = config.options["quick"], []
+    if part == "sokoban" and peers.gym_sokoban() is None:
+        skipped.append("gym-sokoban is not installed: pip install gym gym-sokoban==0.0.6 and run again to compare")
+    if part == "alfworld" and isinstance(why := peers.alfworld_stepper(), str):
+        skipped.append(why)
+    if part in environments.WORLDS:
+        return Part(environments.measure_world(environments.WORLDS[part], quick), skipped)
+    others = {"branches": environments.measure_branches, "credit": measure_credit, "clusters": measure_clusters}
+    return Part(others[part](quick))
+
+
+STUDY = speed_study(
+    "throughput", "Speed", configure, measure, (*environments.COMPARISONS, *CREDIT_COMPARISONS)
+)  # fmt: skip

@@ -1,0 +1,277 @@
+"""Processor seconds of timed calls, with a fixed loop in between as a measure of the processor's speed.
+
+Shared machines are slower or faster by the hour. So pieces of one pure Python loop run in turns with every measurement,
+in the same process. The loop's time is printed beside each figure, and the figure is given again for a machine on which
+ten million additions of the loop take `REFERENCE_SECONDS`. The loop's names are global, as in a script:
+
+    python -c "total = 0
+    for number in range(10_000_000):
+        total += number"
+
+Steps of environments are timed in **first visits**: the tasks, and with them states, texts, commands and keys, are new
+to the process (they are drawn from a million). Modules, environments, shared data (rooms, catalogues, indices) and code
+are not new: one wave of other tasks goes before. `open_tasks` makes the tasks' data beforehand; without it, restarts
+include the generator. A **replay** resets to the same seed and plays the recorded actions again in the same
+environments, whose caches are then warm. Actions are chosen between two timed steps, from what was offered.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.utils import seeding
+
+from agentgym.tasks import choose as choose_task
+
+#: Seconds of ten million additions on the machine to which figures are scaled.
+REFERENCE_SECONDS = 0.9
+_TEN_MILLION = 10_000_000
+#: Additions of one piece of the loop, the measured seconds after which one is due, and most pieces at a time.
+_PIECE, _EVERY, _MOST = 100_000, 0.01, 20
+_LOOP = compile(f"total = 0\nfor number in range({_PIECE}):\n    total += number", "the loop", "exec")
+#: Tasks that a first visit draws from, where the environment generates them.
+MANY_TASKS = 1_000_000
+#: Seeds from one wave to the next (more than there are sub-environments), and from one measurement to the next.
+_APART, _WAVES = 100_000, 100_000_000
+
+VectorEnv = gym.vector.VectorEnv[Any, Any, Any]
+Choose = Callable[[dict[str, Any], np.random.Generator], Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Units per processor second, and the seconds of ten million additions meanwhile."""
+
+    value: float
+    loop_seconds: float
+
+    @property
+    def scaled(self) -> float:
+        """The speed where ten million additions take `REFERENCE_SECONDS`.
+
+        >>> Speed(1000.0, 1.8).scaled
+        2000.0
+        """
+        return self.value * self.loop_seconds / REFERENCE_SECONDS
+
+
+class Stopwatch:
+    """Sums the seconds of calls by a clock (default: the processor's); a piece of the loop follows every 10 ms."""
+
+    def __init__(self, clock: Callable[[], float] = time.process_time) -> None:
+        self.seconds = 0.0
+        self._clock = clock
+        self._due = _EVERY
+        self._pieces = 0
+        self._loop = 0.0
+
+    def time(self, work: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        """Call a function, add its seconds, and return its result."""
+        begin = self._clock()
+        result = work(*args, **options)
+        spent = self._clock() - begin
+        self.seconds += spent
+        self._due += spent
+        pieces = min(int(self._due / _EVERY), _MOST)
+        if pieces:
+            self._due = 0.0
+        for _ in range(pieces):
+            begin = self._clock()
+            exec(_LOOP, {})
+            self._loop += self._clock() - begin
+            self._pieces += 1
+        return result
+
+    def speed(self, units: float) -> Speed:
+        """Return the speed of so many units in the timed calls.
+
+        Raises:
+            ValueError: nothing was timed.
+        """
+        if not self.seconds:
+            raise ValueError("Stopwatch.speed: nothing was timed; call time() first")
+        return Speed(units / self.seconds, self._loop * _TEN_MILLION / (self._pieces * _PIECE))
+
+
+def median(speeds: Sequence[Speed]) -> Speed:
+    """Return the median by scaled values; of two the slower one."""
+    return sorted(speeds, key=lambda speed: speed.scaled)[(len(speeds) - 1) // 2]
+
+
+def best(speeds: Sequence[Speed]) -> Speed:
+    """Return the best by scaled values."""
+    return max(speeds, key=lambda speed: speed.scaled)
+
+
+def best_rate(
+    work: Callable[[int], int],
+    *,
+    start: int,
+    seconds: float,
+    repeats: int,
+    clock: Callable[[], float] = time.process_time,
+) -> Speed:
+    """Return the best speed of several repetitions.
+
+    Args:
+        work: does about n units and returns how many.
+        start: first n; it is raised until one call takes `seconds` / 2.
+        seconds: of one repetition, roughly.
+        repeats: number of repetitions.
+        clock: returns seconds.
+    """
+    count, speeds = start, list[Speed]()
+    while len(speeds) < repeats:
+        watch = Stopwatch(clock)
+        done = watch.time(work, count)
+        if not speeds and watch.seconds < seconds / 2:
+            count = int(count * max(2.0, min(10.0, seconds / max(watch.seconds, 1e-6))))
+        else:
+            speeds.append(watch.speed(done))
+    return best(speeds)
+
+
+def best_milliseconds(work: Callable[[], Any], repeats: int) -> float:
+    """Return the fewest processor milliseconds of one call, after one call to warm up."""
+    work()
+    times = []
+    for _ in range(repeats):
+        begin = time.process_time()
+        work()
+        times.append(time.process_time() - begin)
+    return min(times) * 1e3
+
+
+@dataclass(frozen=True)
+class Visit:
+    """A wave of steps: seed of the reset, actions of every step, and the number of steps of running places."""
+
+    seed: int
+    plan: list[Sequence[str]]
+    steps: int
+
+
+@dataclass(frozen=True)
+class Visits:
+    """Median speeds over the waves: first visits, and the same again."""
+
+    first: Speed
+    replayed: Speed
+
+
+def admissible(infos: dict[str, Any], rng: np.random.Generator) -> list[str]:
+    """Choose one of the commands that each sub-environment offers, "" where it offers none."""
+    offered = infos["admissible_actions"]
+    draws = rng.random(len(offered)).tolist()
+    return [some[int(draw * len(some))] if some else "" for some, draw in zip(offered, draws, strict=True)]
+
+
+def numpy_strings(infos: dict[str, Any], rng: np.random.Generator) -> list[str]:
+    """Choose as `admissible`, as `numpy.str_`, the type of `rng.choice`."""
+    return [np.str_(action) for action in admissible(infos, rng)]
+
+
+def measure_visits(
+    envs: VectorEnv,
+    *,
+    steps: int,
+    waves: int,
+    choose: Choose = admissible,
+    resets: bool = True,
+    prepare: Callable[[VectorEnv, int], None] = lambda envs, seed: None,
+    seed: int = 0,
+    clock: Callable[[], float] = time.process_time,
+) -> Visits:
+    """Measure first visits and their replays, each wave in other tasks.
+
+    Args:
+        envs: with autoreset, restarts are part of the steps.
+        steps: of a wave.
+        waves: timed waves; one goes before them.
+        choose: actions of a step, from the infos before it.
+        resets: whether the first reset of a wave counts.
+        prepare: called before a wave with its seed, untimed.
+        seed: choose another one for each measurement of a process, for other tasks.
+        clock: returns seconds.
+    """
+    found: tuple[list[Speed], list[Speed]] = ([], [])
+    for wave in range(waves + 1):
+        first = seed * _WAVES + wave * _APART
+        prepare(envs, first)
+        watch, again = Stopwatch(clock), Stopwatch(clock)
+        visit = first_visit(envs, first, steps, choose, watch, resets)
+        replay(envs, visit, again, resets)
+        if wave:
+            found[0].append(watch.speed(visit.steps))
+            found[1].append(again.speed(visit.steps))
+    return Visits(*map(median, found))
+
+
+def first_visit(envs: VectorEnv, seed: int, steps: int, choose: Choose, watch: Stopwatch, resets: bool = True) -> Visit:
+    """Reset to a seed and play; without autoreset only running sub-environments count."""
+    rng = np.random.default_rng(seed)
+    _, infos = watch.time(envs.reset, seed=seed) if resets else envs.reset(seed=seed)
+    running = np.ones(envs.num_envs, np.bool_)
+    off = envs.metadata["autoreset_mode"] is gym.vector.AutoresetMode.DISABLED
+    plan, count = list[Sequence[str]](), 0
+    for _ in range(steps):
+        plan.append(choose(infos, rng))
+        count += int(running.sum())
+        _, _, terminated, truncated, infos = watch.time(envs.step, plan[-1])
+        if off:
+            running &= ~(terminated | truncated)
+    return Visit(seed, plan, count)
+
+
+def replay(envs: VectorEnv, visit: Visit, watch: Stopwatch, resets: bool = True) -> None:
+    """Play a visit again."""
+    _ = watch.time(envs.reset, seed=visit.seed) if resets else envs.reset(seed=visit.seed)
+    for actions in visit.plan:
+        watch.time(envs.step, actions)
+
+
+def open_tasks(episodes: int) -> Callable[[VectorEnv, int], None]:
+    """Return a function that makes or reads the tasks of so many coming episodes of every sub-environment.
+
+    For environments that draw nothing but tasks from their generator.
+    """
+
+    def prepare(envs: VectorEnv, seed: int) -> None:
+        for i, env in enumerate(envs.unwrapped.envs):  # type: ignore[attr-defined]  # of `TextVectorEnv`
+            rng, _ = seeding.np_random(seed + i)
+            for _ in range(episodes):
+                choose_task(env.tasks, env.split, {}, rng)
+
+    return prepare
+
+
+def single_rate(env: gym.Env[Any, Any], episodes: int, repeats: int) -> Speed:
+    """Return the best speed of `env.step` of one environment, in episodes that it played before, without resets."""
+    rng = np.random.default_rng(0)
+    plans: list[list[str]] = []
+    for seed in range(episodes):
+        _, info = env.reset(seed=seed)
+        plan, over = [], False
+        while not over and info["admissible_actions"]:
+            plan.append(str(rng.choice(info["admissible_actions"])))
+            _, _, terminated, truncated, info = env.step(plan[-1])
+            over = terminated or truncated
+        plans.append(plan)
+
+    def play(plan: list[str]) -> None:
+        for action in plan:
+            env.step(action)
+
+    speeds = []
+    for _ in range(repeats):
+        watch = Stopwatch()
+        for seed, plan in enumerate(plans):
+            env.reset(seed=seed)
+            watch.time(play, plan)
+        speeds.append(watch.speed(sum(map(len, plans))))
+    return best(speeds)

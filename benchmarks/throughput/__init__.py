@@ -1,1 +1,0 @@
-"""Speeds of environments, searches and credit, beside peers and limits."""

@@ -1,0 +1,195 @@
+"""What decoding remembers: the keys and values of prompts in progress, and logits while weights stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+from policies.pretrained import pictures_of
+from policies.prompts import Prompt
+from policies.scoring.head import logits_at, pad, takes_positions
+
+
+class DecodeBatch:
+    """A cache with one row per prompt; equal prompts share their prefill. Used without gradients.
+
+    Left padding: the newest tokens line up, and a sliding attention window covers the right tokens. `logits`, float32
+    (n, V), are those of the next token of every row.
+    """
+
+    def __init__(self, model: Any, prompts: Sequence[Prompt], fill: int) -> None:
+        from transformers import DynamicCache
+
+        self._model = model
+        device = next(model.parameters()).device
+        distinct = list(dict.fromkeys(prompts))
+        index = {prompt: row for row, prompt in enumerate(distinct)}
+        ids, mask = pad(distinct, fill=fill, left=True, device=device)
+        self._padded = not bool(mask.all())
+        self._pictures = pictures_of(model)
+        self._cache: Any = DynamicCache(config=model.config)
+        every = torch.arange(len(distinct), device=device)
+        positions = (mask.long().cumsum(1) - 1).clamp(min=0)
+        last = torch.full_like(every, ids.shape[1] - 1)
+        logits = logits_at(model, ids, every, last, **self._arguments(mask, positions))
+        owner = torch.tensor([index[prompt] for prompt in prompts], device=device)
+        self._cache.batch_select_indices(owner)
+        newest = positions[:, -1]
+        if self._pictures is not None:
+            newest = newest + self._pictures.shifts(ids)
+        self.logits, self._mask, self._position = logits[owner], mask[owner], newest[owner]
+
+    def _arguments(self, mask: Tensor, positions: Tensor) -> dict[str, Any]:
+        given: dict[str, Any] = {"past_key_values": self._cache, "use_cache": True}
+        if self._padded:
+            given["attention_mask"] = mask.long()
+        if self._pictures is not None or (self._padded and takes_positions(self._model)):
+            given["position_ids"] = positions
+        return given
+
+    def keep(self, rows: Sequence[int]) -> None:
+        """Drop all rows but some; the logits are those of all until the next `append`."""
+        chosen = torch.tensor(rows, device=self._mask.device)
+        self._cache.batch_select_indices(chosen)
+        self._mask, self._position = self._mask[chosen], self._position[chosen]
+
+    def append(self, tokens: Tensor) -> None:
+        """Add a token, int64 (n,), to every row, and compute the next logits."""
+        self._mask = torch.cat([self._mask, torch.ones_like(self._mask[:, :1])], dim=1)
+        self._position = self._position + 1
+        given = self._arguments(self._mask, self._position[:, None])
+        self.logits = self._model(input_ids=tokens[:, None], **given).logits[:, -1].float()
+
+    def join(self, other: Self) -> None:
+        """Add the rows of another batch behind these; the shorter ones are padded, on the left."""
+        for batch in (self, other):  # what all rows of a batch have as padding goes first
+            batch._cut(int(batch._mask.any(0).long().argmax()))
+        length = max(self._mask.shape[1], other._mask.shape[1])
+        for batch in (self, other):
+            batch._lengthen(length - batch._mask.shape[1])
+        for mine, theirs in zip(self._cache.layers, other._cache.layers, strict=True):
+            mine.keys, mine.values = torch.cat([mine.keys, theirs.keys]), torch.cat([mine.values, theirs.values])
+        self._mask = torch.cat([self._mask, other._mask])
+        self._position = torch.cat([self._position, other._position])
+        self.logits = torch.cat([self.logits, other.logits])
+        self._padded = not bool(self._mask.all())
+
+    def _cut(self, columns: int) -> None:
+        if columns:
+            self._mask = self._mask[:, columns:]
+            for layer in self._cache.layers:
+                layer.keys, layer.values = layer.keys[..., columns:, :], layer.values[..., columns:, :]
+
+    def _lengthen(self, columns: int) -> None:
+        if columns:
+            self._mask = torch.nn.functional.pad(self._mask, (columns, 0))
+            for layer in self._cache.layers:
+                layer.keys = torch.nn.functional.pad(layer.keys, (0, 0, columns, 0))
+                layer.values = torch.nn.functional.pad(layer.values, (0, 0, columns, 0))
+
+
+def can_join(model: Any) -> bool:
+    """Return whether batches of a model can be joined: all of its layers keep all keys, one after the other."""
+    from transformers.cache_utils import DynamicCache, DynamicLayer
+
+    return all(type(layer) is DynamicLayer for layer in DynamicCache(config=model.config).layers)
+
+
+#: Entries of a `LogitsCache` are float32 rows over the vocabulary; 2**24 numbers are 64 MiB.
+_MOST_NUMBERS = 2**24
+
+
+@torch.no_grad()
+def weights_version(model: nn.Module) -> tuple[float, ...]:
+    """Return a value that changes when anything writes into the weights.
+
+    Torch counts most writes, but not those of fused optimisers or through `parameter.data`: the sum of every
+    tensor is compared as well. For the tiny model this costs a hundredth of a forward pass. Weights on the "meta"
+    device, which are elsewhere, never change here.
+    """
+    weights = list(model.parameters())
+    if weights[0].is_meta:
+        return (0.0,)
+    counters = [number for weight in weights for number in (weight.data_ptr(), weight._version)]
+    return (*counters, *torch.stack([weight.sum(dtype=torch.float32) for weight in weights]).tolist())
+
+
+class WeightsCount:
+    """Counts the states of a model's weights: 0 until they change for the first time after the first look.
+
+    >>> model = nn.Linear(1, 1, bias=False)
+    >>> count = WeightsCount()
+    >>> before = count(weights_version(model))
+    >>> nn.init.zeros_(model.weight).shape, before, count(weights_version(model)), count(weights_version(model))
+    (torch.Size([1, 1]), 0, 1, 1)
+    """
+
+    def __init__(self) -> None:
+        self._state: tuple[float, ...] = ()
+        self._version = -1
+
+    def __deepcopy__(self, memo: object) -> WeightsCount:
+        """Count anew: the weights of a copied model are its own."""
+        return WeightsCount()
+
+    def __call__(self, state: tuple[float, ...]) -> int:
+        """Return the number of a state, as `weights_version` gives it."""
+        if state != self._state:
+            self._state = state
+            self._version += 1
+        return self._version
+
+
+class LogitsCache:
+    """Answers repeated prompts without the model.
+
+    In a group of rollouts the same board is met again and again, in other sub-environments and at later steps; while
+    the policy is fixed the answer is the same. Empties itself when the weights change, and when it is full.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self._model = model
+        self._rows: dict[Prompt, Tensor] = {}
+        self._version: tuple[float, ...] = ()
+
+    def __len__(self) -> int:
+        """Return how many prompts it holds."""
+        return len(self._rows)
+
+    def clear(self) -> None:
+        """Drop everything."""
+        self._rows = {}
+
+    def __call__(
+        self,
+        prompts: Sequence[Prompt],
+        compute: Callable[[list[Prompt]], Tensor],
+        version: tuple[float, ...] | None = None,
+    ) -> Tensor:
+        """Return the logits of every prompt.
+
+        Args:
+            prompts: n prompts, repeats allowed.
+            compute: called once with the distinct prompts that it does not hold; returns float32 (k, V).
+            version: what `weights_version` says now, where the caller has asked already.
+
+        Returns:
+            float32 (n, V).
+        """
+        version = version or weights_version(self._model)
+        if version != self._version:
+            self.clear()
+            self._version = version
+        distinct = list(dict.fromkeys(prompts))
+        missing = [prompt for prompt in distinct if prompt not in self._rows]
+        if missing:
+            rows = compute(missing)
+            if (len(self._rows) + len(missing)) * rows.shape[1] > _MOST_NUMBERS:
+                known = [prompt for prompt in distinct if prompt in self._rows]
+                # A row is a view that keeps its whole computation alive; the few that stay are copied.
+                self._rows = {prompt: self._rows[prompt].clone() for prompt in known}
+            self._rows.update(zip(missing, rows.unbind(0), strict=True))
+        return torch.stack([self._rows[prompt] for prompt in prompts])

@@ -1,0 +1,201 @@
+"""The report of the tiny shape on a CPU: complete, resumable per shape, and nothing lost where a shape does not fit."""
+
+import dataclasses
+import json
+import types
+
+import pytest
+import torch
+from transformers import Qwen2Config, Qwen2ForCausalLM
+from typer.testing import CliRunner
+
+from benchmarks.json_files import OtherConfigurationError, ResultsError
+from benchmarks.run import app
+from benchmarks.speed import gpu, gpu_results
+from benchmarks.speed.gpu import DoesNotFitError, run_shapes
+from benchmarks.speed.gpu_measures import GIB, SHAPES, expected_memory
+from benchmarks.speed.gpu_results import NO_GPU, Figure, check_results, figures, load
+
+CPU = torch.device("cpu")
+
+
+def quiet(words):
+    return None
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """Folder of the command's report; treat it as read-only."""
+    folder = tmp_path_factory.mktemp("gpu")
+    given = ["gpu", "--shapes", "tiny", "--iterations", "2", "--warmup", "1", "--out", str(folder)]
+    result = CliRunner().invoke(app, given, env={"COLUMNS": "200"})
+    assert result.exit_code == 0, result.output
+    return folder, result.output
+
+
+def test_every_figure_is_there_and_the_devices_are_absent(report):
+    folder, output = report
+    (one,) = load(folder).shapes
+    found = dict(figures(one))
+    for name in (
+        "hardware.device", "hardware.driver", "rates.utilisation", "rates.with_recomputation", "decode.limit",
+        "decode.share", "stages.update.allocated", "stages.generation.reserved", "passes[0].kept", "memory.ratio",
+    ):  # fmt: skip
+        assert found[name] == Figure(None, NO_GPU), name
+    for name in ("environment", "generation", "scoring", "credit", "update"):
+        assert found[f"stages.{name}.seconds"].value > 0
+    shares = [figure.value for name, figure in found.items() if name.endswith(".share") and name.startswith("stages")]
+    assert sum(share for share in shares if share is not None) == pytest.approx(100)
+    result = CliRunner().invoke(app, ["check", str(folder)])
+    assert result.exit_code == 0, result.output
+    assert "tiny:" in result.output
+    assert "marked absent (no GPU)" in result.output
+    for text in (output, (folder / "report.md").read_text(), (folder / "report.html").read_text()):
+        assert "absent: no GPU" in text
+        assert "2 iterations after 1 of warm-up, fewer than the 10 after 3" in " ".join(text.split())
+
+
+def test_what_is_counted_is_what_was_played(report):
+    (one,) = load(report[0]).shapes
+    sizes = load(report[0]).asked["tiny"]
+    # Every reply of random weights is as long as it may be, but for the one token in 512 that ends it.
+    most = sizes.groups * sizes.group_size * sizes.turns * sizes.reply_tokens
+    assert 0.8 * most < one.tokens.replies <= most
+    # The second turn continues the first: chains hold more than a row. Packed passes have no padding.
+    assert one.tokens.chains < one.tokens.rows <= sizes.groups * sizes.group_size * sizes.turns
+    assert one.tokens.padding == pytest.approx(0, abs=1e-9)
+    assert one.agreement.sampler.largest.value < 1e-4
+    assert 0 < one.agreement.precision.largest.value < 0.2
+    assert [each.recomputation for each in one.passes] == [False, True]
+    assert all(each.tokens == sizes.tokens for each in one.passes)
+    assert one.model.parameters == one.model.trained
+    assert one.memory.expected == pytest.approx(sum(one.memory.parts.values()))
+
+
+def test_a_missing_or_emptied_field_fails_the_check(report, tmp_path):
+    good = json.loads((report[0] / gpu_results.RESULTS).read_text())
+
+    def checked(change):
+        value = json.loads(json.dumps(good))
+        change(value["shapes"][0])
+        (tmp_path / gpu_results.RESULTS).write_text(json.dumps(value))
+        result = CliRunner().invoke(app, ["check", str(tmp_path)])
+        return result.exit_code, " ".join(result.output.split())
+
+    assert checked(lambda one: None)[0] == 0
+    status, words = checked(lambda one: one["rates"].pop("trained"))
+    assert (status, "shapes[0].rates.trained: Field required" in words) == (1, True)
+    status, words = checked(lambda one: one["decode"]["limit"].update(absent=""))
+    assert (status, "decode.limit must have a value or say why it is absent" in words) == (1, True)
+    status, words = checked(lambda one: one["decode"]["limit"].update(value=0.0))
+    assert (status, "decode.limit must have a value or say why" in words) == (1, True)
+    status, words = checked(lambda one: one["hardware"]["device"].update(value="NVIDIA H200", absent=""))
+    assert (status, "is absent although there is a GPU" in words) == (1, True)
+
+
+def test_a_shape_that_does_not_fit_says_what_to_lower_and_the_ones_before_are_kept(report, tmp_path, monkeypatch):
+    before = load(report[0])
+    gpu_results.save(before, tmp_path)
+    monkeypatch.setitem(SHAPES, "more", SHAPES["tiny"])
+    asked = {**before.asked, "more": SHAPES["tiny"].sizes}
+
+    def full(*_, **__):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    told = []
+    with monkeypatch.context() as patch:
+        patch.setattr(gpu, "measure_decode", full)
+        with pytest.raises(DoesNotFitError, match=r"more: the decode loop does not fit .*--decode-batch \(now 4\)"):
+            run_shapes(asked, tmp_path, CPU, told.append)
+    assert "tiny: measured before" in told
+    assert load(tmp_path).shapes == before.shapes
+    with pytest.raises(ResultsError, match="shape more is not measured"):
+        list(check_results(tmp_path))
+    # The same command goes on, also with smaller sizes for the shape that did not fit.
+    again = dataclasses.replace(before.shapes[0], shape="more")
+    monkeypatch.setattr(gpu, "measure_shape", lambda *_: again)
+    asked["more"] = dataclasses.replace(asked["more"], decode_batch=2)
+    assert run_shapes(asked, tmp_path, CPU, quiet).of("more") == again
+    assert len(list(check_results(tmp_path))) == 2
+    asked["tiny"] = dataclasses.replace(asked["tiny"], tokens=99)
+    with pytest.raises(OtherConfigurationError, match="tokens: there 512, asked for 99"):
+        run_shapes(asked, tmp_path, CPU, quiet)
+
+
+def test_every_part_that_does_not_fit_names_its_option(monkeypatch):
+    sizes = dataclasses.replace(SHAPES["tiny"].sizes, iterations=1, warmup=0)
+
+    def full(*_, **__):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    for part, option in (
+        ("make_policy", "a larger card"), ("measure_agreement", "--groups"), ("measure_decode", "--decode-batch"),
+        ("measure_pass", "--tokens"), ("run_training", "--tokens"),
+    ):  # fmt: skip
+        with monkeypatch.context() as patch:
+            patch.setattr(gpu, part, full)
+            if part == "run_training":  # the parts before it are measured elsewhere
+                for name in ("measure_decode", "measure_pass"):
+                    patch.setattr(gpu, name, lambda *_, **__: None)
+            with pytest.raises(DoesNotFitError, match=option):
+                gpu.measure_shape("tiny", sizes, CPU, quiet)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "expected"),
+    [("tinny", "did you mean 'tiny'?"), ("tiny,tiny", "distinct names"), ("1.5B,tiny", "1.5B: no GPU is found here")],
+)
+def test_a_wrong_choice_is_told(shapes, expected, tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    result = CliRunner().invoke(app, ["gpu", "--shapes", shapes, "--out", str(tmp_path)], env={"COLUMNS": "200"})
+    assert (result.exit_code, expected in result.output) == (2, True), result.output
+
+
+def test_every_token_of_a_shape_is_a_word():
+    sizes = SHAPES["tiny"].sizes
+    policy = gpu.make_policy(SHAPES["tiny"], sizes, CPU)
+    assert len(policy.tokenizer) == SHAPES["tiny"].vocabulary
+    texts = [policy.tokenizer.decode([token]) for token in range(len(policy.tokenizer))]
+    assert len(set(texts)) == len(texts)
+
+
+def on_paper(name, dtype):
+    """The model of a shape without memory behind its weights."""
+    shape = SHAPES[name]
+    with torch.device("meta"):
+        model = Qwen2ForCausalLM(
+            Qwen2Config(
+                vocab_size=shape.vocabulary, hidden_size=shape.width, intermediate_size=shape.mlp,
+                num_hidden_layers=shape.layers, num_attention_heads=shape.heads, num_key_value_heads=shape.kv_heads,
+                tie_word_embeddings=shape.tied,
+            )
+        )  # fmt: skip
+    model.to(dtype)
+    return types.SimpleNamespace(model=model, precision=torch.bfloat16)
+
+
+def test_all_weights_of_the_smaller_shape():
+    policy = on_paper("1.5B", torch.float32)
+    assert sum(weight.numel() for weight in policy.model.parameters()) == 1_543_714_304
+    parts = expected_memory(policy, 16_384, reference=True)
+    # 1.544e9 weights: 4 bytes each, 4 of gradients, 8 of AdamW are 23.0 GiB; 2 of copies and 2 of the reference.
+    assert parts["weights"] + parts["gradients"] + parts["optimiser"] == pytest.approx(23.0, abs=0.01)
+    assert parts["16-bit copies"] == pytest.approx(2.875, abs=0.01)
+    assert parts["reference"] == pytest.approx(2.875, abs=0.01)
+    # 28 layers x width 1,536 x 2 bytes = 0.086 MB per token; one layer with everything 3.10 MB / 28.
+    assert parts["layer inputs"] * GIB / 16_384 == 86_016
+    assert parts["one layer"] * GIB / 16_384 == pytest.approx(3.10e6 / 28, rel=0.01)
+    assert 1e9 < parts["output head"] * GIB < 2e9
+
+
+def test_an_adapter_keeps_no_reference_and_its_base_no_copies():
+    policy = on_paper("7B-lora", torch.bfloat16)
+    assert sum(weight.numel() for weight in policy.model.parameters()) == 7_615_616_512
+    policy.model.requires_grad_(False)
+    policy.model.peft_config = {}  # what an adapter has, without its layers
+    policy.model.disable_adapter = None
+    parts = expected_memory(policy, 16_384, reference=True)
+    assert parts["weights"] == pytest.approx(14.2, abs=0.05)
+    assert (parts["gradients"], parts["optimiser"], parts["16-bit copies"], parts["reference"]) == (0, 0, 0, 0)
+    assert parts["layer inputs"] * GIB / 16_384 == pytest.approx(0.20e6, rel=0.01)
+    assert parts["one layer"] * GIB / 16_384 == pytest.approx(6.77e6 / 28, rel=0.01)

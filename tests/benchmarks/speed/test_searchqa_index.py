@@ -1,0 +1,86 @@
+"""What the search benchmarks measure on. Nothing here asserts a speed."""
+
+import contextlib
+import itertools
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from benchmarks.run import app
+from benchmarks.speed.searchqa_index import (
+    STUDY,
+    SyntheticPassages,
+    batches,
+    measure_scale,
+    sqlite,
+    sqlite_search,
+    write_synthetic,
+)
+
+
+@pytest.fixture(scope="module")
+def made() -> SyntheticPassages:
+    return SyntheticPassages()
+
+
+def test_synthetic_passages_are_the_same_however_many_are_asked_for(made: SyntheticPassages) -> None:
+    passages = list(made.passages(2_100))
+    assert list(made.passages(1_001)) == passages[:1_001]
+    assert list(itertools.islice(SyntheticPassages(0).passages(10), 3)) == passages[:3]
+    assert list(SyntheticPassages(1).passages(1)) != passages[:1]
+    assert [passage.id for passage in passages] == [str(i) for i in range(2_100)]
+    assert {(len(passage.title.split()), len(passage.text.split())) for passage in passages} == {(2, 98)}
+    stop = sum(word in ("the", "of", "and") for passage in passages for word in passage.text.split())
+    # 3 of 15 stop words, which are 0.4 of 98 words in each of 2,100 passages: 16,464 expected, standard deviation 123.
+    assert abs(stop - 16_464) < 600
+
+
+def test_a_question_is_made_of_words_of_its_source(made: SyntheticPassages) -> None:
+    passages = list(made.passages(1_500))
+    questions = made.questions(50, 1_500)
+    assert made.questions(50, 1_500) == questions
+    for question, source in questions:
+        words = question.removeprefix("what is ").split(" the ")
+        assert len(words) == 5
+        assert set(words) <= set(passages[int(source)].contents.replace('"', "").split())
+
+
+def test_sqlite_finds_the_sources_too(made: SyntheticPassages) -> None:
+    with contextlib.closing(sqlite(tuple(made.passages(500)))) as base:
+        for question, source in made.questions(20, 500):
+            assert int(source) + 1 in [row for (row,) in sqlite_search(base, question)]
+
+
+def test_as_many_questions_are_answered_as_are_counted() -> None:
+    seen: list[str] = []
+    assert batches("abcdefg", seen.extend, 3)(10) == 12
+    assert "".join(seen) == "abcdefbcdefg"
+
+
+@pytest.mark.slow
+def test_a_scale_is_measured_in_processes_of_its_own(tmp_path: Path) -> None:
+    questions = write_synthetic(tmp_path / "c.jsonl", 300, 40)
+    scale = {
+        key: value for key, (_, value, _) in measure_scale(tmp_path / "c.jsonl", questions, tmp_path / "index").items()
+    }
+    assert (scale["passages"], len(questions), scale["recall"]) == (300, 40, 1.0)
+    assert 0 < scale["own"] < scale["peak"]
+    with pytest.raises(ValueError, match="remove it or name another folder"):
+        measure_scale(tmp_path / "c.jsonl", questions, tmp_path / "index")
+
+
+@pytest.mark.slow
+def test_the_command(tmp_path: Path) -> None:
+    run = CliRunner()
+    found = run.invoke(app, ["search", "--passages", "200", "--queries", "10", "--out", str(tmp_path / "o")])
+    assert found.exit_code == 0, found.output
+    assert "recall of supporting passages at 3" in found.output
+    figures = {each.key: each.value for each in STUDY.load(tmp_path / "o" / "search.json").measurements}
+    assert figures["passages_200"] == 200
+    for arguments in (
+        ["--passages", "many"],
+        ["--corpus", "x.jsonl"],
+        ["--corpus", "no.jsonl", "--questions", "no.jsonl"],
+    ):
+        assert run.invoke(app, ["search", *arguments, "--out", str(tmp_path / "wrong")]).exit_code == 2

@@ -1,0 +1,346 @@
+"""Search methods in a small tree of outcomes."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentgym.trajectory import Reply
+from policies.scripted import tagged
+from policies.search.methods import MCTS, Beam, BestOfN
+from policies.search.simulator import Listed
+from policies.search.tree import Budget, Tree, Value
+from tests.policies.search.searching import Priors, commands, search
+
+
+def test_the_shortest_of_the_won_attempts_is_kept() -> None:
+    # From cell 3: lost in three steps, won in three, won in one, won in three: gamma^3 < gamma^1.
+    policy = Sequence(*["left"] * 3, *["left", "right", "right"], "right", *["left", "right", "right"])
+    (tree,) = search(BestOfN(4), start=3, budget=Budget(steps=50), policy=policy)
+    assert [(end.t, end.won) for end in tree.ends] == [(3, False), (3, True), (1, True), (3, True)]
+    assert commands(tree.plan()) == ["right"]
+    assert (tree.cost.steps, tree.cost.simulations) == (10, 4)
+    assert tree.root.visits == 4
+    assert tree.root.value == pytest.approx((0 + 0.99**3 + 0.99 + 0.99**3) / 4)
+
+
+def test_without_success_the_best_score_is_kept_and_the_last_attempt_is_cut_by_the_budget() -> None:
+    # A limit of two steps: cells 0 (score 0), 2 (score 1/2), then a budget of five steps ends the third in cell 3.
+    policy = Sequence("left", "left", "right", "left", "right", "right")
+    (tree,) = search(BestOfN(9), start=2, budget=Budget(steps=5), policy=policy, limit=2)
+    assert [(end.key, end.ended) for end in tree.ends] == [("0", True), ("2", True), ("3", False)]
+    assert tree.cost.steps == 5
+    assert tree.best.key == "3"  # .99 * 3/4 against .99^2 * 1/2
+
+
+def test_it_ends_with_the_first_success_if_that_is_enough() -> None:
+    policy = Sequence("left", "left", "right", "right")
+    (tree,) = search(BestOfN(9), policy=policy, until_won=True)
+    assert (tree.cost.simulations, tree.cost.steps) == (2, 4)
+
+
+def test_attempts_are_whole_whatever_rollouts_are_asked_for() -> None:
+    (tree,) = search(BestOfN(3), value=Value(rollout=0))
+    assert all(end.ended for end in tree.ends)
+
+
+def test_no_attempt_is_an_error() -> None:
+    with pytest.raises(ValueError, match="at least 1, got 0"):
+        BestOfN(0)
+
+
+def test_two_levels_worked_by_hand() -> None:
+    # From cell 2: cells 1 and 3, scores 1/4 and 3/4; a beam of one keeps 3. From there 2 was met before, and 4 wins.
+    (tree,) = search(Beam(width=1, samples=2), value=Value(rollout=0), listed=Listed())
+    assert commands(tree.plan()) == ["right", "right"]
+    assert tree.cost.steps == 4
+    assert sorted(child.key for child in tree.root.children) == ["1", "3"]
+    kept = next(child for child in tree.root.children if child.key == "3")
+    assert sorted((child.key, child.visits) for child in kept.children) == [("2", 0), ("4", 1)]
+    assert next(child for child in tree.root.children if child.key == "1").children == []
+
+
+def test_a_wider_beam_plays_on_from_both() -> None:
+    # Level 1: two steps. Level 2: from 3 and from 1, four steps; 0 and 4 end, 2 was met before: nothing is left.
+    (tree,) = search(Beam(width=2, samples=2), value=Value(rollout=0), listed=Listed(), budget=Budget(steps=100))
+    assert tree.cost.steps == 6
+    assert sorted(child.t for child in tree.root.walk()) == [0, 1, 1, 2, 2, 2, 2]
+
+
+def test_what_was_gained_on_the_way_counts_too() -> None:
+    # By return, after a refused command (-.5) a state is behind one without; both are worth 0 themselves.
+    policy = Sequence("jump", "left", "left", "left")
+    value = Value("return", gamma=1.0, rollout=0)
+    (tree,) = search(Beam(width=1, samples=2, merge=False), start=3, value=value, budget=Budget(steps=3), policy=policy)
+    assert [child.action for child in tree.root.children] == ["jump", "left"]
+    assert [len(child.children) for child in tree.root.children] == [0, 1]
+
+
+def test_the_most_probable_of_the_listed_replies_are_taken() -> None:
+    (tree,) = search(Beam(width=1, samples=1), value=Value(rollout=0), listed=Priors(0.2))
+    assert commands(tree.plan()) == ["right", "right"]
+    assert tree.cost.steps == 2
+
+
+def test_the_budget_ends_it_within_a_level() -> None:
+    (tree,) = search(Beam(width=2, samples=2), value=Value(rollout=0), listed=Listed(), budget=Budget(steps=3))
+    assert tree.cost.steps == 3
+
+
+def test_a_beam_of_nothing_is_an_error() -> None:
+    with pytest.raises(ValueError, match="width=0"):
+        Beam(width=0)
+
+
+#: Paths as words: "lr" is left, then right.
+LETTER = {"left": "l", "right": "r"}
+BY_HAND = MCTS(exploration=1.0, merge=False)
+HALVES = Value("won", gamma=0.5, rollout=0)
+
+
+def statistics(tree: Tree) -> dict[str, tuple[int, float]]:
+    """Visits and sum of returns of every state by the way to it."""
+    return {
+        "".join(LETTER[node.action] for node in node.path): (node.visits, round(node.total, 9))
+        for node in tree.root.walk()
+    }
+
+
+def test_six_simulations_worked_by_hand() -> None:
+    """P(left) = .55, P(right) = .45, c = 1, gamma = .5, from cell 2 (cell 0 loses, cell 4 wins); no rollouts.
+
+    1. N = 0: left .55, right .45                                                -> l     cell 1, 0
+    2. N = 1: left 0 + .55 * 1 / 2 = .275, right not played: 0 + .45             -> r     cell 3, 0
+    3. N = 2: left .55 * 1.414 / 2 = .389, right .45 * 1.414 / 2 = .318          -> ll    lost, closed
+    4. N = 3: left .55 * 1.732 / 3 = .318, right .45 * 1.732 / 2 = .390          -> rl    cell 2, 0
+    5. N = 4: left .55 * 2 / 3 = .367, right .45 * 2 / 3 = .3                    -> lr    (ll is closed) cell 2, 0
+    6. N = 5: left .55 * 2.236 / 4 = .307, right .45 * 2.236 / 3 = .335; in cell 3 (N = 2) left .55 * 1.414 / 2 = .389,
+       right not played: 0 + .45 * 1.414 = .636                                  -> rr    won: 1
+       The step to cell 3 is worth .5 * 1 there, .25 in the root.
+    """
+    after = {1: "l", 2: "r", 3: "ll", 4: "rl", 5: "lr", 6: "rr"}
+    for count in after:
+        (tree,) = search(BY_HAND, budget=Budget(steps=count), value=HALVES, listed=Priors(0.55))
+        assert [node for node in statistics(tree) if node] == sorted(
+            (after[i] for i in range(1, count + 1)), key=lambda path: [*map("lr".index, path)]
+        )
+    assert statistics(tree) == {
+        "": (6, 0.25), "l": (3, 0.0), "ll": (1, 0.0), "lr": (1, 0.0), "r": (3, 0.5), "rl": (1, 0.0), "rr": (1, 1.0),
+    }  # fmt: skip
+    assert commands(tree.plan()) == ["right", "right"]
+    right = tree.root.children[1]
+    assert tree.action_value(right) == pytest.approx(0.5 * 0.5 / 3)  # gamma times the mean of 0, 0 and .5
+
+
+def test_a_seventh_simulation_goes_where_it_was_won_but_not_into_the_closed_state() -> None:
+    # N = 6: left .55 * 2.449 / 4 = .337, right .083 + .45 * 2.449 / 4 = .359; in cell 3 right is closed, so left; there
+    # nothing was played: left, .55.
+    (tree,) = search(BY_HAND, budget=Budget(steps=7), value=HALVES, listed=Priors(0.55))
+    assert statistics(tree)["rll"] == (1, 0.0)
+    assert statistics(tree)["r"] == (4, 0.5)
+
+
+class Naive:
+    """The same search once more: no virtual loss, nothing kept but visits and returns by the way to a state."""
+
+    def __init__(self, start: int, left: float, exploration: float, gamma: float, outcome: str, merge: bool) -> None:
+        self.start, self.priors, self.c, self.gamma = start, {"l": left, "r": 1 - left}, exploration, gamma
+        self.outcome, self.merge = outcome, merge
+        self.visits: dict[str, int] = {"": 0}
+        self.totals: dict[str, float] = {"": 0.0}
+        self.met: dict[int, int] = {start: 0}
+        self.dead: set[str] = set()
+
+    def cell(self, path: str) -> int:
+        return self.start + path.count("r") - path.count("l")
+
+    def over(self, path: str) -> bool:
+        return self.cell(path) in (0, 4)
+
+    def closed(self, path: str) -> bool:
+        if path in self.dead or self.over(path):
+            return True
+        return all(path + step in self.visits and self.closed(path + step) for step in "lr")
+
+    def q(self, path: str) -> float:
+        return self.gamma * (self.totals[path] / self.visits[path])
+
+    def step(self) -> None:
+        path = ""
+        while True:
+            found = []
+            count = max(1, self.visits[path])
+            for step in "lr":
+                child = path + step
+                if child not in self.visits:
+                    mean = self.totals[path] / self.visits[path] if self.visits[path] else 0.0
+                    found.append((mean + self.c * math.sqrt(count) * self.priors[step], step, True))
+                elif not self.closed(child):
+                    bonus = self.c * math.sqrt(count) * self.priors[step] / (1 + self.visits[child])
+                    found.append((self.q(child) + bonus, step, False))
+            best = max(score for score, _, _ in found)
+            # Of equal scores a played state comes before a new one, of two played ones the first, of two new ones the
+            # more probable.
+            played = list(self.visits)
+            _, step, new = min(
+                (one for one in found if one[0] == best),
+                key=lambda one: (one[2], -self.priors[one[1]] if one[2] else played.index(path + one[1])),
+            )
+            path += step
+            if new:
+                break
+        self.visits[path], self.totals[path] = 0, 0.0
+        cell = self.cell(path)
+        if self.merge and not self.over(path):
+            if self.met.get(cell, 1000) <= len(path):
+                self.dead.add(path)
+                return
+            self.met[cell] = len(path)
+        gain = float(cell == 4) if self.outcome == "won" else cell / 4
+        for length in range(len(path), -1, -1):
+            self.visits[path[:length]] += 1
+            self.totals[path[:length]] += gain
+            gain *= self.gamma
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    start=st.integers(1, 3),
+    left=st.floats(0.05, 0.95).filter(lambda left: left != 0.5),  # equal ones are taken in random order
+    exploration=st.sampled_from([0.0, 0.3, 1.0, 4.0]),
+    gamma=st.sampled_from([0.5, 0.9, 1.0]),
+    outcome=st.sampled_from(["won", "score"]),
+    merge=st.booleans(),
+    steps=st.integers(1, 40),
+)
+def test_agrees_with_a_naive_twin(start, left, exploration, gamma, outcome, merge, steps) -> None:
+    method, value = MCTS(exploration=exploration, merge=merge), Value(outcome, gamma=gamma, rollout=0)
+    (tree,) = search(
+        method, start=start, budget=Budget(steps=steps), value=value, listed=Priors(left), limit=None
+    )  # fmt: skip
+    naive = Naive(start, left, exploration, gamma, outcome, merge)
+    for _ in range(steps):
+        if naive.closed(""):
+            break
+        naive.step()
+    assert statistics(tree) == {path: (naive.visits[path], round(naive.totals[path], 9)) for path in statistics(tree)}
+    assert set(naive.visits) == set(statistics(tree))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    num_envs=st.integers(1, 9),
+    trees=st.integers(1, 5),
+    steps=st.integers(0, 60),
+    rollout=st.sampled_from([None, 0, 2]),
+    listed=st.sampled_from([None, Listed()]),
+    seed=st.integers(0, 5),
+    until_won=st.booleans(),
+)
+def test_whatever_it_is_told_budgets_hold_counts_add_up_and_it_repeats_itself(
+    num_envs, trees, steps, rollout, listed, seed, until_won
+) -> None:
+    arguments = {
+        "num_envs": num_envs, "trees": trees, "budget": Budget(steps=steps), "value": Value(rollout=rollout),
+        "listed": listed, "seed": seed, "until_won": until_won, "limit": 6,
+    }  # fmt: skip
+    found, again = search(MCTS(), **arguments), search(MCTS(), **arguments)
+    assert [statistics(tree) for tree in found] == [statistics(tree) for tree in again]
+    for tree in found:
+        assert tree.cost.steps <= steps
+        assert tree.cost.simulations == len(tree.ends)
+        for node in tree.root.walk():
+            assert node.pending == 0
+            assert node.visits >= sum(child.visits for child in node.children)
+            assert node.ended or node.state is not None
+        if until_won and tree.best.won:
+            assert tree.best.path[-1].key == "4"
+
+
+def test_an_exhausted_search_ends_before_its_budget() -> None:
+    # Cells 1, 2, 3 and the two ends: from cell 2 the states 1, 3, 0, 4 are new, and two steps lead back: six steps.
+    (tree,) = search(MCTS(), budget=Budget(steps=1000), value=Value(rollout=0), listed=Listed())
+    assert tree.root.closed
+    assert tree.cost.steps == 6
+    assert tree.best.won
+
+
+class Sequence:
+    """Answers the given commands one after the other, whoever is asked."""
+
+    def __init__(self, *commands: str) -> None:
+        self.commands, self.asked = commands, 0
+
+    def act(self, observations, infos, rng):
+        replies = []
+        for _ in observations:
+            replies.append(Reply(tagged(self.commands[self.asked % len(self.commands)])))
+            self.asked += 1
+        return replies
+
+
+def test_where_replies_are_drawn_a_repeated_one_costs_no_step_and_counts_as_drawn() -> None:
+    # width 2, widening 0: two open children each. Drawn in the root: left, left (again), right.
+    policy = Sequence("left", "left", "right")
+    method = MCTS(width=2.0, widening=0.0, merge=False)
+    (tree,) = search(method, budget=Budget(steps=2), value=Value(rollout=0), policy=policy)
+    assert [(child.action, child.draws) for child in tree.root.children] == [("left", 2), ("right", 1)]
+    assert (tree.cost.steps, policy.asked) == (2, 3)
+
+
+def test_a_policy_that_always_says_the_same_is_asked_so_often_and_no_more() -> None:
+    policy = Sequence("jump")  # refused: the state stays, so it was met before
+    (tree,) = search(MCTS(draws=5), budget=Budget(steps=1000), value=Value(rollout=0), policy=policy)
+    assert (tree.cost.steps, policy.asked, tree.root.closed) == (1, 5, True)
+
+
+def test_priors_lead_the_search() -> None:
+    def first(left: float) -> str:
+        (tree,) = search(MCTS(), budget=Budget(steps=1), listed=Priors(left), value=Value(rollout=0))
+        return tree.root.children[0].action
+
+    assert (first(0.7), first(0.3)) == ("left", "right")
+
+
+def test_several_simulations_under_way_go_different_ways() -> None:
+    # Priors of .9 and .1, and two sub-environments: while left is under way it counts as lost, so right is tried.
+    (tree,) = search(BY_HAND, num_envs=2, budget=Budget(steps=2), value=HALVES, listed=Priors(0.9))
+    assert sorted(child.action for child in tree.root.children) == ["left", "right"]
+    (alone,) = search(BY_HAND, num_envs=1, budget=Budget(steps=2), value=HALVES, listed=Priors(0.9))
+    assert statistics(alone) == {"": (2, 0.0), "l": (2, 0.0), "ll": (1, 0.0)}
+
+
+def test_decided_by_visits_one_step_is_played() -> None:
+    method = MCTS(exploration=1.0, merge=False, decide="visits")
+    (tree,) = search(method, budget=Budget(steps=5), value=HALVES, listed=Priors(0.55))
+    assert commands(tree.plan()) == ["left"]  # three visits against two
+    assert search(method, budget=Budget(steps=0))[0].plan() == []
+
+
+def test_returns_beyond_1_are_scaled_before_exploration_is_added() -> None:
+    # The corridor's refused command costs .5: returns lie in -.5 to 1, so a return of 0 counts as a third.
+    (tree,) = search(
+        MCTS(merge=False), budget=Budget(steps=1), value=Value("return", rollout=0), policy=Sequence("jump")
+    )
+    assert (tree.low, tree.high) == (-0.5, 1.0)
+    assert tree.action_value(tree.root.children[0]) == -0.5
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [({"exploration": -1}, "exploration >= 0"), ({"width": 0}, "width > 0"), ({"decide": "luck"}, "unknown decide")],
+)
+def test_wrong_options_say_what_was_expected(options, words) -> None:
+    with pytest.raises(ValueError, match=words):
+        MCTS(**options)
+
+
+def test_equally_probable_replies_are_taken_in_random_order() -> None:
+    firsts = set()
+    for seed in range(8):
+        (tree,) = search(MCTS(), budget=Budget(steps=1), value=Value(rollout=0), listed=Listed(), seed=seed)
+        firsts.add(tree.root.children[0].action)
+    assert firsts == {"left", "right"}

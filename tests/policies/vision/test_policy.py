@@ -1,0 +1,375 @@
+"""Policies that see, tiny: sampling, scoring and gradients with pictures, and all that goes by a prompt's ids."""
+
+import copy
+import itertools
+import pickle
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+
+import agentgym  # noqa: F401  # registers the environments
+from agentgym.outside.text import DataError
+from agentgym.rollout import collect
+from baselines.batch import make_batch
+from baselines.imitation.cloning import imitate
+from baselines.scorers.value_model import value_model
+from policies.huggingface import HuggingFacePolicy
+from policies.lora import LoraSettings, add_lora
+from policies.prompts import FIRST_PICTURE
+from policies.scoring.head import logits_at, pad
+from policies.scoring.packed import merge_chains
+from policies.scoring.prefix_tree import merge_trees
+from policies.tiny import tiny_policy
+from policies.vision.policy import PROCESSOR_FILE, VisionPolicy, image_processor, load_policy, sees
+from policies.vision.store import PictureStore
+from policies.vision.tiny import tiny_vision_policy
+from wrappers.prompt import VectorPromptWindow
+from wrappers.reply import VectorReplyParser
+from wrappers.transcript import VectorTranscript
+
+pytest.importorskip("transformers", minversion="5.23")  # earlier releases are not known to see alike
+
+torch.set_num_threads(1)
+
+WORDS = "Boxes on targets: 0 of 1."
+FAMILIES = ("qwen2_5_vl", "qwen3_vl")
+
+
+def picture(seed, height=16, width=24):
+    return np.random.default_rng(seed).integers(0, 256, (height, width, 3), np.uint8)
+
+
+def shown(*pictures, text=WORDS):
+    return ({"role": "user", "content": [*({"type": "image", "image": one} for one in pictures),
+                                         {"type": "text", "text": text}]},)  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def policy(request):
+    return tiny_vision_policy([WORDS], seed=0, family=request.param, layers=2)
+
+
+@pytest.fixture(scope="module")
+def writer(policy):
+    """The same model, writing up to six tokens itself."""
+    return policy.with_settings(max_new_tokens=6, prefix="", suffix="", stop=tuple("abcdefghijklmnop"))
+
+
+#: Prompts of several lengths: no picture, one, two of different sizes.
+SHOWN = [shown(picture(0)), shown(picture(1), picture(2, 8, 32)), "up", shown(picture(1)), shown(text="down left")]
+
+
+def logprobs(policy, prompts, replies, **options):
+    return policy.score(prompts, replies, **options).logprobs
+
+
+def act(policy, observations, seed=0):
+    return policy.act(observations, {}, np.random.default_rng(seed))
+
+
+def rows(replies):
+    return [one.prompt_ids for one in replies], [one.token_ids for one in replies]
+
+
+def test_a_picture_stands_in_its_frame_before_the_words(policy):
+    prompt = policy.encode(shown(picture(0)))
+    ids = policy.pictures.add(picture(0)).ids
+    config = policy.model.config
+    start = prompt.index(ids[0])
+    assert prompt[start - 1 : start + 7] == (config.vision_start_token_id, *ids, config.vision_end_token_id)
+    assert policy.tokenizer.decode(list(prompt)) == (
+        f"<|user|><|vision_start|><|vision_end|>{WORDS}<|assistant|><action>"
+    )
+
+
+def test_equal_words_with_another_picture_are_another_prompt(policy):
+    one, other = (policy.encode(shown(picture(seed))) for seed in (0, 1))
+    assert one != other
+    assert len(one) == len(other)
+    assert one == policy.encode(shown(picture(0)))
+    assert len(merge_chains([one, other, one], [(5,)] * 3)) == 2
+    # Behind an equal first picture, trees are shared up to the second one: 1 x 4 placeholders, then the words.
+    late = [policy.encode(shown(picture(0), picture(seed, 8, 32))) for seed in (0, 1)]
+    (tree,) = merge_trees(late, [(5,)] * 2, 100)
+    assert len(tree) == 2 * len(late[0]) - late[0].index(policy.pictures.add(picture(0, 8, 32)).ids[0])
+
+
+def test_another_picture_changes_the_log_probabilities(policy):
+    prompts = [policy.encode(shown(picture(seed))) for seed in (0, 1)]
+    one, other = logprobs(policy, prompts, [(5,)] * 2)[:, 0].tolist()
+    assert abs(one - other) > 1e-3
+    replies = act(policy.with_settings(temperature=0.0), [shown(picture(0)), shown(picture(1))])
+    assert replies[0].logprobs != replies[1].logprobs  # the cache of logits tells them apart, too
+
+
+def test_the_gradient_reaches_the_vision_tower_if_a_picture_is_seen(policy):
+    for observation, reached in ((shown(picture(0)), True), (shown(), False)):
+        policy.model.zero_grad(set_to_none=True)
+        logprobs(policy, [policy.encode(observation)], [(5,)]).sum().backward()
+        gradients = [weight.grad for name, weight in policy.model.named_parameters() if "visual" in name]
+        assert all((one is not None and bool(one.any())) is reached for one in gradients)
+    policy.model.zero_grad(set_to_none=True)
+
+
+def test_the_head_at_some_places_is_the_full_head_there(policy):
+    prompts = [policy.encode(one) for one in SHOWN]
+    ids, _ = pad(prompts, fill=0, left=False, device=torch.device("cpu"))
+    at = torch.arange(len(prompts)), torch.tensor([len(one) - 1 for one in prompts])
+    with torch.no_grad():
+        full = policy.model(input_ids=ids, use_cache=False).logits
+        assert torch.allclose(logits_at(policy.model, ids, *at, use_cache=False), full[at], atol=1e-6)
+
+
+@pytest.mark.parametrize("tokens", [1, 6])
+def test_cached_decoding_agrees_with_scoring(policy, writer, tokens):
+    player = {1: policy, 6: writer}[tokens]
+    replies = act(player, SHOWN * 2)
+    assert tokens == 1 or len({len(one.token_ids) for one in replies}) > 1  # rows leave on the way
+    found = logprobs(player, *rows(replies)).tolist()
+    for one, row in zip(replies, found, strict=True):
+        assert row[: len(one.logprobs)] == pytest.approx(one.logprobs, abs=1e-5)
+
+
+def test_lanes_write_what_acting_together_writes(writer):
+    queue = writer.reply_queue()
+    rngs = [np.random.default_rng(seed) for seed in range(len(SHOWN))]
+    queue.put([0, 1], SHOWN[:2], {}, rngs[:2])  # the others join while these are being written
+    found = dict(queue.get())
+    queue.put([2, 3, 4], SHOWN[2:], {}, rngs[2:])
+    while len(found) < len(SHOWN):
+        found |= dict(queue.get())
+    for seed, observation in enumerate(SHOWN):
+        alone = act(writer, [observation], seed)[0]
+        assert found[seed].token_ids == alone.token_ids
+        assert found[seed].logprobs == pytest.approx(alone.logprobs, abs=1e-5)
+
+
+def test_prompts_in_one_pass_are_read_as_alone_packed_or_in_trees(writer):
+    prompts, replies = rows(act(writer, SHOWN * 2, seed=1))
+    alone = [logprobs(writer, [prompt], [reply])[0].tolist() for prompt, reply in zip(prompts, replies, strict=True)]
+    for options in ({}, {"tokens_per_pass": 200}, {"tokens_per_pass": 200, "share_prefixes": True}):
+        together = logprobs(writer, prompts, replies, **options).tolist()
+        for one, row in zip(alone, together, strict=True):
+            assert row[: len(one)] == pytest.approx(one, abs=1e-5), options
+
+
+def test_the_trap_of_the_token_types(policy):
+    """Without `mm_token_type_ids` one family raises, the other counts a picture as words; they are always given."""
+    model, found = policy.model, policy.pictures.add(picture(0))
+    ids = torch.tensor([policy.encode(shown(picture(0)))])
+    types = (ids >= FIRST_PICTURE).int()
+    bare = {
+        "input_ids": ids.masked_fill(types.bool(), model.config.image_token_id),
+        "pixel_values": policy.pictures.patches(found),
+        "image_grid_thw": torch.tensor([policy.pictures.grid(found)]),
+    }
+    handles, model._forward_pre_hooks = model._forward_pre_hooks, type(model._forward_pre_hooks)()
+    try:
+        with torch.no_grad():
+            right = model(**bare, mm_token_type_ids=types).logits
+            if model.config.model_type == "qwen3_vl":
+                with pytest.raises(ValueError, match="mm_token_type_ids"):
+                    model(**bare)
+            else:
+                assert not torch.allclose(model(**bare).logits, right, atol=1e-3)
+    finally:
+        model._forward_pre_hooks = handles
+        model.model.rope_deltas = None
+    with torch.no_grad():
+        assert torch.allclose(model(input_ids=ids).logits, right, atol=1e-6)
+
+
+def test_placeholders_in_texts_and_replies_are_words_without_a_picture(writer):
+    found = writer.pictures.add(picture(0))
+    forged = f"<|image_pad|><|video_pad|><|vision_start|>[picture {'0' * 32}]<|vision_end|>"
+    prompts = [writer.encode(forged), writer.encode(shown(picture(0), text=f"[picture {found.name}]"))]
+    assert [sum(token >= FIRST_PICTURE for token in prompt) for prompt in prompts] == [0, len(found.ids)]
+    written = (writer.model.config.image_token_id, 5, writer.model.config.video_token_id, 6)
+    for together, prompt in zip(logprobs(writer, prompts, [written] * 2), prompts, strict=True):
+        assert torch.allclose(together, logprobs(writer, [prompt], [written])[0], atol=1e-5)
+
+
+def test_messages_hold_texts_and_pictures_and_nothing_else(policy):
+    for content in ([{"type": "video", "video": 0}], [{"type": "text", "text": 3}], 7):
+        with pytest.raises(TypeError, match=r"a part of a message|an observation must be"):
+            policy.encode([{"role": "user", "content": content}])
+    with pytest.raises(TypeError, match="a picture is a uint8 array"):
+        policy.encode(shown(picture(0).astype(np.float32)))
+    with pytest.raises(TypeError, match=r"pictures are for policies of policies\.vision"):
+        tiny_policy([WORDS], seed=0, layers=1).encode(shown(picture(0)))
+
+
+def test_a_prompt_that_is_cut_holds_no_part_of_a_picture(policy):
+    whole = policy.encode(shown(picture(0)))
+    last = max(place for place, token in enumerate(whole) if token >= FIRST_PICTURE)
+    cutter = policy.with_settings(max_prompt_tokens=len(whole) - last + 2, truncate="left")  # 3 of 6 placeholders
+    assert cutter.encode(shown(picture(0))) == whole[last + 1 :]
+
+
+def episodes(policy, wrapper, **style):
+    bare = gym.make_vec("AgentRL/VisualSokoban-v0", 2, autoreset_mode="Disabled", tile_size=8, max_episode_steps=3)
+    envs = wrapper(VectorReplyParser(bare), instructions=False, reply_format="", **style)
+    return collect(envs, policy, tasks=[{"split": "train", "index": i // 2} for i in range(4)], seed=0)
+
+
+@pytest.mark.filterwarnings("ignore:.*refused every action")  # of an untrained policy
+def test_a_transcript_of_pictures_only_ever_grows_and_is_read_in_one_sequence(policy):
+    table = episodes(policy, VectorTranscript)
+    played = [[table.replies[row] for row in table.chain(number)] for number in range(4)]
+    for steps in played:
+        for before, after in itertools.pairwise(steps):
+            seen = before.prompt_ids + before.token_ids
+            assert after.prompt_ids[: len(seen)] == seen
+        assert sum(token >= FIRST_PICTURE for token in steps[-1].prompt_ids) == len(steps) * 36  # cells of a board
+    prompts, replies = rows(table.replies)
+    chains = merge_chains(prompts, replies)
+    assert len(chains) < len(table)
+    packed = logprobs(policy, prompts, replies, tokens_per_pass=400)
+    assert torch.allclose(packed, logprobs(policy, prompts, replies), atol=1e-5)
+    assert packed[:, 0].tolist() == pytest.approx([one.logprobs[0] for one in table.replies], abs=1e-5)
+
+
+def test_a_batch_keeps_rows_apart_that_saw_different_pictures(policy):
+    table = episodes(policy.with_settings(admissible=True), VectorPromptWindow, history=0)
+    batch = make_batch(table, np.ones(len(table)))
+    assert len(set(batch.prompts)) == len(set(table.state.tolist()))
+    words = {tuple(token for token in prompt if token < FIRST_PICTURE) for prompt in batch.prompts}
+    assert len(words) < len(set(batch.prompts))
+
+
+def test_a_saved_policy_sees_what_it_saw(policy, tmp_path):
+    policy.save_pretrained(tmp_path / "model")
+    larger = image_processor(patch_size=8, merge_size=1, size={"shortest_edge": 32**2, "longest_edge": 2**16})
+    enlarged = load_policy(tmp_path / "model", device="cpu", processor=larger).encode(shown(picture(0)))
+    assert sum(token >= FIRST_PICTURE for token in enlarged) == 4 * 5  # 16 x 24 pixels are shown as 32 x 40
+    loaded = load_policy(tmp_path / "model", device="cpu")
+    assert isinstance(loaded, VisionPolicy)
+    assert loaded.settings == policy.settings
+    assert load_policy(tmp_path / "model", device="cpu", pictures=loaded.pictures).pictures is loaded.pictures
+    assert [one.token_ids for one in act(loaded, SHOWN)] == [one.token_ids for one in act(policy, SHOWN)]
+    prompts, replies = rows(act(loaded, SHOWN))
+    assert torch.equal(logprobs(loaded, prompts, replies), logprobs(policy, prompts, replies))
+
+
+def test_a_folder_tells_whether_its_model_sees(tmp_path):
+    tiny_policy([WORDS], seed=0, layers=1).save_pretrained(tmp_path)
+    assert not sees(tmp_path)
+    assert type(load_policy(tmp_path, device="cpu")) is HuggingFacePolicy
+    with pytest.raises(DataError, match=r"preprocessor_config\.json"):
+        VisionPolicy.from_pretrained(tmp_path)
+
+
+def test_a_copied_policy_reads_the_same_pictures(policy):
+    other = copy.deepcopy(policy)
+    prompts, replies = rows(act(policy, SHOWN))
+    assert torch.equal(logprobs(other, prompts, replies), logprobs(policy, prompts, replies))
+    assert other.pictures is policy.pictures
+
+
+def test_a_pickled_model_reads_the_pictures_of_its_folder(tmp_path):
+    policy = tiny_vision_policy([WORDS], seed=0, layers=1)
+    policy.pictures.keep_in(tmp_path)
+    ids = torch.tensor([policy.encode(shown(picture(0)))])
+    other = pickle.loads(pickle.dumps(policy.model))
+    with torch.no_grad():
+        assert torch.equal(other(input_ids=ids).logits, policy.model(input_ids=ids).logits)
+
+
+def test_two_policies_over_one_model_share_its_pictures():
+    policy = tiny_vision_policy([WORDS], seed=0, layers=1)
+    processor = policy.pictures.processor
+    prompts, replies = rows(act(policy, SHOWN))
+    second = VisionPolicy(policy.model, policy.tokenizer, processor)
+    assert second.pictures is policy.pictures
+    assert torch.isfinite(logprobs(policy, prompts, replies)).all()  # it still knows what it saw
+    with pytest.raises(ValueError, match="the pictures of another policy already"):
+        VisionPolicy(policy.model, policy.tokenizer, processor, pictures=PictureStore(processor))
+    other = image_processor(patch_size=8, merge_size=1)
+    for given in ({}, {"pictures": policy.pictures}):
+        with pytest.raises(ValueError, match="by another image processor than the one given"):
+            VisionPolicy(policy.model, policy.tokenizer, other, **given)
+
+
+def test_an_adapter_begins_as_its_base_and_is_read_again(tmp_path):
+    pytest.importorskip("peft")
+    base = tiny_vision_policy([WORDS], seed=0, layers=1)
+    prompts, replies = rows(act(base, SHOWN))
+    before = logprobs(base, prompts, replies)
+    adapted = add_lora(base, LoraSettings(rank=2), seed=0)
+    assert torch.equal(logprobs(adapted, prompts, replies), before)
+    assert any("visual" in name and "lora" in name for name, _ in adapted.model.named_parameters())
+    adapted.save_pretrained(tmp_path)
+    loaded = load_policy(tmp_path, device="cpu")
+    prompts, replies = rows(act(loaded, SHOWN))
+    assert torch.equal(logprobs(loaded, prompts, replies), logprobs(adapted, prompts, replies))
+
+
+def test_an_adapter_without_an_image_processor_takes_its_bases(tmp_path):
+    """As peft and TRL write them."""
+    pytest.importorskip("peft")
+    tiny_vision_policy([WORDS], seed=0, layers=1).save_pretrained(tmp_path / "base")
+    adapted = add_lora(load_policy(tmp_path / "base", device="cpu"), LoraSettings(rank=2), seed=0)
+    adapted.save_pretrained(tmp_path / "adapter")
+    (tmp_path / "adapter" / PROCESSOR_FILE).unlink()
+    loaded = load_policy(tmp_path / "adapter", device="cpu")
+    assert isinstance(loaded, VisionPolicy)
+    assert loaded.encode(shown(picture(0))) == adapted.encode(shown(picture(0)))
+    (tmp_path / "base").rename(tmp_path / "moved")
+    assert not sees(tmp_path / "adapter")
+    assert isinstance(load_policy(tmp_path / "adapter", device="cpu", base=tmp_path / "moved"), VisionPolicy)
+    tiny_policy([WORDS], seed=0, layers=1).save_pretrained(tmp_path / "base")
+    assert not sees(tmp_path / "adapter")
+
+
+def test_a_critic_reads_the_pictures(policy):
+    model = value_model(policy)
+    prompts = [policy.encode(shown(picture(seed))) for seed in (0, 1)]
+    ids, _ = pad(prompts, fill=0, left=False, device=torch.device("cpu"))
+    hidden = model.trunk(input_ids=ids).last_hidden_state[:, -1]
+    assert not torch.allclose(hidden[0], hidden[1], atol=1e-3)
+
+
+def test_weights_of_16_bits_are_not_trained(policy):
+    row = policy.demonstrate(shown(picture(0)), "<action>up</action>")
+
+    half = policy.with_model(copy.deepcopy(policy.model).to(torch.bfloat16))
+    with pytest.raises(ValueError, match="bfloat16 weights do not move"):
+        imitate(half, [row], epochs=1, seed=0)
+    assert row.token_ids == (policy.tokenizer.convert_tokens_to_ids("up"),)
+
+
+def test_what_cannot_see_is_refused(policy):
+    reading = tiny_policy([WORDS], seed=0, layers=1)
+    with pytest.raises(TypeError, match="expected a model out of"):
+        VisionPolicy(reading.model, reading.tokenizer, policy.pictures.processor)
+    with pytest.raises(ValueError, match="the image processor has patch_size=14, the model was made for 8"):
+        VisionPolicy(policy.model, policy.tokenizer, image_processor(merge_size=1))
+    with pytest.raises(ValueError, match="object is not given the pictures"):
+        VisionPolicy(policy.model, policy.tokenizer, policy.pictures.processor, sampler=object())
+
+
+def test_pictures_of_a_checkpoint_are_found_in_their_folder(policy, tmp_path):
+    known = tiny_vision_policy([WORDS], seed=0, layers=1)
+    known.pictures.keep_in(tmp_path)
+    prompts, replies = rows(act(known, SHOWN))
+    fresh = tiny_vision_policy([WORDS], seed=0, layers=1)
+    with pytest.raises(KeyError, match="is not known here"):
+        logprobs(fresh, prompts, replies)
+    fresh.pictures.keep_in(tmp_path)
+    assert torch.equal(logprobs(fresh, prompts, replies), logprobs(known, prompts, replies))
+    assert isinstance(fresh.pictures, PictureStore)
+
+
+def test_it_learns_what_only_the_picture_tells():
+    """Two pictures, one text: a clone has to look."""
+    policy = tiny_vision_policy([WORDS], seed=0, layers=1, width=32, mlp=64)
+
+    told = {0: "up", 1: "down"}
+    taught = [policy.demonstrate(shown(picture(i)), f"<action>{word}</action>") for i, word in told.items()]
+    imitate(policy, taught, epochs=30, seed=0, warmup=2, learning_rate=3e-3)
+    greedy = policy.with_settings(temperature=0.0)
+    assert [one.text for one in act(greedy, [shown(picture(i)) for i in told])] == [
+        f"<action>{word}</action>" for word in told.values()
+    ]
