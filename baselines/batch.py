@@ -14,7 +14,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Self
 
 import numpy as np
 import torch
@@ -23,10 +23,9 @@ from torch import Tensor
 
 from agentgym.trajectory import Bools, Floats, Ints, Reply, StepTable
 from agentgym.trajectory.forks import chain_sums
+from baselines.config import Weighting
 from wrappers.credit.forks import Forest, over_forks
 from wrappers.credit.scores import reply_lengths
-
-Weighting = Literal["step", "trajectory"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,7 +35,7 @@ from torch import Tensor
 
 from agentgym.outside.files import damage, new_folder, restore_folder, seal
 from agentgym.outside.text import DataError, read_json
-from baselines.config import TRAINING_RULES
+from baselines.config import TRAINING_RULES, TrainerConfig, by_name
 from baselines.experience import Experience
 from baselines.tensor_folder import join, read_tensors, split, write_tensors
 from policies.training import fingerprint
@@ -238,6 +238,8 @@ def _read(path: Path) -> Checkpoint:
             }
             if _OLD_SCORER in identity:
                 identity["scorer"] = identity.pop(_OLD_SCORER)
+            if "config" in identity:
+                identity["config"] = by_name(identity["config"])
             ahead = Experience.load(path)
             done, seconds, rules = int(state["iteration"]), float(state["seconds"]), int(state.get("training_rules", 1))
             return Checkpoint(identity, done, seconds, ahead=ahead, training_rules=rules, **parts)
@@ -263,7 +265,7 @@ def _advice(found: list[Path]) -> str:
     return "there is no other that could be read: train into an empty folder"
 
 
-def describe_run(policy: Any, config: Any, method: str, tasks: Any) -> dict[str, Any]:
+def describe_run(policy: Any, config: TrainerConfig, method: str, tasks: Any) -> dict[str, Any]:
     """Return what makes a run this run: model shapes, vocabulary, policy settings, config, method and tasks.
 
     Fields of the config that do not change what an iteration computes are left out: when to save, for how long
@@ -271,28 +273,29 @@ def describe_run(policy: Any, config: Any, method: str, tasks: Any) -> dict[str,
     the passes into memory: who runs out of it can go on with less. Weights that are not trained are known by their
     fingerprint.
     """
-    numbers = asdict(config)
+    numbers = config.settings()
     settings = getattr(policy, "settings", None)
     played = {} if settings is None else asdict(settings)
     for name, default in (("max_prompt_tokens", None), ("truncate", "raise")):  # unknown to older checkpoints
         if played.get(name) == default:
             played.pop(name, None)
-    passes = ("microbatch_tokens", "share_prefixes", "activation_checkpointing")
-    for name in ("checkpoint_every", "keep_checkpoints", *passes):
-        numbers.pop(name)
-    if not config.staleness:
-        numbers.pop("staleness")
-    if not config.branches:
-        for name in ("branches", "branch_at", "common_numbers"):
-            numbers.pop(name)
-    if config.token_budget is None or config.schedule == "constant":
-        numbers.pop("token_budget")
-    if not config.validate_tokens:
-        numbers.pop("validate_tokens")
-    if not config.resample_rounds:
-        numbers.pop("resample_rounds")
-    if config.schedule == "constant":
-        numbers.pop("iterations")
+    constant, rollout = config.schedule.shape == "constant", config.rollout
+    unused = {
+        "memory.microbatch_tokens": True,
+        "memory.share_prefixes": True,
+        "memory.activation_checkpointing": True,
+        "checkpoint.every": True,
+        "checkpoint.keep": True,
+        "iterations": constant,
+        "token_budget": constant or config.token_budget is None,
+        "validation.tokens": not config.validation.tokens,
+        "rollout.staleness": not rollout.staleness,
+        "rollout.resample_rounds": not rollout.resample_rounds,
+        "rollout.branches": not rollout.branches,
+        "rollout.branch_at": not rollout.branches,
+        "rollout.common_numbers": not rollout.branches,
+    }
+    numbers = {name: value for name, value in numbers.items() if not unused.get(name)}
     tokenizer = getattr(policy, "tokenizer", None)
     fixed = [(name, weight) for name, weight in policy.model.named_parameters() if not weight.requires_grad]
     described = {

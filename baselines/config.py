@@ -1,18 +1,33 @@
-"""TrainerConfig: every number of a training run, each written once."""
+"""TrainerConfig: every number of a training run, each written once, with its range, in a group of its own kind.
+
+    TrainerConfig(groups=8, learning_rate=1e-6, loss=Loss(kl=0.02), memory=Memory(microbatch_tokens=4096))
+    config.changed(groups=4, **{"loss.kl": 0.0})
+
+A setting has one name wherever it is text: "groups", "loss.kl" (`--set loss.kl=0.02`, logs, records, recipes). The
+flat names of version 0.2 ("kl", "microbatch_tokens") are taken with a warning, and read in records without one.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import math
 import numbers
-from collections.abc import Iterable
+import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args, get_type_hints
+from types import NoneType
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
-from agentgym.checks import fields_checked
-from baselines.batch import Weighting
-from baselines.losses import Aggregation, Divergence, Objective, RatioLevel, WeightLevel
+from agentgym.checks import fields_checked, nearest
 
-Overlong = Literal["keep", "mask", "drop"]
+ClassT = TypeVar("ClassT", bound=type)
+
+Aggregation = Literal["token-mean", "row-mean", "row-sum", "constant"]
+Divergence = Literal["k1", "k2", "k3"]
+RatioLevel = Literal["token", "step", "step-token"]
+WeightLevel = Literal["token", "step"]
+Weighting = Literal["step", "trajectory"]
 
 #: The number of what an iteration computes from a configuration: runs are comparable where it is the same. Logs (in
 #: their first row, and where it changes) and checkpoints hold it as "training_rules"; those without are of the first.
@@ -21,8 +36,380 @@ Overlong = Literal["keep", "mask", "drop"]
 TRAINING_RULES = 2
 
 
+class Range(NamedTuple):
+    """Numbers that a field may hold; beside its type, inside `Annotated`."""
+
+    low: float | None = None
+    above: float | None = None
+    high: float | None = None
+    below: float | None = None
+
+    def holds(self, value: float) -> bool:
+        """Say whether a number is in the range."""
+        kept = (
+            self.low is None or value >= self.low,
+            self.above is None or value > self.above,
+            self.high is None or value <= self.high,
+            self.below is None or value < self.below,
+        )
+        return all(kept)
+
+    def __str__(self) -> str:
+        words = {"at least": self.low, "above": self.above, "at most": self.high, "below": self.below}
+        return " and ".join(f"{word} {limit:g}" for word, limit in words.items() if limit is not None)
+
+
+Count = Annotated[int, Range(low=0)]
+Size = Annotated[int, Range(low=1)]
+Weight = Annotated[float, Range(low=0)]
+Positive = Annotated[float, Range(above=0)]
+Share = Annotated[float, Range(low=0, high=1)]
+
+
+class _Declared(NamedTuple):
+    kind: Any
+    range: Range | None
+    optional: bool
+
+
+@functools.cache
+def _declared(cls: Any) -> dict[str, _Declared]:
+    """What the fields of a dataclass may hold."""
+    hints, found = get_type_hints(cls, include_extras=True), {}
+    for field in dataclasses.fields(cls):
+        hint = hints[field.name]
+        members = [each for each in get_args(hint) if each is not NoneType]
+        optional = NoneType in get_args(hint)
+        if optional and len(members) == 1:
+            hint = members[0]
+        kind, *extras = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        found[field.name] = _Declared(kind, next((each for each in extras if isinstance(each, Range)), None), optional)
+    return found
+
+
+_KINDS: dict[Any, tuple[Any, str]] = {
+    int: (numbers.Integral, "an integer"),
+    float: (numbers.Real, "a number"),
+    bool: (bool, "True or False"),
+}
+
+
+def check_fields(config: Any) -> None:
+    """Check the fields of a dataclass by their types and ranges; other types than numbers and words pass.
+
+    Raises:
+        TypeError: a field for a number or a flag holds something else.
+        ValueError: a number is out of its range or not finite, or a word is none of a `Literal`.
+
+    >>> TrainerConfig(groups=0)
+    Traceback (most recent call last):
+    ValueError: TrainerConfig.groups must be at least 1, got 0
+    """
+    cls: Any = type(config)
+    for name, (kind, limits, optional) in _declared(cls).items():
+        value: Any = getattr(config, name)
+        what = f"{cls.__name__}.{name}"
+        none = "None or " if optional else ""
+        if optional and value is None:
+            continue
+        if get_origin(kind) is Literal:
+            if value not in get_args(kind):
+                *others, last = map(repr, get_args(kind))
+                choices = f"{', '.join(others)} or {last}" if others else last
+                raise ValueError(f"{what} must be {none}{choices}, got {value!r}")
+        elif kind in _KINDS:
+            accepted, expected = _KINDS[kind]
+            if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
+                raise TypeError(f"{what} must be {expected}{' or None' if optional else ''}, got {value!r}")
+            if limits is not None and not limits.holds(value):
+                raise ValueError(f"{what} must be {none}{limits}, got {value!r}")
+            if not math.isfinite(value):
+                raise ValueError(f"{what} must be finite, got {value!r}")
+
+
+def refuse(config: Any, name: str, holds: bool, expected: str) -> None:
+    """Raise a ValueError about a field unless a rule that it shares with other fields holds."""
+    if not holds:
+        raise ValueError(f"{type(config).__name__}.{name} must be {expected}, got {getattr(config, name)!r}")
+
+
 @fields_checked
 @dataclass(frozen=True)
+class Rollout:
+    """What is played and which of it is learned from.
+
+    Attributes:
+        branches: how often each chosen step is played anew, to the end of the episode, on top of the group's episodes,
+            see `agentgym.rollout.collect_tree`; 0: no step is.
+        branch_at: which steps are chosen, see `baselines.rollouts.steps_to_branch_at`.
+        common_numbers: whether the k-th continuations of a group's steps meet the same luck.
+        resample_rounds: how many times tasks whose group has no contrast may be replaced by newly drawn ones, see
+            `baselines.rollouts.sample_groups`; 0: train on what was drawn first.
+        staleness: 0 learns from episodes of the current weights; 1 plays the next iteration's episodes while this one's
+            update runs, with the weights from before it, see `baselines.experience`. Needs `loss.tis`.
+        overlong: replies that the length limit cut off: "keep" trains on them; "mask" leaves them out of the loss,
+            after credit; "drop" leaves the whole episode out, before credit.
+        overlong_buffer: tokens before the length limit within which a reply costs reward, see
+            `baselines.reply_costs.less_overlong`; 0: none does.
+        overlong_penalty: what a reply costs at the limit.
+    """
+
+    branches: Count = 0
+    branch_at: str = "all"
+    common_numbers: bool = True
+    resample_rounds: Count = 0
+    staleness: Literal[0, 1] = 0
+    overlong: Literal["keep", "mask", "drop"] = "keep"
+    overlong_buffer: Count = 0
+    overlong_penalty: Weight = 1.0
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@fields_checked
+@dataclass(frozen=True)
+class Optimiser:
+    """AdamW, and how a batch becomes its steps.
+
+    Attributes:
+        weight_decay: of AdamW.
+        max_grad_norm: gradients are scaled down to this Euclidean norm.
+        minibatch_rows: distinct scored rows per update, those that `loss.keep_zero` leaves out included.
+        epochs: passes over the batch per iteration.
+    """
+
+    weight_decay: Weight = 0.0
+    max_grad_norm: Positive = 1.0
+    minibatch_rows: Size = 64
+    epochs: Size = 1
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@fields_checked
+@dataclass(frozen=True)
+class Loss:
+    """What is minimised, see `baselines.losses`.
+
+    Attributes:
+        objective: "ppo", see `clipped_surrogate`, or "cispo", see `cispo`.
+        ratio: of a token or of a step, see `importance_ratio`; the clip ranges belong to it.
+        clip_low, clip_high, dual_clip: see `clipped_surrogate`.
+        tis: limit of the weight that corrects for a sampler with other probabilities than the trainer's, see
+            `correction`; needs old_logprobs="recompute". None: no correction.
+        tis_level: one weight per "token", or per reply ("step").
+        kl: weight of the divergence to the frozen start policy; 0 needs no reference model.
+        reference: how the start policy is kept: an "exact" copy, or one in "bfloat16", which takes half the memory
+            and is a reference of its own precision. With an adapter it is the base, and takes none.
+        kl_form, kl_limit: see `divergence`.
+        kl_in: "loss", or "reward": taken off every step's reward before credit is given, see
+            `baselines.reply_costs.less_divergence`.
+        entropy: weight of the entropy bonus; the entropy is reported in any case.
+        aggregation: see `aggregate`.
+        constant_length: tokens that the aggregation "constant" divides by, the longest reply that may be written.
+        weighting: see `baselines.batch.make_batch`.
+        keep_zero: whether rows with advantage 0 are trained on (for KL and entropy). Leaving them out makes an update
+            cheaper and changes neither its mean nor its mini-batches, see `baselines.update.update`.
+        old_logprobs: "sampler" trusts the log-probabilities that came with the replies (same weights, same code),
+            "recompute" scores them again before the update, for samplers with other kernels or precision.
+    """
+
+    objective: Literal["ppo", "cispo"] = "ppo"
+    ratio: RatioLevel = "token"
+    clip_low: Annotated[float, Range(above=0, high=1)] = 0.2
+    clip_high: Positive = 0.2
+    dual_clip: Annotated[float, Range(above=1)] | None = None
+    tis: Positive | None = None
+    tis_level: WeightLevel = "token"
+    kl: Weight = 0.01
+    reference: Literal["exact", "bfloat16"] = "exact"
+    kl_form: Divergence = "k3"
+    kl_in: Literal["loss", "reward"] = "loss"
+    kl_limit: Positive | None = 10.0
+    entropy: float = 0.0
+    aggregation: Aggregation = "token-mean"
+    constant_length: Size | None = None
+    weighting: Weighting = "step"
+    keep_zero: bool = True
+    old_logprobs: Literal["sampler", "recompute"] = "sampler"
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        expected = "None unless old_logprobs='recompute': the sampler's own log-probabilities need no correction"
+        refuse(self, "tis", self.tis is None or self.old_logprobs == "recompute", expected)
+        expected = "at least 1 with the aggregation 'constant', None with any other"
+        refuse(self, "constant_length", (self.constant_length is None) == (self.aggregation != "constant"), expected)
+
+    @property
+    def needs_start(self) -> bool:
+        """Whether the loss itself looks at the frozen start policy."""
+        return self.kl > 0 and self.kl_in == "loss"
+
+
+@fields_checked
+@dataclass(frozen=True)
+class Memory:
+    """How a batch is divided into passes; it changes memory and speed, and nothing that is learned.
+
+    Attributes:
+        microbatch_rows: distinct rows per forward and backward pass; None: a mini-batch at once.
+        microbatch_tokens: tokens (prompts and replies) per pass, with and without gradients; a row that is longer
+            has a pass of its own. Rows that continue each other share their tokens and go into the same mini-batch,
+            see `policies.scoring.packed`. None: no such limit.
+        share_prefixes: rows that begin alike read their common beginning once, see `policies.scoring.prefix_tree`: for
+            CPUs, where arithmetic is what an update costs. Needs `microbatch_tokens`.
+        activation_checkpointing: keep the inputs of each layer and compute the rest again in the backward pass: a
+            thirtieth of the memory per token for a third more arithmetic.
+    """
+
+    microbatch_rows: Size | None = None
+    microbatch_tokens: Size | None = None
+    share_prefixes: bool = False
+    activation_checkpointing: bool = False
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        expected = "False unless microbatch_tokens says how many tokens a pass has"
+        refuse(self, "share_prefixes", not self.share_prefixes or self.microbatch_tokens is not None, expected)
+
+
+@fields_checked
+@dataclass(frozen=True)
+class Schedule:
+    """The learning rate over a run.
+
+    Attributes:
+        shape: "constant", or "linear" down to 0 at the end of the last iteration, or with the last token of the
+            budget, whichever is nearer.
+        warmup: iterations in which the rate rises linearly to its own; 0: none.
+    """
+
+    shape: Literal["constant", "linear"] = "constant"
+    warmup: Count = 0
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@fields_checked
+@dataclass(frozen=True)
+class Validation:
+    """When the policy is validated, besides the start and the end.
+
+    Attributes:
+        every: iterations between validations; 0: none.
+        tokens: reply tokens between further validations, counted as `token_budget` counts; 0: none.
+    """
+
+    every: Count = 10
+    tokens: Count = 0
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@fields_checked
+@dataclass(frozen=True)
+class Checkpoints:
+    """When checkpoints are written.
+
+    Attributes:
+        every: iterations between checkpoints; 0: only at the end and when interrupted.
+        keep: how many of the newest stay.
+    """
+
+    every: Count = 10
+    keep: Size = 2
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+_GROUPS: dict[str, type] = {
+    "rollout": Rollout,
+    "optimiser": Optimiser,
+    "loss": Loss,
+    "memory": Memory,
+    "schedule": Schedule,
+    "validation": Validation,
+    "checkpoint": Checkpoints,
+}
+_RENAMED = {
+    "schedule": "schedule.shape",
+    "validate_every": "validation.every",
+    "validate_tokens": "validation.tokens",
+    "checkpoint_every": "checkpoint.every",
+    "keep_checkpoints": "checkpoint.keep",
+}
+_GROUPED = [f"{group}.{field.name}" for group, cls in _GROUPS.items() for field in dataclasses.fields(cls)]
+#: The flat names of version 0.2.
+_FLAT = {name.partition(".")[2]: name for name in _GROUPED if name not in _RENAMED.values()} | _RENAMED
+
+
+def by_name(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings by their names: groups taken apart, the flat names of version 0.2 as they are called today.
+
+    Args:
+        given: settings by name; groups as their dataclasses or as mappings. A single setting wins over its group.
+
+    >>> by_name({"groups": 4, "loss": {"kl": 0.1}, "microbatch_rows": 8, "schedule": "linear"})
+    {'groups': 4, 'loss.kl': 0.1, 'memory.microbatch_rows': 8, 'schedule.shape': 'linear'}
+    """
+    found: dict[str, Any] = {}
+    for name, value in sorted(given.items(), key=lambda item: not dataclasses.is_dataclass(item[1])):
+        within = vars(value) if dataclasses.is_dataclass(value) else value
+        if name in _GROUPS and isinstance(within, Mapping):
+            found |= {f"{name}.{field}": each for field, each in within.items()}
+        else:
+            found[_FLAT.get(name, name)] = value
+    return found
+
+
+def _takes_names(cls: ClassT) -> ClassT:
+    """Let TrainerConfig be made of names with dots and of the flat names of version 0.2, these with a warning."""
+    made = cls.__init__  # type: ignore[misc]
+
+    @functools.wraps(made)
+    def init(self: Any, **given: Any) -> None:
+        old = {
+            name: _FLAT[name]
+            for name, value in given.items()
+            if name in _FLAT and not isinstance(value, (Mapping, _GROUPS.get(name, Mapping)))
+        }
+        if old:
+            shown = ", ".join(f"{name} is {now}" for name, now in old.items())
+            example = next(iter(old.values())).partition(".")
+            warnings.warn(
+                f"TrainerConfig has groups of settings since version 0.3: {shown}. Write TrainerConfig({example[0]}="
+                f"{_GROUPS[example[0]].__name__}({example[2]}=...)), or --set {''.join(example)}=... on a command line",
+                FutureWarning,
+                stacklevel=2,
+            )
+        flat: dict[str, Any] = {}
+        groups: dict[str, dict[str, Any]] = {}
+        for name, value in by_name(given).items():
+            group, dot, field = name.partition(".")
+            if name in _GROUPED:
+                groups.setdefault(group, {})[field] = value
+            elif not dot and name in NAMES:
+                flat[name] = value
+            elif name in _GROUPS:
+                raise TypeError(f"TrainerConfig.{name} must be a {_GROUPS[name].__name__}, got {value!r}")
+            else:
+                close = nearest(field or group, [each.rpartition(".")[2] for each in NAMES])
+                meant = next((each for each in NAMES if each.rpartition(".")[2] == close), None)
+                hint = f"did you mean {meant!r}?" if meant else f"known: {', '.join(NAMES)}"
+                raise TypeError(f"TrainerConfig: unknown setting {name!r}; {hint}")
+        made(self, **flat, **{group: _GROUPS[group](**fields) for group, fields in groups.items()})
+
+    cls.__init__ = init  # type: ignore[misc]
+    return cls
+
+
+@_takes_names
+@dataclass(frozen=True, kw_only=True)
 class TrainerConfig:
     """Numbers of a run; two runs with the same config, policy, tasks and method are the same run.
 
@@ -32,213 +419,54 @@ class TrainerConfig:
             before; tokens of continuations and of groups that were replaced count. None: no such limit.
         groups: tasks drawn per iteration (all distinct where there are enough).
         group_size: episodes per task.
-        branches: how often each chosen step is played anew, to the end of the episode, on top of the group's episodes,
-            see `agentgym.rollout.collect_tree`; 0: no step is.
-        branch_at: which steps are chosen, see `baselines.rollouts.steps_to_branch_at`.
-        common_numbers: whether the k-th continuations of a group's steps meet the same luck.
-        resample_rounds: how many times tasks whose group has no contrast may be replaced by newly drawn ones, see
-            `baselines.dynamic_sampling`; 0: train on what was drawn first.
-        staleness: 0 learns from what the weights of the moment have played; 1 plays the next iteration's episodes while
-            this one's update runs, with the weights from before it, see `baselines.experience`. Needs `tis`, which
-            makes up for the difference.
-        temperature: sampling temperature of rollouts, and the one log-probabilities are taken at; above 0.
         learning_rate: of AdamW.
-        schedule: "constant", or "linear" down to 0 at the end of the last iteration, or with the last token of the
-            budget, whichever is nearer.
-        warmup: iterations in which the rate rises linearly to its own; 0: none.
-        weight_decay: of AdamW.
-        max_grad_norm: gradients are scaled down to this Euclidean norm.
-        minibatch_rows: distinct scored rows per update, those that `keep_zero` leaves out included.
-        microbatch_rows: distinct rows per forward and backward pass; None: a mini-batch at once. Gradients are
-            accumulated, so this changes memory only.
-        microbatch_tokens: tokens (prompts and replies) per pass, with and without gradients; a row that is longer
-            alone has a pass to itself. Rows that continue each other share their tokens and go into the same
-            mini-batch, see `policies.scoring.packed`. None: no such limit.
-        share_prefixes: rows that begin alike read their common beginning once, see `policies.scoring.prefix_tree`: for
-            CPUs, where arithmetic is what an update costs. Needs `microbatch_tokens`.
-        activation_checkpointing: keep only what each layer begins with and compute the rest again in the backward
-            pass: a thirtieth of the memory per token for a third more arithmetic.
-        epochs: passes over the batch per iteration.
-        objective: "ppo", see `baselines.losses.clipped_surrogate`, or "cispo", see `baselines.losses.cispo`.
-        ratio: of a token or of a step, see `baselines.losses.importance_ratio`; the clip ranges belong to it.
-        clip_low, clip_high, dual_clip: see `baselines.losses.clipped_surrogate`.
-        tis: limit of the weight that makes up for a sampler with other probabilities than the trainer's, see
-            `baselines.losses.correction`; needs old_logprobs="recompute". None: no correction.
-        tis_level: one weight per "token", or per reply ("step").
-        kl: weight of the divergence to the frozen start policy; 0 drops the reference model altogether.
-        reference: how the start policy is kept: an "exact" copy, or one in "bfloat16", which takes half the memory
-            and is a reference of its own precision. With an adapter it is the base, and takes none.
-        kl_form: see `baselines.losses.divergence`.
-        kl_in: "loss", or "reward": taken off every step's reward before credit is given, see
-            `baselines.reply_costs.less_divergence`.
-        kl_limit: see `baselines.losses.divergence`.
-        entropy: weight of the entropy bonus; the entropy is reported in any case.
-        aggregation: see `baselines.losses.aggregate`.
-        constant_length: tokens that the aggregation "constant" divides by, the longest reply that may be written.
-        overlong: what becomes of replies that the length limit cut off: "keep" trains on them; "mask" leaves them out
-            of the loss, after credit; "drop" leaves the whole episode out, before credit.
-        overlong_buffer: tokens before the length limit within which a reply costs reward, see
-            `baselines.reply_costs.less_overlong`; 0: none does.
-        overlong_penalty: what a reply costs at the limit.
-        weighting: see `baselines.batch.make_batch`.
-        keep_zero: whether rows with advantage 0 are trained on (for KL and entropy). Leaving them out makes an update
-            cheaper and changes neither its mean nor its mini-batches, see `baselines.update.update`.
-        old_logprobs: "sampler" trusts the log-probabilities that came with the replies (same weights, same code),
-            "recompute" scores them again before the update, for samplers with other kernels or precision.
-        validate_every: iterations between validations; 0: never. The start and the end are validated as well.
-        validate_tokens: reply tokens between further validations, counted as `token_budget` counts; 0: none.
-        checkpoint_every: iterations between checkpoints; 0: only at the end and when interrupted.
-        keep_checkpoints: how many of the newest stay.
+        temperature: sampling temperature of rollouts, and the one log-probabilities are taken at; above 0, since a
+            greedy policy explores nothing.
         seed: of task choice, episodes, sampling and mini-batches.
+        rollout, optimiser, loss, memory, schedule, validation, checkpoint: groups of settings, see their classes.
     """
 
-    iterations: int = 50
-    token_budget: int | None = None
-    groups: int = 16
-    group_size: int = 8
-    branches: int = 0
-    branch_at: str = "all"
-    common_numbers: bool = True
-    resample_rounds: int = 0
-    staleness: int = 0
-    temperature: float = 1.0
-    learning_rate: float = 1e-6
-    schedule: Literal["constant", "linear"] = "constant"
-    warmup: int = 0
-    weight_decay: float = 0.0
-    max_grad_norm: float = 1.0
-    minibatch_rows: int = 64
-    microbatch_rows: int | None = None
-    microbatch_tokens: int | None = None
-    share_prefixes: bool = False
-    activation_checkpointing: bool = False
-    epochs: int = 1
-    objective: Objective = "ppo"
-    ratio: RatioLevel = "token"
-    clip_low: float = 0.2
-    clip_high: float = 0.2
-    dual_clip: float | None = None
-    tis: float | None = None
-    tis_level: WeightLevel = "token"
-    kl: float = 0.01
-    reference: Literal["exact", "bfloat16"] = "exact"
-    kl_form: Divergence = "k3"
-    kl_in: Literal["loss", "reward"] = "loss"
-    kl_limit: float | None = 10.0
-    entropy: float = 0.0
-    aggregation: Aggregation = "token-mean"
-    constant_length: int | None = None
-    overlong: Overlong = "keep"
-    overlong_buffer: int = 0
-    overlong_penalty: float = 1.0
-    weighting: Weighting = "step"
-    keep_zero: bool = True
-    old_logprobs: Literal["sampler", "recompute"] = "sampler"
-    validate_every: int = 10
-    validate_tokens: int = 0
-    checkpoint_every: int = 10
-    keep_checkpoints: int = 2
-    seed: int = 0
+    iterations: Count = 50
+    token_budget: Size | None = None
+    groups: Size = 16
+    group_size: Size = 8
+    learning_rate: Weight = 1e-6
+    temperature: Positive = 1.0
+    seed: Count = 0
+    rollout: Rollout = Rollout()
+    optimiser: Optimiser = Optimiser()
+    loss: Loss = Loss()
+    memory: Memory = Memory()
+    schedule: Schedule = Schedule()
+    validation: Validation = Validation()
+    checkpoint: Checkpoints = Checkpoints()
 
     def __post_init__(self) -> None:
-        check_types(self)
-        rules = (
-            ("iterations", self.iterations >= 0, "at least 0"),
-            ("token_budget", self.token_budget is None or self.token_budget >= 1, "None or at least 1"),
-            ("groups", self.groups >= 1, "at least 1"),
-            ("group_size", self.group_size >= 1, "at least 1"),
-            ("branches", self.branches >= 0, "at least 0"),
-            ("resample_rounds", self.resample_rounds >= 0, "at least 0"),
-            ("staleness", self.staleness in (0, 1), "0 or 1"),
-            (
-                "staleness",
-                not self.staleness or self.tis is not None,
-                "0 unless a correction makes up for older weights (old_logprobs='recompute', tis=2.0)",
-            ),
-            ("temperature", self.temperature > 0, "above 0 (a greedy policy explores nothing)"),
-            ("learning_rate", self.learning_rate >= 0, "at least 0"),
-            ("weight_decay", self.weight_decay >= 0, "at least 0"),
-            ("schedule", self.schedule in ("constant", "linear"), "'constant' or 'linear'"),
-            ("warmup", self.warmup >= 0, "at least 0"),
-            ("max_grad_norm", self.max_grad_norm > 0, "above 0"),
-            ("minibatch_rows", self.minibatch_rows >= 1, "at least 1"),
-            ("microbatch_rows", self.microbatch_rows is None or self.microbatch_rows >= 1, "None or at least 1"),
-            ("microbatch_tokens", self.microbatch_tokens is None or self.microbatch_tokens >= 1, "None or at least 1"),
-            (
-                "share_prefixes",
-                not self.share_prefixes or self.microbatch_tokens is not None,
-                "False unless microbatch_tokens says how many tokens a pass has",
-            ),
-            ("reference", self.reference in ("exact", "bfloat16"), "'exact' or 'bfloat16'"),
-            ("epochs", self.epochs >= 1, "at least 1"),
-            ("objective", self.objective in get_args(Objective), "'ppo' or 'cispo'"),
-            ("ratio", self.ratio in get_args(RatioLevel), "'token', 'step' or 'step-token'"),
-            ("clip_low", 0 < self.clip_low <= 1, "in (0, 1]"),
-            ("clip_high", self.clip_high > 0, "above 0"),
-            ("dual_clip", self.dual_clip is None or self.dual_clip > 1, "None or above 1"),
-            ("tis", self.tis is None or self.tis > 0, "None or above 0"),
-            (
-                "tis",
-                self.tis is None or self.old_logprobs == "recompute",
-                "None unless old_logprobs='recompute': the sampler's own log-probabilities differ in nothing",
-            ),
-            ("tis_level", self.tis_level in get_args(WeightLevel), "'token' or 'step'"),
-            ("kl", self.kl >= 0, "at least 0"),
-            ("kl_form", self.kl_form in get_args(Divergence), "'k1', 'k2' or 'k3'"),
-            ("kl_in", self.kl_in in ("loss", "reward"), "'loss' or 'reward'"),
-            ("kl_limit", self.kl_limit is None or self.kl_limit > 0, "None or above 0"),
-            ("aggregation", self.aggregation in get_args(Aggregation), f"one of {get_args(Aggregation)}"),
-            (
-                "constant_length",
-                self.constant_length is None if self.aggregation != "constant" else (self.constant_length or 0) >= 1,
-                "at least 1 with the aggregation 'constant', None with any other",
-            ),
-            ("overlong", self.overlong in get_args(Overlong), "'keep', 'mask' or 'drop'"),
-            ("overlong_buffer", self.overlong_buffer >= 0, "at least 0"),
-            ("overlong_penalty", self.overlong_penalty >= 0, "at least 0"),
-            ("weighting", self.weighting in ("step", "trajectory"), "'step' or 'trajectory'"),
-            ("old_logprobs", self.old_logprobs in ("sampler", "recompute"), "'sampler' or 'recompute'"),
-            ("validate_every", self.validate_every >= 0, "at least 0"),
-            ("validate_tokens", self.validate_tokens >= 0, "at least 0"),
-            ("checkpoint_every", self.checkpoint_every >= 0, "at least 0"),
-            ("keep_checkpoints", self.keep_checkpoints >= 1, "at least 1"),
-            ("seed", self.seed >= 0, "at least 0"),
-        )
-        check_numbers(self, rules)
+        check_fields(self)
+        if self.rollout.staleness and self.loss.tis is None:
+            raise ValueError(
+                "TrainerConfig.rollout.staleness must be 0 unless a correction makes up for older weights: set "
+                "loss=Loss(old_logprobs='recompute', tis=2.0)"
+            )
+
+    def settings(self) -> dict[str, Any]:
+        """Return every setting by its name, such as "groups" and "loss.kl"."""
+        found = by_name(vars(self))
+        return {name: found[name] for name in sorted(found, key=lambda name: "." in name)}
+
+    def changed(self, **changes: Any) -> TrainerConfig:
+        """Return the configuration with some settings replaced.
+
+        Args:
+            **changes: settings by name, as of `TrainerConfig`; a mapping replaces a part of a group.
+
+        >>> TrainerConfig().changed(groups=2, loss={"kl": 0.0}, **{"memory.microbatch_rows": 4}).groups
+        2
+        """
+        whole = {name for name, value in changes.items() if dataclasses.is_dataclass(value)}
+        kept = {name: value for name, value in self.settings().items() if name.partition(".")[0] not in whole}
+        return TrainerConfig(**{**kept, **changes})
 
 
-def check_types(config: Any) -> None:
-    """Raise a TypeError where a dataclass's field for a number or a flag holds something else.
-
-    >>> TrainerConfig(groups="3")
-    Traceback (most recent call last):
-    TypeError: TrainerConfig.groups must be an integer, got '3'
-    """
-    kinds = {int: (numbers.Integral, "an integer"), float: (numbers.Real, "a number"), bool: (bool, "True or False")}
-    for name, hint in get_type_hints(type(config)).items():
-        value, hints = getattr(config, name), get_args(hint) or (hint,)
-        kind, expected = next((kinds[each] for each in hints if each in kinds), (object, ""))
-        if type(None) in hints:
-            if value is None:
-                continue
-            expected += " or None"
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind not in (bool, object)):
-            raise TypeError(f"{type(config).__name__}.{name} must be {expected}, got {value!r}")
-
-
-def check_numbers(config: Any, rules: Iterable[tuple[str, bool, str]]) -> None:
-    """Check the fields of a configuration.
-
-    Args:
-        config: a dataclass.
-        rules: name of a field, whether its value can be, and what is expected.
-
-    Raises:
-        ValueError: a rule does not hold, or a number is not finite.
-    """
-    for name, holds, expected in rules:
-        if not holds:
-            raise ValueError(f"{type(config).__name__}.{name} must be {expected}, got {getattr(config, name)!r}")
-    for name, value in vars(config).items():
-        if isinstance(value, float) and not math.isfinite(value):
-            raise ValueError(f"{type(config).__name__}.{name} must be finite, got {value!r}")
+#: The name of every setting.
+NAMES = tuple(TrainerConfig().settings())

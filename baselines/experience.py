@@ -115,7 +115,7 @@ def gather(
         tasks,
         config.groups,
         generator,
-        rounds=config.resample_rounds,
+        rounds=config.rollout.resample_rounds,
         contrast=getattr(credit, "contrasting", contrasting_groups),
     )
     first = Evaluation.from_table(episodes_of(sample.first, config.groups * config.group_size))
@@ -149,7 +149,7 @@ def adapted(envs: Envs, policy: Any, credit: Any, config: TrainerConfig) -> tupl
     check_lanes(envs, config)
     lanes: Envs = [adapt(each) for each in envs] if isinstance(envs, Sequence) else adapt(envs)
     first = lanes[0] if isinstance(lanes, Sequence) else lanes
-    if not config.staleness:
+    if not config.rollout.staleness:
         return lanes, first
     if not hasattr(policy, "with_model"):
         raise TypeError(f"staleness=1 needs a policy with with_model(model), {type(policy).__name__} has none")

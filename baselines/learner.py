@@ -21,7 +21,7 @@ from baselines.batch import Batch, make_batch
 from baselines.config import TrainerConfig
 from baselines.metrics import Row
 from baselines.reply_costs import cut_off, less_divergence, less_overlong, without_cut_off, written
-from baselines.scorers.scorer import SHARED, Estimate, StepScorer
+from baselines.scorers.scorer import SHARED_LIMITS, Estimate, StepScorer
 from baselines.update import make_optimizer, sequences, update
 from policies.scoring.head import check_finite
 from policies.training import frozen
@@ -72,8 +72,8 @@ class Learner:
         self.config = config
         self.optimizer = make_optimizer(policy.model, config)
         self.reference: Any = None
-        if config.kl > 0:
-            self.reference = frozen(policy, None if config.reference == "exact" else torch.bfloat16)
+        if config.loss.kl > 0:
+            self.reference = frozen(policy, None if config.loss.reference == "exact" else torch.bfloat16)
         level = getattr(credit, "score_level", None)
         self.scorer: StepScorer | None = None
         if level is not None:
@@ -99,10 +99,11 @@ class Learner:
         """Return the learning rate of an iteration, counted from 0, after so many reply tokens in those before it."""
         config = self.config
         rate = config.learning_rate
-        if config.schedule == "linear":
+        if config.schedule.shape == "linear":
             spent = 0.0 if config.token_budget is None else tokens / config.token_budget
             rate *= 1.0 - max(iteration / config.iterations, spent)
-        return rate * min(1.0, (iteration + 1) / config.warmup) if config.warmup else rate
+        warmup = config.schedule.warmup
+        return rate * min(1.0, (iteration + 1) / warmup) if warmup else rate
 
     def learn(self, table: StepTable, iteration: int, rng: np.random.Generator, tokens: int = 0) -> Lesson:
         """Train on a table.
@@ -122,16 +123,17 @@ class Learner:
         scores, estimate = self.estimate(table)
         scoring = time.perf_counter() - asked
         advantages = estimate.advantages
-        if config.overlong == "mask":
+        if config.rollout.overlong == "mask":
             advantages = np.where(
                 cut_off(table) if advantages.ndim == 1 else cut_off(table)[:, None], np.nan, advantages
             )
         credited = time.perf_counter()
-        batch = make_batch(table, advantages, weighting=config.weighting, keep_zero=config.keep_zero)
+        batch = make_batch(table, advantages, weighting=config.loss.weighting, keep_zero=config.loss.keep_zero)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        in_loss = config.kl_in == "loss"
-        learned = update(self.policy, self.optimizer, batch, config, rng, self.reference if in_loss else None)
+        learned = update(
+            self.policy, self.optimizer, batch, config, rng, self.reference if config.loss.needs_start else None
+        )
         asked = time.perf_counter()
         if self.scorer is not None and self.scorer.order == "after":
             learned |= self.scorer.update(table, scores, estimate.targets, rng, rate)
@@ -142,25 +144,25 @@ class Learner:
         return Lesson(table, advantages, learned | figures, self._lengths(kept), credited - begin)
 
     def _lengths(self, batch: Batch) -> list[int]:
-        tokens = self.config.microbatch_tokens
+        tokens = self.config.memory.microbatch_tokens
         if tokens is not None:
-            return [length for length, _ in sequences(batch, tokens, self.config.share_prefixes)]
+            return [length for length, _ in sequences(batch, tokens, self.config.memory.share_prefixes)]
         return [len(prompt) + len(reply) for prompt, reply in zip(batch.prompts, batch.replies, strict=True)]
 
     def _costed(self, table: StepTable) -> tuple[StepTable, Row]:
         """The table that credit is given on, and what was taken off."""
-        config, figures = self.config, Row()
+        config, figures, rollout = self.config, Row(), self.config.rollout
         played, table = table, written(table)
         if getattr(getattr(self.policy, "settings", None), "truncate", "") == "end-episode":
             figures["prompt_too_long"] = (len(played) - len(table)) / max(played.n_trajectories, 1)
-        if config.overlong != "keep":
+        if rollout.overlong != "keep":
             figures["cut_off"] = float(cut_off(table).mean())
-        if config.overlong == "drop":
+        if rollout.overlong == "drop":
             table = without_cut_off(table)
-        if config.overlong_buffer:
+        if rollout.overlong_buffer:
             limit = self.policy.settings.max_new_tokens
-            table = less_overlong(table, limit, config.overlong_buffer, config.overlong_penalty)
-        if config.kl > 0 and config.kl_in == "reward":
+            table = less_overlong(table, limit, rollout.overlong_buffer, rollout.overlong_penalty)
+        if config.loss.kl > 0 and config.loss.kl_in == "reward":
             table, figures["kl"] = less_divergence(table, self.policy, self.reference, config)
         return table, figures
 
@@ -171,7 +173,7 @@ def _make_scorer(policy: Any, credit: Any, config: TrainerConfig, envs: Any) -> 
     if settings is None:
         name = getattr(credit, "name", type(credit).__name__)
         raise ValueError(f"{name} wants scores and makes no scorer: pass one, Trainer(..., scorer=...)")
-    shared = {name: getattr(config, name) for name in SHARED}
+    shared = {"temperature": config.temperature, **{name: getattr(config.memory, name) for name in SHARED_LIMITS}}
     filled = dataclasses.replace(settings.filled(**shared), level=credit.score_level)
     made: StepScorer = filled.make_in(policy, envs)
     return made

@@ -19,17 +19,11 @@ Dr. GRPO "constant"; MiniMax-M1 the objective "cispo".
 
 from __future__ import annotations
 
-from typing import Literal
-
 import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-Aggregation = Literal["token-mean", "row-mean", "row-sum", "constant"]
-Divergence = Literal["k1", "k2", "k3"]
-Objective = Literal["ppo", "cispo"]
-RatioLevel = Literal["token", "step", "step-token"]
-WeightLevel = Literal["token", "step"]
+from baselines.config import Aggregation, Divergence, RatioLevel, WeightLevel
 
 # exp of a larger log-ratio would overflow, and 0 * inf in the backward pass is nan; the clip is long active there.
 LOG_RATIO_LIMIT = 20.0

@@ -99,18 +99,19 @@ def less_divergence(
         table: rollouts with reply tokens.
         policy: scores the replies anew where the configuration does not trust the sampler's log-probabilities.
         reference: the frozen start policy.
-        config: `kl`, `kl_form`, `kl_limit`, `temperature`, `old_logprobs`.
+        config: temperature, loss and memory are used.
 
     Returns:
         The table with the rewards, and the mean divergence per token.
     """
     batch = make_batch(table, np.zeros(len(table)), merge=False)
     old = batch.old_logprobs
-    limits: Any = {"tokens": config.microbatch_tokens, "share_prefixes": config.share_prefixes}
-    if config.old_logprobs == "recompute":
+    limits: Any = {"tokens": config.memory.microbatch_tokens, "share_prefixes": config.memory.share_prefixes}
+    terms = config.loss
+    if terms.old_logprobs == "recompute":
         old = score_batch(policy, batch, config.temperature, **limits)
     start = score_batch(reference, batch, config.temperature, **limits)
-    per_token = divergence(old, start, config.kl_form, limit=config.kl_limit).masked_fill(~batch.mask, 0.0)
+    per_token = divergence(old, start, terms.kl_form, limit=terms.kl_limit).masked_fill(~batch.mask, 0.0)
     cost: NDArray[np.float64] = per_token.double().sum(1).numpy()
     tokens = int(batch.mask.sum())
-    return dataclasses.replace(table, reward=table.reward - config.kl * cost), float(cost.sum() / max(tokens, 1))
+    return dataclasses.replace(table, reward=table.reward - terms.kl * cost), float(cost.sum() / max(tokens, 1))

@@ -97,14 +97,14 @@ def play_groups(
     seed: int,
     progress: Callable[[int], None] | None = None,
 ) -> StepTable:
-    """Play `config.group_size` episodes of each task, then `config.branches` continuations of each chosen step.
+    """Play the groups' episodes of each task, then the continuations of each chosen step.
 
     Args:
         envs: as `agentgym.rollout.collect` takes them; with branches as `agentgym.rollout.collect_tree` does; several
             are lanes, see `agentgym.rollout.lanes.collect_lanes`.
         policy: who acts.
         tasks: reset options, one group each.
-        config: `group_size`, `branches`, `branch_at` and `common_numbers` are used.
+        config: `group_size` and `rollout` are used.
         seed: of episodes and continuations.
         progress: called after each step.
 
@@ -112,17 +112,18 @@ def play_groups(
         ValueError: branches are wanted in lanes.
     """
     check_lanes(envs, config)
+    branching = config.rollout
     common: dict[str, Any] = {"tasks": tasks, "group_size": config.group_size, "seed": seed, "progress": progress}
     if isinstance(envs, Sequence):
         return collect_lanes(envs, policy, **common)
-    if not config.branches:
+    if not branching.branches:
         return collect(envs, policy, **common)
     return collect_tree(
         envs,
         policy,
-        branches=config.branches,
-        select=steps_to_branch_at(config.branch_at, seed),
-        common=config.common_numbers,
+        branches=branching.branches,
+        select=steps_to_branch_at(branching.branch_at, seed),
+        common=branching.common_numbers,
         **common,
     )
 
@@ -131,10 +132,10 @@ def check_lanes(envs: Envs, config: TrainerConfig) -> None:
     """Raise a ValueError where there are no lanes, or steps of lanes are to be continued."""
     if isinstance(envs, Sequence) and not envs:
         raise ValueError("expected one vector environment, or several as lanes, got an empty list")
-    if config.branches and isinstance(envs, Sequence):
+    if config.rollout.branches and isinstance(envs, Sequence):
         raise ValueError(
-            f"branches={config.branches} are continued in one vector environment, and {len(envs)} lanes were given: "
-            "set branches=0, or give one environment"
+            f"rollout.branches={config.rollout.branches} are continued in one vector environment, and {len(envs)} "
+            "lanes were given: set rollout.branches=0, or give one environment"
         )
 
 

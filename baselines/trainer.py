@@ -161,7 +161,7 @@ class Trainer:
                 "baselines.recipes.recipe('grpo'), for instance, is the one of that name"
             )
         check_trainable(policy.model)
-        steps_to_branch_at(config.branch_at)
+        steps_to_branch_at(config.rollout.branch_at)
         self.policy = policy
         self.envs, first = adapted(envs, policy, credit, config)
         settings = getattr(policy, "settings", None)
@@ -228,7 +228,7 @@ class Trainer:
 
     def _run(self, callbacks: Sequence[Callback]) -> list[Row]:
         if self.folder is not None:
-            remove_leftovers(self.folder, keep=self.config.keep_checkpoints)
+            remove_leftovers(self.folder, keep=self.config.checkpoint.keep)
         begun = self.iteration
         self.log.resume(self.iteration if self.log_is_kept else -1)
         if self.config.token_budget is not None and any(
@@ -251,13 +251,13 @@ class Trainer:
                     before = self.tokens
                     table, row = self._iterate()
                     self.tokens += int(row["tokens"])
-                    if self._due(self.config.validate_every) or self._passed(before, self.config.validate_tokens):
+                    if self._due(self.config.validation.every) or self._passed(before, self.config.validation.tokens):
                         row |= self._validate()
                     self._keep_best(row)
                     warned = watch([*self.log.rows, row], over=self.is_over, kept=kept_in(self.folder))
                     going = self._record(row | self._new_rules | dict.fromkeys(warned, 1.0), table, callbacks)
                     self._new_rules = {}
-                    if self._due(self.config.checkpoint_every) or interruption.signal is not None or not going:
+                    if self._due(self.config.checkpoint.every) or interruption.signal is not None or not going:
                         self._save()
                     for words in warned.values():
                         warnings.warn(f"{self.folder or 'training'}, iteration {self.iteration}: {words}", stacklevel=3)
@@ -289,9 +289,9 @@ class Trainer:
             learned = time.perf_counter()
         self._ahead = None if following is None else following.result()
         self.advantages = lesson.advantages
-        end = time.perf_counter() if config.staleness else learned
+        end = time.perf_counter() if config.rollout.staleness else learned
         memory.end("update")
-        played = experience.seconds if config.staleness else collected - begin
+        played = experience.seconds if config.rollout.staleness else collected - begin
         updating = learned - collected - lesson.seconds_credit
         self.iteration += 1
         self.seconds += end - begin
@@ -305,16 +305,16 @@ class Trainer:
             "iteration": self.iteration,
             **experience.outcomes,
             **lesson.figures,
-            **(experience.resampling if config.resample_rounds else {}),
+            **(experience.resampling if config.rollout.resample_rounds else {}),
             "tokens": float(experience.tokens),
             "tokens_per_second": experience.tokens / max(experience.seconds_generation, 1e-9),
             "steps_per_second": experience.played / (end - begin),
-            **update_figures(self.policy.model, lesson.lengths, config.epochs, updating),
+            **update_figures(self.policy.model, lesson.lengths, config.optimiser.epochs, updating),
             **memory.figures,
             "seconds": self.seconds,
             "seconds_processor": time.process_time() - processor,
             **{f"seconds_{name}": value for name, value in spent.items()},
-            **({"seconds_waiting": end - learned} if config.staleness else {}),
+            **({"seconds_waiting": end - learned} if config.rollout.staleness else {}),
             **{f"share_{name}": 100 * value / (end - begin) for name, value in spent.items()},
         }
 
@@ -325,7 +325,7 @@ class Trainer:
         """Play what the next iteration learns from while a block runs, if there is one after these tokens."""
         following, budget = self.iteration + 1, self.config.token_budget
         over = following >= self.config.iterations or (budget is not None and self.tokens + tokens >= budget)
-        if not self.config.staleness or over:
+        if not self.config.rollout.staleness or over:
             return contextlib.nullcontext(None)
         player = at_temperature(at_rest(self.policy), self.config.temperature)
         return beside(lambda check: self._gather(player, following, check))
@@ -386,7 +386,7 @@ class Trainer:
                 scorer=None if self.learner.scorer is None else self.learner.scorer.state_dict(),
                 ahead=self._ahead,
             ),
-            keep=self.config.keep_checkpoints,
+            keep=self.config.checkpoint.keep,
         )
 
     def _finish(self, begun: int) -> None:

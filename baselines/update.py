@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from baselines.batch import Batch
-from baselines.config import TrainerConfig
+from baselines.config import Memory, TrainerConfig
 from baselines.losses import (
     aggregate,
     cispo,
@@ -69,7 +69,7 @@ def make_optimizer(model: nn.Module, config: TrainerConfig) -> torch.optim.AdamW
     return torch.optim.AdamW(
         weights,
         lr=config.learning_rate,
-        weight_decay=config.weight_decay,
+        weight_decay=config.optimiser.weight_decay,
         betas=(0.9, 0.999),
         eps=1e-8,
         fused=weights[0].device.type in ("cpu", "cuda"),
@@ -111,6 +111,11 @@ def score_batch(
     return torch.where(batch.mask, result, torch.zeros_like(result))
 
 
+def _limits(config: TrainerConfig) -> dict[str, Any]:
+    """Arguments of `score_batch` that say how much a pass may hold."""
+    return {"tokens": config.memory.microbatch_tokens, "share_prefixes": config.memory.share_prefixes}
+
+
 def _given(allowed: Sequence[Any], share_prefixes: bool) -> dict[str, Any]:
     """Arguments of `Scorer.score` that only some updates need."""
     return ({"allowed": allowed} if allowed else {}) | ({"share_prefixes": True} if share_prefixes else {})
@@ -140,7 +145,7 @@ def update(
         batch: see `baselines.batch.make_batch`.
         config: losses, mini-batches, epochs.
         generator: shuffles mini-batches.
-        reference: the frozen start policy; needed when `config.kl` is above 0 and in the loss.
+        reference: the frozen start policy; needed when `config.loss.kl` is above 0 and in the loss.
 
     Returns:
         "updates", the steps made, and "silent_updates", the share of mini-batches without one (1 where there are none).
@@ -158,9 +163,9 @@ def update(
         torch.OutOfMemoryError: a pass did not fit; the message says which setting to lower. The weights are those of
             the last good step, and no gradient is kept.
     """
-    if config.kl > 0 and config.kl_in == "loss" and reference is None:
-        raise ValueError(f"kl={config.kl} needs the frozen start policy as reference")
-    mode = recomputed_activations(policy.model) if config.activation_checkpointing else contextlib.nullcontext()
+    if config.loss.needs_start and reference is None:
+        raise ValueError(f"loss.kl={config.loss.kl} needs the frozen start policy as reference")
+    mode = recomputed_activations(policy.model) if config.memory.activation_checkpointing else contextlib.nullcontext()
     with _explained(optimizer, batch, config):
         return _update(policy, optimizer, batch, config, generator, reference, mode)
 
@@ -174,46 +179,46 @@ def _update(
     reference: Scorer | None,
     mode: contextlib.AbstractContextManager[None],
 ) -> dict[str, float]:
-    limits: Any = {"tokens": config.microbatch_tokens, "share_prefixes": config.share_prefixes}
+    terms, limits = config.loss, _limits(config)
     figures: dict[str, float] = {}
     trust: Tensor | None = None
     kept, place = batch.kept(), np.cumsum(batch.trained) - 1
-    if config.old_logprobs == "recompute" and len(kept):
+    if terms.old_logprobs == "recompute" and len(kept):
         sampler, old = kept.old_logprobs, score_batch(policy, kept, config.temperature, **limits)
         kept = dataclasses.replace(kept, old_logprobs=old)
-        if config.tis is not None:
-            trust = correction(old, sampler, kept.mask, config.tis_level, config.tis)
-        figures = _mismatch(kept, sampler, trust, config.tis)
+        if terms.tis is not None:
+            trust = correction(old, sampler, kept.mask, terms.tis_level, terms.tis)
+        figures = _mismatch(kept, sampler, trust, terms.tis)
     start = None
-    if reference is not None and config.kl > 0 and config.kl_in == "loss":
+    if reference is not None and terms.needs_start:
         start = score_batch(reference, kept, config.temperature, **limits)
     # Rows by which a mini-batch moves the policy: all of them where KL or entropy is in the loss.
-    moving = kept.signal | (start is not None or config.entropy > 0)
+    moving = kept.signal | (start is not None or terms.entropy > 0)
     weights = [value for value in policy.model.parameters() if value.requires_grad]
     device = weights[0].device
     # Summed on the device, in double precision: one transfer per update instead of one per figure and pass.
     sums = torch.zeros(5, dtype=torch.float64, device=device)
     norms: list[float] = []
-    tokens = config.epochs * float((kept.mask * kept.weight[:, None]).sum())
+    tokens = config.optimiser.epochs * float((kept.mask * kept.weight[:, None]).sum())
     together = _sequence_of_row(batch, config)
-    whole = float(normaliser(batch.mask, batch.weight, config.aggregation, config.constant_length or 1))
+    whole = float(normaliser(batch.mask, batch.weight, terms.aggregation, terms.constant_length or 1))
     count = 0
     with mode:
-        for _ in range(config.epochs):
-            minibatches = batch.minibatches(config.minibatch_rows, generator, together)
+        for _ in range(config.optimiser.epochs):
+            minibatches = batch.minibatches(config.optimiser.minibatch_rows, generator, together)
             count += len(minibatches)
             for scored in minibatches:
                 rows = place[scored[batch.trained[scored]]]
                 moves = bool(moving[rows].any())
                 optimizer.zero_grad(set_to_none=True)
-                for chosen in _passes(kept, rows, config):
+                for chosen in _passes(kept, rows, config.memory):
                     part = kept.take(chosen).to(device)
                     frozen, trusted = (_rows(column, chosen, part) for column in (start, trust))
                     with torch.set_grad_enabled(moves):
                         sums += _backward(policy, part, frozen, trusted, whole / len(minibatches), config)
                 if not moves:
                     continue
-                norm = float(nn.utils.clip_grad_norm_(weights, config.max_grad_norm))
+                norm = float(nn.utils.clip_grad_norm_(weights, config.optimiser.max_grad_norm))
                 if not math.isfinite(norm):
                     raise FloatingPointError(
                         f"the gradient norm is {norm} at update {len(norms) + 1} of the iteration "
@@ -256,10 +261,11 @@ def _mismatch(batch: Batch, sampler: Tensor, trust: Tensor | None, limit: float 
 
 def _sequence_of_row(batch: Batch, config: TrainerConfig) -> NDArray[np.int64] | None:
     """Return int64 (n,), the chain or tree each row belongs to: rows that share tokens go into the same mini-batch."""
-    if config.microbatch_tokens is None:
+    tokens = config.memory.microbatch_tokens
+    if tokens is None:
         return None
     numbers = np.zeros(len(batch), np.int64)
-    for number, (_, rows) in enumerate(sequences(batch, config.microbatch_tokens, config.share_prefixes)):
+    for number, (_, rows) in enumerate(sequences(batch, tokens, config.memory.share_prefixes)):
         numbers[rows] = number
     return numbers
 
@@ -273,18 +279,18 @@ def sequences(batch: Batch, tokens: int, share_prefixes: bool) -> list[tuple[int
     return [(len(chain.tokens), [row for row, _ in chain.spans]) for chain in chains]
 
 
-def _passes(batch: Batch, rows: NDArray[np.int64], config: TrainerConfig) -> list[NDArray[np.int64]]:
+def _passes(batch: Batch, rows: NDArray[np.int64], memory: Memory) -> list[NDArray[np.int64]]:
     """Return the rows of a mini-batch in the parts that fit one forward and backward pass."""
-    size = config.microbatch_rows or max(len(rows), 1)
+    size = memory.microbatch_rows or max(len(rows), 1)
     parts = [rows[low : low + size] for low in range(0, len(rows), size)]
-    if config.microbatch_tokens is None:
+    if memory.microbatch_tokens is None:
         return parts
-    divide = tree_rows_per_pass if config.share_prefixes else rows_per_pass
+    divide = tree_rows_per_pass if memory.share_prefixes else rows_per_pass
     return [
         part[chosen]
         for part in parts
         for chosen in divide(
-            [batch.prompts[row] for row in part], [batch.replies[row] for row in part], config.microbatch_tokens
+            [batch.prompts[row] for row in part], [batch.replies[row] for row in part], memory.microbatch_tokens
         )
     ]
 
@@ -296,7 +302,7 @@ def _explained(optimizer: torch.optim.Optimizer, batch: Batch, config: TrainerCo
         yield
     except torch.OutOfMemoryError as error:
         optimizer.zero_grad(set_to_none=True)
-        given = config.microbatch_tokens
+        given = config.memory.microbatch_tokens
         longest = max(len(prompt) + len(reply) for prompt, reply in zip(batch.prompts, batch.replies, strict=True))
         if given is None:
             advice = f"None, all at once: set it, to {4 * longest} for a start"
@@ -304,9 +310,9 @@ def _explained(optimizer: torch.optim.Optimizer, batch: Batch, config: TrainerCo
             advice = f"{given}: lower it to {max(given // 2, longest)}"
         else:
             advice = f"{given}, and the longest row has {longest}: shorten prompts and replies"
-        more = "" if config.activation_checkpointing else ", or set activation_checkpointing=True"
+        more = "" if config.memory.activation_checkpointing else ", or set memory.activation_checkpointing=True"
         raise torch.OutOfMemoryError(
-            f"an update of {len(batch)} rows does not fit the device's memory: TrainerConfig.microbatch_tokens says "
+            f"an update of {len(batch)} rows does not fit the device's memory: memory.microbatch_tokens says "
             f"how many tokens a pass has ({advice}{more}). Checkpoints are as they were: a run that is resumed with "
             f"another microbatch_tokens goes on from the last one. Cause: {error}"
         ) from error
@@ -327,31 +333,32 @@ def _backward(
     Returns:
         float64 (5,): their policy loss, and sums over tokens of kl, approx_kl, clipped weight and entropy.
     """
+    terms = config.loss
     scores = policy.score(
         part.prompts,
         part.replies,
         config.temperature,
-        tokens_per_pass=config.microbatch_tokens,
-        entropy=config.entropy > 0,
-        **_given(part.allowed, config.share_prefixes),
+        tokens_per_pass=config.memory.microbatch_tokens,
+        entropy=terms.entropy > 0,
+        **_given(part.allowed, config.memory.share_prefixes),
     )
     logprobs, weight = scores.logprobs, part.weight[:, None]
-    clip = {"clip_low": config.clip_low, "clip_high": config.clip_high}
-    ratio = importance_ratio(logprobs, part.old_logprobs, part.mask, config.ratio)
-    if config.objective == "ppo":
-        surrogate = clipped_surrogate(ratio, part.positive, part.negative, **clip, dual_clip=config.dual_clip)
+    clip = {"clip_low": terms.clip_low, "clip_high": terms.clip_high}
+    ratio = importance_ratio(logprobs, part.old_logprobs, part.mask, terms.ratio)
+    if terms.objective == "ppo":
+        surrogate = clipped_surrogate(ratio, part.positive, part.negative, **clip, dual_clip=terms.dual_clip)
     else:
         surrogate = cispo(ratio, logprobs, part.positive, part.negative, **clip)
     if trust is not None:
         surrogate = trust * surrogate
-    policy_loss = aggregate(surrogate, part.mask, config.aggregation, divisor)
+    policy_loss = aggregate(surrogate, part.mask, terms.aggregation, divisor)
     loss = policy_loss
     kl = torch.zeros_like(logprobs)
     if reference is not None:
-        kl = divergence(logprobs, reference, config.kl_form, limit=config.kl_limit)
-        loss = loss + config.kl * aggregate(weight * kl, part.mask, config.aggregation, divisor)
-    if config.entropy > 0:
-        loss = loss - config.entropy * aggregate(weight * scores.entropy, part.mask, config.aggregation, divisor)
+        kl = divergence(logprobs, reference, terms.kl_form, limit=terms.kl_limit)
+        loss = loss + terms.kl * aggregate(weight * kl, part.mask, terms.aggregation, divisor)
+    if terms.entropy > 0:
+        loss = loss - terms.entropy * aggregate(weight * scores.entropy, part.mask, terms.aggregation, divisor)
     if torch.is_grad_enabled():
         loss.backward()
     with torch.no_grad():

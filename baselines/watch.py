@@ -159,7 +159,7 @@ def _little_signal(rows: Sequence[Row], over: bool, kept: Mapping[int, str]) -> 
     advice = (
         "the tasks are nearly solved: harder ones, or the end of training"
         if solved
-        else f"play tasks that are won now and then, draw others (resample_rounds=2), or {_EASIER}"
+        else f"play tasks that are won now and then, draw others (rollout.resample_rounds=2), or {_EASIER}"
     )
     what = f"only {share:.1%} of the steps have an advantage other than 0, and they alone train the policy"
     return f"{what if share else 'no step has an advantage other than 0, so none trains the policy'}: {advice}"

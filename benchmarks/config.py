@@ -11,15 +11,13 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    pass
-
+from baselines.config import by_name
 from baselines.environments.settings import LORA_RATE, SMOLLM2, TINY, EnvSettings, Setup, Sizes
 
 #: Settings of `TrainerConfig` that a benchmark chooses itself, or that change nothing of what is learned.
-_OWN = ("iterations", "groups", "group_size", "temperature", "validate_every", "checkpoint_every", "seed")
+_OWN = ("iterations", "groups", "group_size", "temperature", "validation.every", "checkpoint.every", "seed")
 
 
 @dataclass(frozen=True)
@@ -43,8 +41,8 @@ class Config:
         validation_tasks: tasks of the learning curve; not trained on and not part of the test.
         validation_every: iterations between two points of the curve.
         training_tasks: tasks that reinforcement learning draws from.
-        training: settings of `baselines.config.TrainerConfig`, the same for all methods but for what a
-            recipe's `training` replaces.
+        training: settings of `baselines.config.TrainerConfig` by name, the same for all methods but for what
+            a recipe's `training` replaces.
         setup: what is particular to the environment.
         lora: rank of the adapter that the methods train instead of all weights; 0: all weights.
         transcript: whether prompts are whole conversations, see `wrappers.transcript`, in place of windows; `history`
@@ -74,6 +72,9 @@ class Config:
     transcript: bool = False
     data: str | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "training", by_name(self.training))  # results of version 0.2 have flat names
+
 
 def make_config(
     row: EnvSettings,
@@ -101,7 +102,7 @@ def make_config(
         transcript: whole conversations as prompts.
     """
     played = row.played_by(model)
-    settings = dataclasses.asdict(played.training)
+    settings = played.training.settings()
     training: dict[str, Any] = {name: value for name, value in settings.items() if name not in _OWN}
     if lora:
         training["learning_rate"] *= LORA_RATE

@@ -143,7 +143,7 @@ def arguments(given: Sequence[str], hint: str = "--option") -> dict[str, Any]:
     found: dict[str, Any] = {}
     for word in given:
         name, equals, value = word.partition("=")
-        if not (equals and name.isidentifier()):
+        if not (equals and all(part.isidentifier() for part in name.split("."))):
             raise typer.BadParameter(f"expected name=value, got {word!r}", param_hint=hint)
         try:
             found[name] = json.loads(value)

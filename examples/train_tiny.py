@@ -12,7 +12,7 @@ import gymnasium as gym
 
 import agentgym  # noqa: F401  registers the AgentRL/* ids
 from agentgym.rollout import Policy
-from baselines.config import TrainerConfig
+from baselines.config import TrainerConfig, Validation
 from baselines.evaluation import evaluate
 from baselines.imitation.cloning import clone
 from baselines.recipes import recipe
@@ -42,7 +42,7 @@ policy = tiny_policy([message[-1]["content"] for message in messages], seed=0)
 report("random", RandomPolicy())
 clone(policy, make(expert=True), demonstrated, epochs=4, seed=0)
 report("cloned", policy)
-config = TrainerConfig(iterations=16, groups=8, group_size=8, learning_rate=1e-3, validate_every=0)
+config = TrainerConfig(iterations=16, groups=8, group_size=8, learning_rate=1e-3, validation=Validation(every=0))
 for row in Trainer(policy, make(), recipe("rewardflow"), levels, config).run()[4::4]:
     print(f"iteration {row['iteration']:2} {100 * row['success']:5.1f} % won")
 report("trained", policy)

@@ -229,7 +229,9 @@ class Alone(gym.vector.VectorEnv[Any, Any, Array]):
     def __init__(self, env: gym.Env[Any, Any]) -> None:
         self.env = env
         self.metadata = {**env.metadata, "autoreset_mode": AutoresetMode.DISABLED}
-        self.single_observation_space, self.single_action_space = env.observation_space, env.action_space
+        # A wrapper that reads neither works around an environment that says neither.
+        self.single_observation_space = getattr(env, "observation_space", None)  # type: ignore[assignment]
+        self.single_action_space = getattr(env, "action_space", None)  # type: ignore[assignment]
 
     @property
     def unwrapped(self) -> Any:
@@ -289,10 +291,10 @@ class SingleForm(BranchingWrapper, gym.Wrapper[Any, Any, Any, Any], RecordConstr
         RecordConstructorArgs.__init__(self, _disable_deepcopy=True, **named)
         gym.Wrapper.__init__(self, env)
         self.vector: Any = self.form(Alone(env), *args, **kwargs)
-        self.observation_space, self.action_space = (
-            self.vector.single_observation_space,
-            self.vector.single_action_space,
-        )
+        for name in ("observation_space", "action_space"):
+            space = getattr(self.vector, f"single_{name}")
+            if space is not getattr(env, name, None):
+                setattr(self, name, space)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start an episode."""

@@ -18,7 +18,7 @@ def check_release(package: str, tested: str) -> None:
 
 def check_credit(credit: Recipe) -> None:
     """Raise ValueError where a method needs what an engine's batches do not have: a scorer, groups played again."""
-    if credit.score_level is not None or "resample_rounds" in credit.training:
+    if credit.score_level is not None or "rollout.resample_rounds" in credit.training:
         raise ValueError(f"{credit.name} needs a scorer or plays groups again: use baselines.trainer.Trainer")
 
 

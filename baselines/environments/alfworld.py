@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from baselines.environments.settings import EnvSettings, Scripted, Setup, Sizes
 from baselines.recipes.rows import SOKOBAN_PRETRAINED, SOKOBAN_TINY
 from wrappers.advice import Adviser
@@ -84,9 +82,7 @@ def _explorer() -> Adviser:
 
 # Few layers, little history and two task types in rooms without a kitchen: what a CPU core can train on in minutes.
 # Sampled at a lower temperature than Sokoban's single tokens: a command is up to seven tokens, and one slip spoils it.
-ALFWORLD_TINY = dataclasses.replace(
-    SOKOBAN_TINY, iterations=120, groups=8, group_size=8, temperature=0.7, validate_every=15
-)
+ALFWORLD_TINY = SOKOBAN_TINY.changed(iterations=120, groups=8, group_size=8, temperature=0.7, validation={"every": 15})
 ALFWORLD = EnvSettings(
     name="alfworld",
     id="AgentRL/ALFWorld-v0",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import zlib
 from collections.abc import Callable, Collection
 
@@ -41,7 +40,7 @@ def guide(noise: float) -> Callable[[], Adviser]:
     return lambda: Guide(noise)
 
 
-_TINY = dataclasses.replace(SOKOBAN_TINY, iterations=60, groups=8, validate_every=6, checkpoint_every=20)
+_TINY = SOKOBAN_TINY.changed(iterations=60, groups=8, validation={"every": 6}, checkpoint={"every": 20})
 
 CORRIDOR = EnvSettings(
     name="corridor",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from baselines.environments.settings import COPYING, SMOLLM2, EnvSettings, ModelSettings, Scripted, Setup, Sizes
 from baselines.recipes.rows import SOKOBAN_PRETRAINED, SOKOBAN_TINY
 from wrappers.advice import Adviser
@@ -58,8 +56,8 @@ def _documents() -> Key:
 # Questions of two facts out of six, and one passage per search: prompts of some 80 tokens, episodes of three turns, few
 # enough ways to ask that a CPU core learns to read them in minutes, and enough people that it pays to copy their names
 # instead of knowing them by heart.
-SEARCHQA_TINY = dataclasses.replace(
-    SOKOBAN_TINY, iterations=250, groups=16, group_size=8, learning_rate=2e-4, temperature=0.7, validate_every=25
+SEARCHQA_TINY = SOKOBAN_TINY.changed(
+    iterations=250, groups=16, group_size=8, learning_rate=2e-4, temperature=0.7, validation={"every": 25}
 )
 _TO_PERSON = ("creator", "winner", "spouse", "teacher", "parent")
 _FACTS = [
@@ -73,11 +71,17 @@ _FACTS = [
 # questions answered: after 56 episodes read once, clones answered 20, 52 and 5 % (seeds 0, 1 and 2), and episodes read
 # three times leave replies that hardly differ: six iterations then found nothing to choose from. 16 iterations of GRPO
 # at a rate of 1e-5 and a temperature of 1 took the first clone from 53 to 59 %, its sampled play from 22 to 41 %.
-SEARCHQA_SMOLLM2 = dataclasses.replace(
-    SOKOBAN_PRETRAINED, iterations=20, groups=8, group_size=8, learning_rate=2e-5, temperature=0.7, kl=0.0,
-    keep_zero=False, minibatch_rows=256, microbatch_rows=None, microbatch_tokens=768, share_prefixes=True,
-    validate_every=10,
-)  # fmt: skip
+SEARCHQA_SMOLLM2 = SOKOBAN_PRETRAINED.changed(
+    iterations=20,
+    groups=8,
+    group_size=8,
+    learning_rate=2e-5,
+    temperature=0.7,
+    loss={"kl": 0.0, "keep_zero": False},
+    optimiser={"minibatch_rows": 256},
+    memory={"microbatch_rows": None, "microbatch_tokens": 768, "share_prefixes": True},
+    validation={"every": 10},
+)
 
 SEARCHQA = EnvSettings(
     name="searchqa",

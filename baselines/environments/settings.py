@@ -89,7 +89,7 @@ class Sizes:
             steps=training.iterations,
             groups=training.groups,
             group_size=training.group_size,
-            validation_every=training.validate_every,
+            validation_every=training.validation.every,
             **others,
         )
 

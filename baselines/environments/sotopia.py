@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 
 from agentgym.sotopia import generated
@@ -101,9 +100,7 @@ def _deal() -> Key:
 
 # Meetings to be arranged with partners by rules: prompts of some hundred and fifty tokens, in which own costs are to be
 # looked up, and what was proposed. What others say in free text no policy of this size can read.
-SOTOPIA_TINY = dataclasses.replace(
-    SOKOBAN_TINY, iterations=120, groups=8, group_size=8, temperature=0.7, validate_every=12
-)
+SOTOPIA_TINY = SOKOBAN_TINY.changed(iterations=120, groups=8, group_size=8, temperature=0.7, validation={"every": 12})
 SOTOPIA = EnvSettings(
     name="sotopia",
     id="AgentRL/SOTOPIA-v0",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from baselines.environments.settings import COPYING, EnvSettings, Scripted, Setup, Sizes
 from baselines.recipes.rows import SOKOBAN_PRETRAINED, SOKOBAN_TINY
 from wrappers.advice import Adviser
@@ -53,8 +51,8 @@ def _helper() -> Adviser:
 
 # Five families whose programs have two to ten commands: what a CPU core can train on in minutes. Names are copied from
 # the task; a command is up to nine tokens, and one slip spoils it, hence the temperature.
-VIRTUALHOME_TINY = dataclasses.replace(
-    SOKOBAN_TINY, iterations=120, groups=8, group_size=8, learning_rate=2e-4, temperature=0.7, validate_every=15
+VIRTUALHOME_TINY = SOKOBAN_TINY.changed(
+    iterations=120, groups=8, group_size=8, learning_rate=2e-4, temperature=0.7, validation={"every": 15}
 )
 VIRTUALHOME = EnvSettings(
     name="virtualhome",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections import defaultdict
 from collections.abc import Iterable
@@ -122,9 +121,7 @@ def _page() -> Key:
 
 
 # The return of an episode is its score. Nobody asks for a test product while training.
-WEBSHOP_TINY = dataclasses.replace(
-    SOKOBAN_TINY, iterations=250, groups=8, group_size=8, temperature=0.7, validate_every=25
-)
+WEBSHOP_TINY = SOKOBAN_TINY.changed(iterations=250, groups=8, group_size=8, temperature=0.7, validation={"every": 25})
 WEBSHOP = EnvSettings(
     name="webshop",
     id="AgentRL/WebShop-v0",

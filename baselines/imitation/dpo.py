@@ -8,9 +8,10 @@ The sums are over the reply tokens of an episode; pi_ref is the policy before th
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from agentgym.checks import fields_checked
+from baselines.config import Count, Positive, Range, Size, Weight
 from baselines.imitation.episodes import own_episodes, relabelled, task_options
 from baselines.imitation.method import Imitation, Round
 from baselines.imitation.preferences import episode_preferences, prefer
@@ -37,28 +38,15 @@ class DPO(Imitation):
 
     needs_start: ClassVar[bool] = True
     name: str = "dpo"
-    samples: int = 8
-    temperature: float = 1.0
-    per_task: int = 4
-    margin: float | None = None
-    beta: float = 0.1
-    likelihood: float = 0.0
-    epochs: int = 1
-    batch_size: int = 16
+    samples: Annotated[int, Range(low=2)] = 8
+    temperature: Positive = 1.0
+    per_task: Count = 4
+    margin: Weight | None = None
+    beta: Positive = 0.1
+    likelihood: Weight = 0.0
+    epochs: Size = 1
+    batch_size: Size = 16
     hindsight: bool = False
-
-    def rules(self) -> list[tuple[str, bool, str]]:
-        """See `Imitation.rules`."""
-        return [
-            ("samples", self.samples >= 2, "at least 2"),
-            ("temperature", self.temperature > 0, "above 0"),
-            ("per_task", self.per_task >= 0, "at least 0"),
-            ("margin", self.margin is None or self.margin >= 0, "None or at least 0"),
-            ("beta", self.beta > 0, "above 0"),
-            ("likelihood", self.likelihood >= 0, "at least 0"),
-            ("epochs", self.epochs >= 1, "at least 1"),
-            ("batch_size", self.batch_size >= 1, "at least 1"),
-        ]
 
     def learn(self, part: Round) -> Row:
         """See `Imitation.learn`."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 from agentgym.checks import fields_checked
+from baselines.config import Positive, Size, Weight
 from baselines.imitation.episodes import expert_episodes, own_episodes, relabelled, task_options
 from baselines.imitation.method import Imitation, Round
 from baselines.imitation.preferences import episode_preferences, prefer
@@ -39,30 +40,16 @@ class ETO(Imitation):
 
     name: str = "eto"
     rounds: int = 3
-    temperature: float = 1.0
-    samples: int = 1
-    margin: float | None = None
-    beta: float = 0.1
-    later_beta: float = 0.5
-    later_rate: float = 0.5
-    likelihood: float = 0.0
-    epochs: int = 3
-    batch_size: int = 16
+    temperature: Positive = 1.0
+    samples: Size = 1
+    margin: Weight | None = None
+    beta: Positive = 0.1
+    later_beta: Positive = 0.5
+    later_rate: Positive = 0.5
+    likelihood: Weight = 0.0
+    epochs: Size = 3
+    batch_size: Size = 16
     hindsight: bool = False
-
-    def rules(self) -> list[tuple[str, bool, str]]:
-        """See `Imitation.rules`."""
-        return [
-            ("temperature", self.temperature > 0, "above 0"),
-            ("samples", self.samples >= 1, "at least 1"),
-            ("margin", self.margin is None or self.margin >= 0, "None or at least 0"),
-            ("beta", self.beta > 0, "above 0"),
-            ("later_beta", self.later_beta > 0, "above 0"),
-            ("later_rate", self.later_rate > 0, "above 0"),
-            ("likelihood", self.likelihood >= 0, "at least 0"),
-            ("epochs", self.epochs >= 1, "at least 1"),
-            ("batch_size", self.batch_size >= 1, "at least 1"),
-        ]
 
     def learn(self, part: Round) -> Row:
         """See `Imitation.learn`."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ from agentgym.rollout.groups import Stage, play_groups, playable
 from agentgym.rollout.recorder import TableBuilder
 from agentgym.rollout.tree import Continuation, continued
 from agentgym.trajectory import Reply, StepTable, Trajectory
+from baselines.config import Count, Positive, Range, Size, Weight
 from baselines.imitation.cloning import Demonstrator
 from baselines.imitation.episodes import own_episodes, relabelled, sampler, task_options, written_replies
 from baselines.imitation.method import Imitation, Round
@@ -69,29 +70,16 @@ class IPR(Imitation):
     needs_start: ClassVar[bool] = True
     name: str = "ipr"
     rounds: int = 3
-    continuations: int = 5
-    threshold: float = 0.5
-    episodes: int = 0
-    temperature: float = 1.0
+    continuations: Size = 5
+    threshold: Annotated[float, Range(low=0, below=1)] = 0.5
+    episodes: Count = 0
+    temperature: Positive = 1.0
     span: Literal["rest", "step"] = "rest"
-    beta: float = 0.1
-    likelihood: float = 1.0
-    epochs: int = 3
-    batch_size: int = 16
+    beta: Positive = 0.1
+    likelihood: Weight = 1.0
+    epochs: Size = 3
+    batch_size: Size = 16
     hindsight: bool = False
-
-    def rules(self) -> list[tuple[str, bool, str]]:
-        """See `Imitation.rules`."""
-        return [
-            ("continuations", self.continuations >= 1, "at least 1"),
-            ("threshold", 0 <= self.threshold < 1, "at least 0 and below 1"),
-            ("episodes", self.episodes >= 0, "at least 0"),
-            ("temperature", self.temperature > 0, "above 0"),
-            ("beta", self.beta > 0, "above 0"),
-            ("likelihood", self.likelihood >= 0, "at least 0"),
-            ("epochs", self.epochs >= 1, "at least 1"),
-            ("batch_size", self.batch_size >= 1, "at least 1"),
-        ]
 
     def learn(self, part: Round) -> Row:
         """See `Imitation.learn`."""

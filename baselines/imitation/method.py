@@ -11,14 +11,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
 
-from agentgym.checks import check_name
 from agentgym.trajectory import Floats, StepTable
-from baselines.config import TrainerConfig, check_numbers, check_types
+from baselines.config import Size, TrainerConfig, check_fields
 from baselines.metrics import Row
 
 #: Called with updates or episodes done, their number, and a few words.
@@ -81,9 +80,9 @@ class Round:
         training = self.setting.training
         return {
             "learning_rate": training.learning_rate,
-            "max_grad_norm": training.max_grad_norm,
-            "weight_decay": training.weight_decay,
-            "microbatch_rows": training.microbatch_rows,
+            "max_grad_norm": training.optimiser.max_grad_norm,
+            "weight_decay": training.optimiser.weight_decay,
+            "microbatch_rows": training.memory.microbatch_rows,
             "seed": self.seed,
             "progress": self.telling("preferences"),
         }
@@ -101,18 +100,10 @@ class Imitation(ABC):
 
     needs_start: ClassVar[bool] = False
     name: str = ""
-    rounds: int = 1
+    rounds: Size = 1
 
     def __post_init__(self) -> None:
-        check_types(self)
-        for option, kind in get_type_hints(type(self)).items():
-            if get_origin(kind) is Literal:
-                check_name(getattr(self, option), get_args(kind), option)
-        check_numbers(self, [("rounds", self.rounds >= 1, "at least 1"), *self.rules()])
-
-    def rules(self) -> list[tuple[str, bool, str]]:
-        """Return what the options must keep: name, whether it holds, and what is expected."""
-        return []
+        check_fields(self)
 
     @abstractmethod
     def learn(self, part: Round) -> Row:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agentgym.checks import fields_checked
+from baselines.config import Positive, Size
 from baselines.imitation.cloning import imitate, won_steps
 from baselines.imitation.episodes import distinct_wins, expert_episodes, own_episodes, relabelled
 from baselines.imitation.method import Imitation, Round
@@ -33,19 +34,11 @@ class RFT(Imitation):
     """
 
     name: str = "rft"
-    samples: int = 10
-    temperature: float = 0.7
-    epochs: int = 3
+    samples: Size = 10
+    temperature: Positive = 0.7
+    epochs: Size = 3
     expert: bool = True
     hindsight: bool = False
-
-    def rules(self) -> list[tuple[str, bool, str]]:
-        """See `Imitation.rules`."""
-        return [
-            ("samples", self.samples >= 1, "at least 1"),
-            ("temperature", self.temperature > 0, "above 0"),
-            ("epochs", self.epochs >= 1, "at least 1"),
-        ]
 
     def learn(self, part: Round) -> Row:
         """See `Imitation.learn`."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agentgym.checks import fields_checked
+from baselines.config import Positive, Size
 from baselines.imitation.cloning import imitate, won_steps
 from baselines.imitation.episodes import expert_episodes, own_episodes, relabelled
 from baselines.imitation.method import Imitation, Round
@@ -26,13 +27,9 @@ class SFT(Imitation):
     """
 
     name: str = "sft"
-    epochs: int = 3
+    epochs: Size = 3
     hindsight: bool = False
-    temperature: float = 1.0
-
-    def rules(self) -> list[tuple[str, bool, str]]:
-        """See `Imitation.rules`."""
-        return [("epochs", self.epochs >= 1, "at least 1"), ("temperature", self.temperature > 0, "above 0")]
+    temperature: Positive = 1.0
 
     def learn(self, part: Round) -> Row:
         """See `Imitation.learn`."""

@@ -13,7 +13,6 @@ more, once the median has passed it.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ import numpy as np
 from agentgym.checks import fields_checked
 from agentgym.trajectory import Floats, Reply, StepTable
 from baselines.batch import make_batch
+from baselines.config import Count, Size, Weight
 from baselines.imitation.episodes import relabelled, sampler
 from baselines.imitation.method import Imitation, Round
 from baselines.metrics import Row
@@ -62,26 +62,16 @@ class SPEAR(Imitation):
 
     name: str = "spear"
     rounds: int = 30
-    buffer: int = 1024
-    tolerance: int = 5
-    baseline: int = 10240
-    coefficient: float = 1.0
-    ramp: int = 20
+    buffer: Size = 1024
+    tolerance: Count = 5
+    baseline: Size = 10240
+    coefficient: Weight = 1.0
+    ramp: Size = 20
     hindsight: bool = False
-
-    def rules(self) -> list[tuple[str, bool, str]]:
-        """See `Imitation.rules`."""
-        return [
-            ("buffer", self.buffer >= 1, "at least 1"),
-            ("tolerance", self.tolerance >= 0, "at least 0"),
-            ("baseline", self.baseline >= 1, "at least 1"),
-            ("coefficient", self.coefficient >= 0, "at least 0"),
-            ("ramp", self.ramp >= 1, "at least 1"),
-        ]
 
     def learn(self, part: Round) -> Row:
         """See `Imitation.learn`."""
-        config = dataclasses.replace(part.setting.training, kl=0.0)
+        config = part.setting.training.changed(loss={"kl": 0.0})
         rng = np.random.default_rng(part.seed)
         optimizer = make_optimizer(part.policy.model, config)
         if "optimizer" in part.state:
@@ -110,7 +100,7 @@ class SPEAR(Imitation):
                 # Several rounds wrote these: rows alike have old log-probabilities of their own, so none are merged,
                 # and none can be computed again, as the policies that they are of have gone.
                 batch = make_batch(_table([step.reply for step in good]), weight * worth, merge=False)
-                stored = dataclasses.replace(config, old_logprobs="sampler", tis=None, staleness=0)
+                stored = config.changed(loss={"old_logprobs": "sampler", "tis": None}, rollout={"staleness": 0})
                 update(part.policy, optimizer, batch, stored, rng)
                 replayed = len(good)
             kept = []

@@ -23,6 +23,7 @@ from agentgym.checks import fields_checked
 from agentgym.rollout import Policy, collect
 from agentgym.trajectory import Reply
 from baselines.batch import make_batch
+from baselines.config import Positive, Size, Weight
 from baselines.imitation.cloning import Demonstrator
 from baselines.imitation.episodes import sampler
 from baselines.imitation.method import Imitation, Round
@@ -77,23 +78,12 @@ class StepAgent(Imitation):
     name: str = "stepagent"
     rounds: int = 3
     form: Literal["implicit", "agree"] = "implicit"
-    samples: int = 1
-    temperature: float = 1.0
-    beta: float = 0.1
-    likelihood: float = 0.0
-    epochs: int = 1
-    batch_size: int = 64
-
-    def rules(self) -> list[tuple[str, bool, str]]:
-        """See `Imitation.rules`."""
-        return [
-            ("samples", self.samples >= 1, "at least 1"),
-            ("temperature", self.temperature > 0, "above 0"),
-            ("beta", self.beta > 0, "above 0"),
-            ("likelihood", self.likelihood >= 0, "at least 0"),
-            ("epochs", self.epochs >= 1, "at least 1"),
-            ("batch_size", self.batch_size >= 1, "at least 1"),
-        ]
+    samples: Size = 1
+    temperature: Positive = 1.0
+    beta: Positive = 0.1
+    likelihood: Weight = 0.0
+    epochs: Size = 1
+    batch_size: Size = 64
 
     def learn(self, part: Round) -> Row:
         """See `Imitation.learn`."""
@@ -121,5 +111,10 @@ class StepAgent(Imitation):
         optimizer = make_optimizer(part.policy.model, training)
         rng = np.random.default_rng(part.seed)
         return figures | update(
-            part.policy, optimizer, make_batch(table, advantages), training, rng, part.start if training.kl else None
+            part.policy,
+            optimizer,
+            make_batch(table, advantages),
+            training,
+            rng,
+            part.start if training.loss.kl else None,
         )

@@ -46,7 +46,7 @@ class Recipe:
             `argument`, a function `credit(table, scores, **options) -> Estimate` such as `baselines.ppo.ppo`.
         options: what is passed to it.
         notes: one sentence for tables and reports.
-        training: fields of `TrainerConfig` that belong to the method, to be set before training by it.
+        training: settings of `TrainerConfig` by name, such as "loss.kl", that belong to the method.
         scored: whether the method wants scores, "turn" (N,) or "token" (N, K); None: it needs the table alone.
         scorer: makes the scorer that a trainer is not given; None: it must be given one.
         own_env: environment that the method is made for, built by whoever trains; None: any, as it is.
@@ -121,7 +121,7 @@ class Recipe:
 
     def configure(self, config: TrainerConfig) -> TrainerConfig:
         """Return the configuration with the method's own `training` settings."""
-        return dataclasses.replace(config, **self.training)
+        return config.changed(**self.training)
 
     def describe(self) -> str:
         """Return name and options, as a checkpoint keeps them."""

@@ -17,7 +17,7 @@ from importlib import resources
 from typing import Any, Literal
 
 from agentgym.checks import suggest
-from baselines.config import TrainerConfig
+from baselines.config import TrainerConfig, by_name
 from baselines.recipes.definition import Recipe
 from baselines.recipes.rows import RECIPES, SEARCH_ROWS
 from baselines.scorers.hindsight import HindsightConfig
@@ -43,7 +43,7 @@ class Paper:
         method: name of a recipe, or of a method that is not in this package.
         env: name of the environment, as `baselines.environments` has it.
         source: "paper": its tables and text; "script": the authors' published run script where that differs.
-        training: fields of `TrainerConfig`.
+        training: settings of `TrainerConfig` by name, such as "loss.kl".
         options: of the credit method.
         scorer: of its scorer's config, see `baselines.recipes.definition.Recipe.scorer`.
         environment: facts about episodes, by the paper's words: "steps" per episode, "success_reward", "board", ...
@@ -79,9 +79,9 @@ class Paper:
         """Return the trainer's configuration; what is not printed has its default.
 
         Args:
-            **changes: fields of `TrainerConfig` that win over the paper's.
+            **changes: settings of `TrainerConfig` that win over the paper's.
         """
-        return TrainerConfig(**{**self.training, **changes})
+        return TrainerConfig(**self.training).changed(**changes)
 
     def recipe(self) -> Recipe:
         """Return the credit method with the paper's options.
@@ -102,10 +102,11 @@ class Paper:
 
     def differences(self, config: TrainerConfig) -> list[str]:
         """Return one line for each printed training setting that a configuration has otherwise."""
+        here = config.settings()
         return [
-            f"{name}: {self.source} {value!r}, here {getattr(config, name)!r}"
+            f"{name}: {self.source} {value!r}, here {here[name]!r}"
             for name, value in self.training.items()
-            if getattr(config, name) != value
+            if here[name] != value
         ]
 
     def unset(self) -> list[str]:
@@ -125,6 +126,7 @@ def _read(entry: Mapping[str, Any]) -> Paper:
         return tuple(found) if isinstance(found, list) else None if found == "none" else found
 
     read = value(entry)
+    read["training"] = by_name(read["training"])
     if "hindsight" in read.get("scorer", {}):
         read["scorer"]["hindsight"] = HindsightConfig(**read["scorer"]["hindsight"])
     return Paper(**read)

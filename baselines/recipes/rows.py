@@ -8,7 +8,7 @@ from typing import Any
 
 from agentgym.checks import suggest
 from agentgym.searchqa.retrieval.simulated import NoiseCurriculum
-from baselines.config import TrainerConfig
+from baselines.config import Checkpoints, Loss, Optimiser, Schedule, TrainerConfig, Validation
 from baselines.recipes.definition import OwnEnv, Recipe
 from wrappers.credit.method import Method, methods
 from wrappers.credit.options import read_options
@@ -82,18 +82,20 @@ SOKOBAN_TINY = TrainerConfig(
     group_size=8,
     temperature=1.0,
     learning_rate=4e-4,
-    schedule="linear",
-    minibatch_rows=64,
-    epochs=1,
-    kl=0.01,
-    validate_every=25,
-    checkpoint_every=25,
+    schedule=Schedule(shape="linear"),
+    optimiser=Optimiser(minibatch_rows=64, epochs=1),
+    loss=Loss(kl=0.01),
+    validation=Validation(every=25),
+    checkpoint=Checkpoints(every=25),
 )
 
 # For a pretrained language model: the papers' step size and mini-batch. The rate above would wreck it within a few
 # updates.
-SOKOBAN_PRETRAINED = dataclasses.replace(
-    SOKOBAN_TINY, learning_rate=1e-6, schedule="constant", minibatch_rows=256, microbatch_rows=16
+SOKOBAN_PRETRAINED = SOKOBAN_TINY.changed(
+    learning_rate=1e-6,
+    schedule={"shape": "constant"},
+    optimiser={"minibatch_rows": 256},
+    memory={"microbatch_rows": 16},
 )
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -23,7 +23,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from agentgym.checks import fields_checked
 from agentgym.trajectory import Floats, StepTable
-from baselines.config import check_numbers
+from baselines.config import Positive, Share, Size
 from baselines.scorers.critic import explained_variance
 from baselines.scorers.scorer import ScoreLevel, ScorerConfig
 from baselines.scorers.value_model import Head, Inputs, head_network, value_model
@@ -47,27 +47,14 @@ class ActionValueConfig(ScorerConfig):
         minibatch_rows: distinct inputs (prompts with replies) per update.
     """
 
+    level: Literal["turn"] = "turn"
     head: Head = "linear"
-    head_rate: float = 10.0
+    head_rate: Positive = 10.0
     loss: ActionLoss = "cross-entropy"
-    gamma: float = 0.95
+    gamma: Share = 0.95
     unit: Literal["history", "state"] = "history"
     outcome: Literal["won", "return"] = "won"
-    minibatch_rows: int = 128
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        rules = (
-            ("level", self.level == "turn", "'turn': a value is one of a whole reply"),
-            ("head", self.head in get_args(Head), "'linear' or 'mlp'"),
-            ("head_rate", self.head_rate > 0, "above 0"),
-            ("loss", self.loss in get_args(ActionLoss), "'cross-entropy' or 'squared'"),
-            ("gamma", 0 <= self.gamma <= 1, "between 0 and 1"),
-            ("unit", self.unit in ("history", "state"), "'history' or 'state'"),
-            ("outcome", self.outcome in ("won", "return"), "'won' or 'return'"),
-            ("minibatch_rows", self.minibatch_rows >= 1, "at least 1"),
-        )
-        check_numbers(self, rules)
+    minibatch_rows: Size = 128
 
     def make(self, policy: Any) -> ActionValue:
         """Make the action-value model of a policy, from its weights as they are now."""

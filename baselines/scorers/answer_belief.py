@@ -19,7 +19,7 @@ import numpy as np
 from agentgym.checks import fields_checked
 from agentgym.rollout.groups import unnumbered
 from agentgym.trajectory import Floats, Reply, StepTable
-from baselines.config import check_numbers
+from baselines.config import refuse
 from baselines.dynamic_sampling import task_of
 from baselines.scorers.own_likelihood import OwnLikelihood, OwnLikelihoodConfig
 from policies.prompts import last_tokens
@@ -48,12 +48,8 @@ class AnswerBeliefConfig(OwnLikelihoodConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        rules = (
-            ("form", not self.form or self.form.count("{}") == 1, "'' or a text with one {}, the answer's place"),
-            ("golds", self.golds in ("first", "best"), "'first' or 'best'"),
-            ("measure", self.measure in ("probability", "log"), "'probability' or 'log'"),
-        )
-        check_numbers(self, rules)
+        expected = "'' or a text with one {}, the answer's place"
+        refuse(self, "form", not self.form or self.form.count("{}") == 1, expected)
 
     def check_envs(self, make: Callable[[], Any]) -> None:
         """Raise ValueError where the environments know no answers."""

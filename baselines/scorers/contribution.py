@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from torch import Tensor
 
 from agentgym.checks import fields_checked
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
-from baselines.config import check_numbers
+from baselines.config import Positive, Size, refuse
 from baselines.scorers.critic import explained_variance
 from baselines.scorers.losses import trajectory_scores
 from baselines.scorers.network import joint_loss, shuffled_together
@@ -58,25 +58,17 @@ class ContributionConfig(ScorerConfig):
             then computed once.
     """
 
+    level: Literal["turn"] = "turn"
     head: Head = "linear"
-    head_rate: float = 10.0
+    head_rate: Positive = 10.0
     unit: Unit = "mean"
     outcome: Literal["won", "return"] = "won"
     segments: Segmenter = by_turn
-    minibatch_trajectories: int = 64
+    minibatch_trajectories: Size = 64
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        rules = (
-            ("level", self.level == "turn", "'turn': a contribution is one of a whole reply"),
-            ("head", self.head in get_args(Head), "'linear' or 'mlp'"),
-            ("head_rate", self.head_rate > 0, "above 0"),
-            ("unit", self.unit in get_args(Unit), "'outcome', 'mean' or 'own'"),
-            ("outcome", self.outcome in ("won", "return"), "'won' or 'return'"),
-            ("segments", callable(self.segments), "a function from a table to the segment of each row"),
-            ("minibatch_trajectories", self.minibatch_trajectories >= 1, "at least 1"),
-        )
-        check_numbers(self, rules)
+        refuse(self, "segments", callable(self.segments), "a function from a table to the segment of each row")
 
     def make(self, policy: Any) -> Contribution:
         """Make the contribution model of a policy, from its weights as they are now."""

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from agentgym.checks import fields_checked
 from agentgym.trajectory import Floats, StepTable
-from baselines.config import check_numbers
+from baselines.config import Positive, Size
 from baselines.scorers.scorer import ScoreLevel, ScorerConfig
 from baselines.scorers.value_model import Inputs, head_network, value_model
 
@@ -36,18 +36,9 @@ class CriticConfig(ScorerConfig):
             earns nothing by it. In units of the returns; None: off.
     """
 
-    head_rate: float = 10.0
-    minibatch_rows: int = 32
-    value_clip: float | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        rules = (
-            ("head_rate", self.head_rate > 0, "above 0"),
-            ("minibatch_rows", self.minibatch_rows >= 1, "at least 1"),
-            ("value_clip", self.value_clip is None or self.value_clip > 0, "None or above 0"),
-        )
-        check_numbers(self, rules)
+    head_rate: Positive = 10.0
+    minibatch_rows: Size = 32
+    value_clip: Positive | None = None
 
     def make(self, policy: Any) -> Critic:
         """Make the critic of a policy, from its weights as they are now."""

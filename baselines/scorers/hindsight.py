@@ -27,7 +27,7 @@ from torch import Tensor
 
 from agentgym.checks import fields_checked
 from agentgym.trajectory import Floats, Reply, StepTable
-from baselines.config import check_numbers
+from baselines.config import Positive, Size
 from baselines.scorers.network import Network
 from baselines.scorers.replies import Replies, reply_logprobs, sampled_logprobs
 from baselines.scorers.scorer import ScoreLevel, ScorerConfig
@@ -54,26 +54,15 @@ class HindsightConfig(ScorerConfig):
         after_text: stands before what came after.
     """
 
-    beta: float = 0.3
-    clip: float | None = 5.0
+    level: Literal["turn"] = "turn"
+    beta: Positive = 0.3
+    clip: Positive | None = 5.0
     hindsight: Literal["outcome", "cloze"] = "outcome"
-    minibatch_rows: int = 64
-    temperature: float | None = None
+    minibatch_rows: Size = 64
+    temperature: Positive | None = None
     won_text: str = "Won.\n"
     lost_text: str = "Lost.\n"
     after_text: str = "After: "
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        rules = (
-            ("level", self.level == "turn", "'turn': the importance is a whole reply's"),
-            ("beta", self.beta > 0, "above 0"),
-            ("clip", self.clip is None or self.clip > 0, "None or above 0"),
-            ("hindsight", self.hindsight in ("outcome", "cloze"), "'outcome' or 'cloze'"),
-            ("minibatch_rows", self.minibatch_rows >= 1, "at least 1"),
-            ("temperature", self.temperature is None or self.temperature > 0, "None or above 0"),
-        )
-        check_numbers(self, rules)
 
     def make(self, policy: Any) -> Hindsight:
         """Make the hindsight model of a policy, from its weights as they are now."""

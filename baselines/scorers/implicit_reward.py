@@ -25,7 +25,7 @@ from torch import Tensor
 
 from agentgym.checks import fields_checked
 from agentgym.trajectory import Floats, Ints, StepTable
-from baselines.config import check_numbers
+from baselines.config import Positive, Size, Weight, refuse
 from baselines.scorers.losses import (
     Pairs,
     PairWeight,
@@ -66,34 +66,21 @@ class ImplicitRewardConfig(ScorerConfig):
     """
 
     rate: float = 2.0
-    beta: float = 0.05
+    beta: Positive = 0.05
     loss: Literal["pair", "ce"] = "pair"
     reduce: Reduce = "mean"
     reference: Literal["sampler", "start"] = "sampler"
     centre: Literal[False, True, "group"] = False
     order: Literal["after", "before"] = "after"
-    minibatch_groups: int = 8
-    margin: float | None = None
+    minibatch_groups: Size = 8
+    margin: Weight | None = None
     pair_weight: PairWeight = "task"
-    temperature: float | None = None
+    temperature: Positive | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        exact = self.centre is not True or self.reference == "sampler"
-        rules = (
-            ("beta", self.beta > 0, "above 0"),
-            ("loss", self.loss in ("pair", "ce"), "'pair' or 'ce'"),
-            ("reduce", self.reduce in ("sum", "mean"), "'sum' or 'mean'"),
-            ("reference", self.reference in ("sampler", "start"), "'sampler' or 'start'"),
-            ("centre", self.centre in (False, True, "group"), "False, True or 'group'"),
-            ("centre", exact, "False or 'group' with reference='start': only the sampler's own ratio has a known mean"),
-            ("order", self.order in ("after", "before"), "'after' or 'before'"),
-            ("minibatch_groups", self.minibatch_groups >= 1, "at least 1"),
-            ("margin", self.margin is None or self.margin >= 0, "None or at least 0"),
-            ("pair_weight", self.pair_weight in ("task", "flat"), "'task' or 'flat'"),
-            ("temperature", self.temperature is None or self.temperature > 0, "None or above 0"),
-        )
-        check_numbers(self, rules)
+        expected = "False or 'group' with reference='start': only the sampler's own ratio has a known mean"
+        refuse(self, "centre", self.centre is not True or self.reference == "sampler", expected)
 
     def make(self, policy: Any) -> ImplicitReward:
         """Make the reward model of a policy, from its weights as they are now."""

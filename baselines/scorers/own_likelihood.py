@@ -11,7 +11,7 @@ import numpy as np
 
 from agentgym.checks import fields_checked
 from agentgym.trajectory import Floats, Reply, StepTable
-from baselines.config import check_numbers
+from baselines.config import Positive
 from baselines.off_policy import rescored
 from baselines.scorers.scorer import ScoreLevel, ScorerConfig
 from policies.pretrained import most_positions
@@ -28,15 +28,8 @@ class OwnLikelihoodConfig(ScorerConfig):
             trainer's instead of None.
     """
 
-    temperature: float | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        rules = (
-            ("level", self.level == "turn", "'turn': a likelihood is that of a whole text"),
-            ("temperature", self.temperature is None or self.temperature > 0, "None or above 0"),
-        )
-        check_numbers(self, rules)
+    level: Literal["turn"] = "turn"
+    temperature: Positive | None = None
 
 
 class OwnLikelihood:

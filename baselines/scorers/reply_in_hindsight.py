@@ -19,7 +19,6 @@ from typing import Any, Literal
 
 from agentgym.checks import fields_checked
 from agentgym.trajectory import Floats, Reply, StepTable
-from baselines.config import check_numbers
 from baselines.scorers.hindsight import told
 from baselines.scorers.own_likelihood import OwnLikelihood, OwnLikelihoodConfig
 from wrappers.credit.scores import reply_lengths
@@ -44,10 +43,6 @@ class ReplyInHindsightConfig(OwnLikelihoodConfig):
     after: str = "\n"
     won_text: str = "It ended well.\n"
     lost_text: str = "It ended badly.\n"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_numbers(self, (("final", self.final in ("state", "outcome"), "'state' or 'outcome'"),))
 
     def make(self, policy: Any) -> ReplyInHindsight:
         """Make the scorer of a policy."""

@@ -20,12 +20,12 @@ import numpy as np
 
 from agentgym.checks import fields_checked
 from agentgym.trajectory import Floats, StepTable
-from baselines.config import check_numbers, check_types
+from baselines.config import Positive, Size, Weight, check_fields
 
 #: What a score is of: every step (N,), or every reply token (N, K).
 ScoreLevel = Literal["turn", "token"]
-#: Settings that a scorer takes from its trainer where it has none of its own.
-SHARED = ("microbatch_rows", "microbatch_tokens", "temperature")
+#: Limits of a pass that a scorer takes from its trainer where it has none of its own, as it takes the temperature.
+SHARED_LIMITS = ("microbatch_rows", "microbatch_tokens")
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,25 +113,15 @@ class ScorerConfig:
     """
 
     level: ScoreLevel = "turn"
-    rate: float = 1.0
-    epochs: int = 1
-    microbatch_rows: int | None = None
-    microbatch_tokens: int | None = None
-    max_grad_norm: float = 1.0
-    weight_decay: float = 0.0
+    rate: Positive = 1.0
+    epochs: Size = 1
+    microbatch_rows: Size | None = None
+    microbatch_tokens: Size | None = None
+    max_grad_norm: Positive = 1.0
+    weight_decay: Weight = 0.0
 
     def __post_init__(self) -> None:
-        check_types(self)
-        rules = (
-            ("level", self.level in ("turn", "token"), "'turn' or 'token'"),
-            ("rate", self.rate > 0, "above 0"),
-            ("epochs", self.epochs >= 1, "at least 1"),
-            ("microbatch_rows", self.microbatch_rows is None or self.microbatch_rows >= 1, "None or at least 1"),
-            ("microbatch_tokens", self.microbatch_tokens is None or self.microbatch_tokens >= 1, "None or at least 1"),
-            ("max_grad_norm", self.max_grad_norm > 0, "above 0"),
-            ("weight_decay", self.weight_decay >= 0, "at least 0"),
-        )
-        check_numbers(self, rules)
+        check_fields(self)
 
     def filled(self, **shared: Any) -> Self:
         """Return the settings with what is shared, by a trainer or a scorer of several, where they hold None."""

@@ -15,10 +15,10 @@ import numpy as np
 
 from agentgym.checks import fields_checked
 from agentgym.trajectory import Floats, StepTable
-from baselines.config import check_numbers
+from baselines.config import Share
 from baselines.scorers.contribution import Contribution, ContributionConfig
 from baselines.scorers.hindsight import Hindsight, HindsightConfig
-from baselines.scorers.scorer import SHARED, ScoreLevel, ScorerConfig
+from baselines.scorers.scorer import SHARED_LIMITS, ScoreLevel, ScorerConfig
 from wrappers.credit.hisr import hisr
 
 
@@ -38,24 +38,14 @@ class SegmentedRewardConfig(ScorerConfig):
             off for every refused one.
     """
 
+    level: Literal["turn"] = "turn"
     contribution: ContributionConfig = field(default_factory=lambda: ContributionConfig(head="mlp"))
     hindsight: HindsightConfig = field(default_factory=HindsightConfig)
-    alpha: float = 0.3
+    alpha: Share = 0.3
     scale: Literal["outcome", "one", "predicted"] = "outcome"
     place: Literal["end", "spread"] = "end"
     grounding: Literal["bonus", "penalty"] = "penalty"
     temperature: float | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        rules = (
-            ("level", self.level == "turn", "'turn': a reward is one of a whole reply"),
-            ("alpha", 0 <= self.alpha <= 1, "between 0 and 1"),
-            ("scale", self.scale in ("outcome", "one", "predicted"), "'outcome', 'one' or 'predicted'"),
-            ("place", self.place in ("end", "spread"), "'end' or 'spread'"),
-            ("grounding", self.grounding in ("bonus", "penalty"), "'bonus' or 'penalty'"),
-        )
-        check_numbers(self, rules)
 
     def make(self, policy: Any) -> SegmentedReward:
         """Make both models of a policy, from its weights as they are now."""
@@ -75,7 +65,7 @@ class SegmentedReward:
 
     def __init__(self, policy: Any, config: SegmentedRewardConfig | None = None) -> None:
         self.config = config or SegmentedRewardConfig()
-        shared = {name: getattr(self.config, name) for name in SHARED}
+        shared = {name: getattr(self.config, name) for name in (*SHARED_LIMITS, "temperature")}
         self.contribution = self.config.contribution.filled(**shared).make(policy)
         self.hindsight = self.config.hindsight.filled(**shared).make(policy)
         self._said: tuple[StepTable, dict[str, Floats]] | None = None

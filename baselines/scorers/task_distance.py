@@ -9,13 +9,13 @@ where tasks come back; a task that is played once has the distances of its own g
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
 from agentgym.checks import fields_checked
 from agentgym.trajectory import Floats, StepTable
-from baselines.config import check_numbers
+from baselines.config import Range, Size
 from baselines.dynamic_sampling import task_of
 from baselines.scorers.scorer import ScoreLevel, ScorerConfig
 from wrappers.credit.task_graph import TaskGraphs
@@ -32,17 +32,9 @@ class TaskDistanceConfig(ScorerConfig):
         max_tasks: how many tasks are remembered, the least recently played are forgotten first; None: all.
     """
 
-    gamma: float = 0.8
-    max_tasks: int | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        rules = (
-            ("level", self.level == "turn", "'turn': a distance is one of a whole step"),
-            ("gamma", 0 < self.gamma <= 1, "above 0 and at most 1"),
-            ("max_tasks", self.max_tasks is None or self.max_tasks >= 1, "None or at least 1"),
-        )
-        check_numbers(self, rules)
+    level: Literal["turn"] = "turn"
+    gamma: Annotated[float, Range(above=0, high=1)] = 0.8
+    max_tasks: Size | None = None
 
     def make(self, policy: Any) -> TaskDistance:
         """Make the scorer; the policy plays no part."""

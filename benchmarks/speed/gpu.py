@@ -158,7 +158,7 @@ def measure_shape(name: str, sizes: Sizes, device: torch.device, tell: Tell) -> 
     weights = list(policy.model.parameters())
     trained = [weight for weight in weights if weight.requires_grad]
     clipped = sum(one.row.get("tis_clipped", 0.0) for one in measured) / len(measured)
-    parts = expected_memory(policy, sizes.tokens, reference=config.kl > 0)
+    parts = expected_memory(policy, sizes.tokens, reference=config.loss.kl > 0)
     expected = sum(parts.values())
     peak = stages.update.allocated
     ratio = peak.value / expected if isinstance(peak.value, float) else None
@@ -172,7 +172,7 @@ def measure_shape(name: str, sizes: Sizes, device: torch.device, tell: Tell) -> 
             sum(weight.numel() for weight in weights), sum(weight.numel() for weight in trained), shape.rank,
             _type(weights[0].dtype), _type(trained[0].dtype), f"AdamW, {_type(trained[0].dtype)}",
             _type(policy.precision or weights[0].dtype), "the loop of policies.decode.sampler",
-            str(policy.model.config._attn_implementation), config.activation_checkpointing,
+            str(policy.model.config._attn_implementation), config.memory.activation_checkpointing,
         ),
         stages=stages,
         tokens=tokens_of(measured),

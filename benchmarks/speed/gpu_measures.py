@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 import agentgym  # noqa: F401  # registers the environments
 from agentgym.trajectory import StepTable
 from baselines.batch import make_batch
-from baselines.config import TrainerConfig
+from baselines.config import Checkpoints, Loss, Memory, TrainerConfig, Validation
 from baselines.environments.settings import tasks
 from baselines.evaluation import evaluate
 from baselines.metrics import Row
@@ -387,14 +387,11 @@ def trainer_config(shape: Shape, sizes: Sizes) -> TrainerConfig:
         groups=sizes.groups,
         group_size=sizes.group_size,
         learning_rate=1e-5 if shape.rank else 1e-6,
-        microbatch_tokens=sizes.tokens,
-        activation_checkpointing=True,
-        reference="bfloat16",
-        old_logprobs="recompute",
-        tis=_TIS,
-        validate_every=0,
-        checkpoint_every=0,
         seed=_SEED,
+        memory=Memory(microbatch_tokens=sizes.tokens, activation_checkpointing=True),
+        loss=Loss(reference="bfloat16", old_logprobs="recompute", tis=_TIS),
+        validation=Validation(every=0),
+        checkpoint=Checkpoints(every=0),
     )
 
 
@@ -414,7 +411,9 @@ def run_training(
 
     def note(trainer: Trainer, table: StepTable | None, row: Row) -> None:
         if table is not None and trainer.advantages is not None:
-            scored = make_batch(table, trainer.advantages, weighting=config.weighting, keep_zero=config.keep_zero)
+            scored = make_batch(
+                table, trainer.advantages, weighting=config.loss.weighting, keep_zero=config.loss.keep_zero
+            )
             batch = scored.kept()
             replies = [] if table.replies is None else list(table.replies)
             chains = merge_chains(batch.prompts, batch.replies)

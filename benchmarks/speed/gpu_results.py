@@ -44,7 +44,7 @@ class Sizes:
         groups, group_size: tasks, and episodes of each.
         turns: of an episode.
         reply_tokens: longest reply; a random model's are all that long.
-        tokens: of a training pass (`microbatch_tokens`).
+        tokens: of a training pass (`memory.microbatch_tokens`).
         decode_batch, decode_context, decode_tokens: replies side by side, tokens before them, tokens of each.
         attention: kernel, as transformers names it.
         held_out: tasks of the success rate.

@@ -181,7 +181,7 @@ def train(
     seed: Annotated[int, of(WHAT, "Of everything that is drawn.", min=0)] = 0,
     change: Annotated[
         list[str] | None,
-        of(WHAT, "A setting of TrainerConfig, such as kl=0.02; as often as needed.", "--set"),
+        of(WHAT, "A setting of TrainerConfig, such as loss.kl=0.02; as often as needed.", "--set"),
     ] = None,
     quick: options.Quick = False,
     steps: options.Steps = None,
@@ -254,12 +254,12 @@ def train(
     )
     settings = dataclasses.replace(settings, config=config, source=source, variable=next(iter(row.data.items()), None))
     console = Console()
-    plain = TrainerConfig()
+    plain = TrainerConfig().settings()
     for line in settings.told():
         say(console, line)
     if only_print:
-        for name, value in vars(settings.training).items():
-            if value != getattr(plain, name):
+        for name, value in settings.training.settings().items():
+            if value != plain[name]:
                 say(console, f"  {name} = {value!r}")
         return
     try:

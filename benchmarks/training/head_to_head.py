@@ -216,11 +216,9 @@ def _asked(plan: Plan, folder: Path, job: Job) -> tuple[str, Setting]:
 
 def _training(plan: Plan, common: TrainerConfig, setting: Setting) -> TrainerConfig:
     budget = plan.config.token_budget
-    ended = dataclasses.replace(
-        common, iterations=_ENDLESS, token_budget=budget, validate_every=0,
-        validate_tokens=max(1, budget // plan.config.points), checkpoint_every=20,
-    )  # fmt: skip
-    return dataclasses.replace(ended, **setting.training)  # type: ignore[arg-type]
+    validation = {"every": 0, "tokens": max(1, budget // plan.config.points)}
+    ended = common.changed(iterations=_ENDLESS, token_budget=budget, validation=validation, checkpoint={"every": 20})
+    return ended.changed(**setting.training)
 
 
 def _record(job: Job, method: str, setting: Setting, rows: Sequence[Row]) -> Record:

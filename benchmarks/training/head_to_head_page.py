@@ -266,7 +266,7 @@ def section(study: Trainings, picture: str) -> str:
     told = (
         f"{config.token_budget:,} reply tokens per run; per iteration {learning.groups} tasks x {learning.group_size} "
         f"episodes at temperature {learning.temperature:g}, unless a setting says otherwise; learning rates fall "
-        f"linearly with the tokens, mini-batches have {training['minibatch_rows']} rows. Clones read "
+        f"linearly with the tokens, mini-batches have {training['optimiser.minibatch_rows']} rows. Clones read "
         f"{learning.clone_tasks} expert episodes, at most {epochs}. {config.settings} settings per method, "
         f"trained with seed {config.search_seed}, chosen on {learning.validation_tasks} validation tasks by the mean "
         "of sampled and greedy success."

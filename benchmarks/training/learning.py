@@ -288,7 +288,7 @@ def _method(config: Config, folder: Path, place: Path, name: str, seed: int, pro
     start = STUDY.one(folder, clone_of(seed))
     device = "cpu" if config.model == TINY else None
     policy = load_policy(folder / clone_of(seed) / "model", device=device)
-    if isinstance(method, Imitation) or config.training.get("staleness"):
+    if isinstance(method, Imitation) or config.training.get("rollout.staleness"):
         keep_pictures(policy, place)
     if config.lora:
         policy = add_lora(policy, LoraSettings(config.lora, 2.0 * config.lora), seed=seed)

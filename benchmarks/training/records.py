@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from agentgym.checks import suggest
-from baselines.config import TrainerConfig
+from baselines.config import NAMES, by_name
 from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY
 from baselines.recipes import recipe
@@ -33,21 +33,23 @@ SEARCH, FINAL = "search", "final"
 REFERENCE = "grpo"
 #: The learning rate of every method is searched, in multiples of the environment's own.
 RATES = (0.5, 1.0, 2.0)
-#: Options of credit and fields of `TrainerConfig` that are searched besides it, by recipe; none for any other.
+#: Options of credit and settings of `TrainerConfig` that are searched besides it, by recipe; none for any other.
 SPACE: Mapping[str, Mapping[str, Sequence[Any]]] = {
     name: method.space for name, method in methods().items() if method.space
 }
-_FIELDS = {field.name for field in dataclasses.fields(TrainerConfig)}
 #: Draws until settings are distinct; where the space is hardly larger than their number, few draws are.
 _DRAWS = 1000
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One point of a search space: a recipe's name with its options, and fields of `TrainerConfig`."""
+    """One point of a search space: a recipe's name with its options, and settings of `TrainerConfig`."""
 
     recipe: str
     training: dict[str, float | int]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "training", by_name(self.training))  # results of version 0.2 have flat names
 
     @property
     def label(self) -> str:
@@ -63,10 +65,10 @@ class Setting:
         """Return the setting of a label.
 
         Raises:
-            ValueError: there is no such recipe, option or field of `TrainerConfig`, or a value that is no number.
+            ValueError: there is no such recipe, option or setting of `TrainerConfig`, or a value that is no number.
 
-        >>> Setting.stated("grpo:std=none group_size=4 clip_high=0.28")
-        Setting(recipe='grpo:std=none', training={'group_size': 4, 'clip_high': 0.28})
+        >>> Setting.stated("grpo:std=none group_size=4 loss.clip_high=0.28")
+        Setting(recipe='grpo:std=none', training={'group_size': 4, 'loss.clip_high': 0.28})
         """
         name, *words = label.split(" ")
         training: dict[str, float | int] = {}
@@ -76,8 +78,8 @@ class Setting:
                 training[field] = int(value) if value.isdigit() else float(value)
             except ValueError:
                 raise ValueError(f"{label!r}: expected name=number behind the recipe, got {word!r}") from None
-            if field not in _FIELDS:
-                raise ValueError(f"{label!r}: {field!r} is no number of TrainerConfig; {suggest(field, _FIELDS)}")
+            if not by_name({field: 0}).keys() <= set(NAMES):
+                raise ValueError(f"{label!r}: {field!r} is no number of TrainerConfig; {suggest(field, NAMES)}")
         return cls(recipe(name).name, training)
 
 
@@ -86,8 +88,8 @@ def space_of(method: str) -> dict[str, Sequence[Any]]:
 
     >>> space_of("gigpo:gamma=0.9")
     {}
-    >>> space_of("grpo:clip_high=0.2:resample_rounds=0")
-    {'std': ('group', 'none')}
+    >>> space_of("grpo:std=none")
+    {'loss.clip_high': (0.2, 0.28), 'rollout.resample_rounds': (0, 10)}
     """
     name, *given = method.split(":")
     taken = {word.partition("=")[0] for word in given}
@@ -131,8 +133,8 @@ def _column(values: Sequence[Any], count: int, generator: np.random.Generator) -
 
 
 def _setting(method: str, values: Mapping[str, Any]) -> Setting:
-    options = "".join(f":{name}={value}" for name, value in values.items() if name not in _FIELDS)
-    return Setting(recipe(method + options).name, {name: values[name] for name in values if name in _FIELDS})
+    options = "".join(f":{name}={value}" for name, value in values.items() if name not in NAMES)
+    return Setting(recipe(method + options).name, {name: values[name] for name in values if name in NAMES})
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from baselines.config import TrainerConfig
+from baselines.config import TrainerConfig, by_name
 from baselines.environments.settings import EnvSettings
 from baselines.recipes import recipe
 from baselines.recipes.definition import Recipe
@@ -17,12 +17,12 @@ from benchmarks.data_source import GENERATED, DataSource
 from benchmarks.training.stack import trainer_config
 from policies.pretrained import Truncate
 
-#: Fields of `TrainerConfig` that are fields of `benchmarks.config.Sizes` as well.
-_SIZES = {"iterations": "steps", "groups": "groups", "group_size": "group_size", "validate_every": "validation_every"}
+#: Settings of `TrainerConfig` that are fields of `benchmarks.config.Sizes` as well.
+_SIZES = {"iterations": "steps", "groups": "groups", "group_size": "group_size", "validation.every": "validation_every"}
 #: What no paper can know: sizes as they were asked for, and what only says how much memory and which files are used.
 _OURS = (
-    *_SIZES, "microbatch_rows", "microbatch_tokens", "share_prefixes", "activation_checkpointing", "checkpoint_every",
-    "seed",
+    *_SIZES, "memory.microbatch_rows", "memory.microbatch_tokens", "memory.share_prefixes",
+    "memory.activation_checkpointing", "checkpoint.every", "seed",
 )  # fmt: skip
 #: By environment and by the papers' word: the keyword arguments of the environment that a printed value stands for.
 _ENVIRONMENT: dict[tuple[str, str], Callable[[Any], dict[str, Any]]] = {
@@ -151,7 +151,7 @@ def run_settings(
         history: pairs in the prompt; None: as the environment's settings say.
         paper: settings that win over the benchmark's.
         sizes: fields of `benchmarks.config.Sizes` that win over those.
-        changes: fields of `TrainerConfig` that win over everything.
+        changes: settings of `TrainerConfig` that win over everything.
         transcript: whole conversations as prompts.
         truncate: what becomes of prompts that do not fit; None: as the model's own settings say.
 
@@ -163,13 +163,14 @@ def run_settings(
         raise ValueError(f"--truncate is one of {get_args(Truncate)}, got {truncate!r}")
     printed = {} if paper is None else dict(paper.training)
     changes = dict(changes or {})
+    sized = by_name(changes)
     if lora is None:
         lora = 0 if paper is None else paper.lora_rank or 0
     played = row.played_by(model)
     chosen = {"clone_tasks": 0}
     if not quick:
         chosen |= {_SIZES[name]: value for name, value in printed.items() if name in _SIZES}
-    chosen |= dict(sizes or {}) | {_SIZES[name]: value for name, value in changes.items() if name in _SIZES}
+    chosen |= dict(sizes or {}) | {_SIZES[name]: value for name, value in sized.items() if name in _SIZES}
     config = make_config(
         row, methods=[method], seeds=[seed], model=model, history=history, lora=lora, transcript=transcript,
         sizes=dataclasses.replace(played.quick if quick else played.full, **chosen),
@@ -177,11 +178,12 @@ def run_settings(
     # A paper's settings hold the method's own.
     base = trainer_config(config, seed, recipe(method) if paper is None else Recipe(method, lambda table: table))
     if paper is not None:
-        own = {name: getattr(base, name) for name in _OURS}
+        here = base.settings()
+        own = {name: here[name] for name in _OURS}
         base = paper.config(
             **{**own, **{name: printed[name] for name in _OURS if name in printed and name not in _SIZES}}
         )
-    training = dataclasses.replace(base, **changes)
+    training = base.changed(**changes)
     config = dataclasses.replace(config, temperature=training.temperature)
     if paper is None:
         return RunSettings(config, training, truncate=truncate)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ import gymnasium as gym
 from numpy.typing import NDArray
 
 import agentgym  # noqa: F401  # registers the environments
-from baselines.config import TrainerConfig
+from baselines.config import NAMES, Checkpoints, TrainerConfig, Validation
 from baselines.environments.registry import ADVISERS, settings_of
 from baselines.environments.settings import SIDE_BY_SIDE, SMOLLM2, TINY, tasks
 from benchmarks.config import Config
@@ -311,16 +310,15 @@ def imitation_setting(config: Config, seed: int) -> Setting:
 
 def trainer_config(config: Config, seed: int, method: Recipe | None = None) -> TrainerConfig:
     """Settings of one training run: the benchmark's, and on top those that belong to the method, if one is given."""
-    known = {field.name for field in dataclasses.fields(TrainerConfig)}
-    settings = {name: value for name, value in config.training.items() if name in known}
+    settings = {name: value for name, value in config.training.items() if name in NAMES}
     common = TrainerConfig(
         iterations=config.steps,
         groups=config.groups,
         group_size=config.group_size,
         temperature=config.temperature,
-        validate_every=config.validation_every,
-        checkpoint_every=min(10, max(1, config.validation_every)),
         seed=seed,
+        validation=Validation(every=config.validation_every),
+        checkpoint=Checkpoints(every=min(10, max(1, config.validation_every))),
         **settings,
     )
     return common if method is None else method.configure(common)

@@ -100,7 +100,7 @@ def run_training(
         raise ValueError(
             f"--engine {engine.kind} is not given the pictures of prompts: leave --engine out for models that see"
         )
-    if settings.training.staleness:
+    if settings.training.rollout.staleness:
         keep_pictures(policy, folder)
     given = {
         "max_new_tokens": settings.reply_tokens, "max_prompt_tokens": settings.prompt_tokens,

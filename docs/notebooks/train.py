@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import agentgym  # noqa: F401  registers the AgentRL/* ids
-from baselines.config import TrainerConfig
+from baselines.config import TrainerConfig, Validation
 from baselines.imitation.cloning import clone
 from baselines.recipes import recipe
 from baselines.trainer import Trainer
@@ -38,7 +38,7 @@ print(f"the clone predicts {100 * cloned.history[-1]['accuracy']:.0f} % of the e
 
 # %%
 tables = []
-config = TrainerConfig(iterations=5, groups=4, group_size=8, learning_rate=1e-3, validate_every=0)
+config = TrainerConfig(iterations=5, groups=4, group_size=8, learning_rate=1e-3, validation=Validation(every=0))
 trainer = Trainer(policy, make(), recipe("graphgpo"), levels, config)
 rows = trainer.run(lambda trainer, table, row: tables.append(table))
 print("success by iteration:", *(f"{row['success']:.2f}" for row in rows[1:]))

@@ -12,7 +12,7 @@ from pathlib import Path
 import gymnasium as gym
 
 import agentgym  # noqa: F401  registers the AgentRL/* ids
-from baselines.config import TrainerConfig
+from baselines.config import Memory, TrainerConfig, Validation
 from baselines.evaluation import evaluate
 from baselines.recipes import recipe
 from baselines.trainer import Trainer
@@ -50,10 +50,9 @@ config = TrainerConfig(
     iterations=2,
     groups=2,
     group_size=4,
-    learning_rate=1e-3,  # about ten times that of all weights
-    microbatch_tokens=4096,  # bounds what a pass holds
-    activation_checkpointing=True,
-    validate_every=0,
+    learning_rate=1e-3,
+    memory=Memory(microbatch_tokens=4096, activation_checkpointing=True),
+    validation=Validation(every=0),
 )
 train = [{"split": "train", "index": index} for index in range(8)]
 rows = Trainer(policy, make(), recipe("rewardflow"), train, config, folder=folder / "run").run()

@@ -65,7 +65,7 @@ def walk(method: str = "graphgpo") -> Route:
     """Train for two iterations and return the route of the second."""
     import gymnasium as gym
 
-    from baselines.config import TrainerConfig
+    from baselines.config import Checkpoints, Optimiser, TrainerConfig, Validation
     from baselines.recipes import recipe
     from baselines.trainer import Trainer
     from policies.tiny import tiny_policy
@@ -80,9 +80,15 @@ def walk(method: str = "graphgpo") -> Route:
     policy = tiny_policy([message[-1]["content"] for message in messages], seed=0, extra_words=words)
     chosen, route = recipe(method), Route()
     config = TrainerConfig(
-        iterations=2, groups=4, group_size=4, learning_rate=1e-3, minibatch_rows=32, validate_every=0,
-        checkpoint_every=0, seed=0,
-    )  # fmt: skip
+        iterations=2,
+        groups=4,
+        group_size=4,
+        learning_rate=1e-3,
+        seed=0,
+        optimiser=Optimiser(minibatch_rows=32),
+        validation=Validation(every=0),
+        checkpoint=Checkpoints(every=0),
+    )
 
     def watch(trainer: Any, table: Any, row: Any) -> None:
         route.stop()

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from baselines.config import TrainerConfig
+from baselines.config import Checkpoints, Optimiser, TrainerConfig, Validation
 from policies.huggingface import HuggingFacePolicy
 from policies.tiny import tiny_policy
 from tests.corridor import CorridorVectorEnv
@@ -20,9 +20,9 @@ CONFIG = TrainerConfig(
     group_size=4,
     temperature=1.0,
     learning_rate=1e-2,
-    minibatch_rows=3,
-    validate_every=2,
-    checkpoint_every=0,
+    optimiser=Optimiser(minibatch_rows=3),
+    validation=Validation(every=2),
+    checkpoint=Checkpoints(every=0),
 )
 
 

@@ -30,7 +30,7 @@ from baselines.checkpoint import (
 )
 from tests.baselines.corridor_learning import CONFIG, TASKS, small_policy
 
-IDENTITY: dict[str, Any] = {"model": {"w": "float32[2]"}, "config": {"kl": 0.01}}
+IDENTITY: dict[str, Any] = {"model": {"w": "float32[2]"}, "config": {"loss.kl": 0.01}}
 
 
 def checkpoint(**changes: Any) -> Checkpoint:
@@ -242,9 +242,16 @@ def test_a_checkpoint_file_of_an_earlier_version_is_refused(tmp_path: Path) -> N
         load_checkpoint(tmp_path, IDENTITY)
 
 
+def test_flat_settings_of_version_0_2_are_read(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path, checkpoint(identity={"config": {"groups": 4, "kl": 0.01, "validate_every": 2}}))
+    load_checkpoint(tmp_path, {"config": {"groups": 4, "loss.kl": 0.01, "validation.every": 2}})
+    with pytest.raises(ValueError, match=r"config.loss.kl: checkpoint 0.01, here 0.1"):
+        load_checkpoint(tmp_path, {"config": {"groups": 4, "loss.kl": 0.1, "validation.every": 2}})
+
+
 def test_another_run_is_named_field_by_field(tmp_path: Path) -> None:
     save_checkpoint(tmp_path, checkpoint())
-    other = {"model": {"w": "float32[4]"}, "config": {"kl": 0.01}, "method": "grpo()"}
+    other = {"model": {"w": "float32[4]"}, "config": {"loss.kl": 0.01}, "method": "grpo()"}
     with pytest.raises(
         ValueError, match=r"model.w: checkpoint float32\[2\], here float32\[4\]\n  method: checkpoint ab"
     ):
@@ -261,13 +268,11 @@ def test_the_description_covers_what_matters_only() -> None:
     def described(policy: Any = None, config: Any = CONFIG, tasks: Any = TASKS) -> dict[str, Any]:
         return describe_run(policy or small_policy(), config, "grpo()", tasks)
 
-    from dataclasses import replace
-
     base = described()
     assert differences(base, described(small_policy(seed=3))) == []  # weights are content, not identity
-    assert differences(base, described(config=replace(CONFIG, checkpoint_every=9, iterations=9))) == []
-    linear = described(config=replace(CONFIG, schedule="linear"))
-    longer = described(config=replace(CONFIG, schedule="linear", iterations=9))
+    assert differences(base, described(config=CONFIG.changed(iterations=9, checkpoint={"every": 9}))) == []
+    linear = described(config=CONFIG.changed(schedule={"shape": "linear"}))
+    longer = described(config=CONFIG.changed(iterations=9, schedule={"shape": "linear"}))
     assert differences(linear, longer) == ["config.iterations: checkpoint 6, here 9"]
     assert [line.split(":")[0] for line in differences(base, described(tasks=TASKS[:2]))] == ["tasks"]
     assert [line.split(":")[0] for line in differences(base, described(small_policy(batch_size=3)))] == [

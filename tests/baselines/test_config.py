@@ -1,5 +1,7 @@
 """Numbers of a training run: wrong names and wrong values are named."""
 
+import dataclasses
+import warnings
 from typing import Any
 
 import numpy as np
@@ -7,7 +9,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from baselines.config import TrainerConfig
+from baselines.config import NAMES, Loss, Memory, Schedule, TrainerConfig, Validation, by_name
 from baselines.sb3.shaping import SB3Config
 from baselines.scorers.critic import CriticConfig
 from wrappers.prompt import PromptStyle
@@ -17,26 +19,108 @@ from wrappers.prompt import PromptStyle
     ("config", "given", "meant"),
     [
         (TrainerConfig, "lr", "learning_rate"), (TrainerConfig, "n_groups", "groups"),
+        (TrainerConfig, "klx", "loss.kl"), (TrainerConfig, "loss.entrop", "loss.entropy"), (Loss, "clip", "clip_low"),
         (CriticConfig, "epoch", "epochs"), (SB3Config, "lr", "learning_rate"), (PromptStyle, "hist", "history"),
     ],
 )  # fmt: skip
 def test_a_field_that_does_not_exist_is_named_with_the_one_meant(config: Any, given: str, meant: str) -> None:
-    with pytest.raises(TypeError, match=rf"{config.__name__}: unknown argument '{given}'; .*did you mean '{meant}'\?"):
+    with pytest.raises(
+        TypeError, match=rf"{config.__name__}: unknown (argument|setting) '{given}'; .*did you mean '{meant}'\?"
+    ):
         config(**{given: 1})
 
 
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
-        ("learning_rate", "3", "a number"), ("groups", 3.5, "an integer"), ("groups", True, "an integer"),
-        ("microbatch_rows", "8", "an integer or None"), ("keep_zero", 1, "True or False"), ("kl", None, "a number"),
+        ("TrainerConfig.learning_rate", "3", "a number"), ("TrainerConfig.groups", 3.5, "an integer"),
+        ("TrainerConfig.groups", True, "an integer"), ("Memory.microbatch_rows", "8", "an integer or None"),
+        ("Loss.keep_zero", 1, "True or False"), ("Loss.kl", None, "a number"), ("TrainerConfig.loss", 3, "a Loss"),
     ],
 )  # fmt: skip
 def test_a_field_of_another_type_is_named(name: str, value: object, expected: str) -> None:
-    with pytest.raises(TypeError, match=f"TrainerConfig.{name} must be {expected}, got {value!r}"):
-        TrainerConfig(**{name: value})  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=f"{name} must be {expected}, got {value!r}"):
+        TrainerConfig(**{name.removeprefix("TrainerConfig.").lower(): value})  # type: ignore[arg-type]
 
 
 def test_numbers_of_numpy_and_whole_numbers_for_real_ones_are_taken() -> None:
-    config = TrainerConfig(groups=np.int64(3), learning_rate=1, kl=np.float32(0.5), microbatch_rows=None)
-    assert (config.groups, config.learning_rate, config.kl) == (3, 1, 0.5)
+    config = TrainerConfig(
+        groups=np.int64(3), learning_rate=1, loss=Loss(kl=np.float32(0.5)), memory=Memory(microbatch_rows=None)
+    )
+    assert (config.groups, config.learning_rate, config.loss.kl) == (3, 1, 0.5)
+
+
+def test_a_setting_is_given_in_its_group_by_its_name_or_by_the_flat_name_of_version_0_2() -> None:
+    grouped = TrainerConfig(groups=4, loss=Loss(kl=0.02), schedule=Schedule(shape="linear"), validation=Validation(3))
+    names = {"groups": 4, "loss.kl": 0.02, "schedule.shape": "linear", "validation.every": 3}
+    flat = {"groups": 4, "kl": 0.02, "schedule": "linear", "validate_every": 3}
+    assert TrainerConfig(**names) == grouped  # type: ignore[arg-type]
+    assert TrainerConfig(**grouped.settings()) == grouped
+    with pytest.warns(FutureWarning, match=r"kl is loss.kl, schedule is schedule.shape, .*loss=Loss\(kl=") as told:
+        assert TrainerConfig(**flat) == grouped  # type: ignore[arg-type]
+    assert len(told) == 1
+    with warnings.catch_warnings(action="error"):
+        assert by_name(flat) == names  # records and checkpoints
+
+
+def test_a_changed_configuration_keeps_the_rest_of_a_group() -> None:
+    config = TrainerConfig(loss=Loss(kl=0.5, entropy=0.1))
+    expected = TrainerConfig(groups=3, loss=Loss(kl=0.2, entropy=0.1))
+    assert config.changed(groups=3, loss={"kl": 0.2}) == config.changed(groups=3, **{"loss.kl": 0.2}) == expected
+    assert config.changed(loss=Loss(kl=0.2)).loss == Loss(kl=0.2)  # a whole group
+    assert dataclasses.replace(expected, **{"loss.kl": 0.5}) == dataclasses.replace(config, groups=3)  # type: ignore[arg-type]
+    with pytest.warns(FutureWarning):
+        assert config.changed(kl=0.2, groups=3) == expected
+
+
+def test_every_flat_name_of_version_0_2_is_still_known() -> None:
+    flat = [
+        "iterations",
+        "token_budget",
+        "groups",
+        "group_size",
+        "branches",
+        "branch_at",
+        "common_numbers",
+        "resample_rounds",
+        "staleness",
+        "temperature",
+        "learning_rate",
+        "schedule",
+        "warmup",
+        "weight_decay",
+        "max_grad_norm",
+        "minibatch_rows",
+        "microbatch_rows",
+        "microbatch_tokens",
+        "share_prefixes",
+        "activation_checkpointing",
+        "epochs",
+        "objective",
+        "ratio",
+        "clip_low",
+        "clip_high",
+        "dual_clip",
+        "tis",
+        "tis_level",
+        "kl",
+        "reference",
+        "kl_form",
+        "kl_in",
+        "kl_limit",
+        "entropy",
+        "aggregation",
+        "constant_length",
+        "overlong",
+        "overlong_buffer",
+        "overlong_penalty",
+        "weighting",
+        "keep_zero",
+        "old_logprobs",
+        "validate_every",
+        "validate_tokens",
+        "checkpoint_every",
+        "keep_checkpoints",
+        "seed",
+    ]
+    assert sorted(by_name(dict.fromkeys(flat, 0))) == sorted(NAMES)

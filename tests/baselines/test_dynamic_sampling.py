@@ -119,8 +119,14 @@ def test_the_draw_depends_on_the_generator_alone() -> None:
 
 def test_the_trainer_reports_the_first_round_and_repeats_itself(tmp_path: Any) -> None:
     dapo = RECIPES["dapo"]
-    config: dict[str, Any] = {"credit": dapo, "resample_rounds": 4, "groups": 4, "group_size": 3, "iterations": 5}
-    plain = trainer(**{**config, "resample_rounds": 0, "iterations": 1}).run()
+    config: dict[str, Any] = {
+        "credit": dapo,
+        "rollout.resample_rounds": 4,
+        "groups": 4,
+        "group_size": 3,
+        "iterations": 5,
+    }
+    plain = trainer(**{**config, "rollout.resample_rounds": 0, "iterations": 1}).run()
     straight = babbling_policy()
     expected = trainer(straight, folder=tmp_path / "a", **config).run()
     for key in ("success", "mean_return", "episode_length", "invalid_rate"):
@@ -138,13 +144,15 @@ def test_the_trainer_reports_the_first_round_and_repeats_itself(tmp_path: Any) -
 
 def test_resampling_is_part_of_what_a_run_is(tmp_path: Any) -> None:
     trainer(folder=tmp_path, iterations=1).run()
-    with pytest.raises(ValueError, match=r"config\.resample_rounds: checkpoint absent, here 2"):
-        trainer(folder=tmp_path, iterations=1, resample_rounds=2, resume=True)
+    with pytest.raises(ValueError, match=r"config\.rollout\.resample_rounds: checkpoint absent, here 2"):
+        trainer(folder=tmp_path, iterations=1, resume=True, rollout={"resample_rounds": 2})
 
 
 def test_more_of_the_batch_has_something_to_say() -> None:
     signal = {}
     for rounds in (0, 4):
-        rows = trainer(credit=RECIPES["dapo"], resample_rounds=rounds, iterations=10, group_size=8, kl=0.0).run()
+        rows = trainer(
+            credit=RECIPES["dapo"], iterations=10, group_size=8, rollout={"resample_rounds": rounds}, loss={"kl": 0.0}
+        ).run()
         signal[rounds] = np.mean([row["signal"] for row in rows[1:]])
     assert signal[4] > signal[0] + 0.1

@@ -24,7 +24,8 @@ from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, co
 from tests.baselines.test_trainer import digest, repeatable
 
 STALE: dict[str, Any] = {
-    "staleness": 1, "old_logprobs": "recompute", "tis": 1.5, "kl": 0.0, "validate_every": 0, "iterations": 4,
+    "rollout.staleness": 1, "loss.old_logprobs": "recompute", "loss.tis": 1.5, "loss.kl": 0.0, "validation.every": 0,
+    "iterations": 4,
 }  # fmt: skip
 
 
@@ -32,7 +33,7 @@ def trainer(
     policy: HuggingFacePolicy | None = None, envs: Any = None, credit: Any = None, folder: Any = None, **changes: Any
 ) -> Trainer:
     resume = changes.pop("resume", False)
-    config = dataclasses.replace(CONFIG, **{"validate_every": 0, **changes})
+    config = dataclasses.replace(CONFIG, **{"validation.every": 0, **changes})
     credit = credit or RECIPES["grpo"]
     return Trainer(policy or babbling_policy(), envs or corridor(), credit, TASKS, config, folder=folder, resume=resume)
 
@@ -48,7 +49,7 @@ def test_every_batch_but_the_first_is_one_update_old_and_weighted_for_it() -> No
             rows.append(row)
             advantages.append(run.advantages)
 
-    trainer(policy, **{**STALE, "iterations": 3}, minibatch_rows=1000).run(note)
+    trainer(policy, optimiser={"minibatch_rows": 1000}, **{**STALE, "iterations": 3}).run(note)
     reader = babbling_policy()
     for number, (table, row, given) in enumerate(zip(tables, rows, advantages, strict=True)):
         assert table.replies is not None
@@ -73,7 +74,7 @@ def test_every_batch_but_the_first_is_one_update_old_and_weighted_for_it() -> No
 
 @pytest.mark.parametrize("resample_rounds", [0, 2])
 def test_a_resumed_run_is_one_that_was_never_interrupted(tmp_path: Path, resample_rounds: int) -> None:
-    settings = {**STALE, "resample_rounds": resample_rounds}
+    settings = {**STALE, "rollout.resample_rounds": resample_rounds}
     straight = babbling_policy()
     expected = trainer(straight, folder=tmp_path / "a", **settings).run()
     for stop in (1, 2):
@@ -87,8 +88,8 @@ def test_a_resumed_run_is_one_that_was_never_interrupted(tmp_path: Path, resampl
         assert repeatable(drop_waiting(rows)) == repeatable(drop_waiting(expected))
     # The last iteration has none after it.
     assert not list((tmp_path / "a").glob("checkpoint-000004/experience*"))
-    with pytest.raises(ValueError, match=r"config\.staleness: checkpoint 1, here absent"):
-        trainer(folder=tmp_path / "1", resume=True, **{**settings, "staleness": 0})
+    with pytest.raises(ValueError, match=r"config\.rollout\.staleness: checkpoint 1, here absent"):
+        trainer(folder=tmp_path / "1", resume=True, **{**settings, "rollout.staleness": 0})
 
 
 def drop_waiting(rows: list[Row]) -> list[Row]:
@@ -127,9 +128,9 @@ def test_a_failed_update_ends_the_thread_beside_it() -> None:
 
 def test_what_cannot_play_while_it_is_trained_is_refused() -> None:
     with pytest.raises(ValueError, match="staleness must be 0 unless a correction makes up for older weights"):
-        dataclasses.replace(CONFIG, staleness=1)
+        CONFIG.changed(rollout={"staleness": 1})
     with pytest.raises(ValueError, match="staleness must be 0 or 1, got 2"):
-        dataclasses.replace(CONFIG, **{**STALE, "staleness": 2})
+        dataclasses.replace(CONFIG, **{**STALE, "rollout.staleness": 2})
 
     class Asks(ScorerConfig):
         def make_in(self, policy: Any, envs: Any) -> Any:
@@ -188,7 +189,7 @@ def test_lanes_of_any_number_play_the_same_actions_and_evaluate_alike() -> None:
     with pytest.raises(ValueError, match="noted in one environment, and 2 lanes"):
         evaluate([corridor(1), corridor(1)], policy, TASKS, seed=0, columns=["task_id"])
     with pytest.raises(ValueError, match="branches=2 are continued in one vector environment, and 2 lanes"):
-        trainer(envs=[corridor(1), corridor(1)], branches=2)
+        trainer(envs=[corridor(1), corridor(1)], rollout={"branches": 2})
     with pytest.raises(ValueError, match="got an empty list"):
         Trainer(policy, [], RECIPES["grpo"], TASKS, CONFIG)
 

@@ -96,7 +96,7 @@ def test_a_run_whose_prompts_outgrow_their_room_learns_and_is_the_same_again(tmp
         assert table.truncated[table.t == 3].all()
     else:
         assert table.t.max() == whole.t.max() == 5
-    config = dataclasses.replace(CONFIG, iterations=2, checkpoint_every=1)
+    config = CONFIG.changed(iterations=2, checkpoint={"every": 1})
 
     def run(folder: Path, iterations: int = 2) -> list[Row]:
         made = Trainer(
@@ -128,7 +128,7 @@ def lesson(table: StepTable, **changes: Any) -> Any:
 
 def test_cut_replies_are_masked_after_credit_and_dropped_before() -> None:
     table = played(lambda row: "length" if row % 5 == 0 else "stop")
-    kept, masked, dropped = (lesson(table, overlong=how) for how in ("keep", "mask", "drop"))
+    kept, masked, dropped = (lesson(table, rollout={"overlong": how}) for how in ("keep", "mask", "drop"))
     cut = cut_off(table)
     assert np.isnan(masked.advantages[cut]).all()
     np.testing.assert_array_equal(masked.advantages[~cut], kept.advantages[~cut])
@@ -140,7 +140,7 @@ def test_cut_replies_are_masked_after_credit_and_dropped_before() -> None:
 def test_an_iteration_in_which_all_is_cut_off_changes_nothing() -> None:
     table = played(lambda row: "length")
     for how in ("mask", "drop"):
-        found = lesson(table, overlong=how)
+        found = lesson(table, rollout={"overlong": how})
         assert found.figures["updates"] == 0.0
         assert found.figures["cut_off"] == 1.0
 
@@ -148,7 +148,7 @@ def test_an_iteration_in_which_all_is_cut_off_changes_nothing() -> None:
 def test_the_divergence_in_the_reward_is_the_sum_over_the_replys_tokens() -> None:
     policy, reference = small_policy(max_new_tokens=3), small_policy(seed=4, max_new_tokens=3)
     table = collect(corridor(), policy, tasks=TASKS, group_size=2, seed=1)
-    config = dataclasses.replace(CONFIG, kl=0.5, kl_form="k1", kl_limit=None)
+    config = CONFIG.changed(loss={"kl": 0.5, "kl_form": "k1", "kl_limit": None})
     found, mean = less_divergence(table, policy, reference, config)
     total = tokens = 0.0
     assert table.replies is not None
@@ -164,8 +164,8 @@ def test_the_divergence_in_the_reward_is_the_sum_over_the_replys_tokens() -> Non
 def test_the_divergence_in_the_reward_leaves_the_loss_alone() -> None:
     # At the start both are 0, and so the first iteration is that of a run without any; the second is not.
     free, paid = babbling_policy(), babbling_policy()
-    a = trainer(free, iterations=2, kl=0.0, credit=RECIPES["grpo"]).run()
-    b = trainer(paid, iterations=2, kl=0.5, kl_in="reward", kl_form="k1", credit=RECIPES["grpo"]).run()
+    a = trainer(free, iterations=2, credit=RECIPES["grpo"], loss={"kl": 0.0}).run()
+    b = trainer(paid, iterations=2, credit=RECIPES["grpo"], loss={"kl": 0.5, "kl_in": "reward", "kl_form": "k1"}).run()
     assert b[1]["kl"] == pytest.approx(0.0, abs=1e-6)
     assert b[1]["policy_loss"] == pytest.approx(a[1]["policy_loss"], abs=1e-5)
     assert abs(b[2]["kl"]) > 1e-4
@@ -173,18 +173,19 @@ def test_the_divergence_in_the_reward_leaves_the_loss_alone() -> None:
 
 
 def test_warm_up_rises_to_the_rate_and_the_schedule_goes_on() -> None:
-    learner = Learner(babbling_policy(), RECIPES["grpo"], dataclasses.replace(CONFIG, learning_rate=1.0, warmup=4))
+    learner = Learner(babbling_policy(), RECIPES["grpo"], CONFIG.changed(learning_rate=1.0, schedule={"warmup": 4}))
     assert [learner.rate(i) for i in range(6)] == [0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
-    both = dataclasses.replace(CONFIG, learning_rate=1.0, warmup=2, schedule="linear", iterations=4)
+    both = CONFIG.changed(learning_rate=1.0, iterations=4, schedule={"warmup": 2, "shape": "linear"})
     assert [Learner(babbling_policy(), RECIPES["grpo"], both).rate(i) for i in range(4)] == [0.5, 0.75, 0.5, 0.25]
 
 
 @pytest.mark.parametrize(
     "changes",
     [
-        {"ratio": "step", "epochs": 2}, {"ratio": "step-token"}, {"objective": "cispo", "epochs": 2},
-        {"old_logprobs": "recompute", "tis": 2.0, "tis_level": "step"}, {"kl_form": "k2"},
-        {"aggregation": "constant", "constant_length": 1},
+        {"loss.ratio": "step", "optimiser.epochs": 2}, {"loss.ratio": "step-token"},
+        {"loss.objective": "cispo", "optimiser.epochs": 2},
+        {"loss.old_logprobs": "recompute", "loss.tis": 2.0, "loss.tis_level": "step"}, {"loss.kl_form": "k2"},
+        {"loss.aggregation": "constant", "loss.constant_length": 1},
     ],
 )  # fmt: skip
 def test_every_loss_trains(changes: dict[str, Any]) -> None:
@@ -230,18 +231,21 @@ def test_a_callback_that_says_false_ends_the_run_and_it_goes_on_from_there(tmp_p
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"ratio": "sequence"}, "ratio must be 'token', 'step' or 'step-token', got 'sequence'"),
-        ({"objective": "gspo"}, "objective must be 'ppo' or 'cispo'"),
-        ({"tis": 2.0}, "tis must be None unless old_logprobs='recompute'"),
-        ({"tis": 0.0, "old_logprobs": "recompute"}, "tis must be None or above 0"),
-        ({"tis_level": "row"}, "tis_level must be 'token' or 'step'"),
-        ({"kl_form": "k4"}, "kl_form must be 'k1', 'k2' or 'k3'"),
-        ({"kl_in": "rewards"}, "kl_in must be 'loss' or 'reward'"),
-        ({"aggregation": "constant"}, "constant_length must be at least 1 with the aggregation 'constant'"),
-        ({"constant_length": 5}, "constant_length must be at least 1 with the aggregation 'constant', None with any"),
-        ({"overlong": "cut"}, "overlong must be 'keep', 'mask' or 'drop'"),
-        ({"overlong_buffer": -1}, "overlong_buffer must be at least 0"),
-        ({"warmup": -1}, "warmup must be at least 0"),
+        ({"loss.ratio": "sequence"}, "ratio must be 'token', 'step' or 'step-token', got 'sequence'"),
+        ({"loss.objective": "gspo"}, "objective must be 'ppo' or 'cispo'"),
+        ({"loss.tis": 2.0}, "tis must be None unless old_logprobs='recompute'"),
+        ({"loss.tis": 0.0, "loss.old_logprobs": "recompute"}, "tis must be None or above 0"),
+        ({"loss.tis_level": "row"}, "tis_level must be 'token' or 'step'"),
+        ({"loss.kl_form": "k4"}, "kl_form must be 'k1', 'k2' or 'k3'"),
+        ({"loss.kl_in": "rewards"}, "kl_in must be 'loss' or 'reward'"),
+        ({"loss.aggregation": "constant"}, "constant_length must be at least 1 with the aggregation 'constant'"),
+        (
+            {"loss.constant_length": 5},
+            "constant_length must be at least 1 with the aggregation 'constant', None with any",
+        ),
+        ({"rollout.overlong": "cut"}, "overlong must be 'keep', 'mask' or 'drop'"),
+        ({"rollout.overlong_buffer": -1}, "overlong_buffer must be at least 0"),
+        ({"schedule.warmup": -1}, "warmup must be at least 0"),
     ],
 )
 def test_wrong_settings_are_named(changes: dict[str, Any], words: str) -> None:
@@ -252,7 +256,7 @@ def test_wrong_settings_are_named(changes: dict[str, Any], words: str) -> None:
 def test_replies_of_a_real_policy_say_whether_they_were_cut_off() -> None:
     # Two tokens at most, from random weights that rarely end by themselves: both endings occur.
     policy = small_policy(max_new_tokens=2)
-    config = dataclasses.replace(CONFIG, overlong="mask", group_size=8, kl=0.0)
+    config = CONFIG.changed(group_size=8, rollout={"overlong": "mask"}, loss={"kl": 0.0})
     table = collect(corridor(), policy, tasks=TASKS, group_size=8, seed=0)
     found = Learner(policy, RECIPES["grpo"], config).learn(table, 0, np.random.default_rng(0))
     assert table.replies is not None

@@ -10,7 +10,7 @@ from agentgym.rollout import collect
 from agentgym.rollout.hindsight import relabel_goals
 from agentgym.trajectory import StepTable
 from baselines.batch import make_batch
-from baselines.config import TrainerConfig
+from baselines.config import Loss, Optimiser, TrainerConfig
 from baselines.off_policy import rescored
 from baselines.update import update
 from policies.tiny import tiny_policy
@@ -62,7 +62,7 @@ def test_log_probabilities_are_the_policy_s_row_by_row(tables, temperature, toke
 
 def test_an_update_makes_what_was_relabelled_more_likely(tables):
     policy, (_, relabelled) = student(), tables
-    config = TrainerConfig(kl=0.0, learning_rate=1e-3, minibatch_rows=64, epochs=4)
+    config = TrainerConfig(learning_rate=1e-3, loss=Loss(kl=0.0), optimiser=Optimiser(minibatch_rows=64, epochs=4))
     optimizer = torch.optim.AdamW(policy.model.parameters(), lr=config.learning_rate)
     before = rescored(policy, relabelled, temperature=config.temperature)
     batch = make_batch(before, np.ones(len(before)))
@@ -75,7 +75,7 @@ def test_an_update_makes_what_was_relabelled_more_likely(tables):
 
 def test_the_ratio_begins_at_one(tables):
     policy, (_, relabelled) = student(), tables
-    config = TrainerConfig(kl=0.0, learning_rate=0.0, minibatch_rows=10_000)
+    config = TrainerConfig(learning_rate=0.0, loss=Loss(kl=0.0), optimiser=Optimiser(minibatch_rows=10_000))
     batch = make_batch(rescored(policy, relabelled, temperature=config.temperature), np.ones(len(relabelled)))
     still = torch.optim.SGD(policy.model.parameters(), lr=0.0)
     figures = update(policy, still, batch, config, np.random.default_rng(0))

@@ -47,7 +47,8 @@ def test_settings_that_belong_to_a_method_replace_the_common_ones() -> None:
     common = dataclasses.replace(SOKOBAN_TINY, groups=5)
     assert recipe("grpo").configure(common) == common
     changed = recipe("dapo").configure(common)
-    assert (changed.clip_low, changed.clip_high, changed.kl, changed.resample_rounds) == (0.2, 0.28, 0.0, 10)
+    assert (changed.loss.clip_low, changed.loss.clip_high, changed.loss.kl) == (0.2, 0.28, 0.0)
+    assert changed.rollout.resample_rounds == 10
     assert (changed.groups, changed.learning_rate) == (5, common.learning_rate)
 
 
@@ -152,12 +153,15 @@ def test_a_function_of_ones_own_is_a_method(tmp_path: Path, monkeypatch: pytest.
     [
         ({"temperature": 0.0}, "temperature must be above 0"),
         ({"groups": 0}, "groups must be at least 1, got 0"),
-        ({"resample_rounds": -1}, "resample_rounds must be at least 0, got -1"),
-        ({"schedule": "cosine"}, "schedule must be 'constant' or 'linear', got 'cosine'"),
-        ({"aggregation": "mean"}, "aggregation must be one of"),
-        ({"dual_clip": 1.0}, "dual_clip must be None or above 1"),
-        ({"kl": -1.0}, "kl must be at least 0"),
-        ({"microbatch_tokens": 0}, "microbatch_tokens must be None or at least 1, got 0"),
+        ({"rollout.resample_rounds": -1}, "resample_rounds must be at least 0, got -1"),
+        ({"schedule.shape": "cosine"}, "Schedule.shape must be 'constant' or 'linear', got 'cosine'"),
+        (
+            {"loss.aggregation": "mean"},
+            "aggregation must be 'token-mean', 'row-mean', 'row-sum' or 'constant', got 'mean'",
+        ),
+        ({"loss.dual_clip": 1.0}, "dual_clip must be None or above 1"),
+        ({"loss.kl": -1.0}, "kl must be at least 0"),
+        ({"memory.microbatch_tokens": 0}, "microbatch_tokens must be None or at least 1, got 0"),
         ({"learning_rate": float("nan")}, "learning_rate must be at least 0, got nan"),
     ],
 )
@@ -168,7 +172,7 @@ def test_a_wrong_number_is_named(changes: dict[str, Any], words: str) -> None:
 
 def test_a_wrong_type_is_named() -> None:
     with pytest.raises(TypeError, match="activation_checkpointing must be True or False, got 'yes'"):
-        dataclasses.replace(SOKOBAN_TINY, activation_checkpointing="yes")  # type: ignore[arg-type]
+        SOKOBAN_TINY.changed(memory={"activation_checkpointing": "yes"})
 
 
 def test_the_default_configuration_is_valid_and_frozen() -> None:

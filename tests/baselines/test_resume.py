@@ -47,7 +47,7 @@ def cut_at(number: int, error: BaseException, monkeypatch: pytest.MonkeyPatch) -
 def test_a_cut_at_any_write_is_made_good_by_resuming(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
-    settings: dict[str, Any] = {"iterations": 2, "checkpoint_every": 1, "keep_checkpoints": 1}
+    settings: dict[str, Any] = {"iterations": 2, "checkpoint.every": 1, "checkpoint.keep": 1}
     straight = babbling_policy()
     expected = trainer(straight, folder=tmp_path / "straight", **settings).run()
     for number in range(1, 100):
@@ -71,11 +71,11 @@ def test_a_cut_at_any_write_is_made_good_by_resuming(
 
 
 def test_a_row_cut_by_a_full_disk_is_played_again(tmp_path: Path) -> None:
-    expected = trainer(folder=tmp_path / "a", iterations=2, checkpoint_every=1).run()
-    trainer(folder=tmp_path / "b", iterations=1, checkpoint_every=1).run()
+    expected = trainer(folder=tmp_path / "a", iterations=2, checkpoint={"every": 1}).run()
+    trainer(folder=tmp_path / "b", iterations=1, checkpoint={"every": 1}).run()
     with open(tmp_path / "b" / "log.jsonl", "a") as file:
         file.write('{"iteration": 2, "succ')
-    rows = trainer(folder=tmp_path / "b", iterations=2, resume=True, checkpoint_every=1).run()
+    rows = trainer(folder=tmp_path / "b", iterations=2, resume=True, checkpoint={"every": 1}).run()
     assert repeatable(rows) == repeatable(expected)
 
 
@@ -123,9 +123,9 @@ def test_two_trainers_of_one_process_do_not_mix(tmp_path: Path) -> None:
 
 def test_a_damaged_checkpoint_stops_a_run_and_the_one_before_goes_on(tmp_path: Path) -> None:
     straight = babbling_policy()
-    expected = trainer(straight, folder=tmp_path / "a", iterations=3, checkpoint_every=1).run()
+    expected = trainer(straight, folder=tmp_path / "a", iterations=3, checkpoint={"every": 1}).run()
     folder = tmp_path / "b"
-    trainer(folder=folder, iterations=3, checkpoint_every=1).run()
+    trainer(folder=folder, iterations=3, checkpoint={"every": 1}).run()
     newest = folder / "checkpoint-000003"
     content = bytearray((newest / "model.safetensors").read_bytes())
     content[len(content) // 2] ^= 4
@@ -133,10 +133,10 @@ def test_a_damaged_checkpoint_stops_a_run_and_the_one_before_goes_on(tmp_path: P
     with pytest.raises(
         ValueError, match=r"the one before, of iteration 2, is whole: remove .*checkpoint-000003 to go on"
     ):
-        trainer(folder=folder, iterations=3, checkpoint_every=1, resume=True)
+        trainer(folder=folder, iterations=3, resume=True, checkpoint={"every": 1})
     shutil.rmtree(newest)
     resumed = babbling_policy()
-    rows = trainer(resumed, folder=folder, iterations=3, checkpoint_every=1, resume=True).run()
+    rows = trainer(resumed, folder=folder, iterations=3, resume=True, checkpoint={"every": 1}).run()
     assert digest(resumed) == digest(straight)
     assert repeatable(rows) == repeatable(expected)
 
@@ -153,7 +153,7 @@ def test_weights_that_are_not_numbers_are_refused_by_name(tmp_path: Path, value:
 
 def test_a_step_that_makes_weights_infinite_is_named_and_not_saved(tmp_path: Path) -> None:
     with pytest.raises(FloatingPointError, match=r"the update was too large: the policy's model\.\S+ holds (inf|nan)"):
-        trainer(folder=tmp_path, learning_rate=1e39, kl=0.0, minibatch_rows=1000).run()
+        trainer(folder=tmp_path, learning_rate=1e39, loss={"kl": 0.0}, optimiser={"minibatch_rows": 1000}).run()
     assert not list(tmp_path.glob("checkpoint*"))
 
 
@@ -164,14 +164,16 @@ def test_a_lock_file_says_nothing_when_nobody_is_there(tmp_path: Path) -> None:
 
 def test_the_best_policy_and_the_final_one_are_models_of_plain_transformers(tmp_path: Path) -> None:
     policy = babbling_policy()
-    rows = trainer(policy, folder=tmp_path, iterations=4, validate_every=1, validation_tasks=TASKS).run()
+    rows = trainer(policy, folder=tmp_path, iterations=4, validation_tasks=TASKS, validation={"every": 1}).run()
     final = AutoModelForCausalLM.from_pretrained(tmp_path / "final")
     for name, value in policy.model.state_dict().items():
         assert torch.equal(final.state_dict()[name], value)
     # The first of the iterations with the best greedy validation, the start left out.
     greedy = [row["validation_greedy_success"] for row in rows[1:]]
     assert [path.name for path in tmp_path.glob("best-*")] == [f"best-{1 + greedy.index(max(greedy)):06d}"]
-    trainer(folder=tmp_path, iterations=6, validate_every=1, validation_tasks=TASKS, resume=True).run(lambda *_: False)
+    trainer(folder=tmp_path, iterations=6, validation_tasks=TASKS, resume=True, validation={"every": 1}).run(
+        lambda *_: False
+    )
     assert not (tmp_path / "final").exists()  # it goes on: what was final is not
 
 
@@ -181,7 +183,7 @@ def test_what_others_have_put_into_the_folder_of_a_run_stays(tmp_path: Path) -> 
         (tmp_path / name / "thesis.txt").write_text("mine")
     (tmp_path / "best-of.txt").write_text("mine")
     with pytest.warns(UserWarning, match=r"final held thesis\.txt, .* kept as final\.kept-1$"):
-        trainer(folder=tmp_path, iterations=3, validate_every=1, validation_tasks=TASKS).run()
+        trainer(folder=tmp_path, iterations=3, validation_tasks=TASKS, validation={"every": 1}).run()
     assert (tmp_path / "final" / "config.json").is_file()
     assert (tmp_path / "final.kept-1" / "thesis.txt").read_text() == "mine"
     assert (tmp_path / "best-photos" / "thesis.txt").read_text() == "mine"
@@ -195,9 +197,9 @@ def test_a_run_is_resumed_with_the_policy_that_it_began_with(tmp_path: Path) -> 
         trainer(babbling_policy(seed=5), folder=tmp_path, iterations=2, resume=True)
     # Without a divergence the start is of no importance: all comes from the checkpoint.
     straight, other = babbling_policy(), babbling_policy(seed=5)
-    trainer(straight, folder=tmp_path / "a", iterations=2, kl=0.0).run()
-    trainer(folder=tmp_path / "b", iterations=1, kl=0.0).run()
-    trainer(other, folder=tmp_path / "b", iterations=2, kl=0.0, resume=True).run()
+    trainer(straight, folder=tmp_path / "a", iterations=2, loss={"kl": 0.0}).run()
+    trainer(folder=tmp_path / "b", iterations=1, loss={"kl": 0.0}).run()
+    trainer(other, folder=tmp_path / "b", iterations=2, resume=True, loss={"kl": 0.0}).run()
     assert digest(other) == digest(straight)
 
 

@@ -1,7 +1,5 @@
 """What a trainer learns from: episodes, continuations, and what of them says how the policy plays."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
@@ -14,7 +12,7 @@ from baselines.trainer import Trainer
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor
 from wrappers.credit.vine import vine
 
-FORKED = dataclasses.replace(CONFIG, branches=2, branch_at="every 2")
+FORKED = CONFIG.changed(rollout={"branches": 2, "branch_at": "every 2"})
 COUNT = len(TASKS) * CONFIG.group_size
 
 
@@ -46,7 +44,7 @@ def test_a_group_that_could_not_be_scored_takes_no_other_episode_with_it() -> No
 
 @pytest.mark.parametrize("words", ["all", "every 3", "entropy 2", "random 2", "distinct"])
 def test_every_selection_chooses_rows(words: str) -> None:
-    table = play_groups(corridor(), babbling_policy(), TASKS, dataclasses.replace(FORKED, branch_at=words), 1)
+    table = play_groups(corridor(), babbling_policy(), TASKS, FORKED.changed(rollout={"branch_at": words}), 1)
     assert table.n_trajectories > 3 * CONFIG.group_size
     if words.endswith("2"):
         episodes = episodes_of(table, COUNT)
@@ -59,7 +57,7 @@ def test_unknown_words_are_explained_before_anything_is_played(words: str) -> No
     with pytest.raises(ValueError, match=r"unknown branch_at .*'every N', 'entropy N', 'random N'"):
         steps_to_branch_at(words)
     with pytest.raises(ValueError, match="unknown branch_at"):
-        Trainer(babbling_policy(), corridor(), recipe("vine"), TASKS, dataclasses.replace(FORKED, branch_at=words))
+        Trainer(babbling_policy(), corridor(), recipe("vine"), TASKS, FORKED.changed(rollout={"branch_at": words}))
 
 
 def test_time_and_tokens_of_both_ways_of_asking_are_counted() -> None:
@@ -76,7 +74,7 @@ def test_time_and_tokens_of_both_ways_of_asking_are_counted() -> None:
 @pytest.mark.parametrize("name", ["vine", "bpo", "tree_grpo"])
 def test_a_recipe_with_branches_collects_trains_and_reports_its_episodes(name: str) -> None:
     method = recipe(name)
-    config = method.configure(dataclasses.replace(CONFIG, iterations=2, validate_every=0))
+    config = method.configure(CONFIG.changed(iterations=2, validation={"every": 0}))
     seen = []
 
     def look(trainer, table, row):

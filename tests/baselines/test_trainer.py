@@ -60,7 +60,7 @@ def test_every_recipe_learns_the_corridor(name: str) -> None:
     policy = babbling_policy()
     before = evaluate(corridor(), policy, TASKS, seed=9, repeats=20).success_rate
     given = {"scorer": Fixed()} if name == "judge" else {}
-    trainer(policy, iterations=15, group_size=8, credit=RECIPES[name], kl=0.0, **given).run()
+    trainer(policy, iterations=15, group_size=8, credit=RECIPES[name], loss={"kl": 0.0}, **given).run()
     after = evaluate(corridor(), policy, TASKS, seed=9, repeats=20).success_rate
     assert before < 0.5
     assert after > 0.9
@@ -81,7 +81,7 @@ def test_rows_say_what_happened() -> None:
         assert 0 <= row["invalid_rate"] <= 1
         assert 0 < row["entropy"] <= np.log(small_policy().model.config.vocab_size)
         assert row["rows"] * row["steps_per_row"] == pytest.approx(row["steps"])
-        assert row["updates"] == np.ceil(row["rows"] / CONFIG.minibatch_rows)
+        assert row["updates"] == np.ceil(row["rows"] / CONFIG.optimiser.minibatch_rows)
         assert {"approx_kl", "clip_fraction", "grad_norm", "tokens_per_second"} <= set(row)
     # The first mini-batch of the first iteration still has the start's weights, the others have moved away.
     assert rows[1]["kl"] > 0
@@ -90,7 +90,7 @@ def test_rows_say_what_happened() -> None:
 
 def test_one_update_per_iteration_is_on_policy() -> None:
     # A single update sees ratio 1 everywhere: nothing is clipped, and the first iteration has no divergence.
-    rows = trainer(minibatch_rows=10_000, iterations=1).run()
+    rows = trainer(iterations=1, optimiser={"minibatch_rows": 10_000}).run()
     assert rows[1]["updates"] == 1
     assert rows[1]["clip_fraction"] == 0
     assert rows[1]["approx_kl"] == pytest.approx(0, abs=1e-9)
@@ -105,20 +105,20 @@ def test_weights_that_would_not_move_are_refused() -> None:
 
 
 def test_without_divergence_there_is_no_reference() -> None:
-    built = trainer(kl=0.0, iterations=1)
+    built = trainer(iterations=1, loss={"kl": 0.0})
     assert built.learner.reference is None
     assert built.run()[1]["kl"] == 0.0
 
 
 def test_linear_schedule_ends_at_zero() -> None:
-    rows = trainer(schedule="linear", iterations=4).run()
+    rows = trainer(iterations=4, schedule={"shape": "linear"}).run()
     assert [row["learning_rate"] for row in rows[1:]] == pytest.approx([1e-2, 0.75e-2, 0.5e-2, 0.25e-2])
 
 
 def test_a_budget_of_tokens_ends_a_run_lowers_its_rate_and_says_when_to_validate(tmp_path: Path) -> None:
     budget = 3 * int(trainer(iterations=1).run()[1]["tokens"])  # about three iterations
-    limits = {"iterations": 20, "token_budget": budget, "schedule": "linear", "validate_every": 0}
-    limits |= {"validate_tokens": budget // 2, "validation_tasks": TASKS}
+    limits = {"iterations": 20, "token_budget": budget, "schedule.shape": "linear", "validation.every": 0}
+    limits |= {"validation.tokens": budget // 2, "validation_tasks": TASKS}
     counted = [0]
 
     def count(_: Trainer, table: StepTable | None, row: Row) -> None:
@@ -165,8 +165,8 @@ def test_learning_rate_zero_changes_nothing() -> None:
 
 def test_microbatches_accumulate_the_same_gradient() -> None:
     whole, parts = babbling_policy(), babbling_policy()
-    a = trainer(whole, iterations=2, minibatch_rows=8).run()
-    b = trainer(parts, iterations=2, minibatch_rows=8, microbatch_rows=3).run()
+    a = trainer(whole, iterations=2, optimiser={"minibatch_rows": 8}).run()
+    b = trainer(parts, iterations=2, optimiser={"minibatch_rows": 8}, memory={"microbatch_rows": 3}).run()
     assert a[1]["grad_norm"] == pytest.approx(b[1]["grad_norm"], rel=1e-4)
     for x, y in zip(whole.model.parameters(), parts.model.parameters(), strict=True):
         torch.testing.assert_close(x, y, atol=1e-4, rtol=1e-3)
@@ -179,8 +179,8 @@ def test_sampler_and_scorer_agree_on_log_probabilities(new_tokens: int) -> None:
     batch = make_batch(table, np.ones(len(table)))
     scored = score_batch(policy, batch, 0.7)
     torch.testing.assert_close(scored, batch.old_logprobs, atol=1e-5, rtol=0)
-    a = trainer(iterations=1, old_logprobs="sampler").run()[1]
-    b = trainer(iterations=1, old_logprobs="recompute").run()[1]
+    a = trainer(iterations=1, loss={"old_logprobs": "sampler"}).run()[1]
+    b = trainer(iterations=1, loss={"old_logprobs": "recompute"}).run()[1]
     assert a["approx_kl"] == pytest.approx(b["approx_kl"], abs=1e-5)
 
 
@@ -219,17 +219,17 @@ def test_ctrl_c_ends_the_iteration_and_keeps_it(tmp_path: Path) -> None:
 
 
 def test_a_crash_goes_back_to_the_checkpoint_and_doubles_no_row(tmp_path: Path) -> None:
-    expected = trainer(folder=tmp_path / "a", checkpoint_every=3).run()
+    expected = trainer(folder=tmp_path / "a", checkpoint={"every": 3}).run()
 
     def crash(_: Any, __: Any, row: Row) -> None:
         if row["iteration"] == 5:
             raise RuntimeError("power cut")
 
     with pytest.raises(RuntimeError, match="power cut"):
-        trainer(folder=tmp_path / "b", checkpoint_every=3).run(crash)
+        trainer(folder=tmp_path / "b", checkpoint={"every": 3}).run(crash)
     with open(tmp_path / "b" / "log.jsonl", "a", encoding="utf-8") as file:
         file.write('{"iteration": 6, "succ')
-    rows = trainer(folder=tmp_path / "b", checkpoint_every=3, resume=True).run()
+    rows = trainer(folder=tmp_path / "b", resume=True, checkpoint={"every": 3}).run()
     assert repeatable(rows) == repeatable(expected)
     assert repeatable(read_log(tmp_path / "b" / "log.jsonl")) == repeatable(expected)
 
@@ -250,7 +250,7 @@ def test_a_used_folder_is_not_overwritten(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"clip_high": 0.3}, "config.clip_high: checkpoint 0.2, here 0.3"),
+        ({"loss.clip_high": 0.3}, "config.loss.clip_high: checkpoint 0.2, here 0.3"),
         ({"credit": RECIPES["graphgpo"]}, r"method: checkpoint rewardflow\(.*\), here graphgpo\("),
         (
             {"credit": RECIPES["rewardflow"].with_options(gamma=0.5)},
@@ -285,7 +285,7 @@ def test_divergence_is_an_error_and_keeps_the_checkpoint(tmp_path: Path) -> None
         return credit
 
     with pytest.raises(FloatingPointError, match="gradient norm is"):
-        trainer(folder=tmp_path, credit=poisoned(2), checkpoint_every=1, aggregation="row-sum").run()
+        trainer(folder=tmp_path, credit=poisoned(2), checkpoint={"every": 1}, loss={"aggregation": "row-sum"}).run()
     assert [path.name for path in checkpoints(tmp_path)] == ["checkpoint-000001", "checkpoint-000002"]
     saved = load_file(checkpoints(tmp_path)[-1] / "model.safetensors")
     assert all(torch.isfinite(value).all() for value in saved.values())
@@ -331,7 +331,7 @@ def test_tensorboard_files_are_written(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    trainer(folder=tmp_path, tensorboard=True, iterations=2, checkpoint_every=1).run()
+    trainer(folder=tmp_path, tensorboard=True, iterations=2, checkpoint={"every": 1}).run()
     trainer(folder=tmp_path, tensorboard=True, iterations=3, resume=True).run()
     events = EventAccumulator(str(tmp_path / "tensorboard"))
     events.Reload()

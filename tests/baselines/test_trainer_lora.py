@@ -1,6 +1,5 @@
 """Training an adapter: what learns, what is stored, that a resumed run is the same to the last bit."""
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ def adapted(seed: int = 0) -> HuggingFacePolicy:
 
 
 def trainer(policy: HuggingFacePolicy, folder: Path | None = None, *, recipe: str = "grpo", **changes: Any) -> Trainer:
-    config = dataclasses.replace(CONFIG, checkpoint_every=1, **({"learning_rate": 2e-2} | changes))
+    config = CONFIG.changed(checkpoint={"every": 1}, **{"learning_rate": 2e-2} | changes)
     return Trainer(policy, corridor(), RECIPES[recipe], TASKS, config, folder=folder, resume=True)
 
 
@@ -43,7 +42,7 @@ def state(policy: HuggingFacePolicy) -> dict[str, torch.Tensor]:
 def test_an_adapter_learns_the_corridor_and_its_base_stands_still(tmp_path: Path) -> None:
     policy = adapted()
     before, start = state(policy), evaluate(corridor(), policy, TASKS, seed=9, repeats=20).success_rate
-    trainer(policy, iterations=15, group_size=8, kl=0.0, microbatch_tokens=200).run()
+    trainer(policy, iterations=15, group_size=8, loss={"kl": 0.0}, memory={"microbatch_tokens": 200}).run()
     assert start < 0.5
     assert evaluate(corridor(), policy, TASKS, seed=9, repeats=20).success_rate > 0.9
     after = state(policy)
@@ -58,7 +57,7 @@ def test_an_adapter_learns_the_corridor_and_its_base_stands_still(tmp_path: Path
 
 def test_the_reference_is_the_base() -> None:
     policy = adapted()
-    made = trainer(policy, iterations=3, kl=0.05, minibatch_rows=1000)
+    made = trainer(policy, iterations=3, loss={"kl": 0.05}, optimiser={"minibatch_rows": 1000})
     assert made.learner.reference.model is policy.model
     rows = made.run()
     assert rows[1]["kl"] == 0.0  # a fresh adapter is its base, and one update per iteration sees the start
@@ -81,12 +80,12 @@ def test_a_resumed_run_is_the_same_to_the_last_bit(tmp_path: Path, recipe: str) 
 
 
 def test_a_checkpoint_holds_adapters_alone_and_knows_their_base(tmp_path: Path) -> None:
-    made = trainer(adapted(), tmp_path, iterations=1, kl=0.05)
+    made = trainer(adapted(), tmp_path, iterations=1, loss={"kl": 0.05})
     made.run()
     stored = load_checkpoint(tmp_path, made._identity())
     assert all("lora_" in name for name in stored.model)
     with pytest.raises(ValueError, match="frozen: checkpoint"):
-        trainer(adapted(seed=1), tmp_path, iterations=2, kl=0.05)
+        trainer(adapted(seed=1), tmp_path, iterations=2, loss={"kl": 0.05})
 
 
 def test_a_critic_beside_an_adapter_shares_the_base() -> None:
@@ -112,7 +111,7 @@ def test_a_critic_beside_an_adapter_shares_the_base() -> None:
 
 
 def test_a_reference_in_16_bits_is_half_as_large_and_resumes(tmp_path: Path) -> None:
-    changes: dict[str, Any] = {"kl": 0.05, "reference": "bfloat16", "learning_rate": 1e-2}
+    changes: dict[str, Any] = {"loss.kl": 0.05, "loss.reference": "bfloat16", "learning_rate": 1e-2}
     made = trainer(babbling_policy(), tmp_path / "whole", iterations=3, **changes)
     assert {weight.dtype for weight in made.learner.reference.model.parameters()} == {torch.bfloat16}
     whole = made.run()

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import agentgym  # noqa: F401  # registers the environments
-from baselines.config import TrainerConfig
+from baselines.config import Checkpoints, Loss, TrainerConfig, Validation
 from baselines.imitation.cloning import clone
 from baselines.metrics import without_times
 from baselines.recipes import recipe
@@ -24,7 +24,13 @@ torch.set_num_threads(1)
 
 TASKS = [{"split": "train", "index": i} for i in range(4)]
 CONFIG = TrainerConfig(
-    iterations=2, groups=2, group_size=2, learning_rate=1e-3, kl=0.01, validate_every=0, checkpoint_every=1
+    iterations=2,
+    groups=2,
+    group_size=2,
+    learning_rate=1e-3,
+    loss=Loss(kl=0.01),
+    validation=Validation(every=0),
+    checkpoint=Checkpoints(every=1),
 )
 
 
@@ -59,8 +65,8 @@ def trained(
     ("method", "changes"),
     [
         ("grpo", {}),
-        ("grpo", {"microbatch_tokens": 400, "activation_checkpointing": True}),
-        ("rewardflow", {"microbatch_tokens": 400, "share_prefixes": True}),
+        ("grpo", {"memory.microbatch_tokens": 400, "memory.activation_checkpointing": True}),
+        ("rewardflow", {"memory.microbatch_tokens": 400, "memory.share_prefixes": True}),
         ("ppo", {}),  # with a critic, which sees as well
     ],
 )
@@ -75,7 +81,7 @@ def test_training_moves_the_vision_tower(start: Path, tmp_path: Path, method: st
 
 
 #: The next iteration's episodes are played before an update: they stand in the checkpoint.
-AHEAD = {"staleness": 1, "old_logprobs": "recompute", "tis": 2.0}
+AHEAD = {"rollout.staleness": 1, "loss.old_logprobs": "recompute", "loss.tis": 2.0}
 
 
 @pytest.mark.parametrize("changes", [{}, AHEAD], ids=["in turn", "one step ahead"])

@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from baselines.batch import Batch
-from baselines.config import TrainerConfig
+from baselines.config import Loss, Memory, Optimiser, TrainerConfig
 from baselines.losses import normaliser
 from baselines.update import _backward
 from policies.huggingface import HuggingFacePolicy
@@ -26,7 +26,12 @@ from policies.scoring.packed import rows_per_pass
 from policies.tiny import tiny_policy
 
 ROOT = Path(__file__).resolve().parents[2]
-CONFIG = TrainerConfig(kl=0.0, entropy=0.01, learning_rate=1e-3, microbatch_tokens=40, max_grad_norm=0.5)
+CONFIG = TrainerConfig(
+    learning_rate=1e-3,
+    loss=Loss(kl=0.0, entropy=0.01),
+    memory=Memory(microbatch_tokens=40),
+    optimiser=Optimiser(max_grad_norm=0.5),
+)
 STEPS = 3
 #: Rows of each process: the first has transcripts of several passes, the second a single short row.
 SHARES = ((0, 1, 2, 3, 4, 5, 6, 7, 8), (9,))
@@ -74,7 +79,7 @@ def train(player: HuggingFacePolicy, parts: list[Batch], divisor: float) -> list
         optimizer.zero_grad()
         for part in parts:
             _backward(player, part, None, None, divisor, CONFIG)
-        norm = nn.utils.clip_grad_norm_(player.model.parameters(), CONFIG.max_grad_norm)
+        norm = nn.utils.clip_grad_norm_(player.model.parameters(), CONFIG.optimiser.max_grad_norm)
         norms.append(float(norm.full_tensor() if hasattr(norm, "full_tensor") else norm))
         optimizer.step()
     return norms
@@ -95,7 +100,7 @@ def worker(rank: int, folder: Path) -> None:
     fully_shard(player.model, mesh=mesh)
     count = max(len(passes(whole, rows)) for rows in SHARES)
     assert len(passes(whole, SHARES[1])) < count
-    total = float(normaliser(whole.mask, whole.weight, CONFIG.aggregation))
+    total = float(normaliser(whole.mask, whole.weight, CONFIG.loss.aggregation))
     norms = train(player, passes(whole, SHARES[rank], count), total / world)
     weights = {name: value.full_tensor() for name, value in player.model.named_parameters()}
     if rank == 0:
@@ -126,7 +131,7 @@ def test_two_processes_train_as_one(tmp_path: Path) -> None:
     alone, whole = policy(), batch()
     start = {name: value.detach().clone() for name, value in alone.model.named_parameters()}
     rows = tuple(range(len(whole)))
-    norms = train(alone, passes(whole, rows), float(normaliser(whole.mask, whole.weight, CONFIG.aggregation)))
+    norms = train(alone, passes(whole, rows), float(normaliser(whole.mask, whole.weight, CONFIG.loss.aggregation)))
     assert json.loads((tmp_path / "norms.json").read_text()) == pytest.approx(norms, rel=1e-5)
     found = torch.load(tmp_path / "weights.pt")
     assert found.keys() == start.keys()

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from agentgym.trajectory import Reply, StepTable
 from baselines.batch import Batch, make_batch
-from baselines.config import TrainerConfig
+from baselines.config import Loss, Optimiser, TrainerConfig
 from baselines.update import score_batch, update
 
 
@@ -44,7 +44,9 @@ def batch_of(rows: list[tuple[int, int, float]], logprob: float = float(-np.log(
     return make_batch(table, np.array([a for _, _, a in rows]))
 
 
-CONFIG = TrainerConfig(kl=0.0, learning_rate=0.1, max_grad_norm=100.0, minibatch_rows=10)
+CONFIG = TrainerConfig(
+    learning_rate=0.1, loss=Loss(kl=0.0), optimiser=Optimiser(max_grad_norm=100.0, minibatch_rows=10)
+)
 
 
 def sgd(bandit: Bandit, rate: float = 1.0) -> torch.optim.SGD:
@@ -75,12 +77,12 @@ def test_minibatch_gradients_average_to_the_batch_gradient() -> None:
         for p, a, x in zip(rng.integers(0, 9, 40), rng.integers(0, 3, 40), rng.normal(size=40), strict=True)
     ]
     whole, parts = Bandit(9), Bandit(9)
-    update(whole, sgd(whole, 1e-3), batch_of(rows), dataclasses.replace(CONFIG, minibatch_rows=100), rng)
+    update(whole, sgd(whole, 1e-3), batch_of(rows), CONFIG.changed(optimiser={"minibatch_rows": 100}), rng)
     found = update(
         parts,
         sgd(parts, 1e-3 / 5),
         batch_of(rows),
-        dataclasses.replace(CONFIG, minibatch_rows=1 + len(batch_of(rows)) // 5),
+        CONFIG.changed(optimiser={"minibatch_rows": 1 + len(batch_of(rows)) // 5}),
         rng,
     )
     assert found["updates"] == 5
@@ -94,7 +96,7 @@ def test_the_reference_pulls_back() -> None:
         bandit.model.logits += torch.tensor([[1.0, 0.0, 0.0]])
     before = bandit.model.logits.detach().clone()
     rows = [(0, 0, 0.0)] * 3 + [(0, 1, 0.0)]
-    config = dataclasses.replace(CONFIG, kl=0.5)
+    config = CONFIG.changed(loss={"kl": 0.5})
     found = update(bandit, sgd(bandit), batch_of(rows), config, np.random.default_rng(0), reference)
     # k3 of token 0 (three rows) and token 1 (one row), policy e^1, 1, 1 over e + 2.
     policy = np.log(np.array([np.e, 1.0]) / (np.e + 2))
@@ -111,14 +113,14 @@ def test_entropy_bonus_flattens() -> None:
     with torch.no_grad():
         bandit.model.logits += torch.tensor([[2.0, 0.0, 0.0]])
     update(
-        bandit, sgd(bandit), batch_of([(0, 0, 0.0)]), dataclasses.replace(CONFIG, entropy=1.0), np.random.default_rng(0)
+        bandit, sgd(bandit), batch_of([(0, 0, 0.0)]), CONFIG.changed(loss={"entropy": 1.0}), np.random.default_rng(0)
     )
     assert bandit.model.logits[0, 0] - bandit.model.logits[0, 1] < 2.0
 
 
 def test_epochs_go_on_until_the_clip_binds() -> None:
     bandit = Bandit(1)
-    config = dataclasses.replace(CONFIG, epochs=30)
+    config = CONFIG.changed(optimiser={"epochs": 30})
     found = update(bandit, sgd(bandit, 0.2), batch_of([(0, 0, 1.0)]), config, np.random.default_rng(0))
     ratio = float(bandit.model.logits.detach().log_softmax(-1)[0, 0].exp()) * 3
     assert found["updates"] == 30
@@ -132,7 +134,7 @@ def test_gradient_norm_is_limited_and_reported_before() -> None:
         bandit,
         sgd(bandit),
         batch_of([(0, 0, 100.0)]),
-        dataclasses.replace(CONFIG, max_grad_norm=0.5),
+        CONFIG.changed(optimiser={"max_grad_norm": 0.5}),
         np.random.default_rng(0),
     )
     assert found["grad_norm"] == pytest.approx(100 * (4 + 1 + 1) ** 0.5 / 3)

@@ -9,7 +9,7 @@ import torch
 
 from agentgym.trajectory import Reply, StepTable
 from baselines.batch import Batch, make_batch
-from baselines.config import TrainerConfig
+from baselines.config import Loss, Optimiser, TrainerConfig
 from baselines.recipes import RECIPES
 from baselines.trainer import Trainer
 from baselines.update import score_batch, update
@@ -18,7 +18,11 @@ from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, co
 
 torch.set_num_threads(1)
 
-PLAIN = TrainerConfig(kl=0.1, learning_rate=0.1, max_grad_norm=100.0, minibatch_rows=5, entropy=0.01, epochs=2)
+PLAIN = TrainerConfig(
+    learning_rate=0.1,
+    loss=Loss(kl=0.1, entropy=0.01),
+    optimiser=Optimiser(max_grad_norm=100.0, minibatch_rows=5, epochs=2),
+)
 
 
 def transcripts(policy: HuggingFacePolicy, trajectories: int = 3, turns: int = 4) -> Batch:
@@ -54,20 +58,21 @@ def trained(config: TrainerConfig) -> tuple[dict[str, float], HuggingFacePolicy,
     batch = transcripts(policy)
     policy.score([(1,)], [(1,)], 1.0, tokens_per_pass=1)  # the model is examined once, which is a pass of its own
     reference.score([(1,)], [(1,)], 1.0, tokens_per_pass=1)
-    shapes = shapes_of(policy) if config.kl == 0 else shapes_of(reference)
+    shapes = shapes_of(policy) if config.loss.kl == 0 else shapes_of(reference)
     optimizer = torch.optim.SGD(policy.model.parameters(), lr=config.learning_rate)
     return update(policy, optimizer, batch, config, np.random.default_rng(0), reference), policy, shapes
 
 
 @pytest.mark.parametrize(
-    "changes", [{}, {"activation_checkpointing": True}, {"microbatch_rows": 2}, {"share_prefixes": True}]
+    "changes",
+    [{}, {"memory.activation_checkpointing": True}, {"memory.microbatch_rows": 2}, {"memory.share_prefixes": True}],
 )
 def test_packed_passes_train_alike(changes: dict[str, Any]) -> None:
     # All rows in one mini-batch: which rows meet in one differs, because chains stay together.
-    config = dataclasses.replace(PLAIN, minibatch_rows=100, old_logprobs="recompute")
+    config = PLAIN.changed(optimiser={"minibatch_rows": 100}, loss={"old_logprobs": "recompute"})
     figures, policy, _ = trained(config)
     for tokens in (1, 30, 10_000):
-        found, other, _ = trained(dataclasses.replace(config, microbatch_tokens=tokens, **changes))
+        found, other, _ = trained(config.changed(memory={"microbatch_tokens": tokens}, **changes))
         assert found == pytest.approx(figures, rel=1e-4, abs=1e-6)
         for one, two in zip(policy.model.parameters(), other.model.parameters(), strict=True):
             torch.testing.assert_close(one, two, atol=1e-6, rtol=0)
@@ -77,7 +82,11 @@ def test_packed_passes_train_alike(changes: dict[str, Any]) -> None:
 def test_passes_with_and_without_gradients_are_bounded() -> None:
     length = 5 + 3 * 3  # of a chain's prompt, with replies of 1 to 3 tokens between
     for kl in (0.0, 0.1):
-        config = dataclasses.replace(PLAIN, kl=kl, microbatch_tokens=30, old_logprobs="recompute", minibatch_rows=100)
+        config = PLAIN.changed(
+            loss={"kl": kl, "old_logprobs": "recompute"},
+            memory={"microbatch_tokens": 30},
+            optimiser={"minibatch_rows": 100},
+        )
         _, _, shapes = trained(config)
         assert len(shapes) > 1
         assert all(rows == 1 and length <= tokens <= 30 for rows, tokens in shapes)
@@ -91,17 +100,21 @@ def test_passes_with_and_without_gradients_are_bounded() -> None:
 
 
 def test_passes_over_shared_prefixes_are_bounded() -> None:
-    config = dataclasses.replace(PLAIN, kl=0.0, microbatch_tokens=30, minibatch_rows=100, epochs=1)
-    _, _, shapes = trained(dataclasses.replace(config, share_prefixes=True))
+    config = PLAIN.changed(
+        loss={"kl": 0.0}, memory={"microbatch_tokens": 30}, optimiser={"minibatch_rows": 100, "epochs": 1}
+    )
+    _, _, shapes = trained(config.changed(memory={"share_prefixes": True}))
     assert len(shapes) > 2  # a look at the model is one more
     assert all(lines * tokens <= 30 for lines, tokens in shapes)
     with pytest.raises(ValueError, match=r"share_prefixes must be False unless microbatch_tokens"):
-        dataclasses.replace(config, microbatch_tokens=None, share_prefixes=True)
+        config.changed(memory={"microbatch_tokens": None, "share_prefixes": True})
 
 
 def test_chains_stay_in_one_minibatch() -> None:
     # Three transcripts of four turns in mini-batches of four rows: each transcript is read once, in one piece.
-    config = dataclasses.replace(PLAIN, kl=0.0, microbatch_tokens=10_000, minibatch_rows=4, epochs=1)
+    config = PLAIN.changed(
+        loss={"kl": 0.0}, memory={"microbatch_tokens": 10_000}, optimiser={"minibatch_rows": 4, "epochs": 1}
+    )
     _, _, shapes = trained(config)
     batch = transcripts(small_policy(max_new_tokens=3))
     whole = [len(batch.prompts[row]) + len(batch.replies[row]) - 1 for row in (3, 7, 11)]
@@ -131,7 +144,7 @@ def test_a_full_device_says_what_to_lower(tokens: int | None, room: int, words: 
     policy = small_policy(max_new_tokens=3)
     batch, before = transcripts(policy), {name: value.clone() for name, value in policy.model.state_dict().items()}
     Full(policy, room)
-    config = dataclasses.replace(PLAIN, kl=0.0, microbatch_tokens=tokens, minibatch_rows=100)
+    config = PLAIN.changed(loss={"kl": 0.0}, memory={"microbatch_tokens": tokens}, optimiser={"minibatch_rows": 100})
     optimizer = torch.optim.SGD(policy.model.parameters(), lr=0.1)
     with pytest.raises(torch.OutOfMemoryError, match=words):
         update(policy, optimizer, batch, config, np.random.default_rng(0))
@@ -140,7 +153,7 @@ def test_a_full_device_says_what_to_lower(tokens: int | None, room: int, words: 
 
 
 def run(folder: Any, policy: HuggingFacePolicy, iterations: int, **changes: Any) -> Trainer:
-    config = dataclasses.replace(CONFIG, iterations=iterations, checkpoint_every=1, **changes)
+    config = CONFIG.changed(iterations=iterations, checkpoint={"every": 1}, **changes)
     return Trainer(policy, corridor(), RECIPES["grpo"], TASKS, config, folder=folder, resume=True)
 
 
@@ -154,7 +167,7 @@ def test_nothing_is_lost_when_the_device_is_full(tmp_path: Any) -> None:
         full.run()
     assert (tmp_path / "log.jsonl").read_text() == kept
     policy = babbling_policy()
-    again = run(tmp_path, policy, 4, microbatch_tokens=6, activation_checkpointing=True)
+    again = run(tmp_path, policy, 4, memory={"microbatch_tokens": 6, "activation_checkpointing": True})
     assert again.iteration == 2
     Full(policy, 6)
     assert [row["iteration"] for row in again.run()] == [0, 1, 2, 3, 4]
@@ -163,7 +176,7 @@ def test_nothing_is_lost_when_the_device_is_full(tmp_path: Any) -> None:
 def test_sampling_inside_a_run_is_sampling_outside(tmp_path: Any) -> None:
     """Replies of a policy that is being trained with recomputed activations, and of a copy that never was."""
     policy = babbling_policy()
-    run(None, policy, 2, activation_checkpointing=True, microbatch_tokens=40).run()
+    run(None, policy, 2, memory={"activation_checkpointing": True, "microbatch_tokens": 40}).run()
     policy.save_pretrained(tmp_path)
     fresh = HuggingFacePolicy.from_pretrained(tmp_path, device="cpu")
     for player in (policy, fresh):

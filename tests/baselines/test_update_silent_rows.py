@@ -1,6 +1,5 @@
 """Rows without an advantage: left out or kept, the policy moves alike; alone they do not move it."""
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -10,12 +9,14 @@ from torch import Tensor
 
 from agentgym.trajectory import Reply, StepTable
 from baselines.batch import make_batch
-from baselines.config import TrainerConfig
+from baselines.config import Loss, Optimiser, TrainerConfig
 from baselines.update import update
 from tests.baselines.corridor_learning import small_policy
 from tests.baselines.test_update import Bandit
 
-CONFIG = TrainerConfig(kl=0.0, learning_rate=0.1, max_grad_norm=1e9, minibatch_rows=1000)
+CONFIG = TrainerConfig(
+    learning_rate=0.1, loss=Loss(kl=0.0), optimiser=Optimiser(max_grad_norm=1e9, minibatch_rows=1000)
+)
 
 
 class Recorder(torch.optim.SGD):
@@ -40,7 +41,7 @@ def bandit_table(rows: list[tuple[int, int]]) -> StepTable:
 
 
 def bandit_update(keep_zero: bool, advantages: list[float], rows: list[tuple[int, int]], **changes: Any) -> Any:
-    bandit, config = Bandit(), dataclasses.replace(CONFIG, keep_zero=keep_zero, **changes)
+    bandit, config = Bandit(), CONFIG.changed(loss={"keep_zero": keep_zero}, **changes)
     optimizer = Recorder(bandit.model.parameters(), 0.0)
     batch = make_batch(bandit_table(rows), np.array(advantages), keep_zero=keep_zero)
     return update(bandit, optimizer, batch, config, np.random.default_rng(0)), optimizer.gradients
@@ -59,11 +60,11 @@ def test_one_penalised_reply_among_2432_weighs_one_2432nd(keep_zero: bool) -> No
     "divided",
     [
         {},
-        {"minibatch_rows": 5},
-        {"minibatch_rows": 5, "microbatch_rows": 2},
-        {"minibatch_rows": 7, "microbatch_tokens": 30},
-        {"minibatch_rows": 7, "microbatch_tokens": 30, "share_prefixes": True},
-        {"minibatch_rows": 5, "old_logprobs": "recompute", "tis": 2.0},
+        {"optimiser.minibatch_rows": 5},
+        {"optimiser.minibatch_rows": 5, "memory.microbatch_rows": 2},
+        {"optimiser.minibatch_rows": 7, "memory.microbatch_tokens": 30},
+        {"optimiser.minibatch_rows": 7, "memory.microbatch_tokens": 30, "memory.share_prefixes": True},
+        {"optimiser.minibatch_rows": 5, "loss.old_logprobs": "recompute", "loss.tis": 2.0},
     ],
 )
 @pytest.mark.parametrize(
@@ -91,10 +92,16 @@ def test_every_step_is_the_same_without_silent_rows(aggregation: Any, weighting:
     advantages = np.where(np.isin(np.arange(n), (1, 2, 8, 9, 13, 21)), rng.normal(size=n), 0.0)
     advantages[17] = np.nan
     for keep_zero in (True, False):
-        config = dataclasses.replace(
-            CONFIG, keep_zero=keep_zero, aggregation=aggregation, weighting=weighting, epochs=2,
-            constant_length=7 if aggregation == "constant" else None, **divided,
-        )  # fmt: skip
+        config = CONFIG.changed(
+            loss={
+                "keep_zero": keep_zero,
+                "aggregation": aggregation,
+                "weighting": weighting,
+                "constant_length": 7 if aggregation == "constant" else None,
+            },
+            optimiser={"epochs": 2},
+            **divided,
+        )
         policy = small_policy(max_new_tokens=3)
         policy.score([(1,)], [(1,)], 1.0, tokens_per_pass=1)  # the model is examined once, which is a pass of its own
         count = [0]
@@ -121,7 +128,7 @@ def test_the_mean_of_the_steps_is_the_gradient_of_the_batch() -> None:
     # Weights that stand still: 3 mini-batches of 2 rows, one of them silent, whose gradient is 0.
     rows = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
     for advantages in ([1.0, 0.0, -2.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 3.0, 0.0, 0.0]):
-        found, parts = bandit_update(False, advantages, rows, minibatch_rows=2)
+        found, parts = bandit_update(False, advantages, rows, optimiser={"minibatch_rows": 2})
         whole, (together,) = bandit_update(True, advantages, rows)
         assert found["updates"] == 3 - round(3 * found["silent_updates"]) == len(parts) < 3
         torch.testing.assert_close(sum(step[0] for step in parts) / 3, together[0])
@@ -130,7 +137,7 @@ def test_the_mean_of_the_steps_is_the_gradient_of_the_batch() -> None:
 
 @pytest.mark.parametrize("keep_zero", [True, False])
 def test_momentum_does_not_go_on_without_a_signal(keep_zero: bool) -> None:
-    bandit, config, rng = Bandit(), dataclasses.replace(CONFIG, weight_decay=0.1), np.random.default_rng(0)
+    bandit, config, rng = Bandit(), CONFIG.changed(optimiser={"weight_decay": 0.1}), np.random.default_rng(0)
     optimizer = torch.optim.AdamW(bandit.model.parameters(), lr=0.1, weight_decay=0.1)
     rows = bandit_table([(0, 0), (1, 1)])
     update(bandit, optimizer, make_batch(rows, np.array([1.0, -1.0]), keep_zero=keep_zero), config, rng)
@@ -145,10 +152,10 @@ def test_momentum_does_not_go_on_without_a_signal(keep_zero: bool) -> None:
     assert ("entropy" in found, "kl" in found) == (keep_zero, keep_zero)
     if keep_zero:
         assert 0.5 < found["entropy"] < np.log(3)
-        assert update(bandit, optimizer, silent, dataclasses.replace(config, entropy=0.1), rng)["updates"] == 1.0
-        kl = dataclasses.replace(config, kl=0.1)
+        assert update(bandit, optimizer, silent, config.changed(loss={"entropy": 0.1}), rng)["updates"] == 1.0
+        kl = config.changed(loss={"kl": 0.1})
         assert update(bandit, optimizer, silent, kl, rng, Bandit())["updates"] == 1.0
-        in_reward = dataclasses.replace(kl, kl_in="reward")
+        in_reward = kl.changed(loss={"kl_in": "reward"})
         assert update(bandit, optimizer, silent, in_reward, rng)["updates"] == 0.0
 
 
@@ -160,7 +167,7 @@ def test_the_divergence_of_rows_left_out_is_not_asked_for() -> None:
         start.model.logits += torch.tensor([[1.0, 0.0, 0.0]])
     losses = []
     for kl in (0.0, 1.0):
-        bandit, config = Bandit(), dataclasses.replace(CONFIG, kl=kl)
+        bandit, config = Bandit(), CONFIG.changed(loss={"kl": kl})
         optimizer = Recorder(bandit.model.parameters(), 0.0)
         batch = make_batch(rows, advantages, keep_zero=False)
         found = update(bandit, optimizer, batch, config, np.random.default_rng(0), start)

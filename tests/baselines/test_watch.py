@@ -147,9 +147,15 @@ def test_contrast_is_a_difference_in_success_or_return() -> None:
 def test_a_run_warns_once_also_when_it_is_resumed(tmp_path: Path) -> None:
     def hopeless(folder: Path, iterations: int, **changes: Any) -> tuple[list[Row], list[str]]:
         made = trainer(
-            folder=folder, iterations=iterations, learning_rate=0.0, kl=0.0, validate_every=0, checkpoint_every=1,
-            keep_checkpoints=50, credit=lambda table: np.zeros(len(table)), **changes,
-        )  # fmt: skip
+            folder=folder,
+            iterations=iterations,
+            learning_rate=0.0,
+            credit=lambda table: np.zeros(len(table)),
+            loss={"kl": 0.0},
+            validation={"every": 0},
+            checkpoint={"every": 1, "keep": 50},
+            **changes,
+        )
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             return made.run(), [str(one.message) for one in caught if "iteration" in str(one.message)]
@@ -171,7 +177,7 @@ def test_a_run_warns_once_also_when_it_is_resumed(tmp_path: Path) -> None:
 
 
 def test_a_run_that_goes_on_past_its_end_is_one_that_was_longer(tmp_path: Path) -> None:
-    given: dict[str, Any] = {"learning_rate": 0.0, "kl": 0.0, "validate_every": 0, "group_size": 2}
+    given: dict[str, Any] = {"learning_rate": 0.0, "loss.kl": 0.0, "validation.every": 0, "group_size": 2}
     lost = [row | {"success": 0.0} for row in run_of({}, {})[1:]]
     straight = [row | dict.fromkeys(watch(lost[: i + 1], over=i == 1), 1.0) for i, row in enumerate(lost)]
     shorter = [lost[0] | dict.fromkeys(watch(lost[:1], over=True), 1.0)]

@@ -11,7 +11,7 @@ trl = pytest.importorskip("trl", reason="needs TRL in an environment of its own:
 
 import agentgym  # noqa: E402, F401
 from baselines.batch import make_batch  # noqa: E402
-from baselines.config import TrainerConfig  # noqa: E402
+from baselines.config import Loss, Optimiser, TrainerConfig  # noqa: E402
 from baselines.engines.trl import CreditGRPO  # noqa: E402
 from baselines.recipes import recipe  # noqa: E402
 from baselines.recipes.definition import Recipe  # noqa: E402
@@ -80,7 +80,9 @@ def test_the_gradient_is_the_houses(tmp_path) -> None:
     kept = [row for rows in longest.values() for row in rows]
     assert len(kept) > 0.7 * len(table)
     advantages[np.setdiff1d(np.arange(len(table)), kept)] = np.nan
-    config = TrainerConfig(kl=0.0, clip_high=0.28, minibatch_rows=10**6, max_grad_norm=1e9, temperature=1.0)
+    config = TrainerConfig(
+        temperature=1.0, loss=Loss(kl=0.0, clip_high=0.28), optimiser=Optimiser(minibatch_rows=10**6, max_grad_norm=1e9)
+    )
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     update(trainer._policy, optimizer, make_batch(table, advantages, merge=False), config, np.random.default_rng(0))
     ours = torch.cat([weight.grad.flatten() for weight in model.parameters()]).double()

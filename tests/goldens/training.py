@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import functools
 import warnings
 from collections.abc import Callable
@@ -35,7 +34,9 @@ from tests.goldens.records import Golden, without_clock
 from wrappers import VectorPromptWindow, VectorReplyParser
 
 _UPDATES = 3
-_CONFIG = dataclasses.replace(CONFIG, iterations=_UPDATES, learning_rate=2e-3, validate_every=0, minibatch_rows=8)
+_CONFIG = CONFIG.changed(
+    iterations=_UPDATES, learning_rate=2e-3, validation={"every": 0}, optimiser={"minibatch_rows": 8}
+)
 
 
 def taught(policy: HuggingFacePolicy, rows: list[Any]) -> None:
@@ -152,27 +153,29 @@ def by_scorer(name: str) -> dict[str, Any]:
 
 #: Settings of the trainer, one or few at a time.
 SETTINGS: dict[str, dict[str, Any]] = {
-    "cispo": {"objective": "cispo", "clip_high": 0.28},
-    "step-ratio": {"ratio": "step", "epochs": 2, "dual_clip": 3.0},
-    "reward-divergence": {"kl": 0.1, "kl_in": "reward", "kl_form": "k1"},
-    "packed": {"microbatch_tokens": 64},
-    "shared-prefixes": {"microbatch_tokens": 64, "share_prefixes": True},
-    "microbatches": {"microbatch_rows": 3, "activation_checkpointing": True},
-    "stale": {"staleness": 1, "old_logprobs": "recompute", "tis": 2.0},
-    "step-weights": {"old_logprobs": "recompute", "tis": 1.5, "tis_level": "step"},
-    "constant": {"aggregation": "constant", "constant_length": 3},
-    "trajectories": {"weighting": "trajectory", "keep_zero": False},
-    "schedule": {"schedule": "linear", "warmup": 2, "weight_decay": 0.1, "entropy": 0.01},
-    "overlong-mask": {"overlong": "mask"},
-    "overlong-drop": {"overlong": "drop", "overlong_buffer": 2, "overlong_penalty": 0.5},
-    "token-budget": {"token_budget": 60, "schedule": "linear"},
-    "resampled": {"resample_rounds": 3},
+    "cispo": {"loss": {"objective": "cispo", "clip_high": 0.28}},
+    "step-ratio": {"loss": {"ratio": "step", "dual_clip": 3.0}, "optimiser": {"epochs": 2}},
+    "reward-divergence": {"loss": {"kl": 0.1, "kl_in": "reward", "kl_form": "k1"}},
+    "packed": {"memory": {"microbatch_tokens": 64}},
+    "shared-prefixes": {"memory": {"microbatch_tokens": 64, "share_prefixes": True}},
+    "microbatches": {"memory": {"microbatch_rows": 3, "activation_checkpointing": True}},
+    "stale": {"rollout": {"staleness": 1}, "loss": {"old_logprobs": "recompute", "tis": 2.0}},
+    "step-weights": {"loss": {"old_logprobs": "recompute", "tis": 1.5, "tis_level": "step"}},
+    "constant": {"loss": {"aggregation": "constant", "constant_length": 3}},
+    "trajectories": {"loss": {"weighting": "trajectory", "keep_zero": False}},
+    "schedule": {
+        "schedule": {"shape": "linear", "warmup": 2}, "optimiser": {"weight_decay": 0.1}, "loss": {"entropy": 0.01},
+    },
+    "overlong-mask": {"rollout": {"overlong": "mask"}},
+    "overlong-drop": {"rollout": {"overlong": "drop", "overlong_buffer": 2, "overlong_penalty": 0.5}},
+    "token-budget": {"token_budget": 60, "schedule": {"shape": "linear"}},
+    "resampled": {"rollout": {"resample_rounds": 3}},
     "other-seed": {"seed": 5, "temperature": 0.7},
 }  # fmt: skip
 
 
 def by_setting(name: str) -> dict[str, Any]:
-    return trained(recipe("gigpo"), dataclasses.replace(_CONFIG, **SETTINGS[name]))
+    return trained(recipe("gigpo"), _CONFIG.changed(**SETTINGS[name]))
 
 
 #: Methods of imitation with little to do; "hindsight" needs an environment that can relabel.

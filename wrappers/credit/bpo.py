@@ -107,6 +107,6 @@ METHODS = (
         bpo,
         "Siblings played from each episode's least certain step against each other, plus the episode's outcome.",
         options={"preset": "default", **PENALTY},
-        training={"branches": 1, "branch_at": "entropy 1", "common_numbers": False},
+        training={"rollout.branches": 1, "rollout.branch_at": "entropy 1", "rollout.common_numbers": False},
     ),
 )

@@ -40,7 +40,7 @@ METHODS = (
         "An episode's return against its group, the same for every step.",
         options=PENALTY,
         # What is known to make it strong: DAPO's wide clip range and resampling, and no standard deviation.
-        space={"clip_high": (0.2, 0.28), "resample_rounds": (0, 10), "std": ("group", "none")},
+        space={"loss.clip_high": (0.2, 0.28), "rollout.resample_rounds": (0, 10), "std": ("group", "none")},
         contender="grpo",
         colour="#E69F00",
         credits=(Credit("grpo", EPISODE, "", grpo),),

@@ -86,7 +86,7 @@ class Method:
         function: `credit(table, **options) -> float64 (N,)`, or "module:function".
         notes: one sentence for tables and reports.
         options: of the function; the preset is "paper" where they name none.
-        training: fields of `baselines.config.TrainerConfig` that belong to the method.
+        training: settings of `baselines.config.TrainerConfig` by name, such as "loss.kl", that belong to the method.
         scored: what it wants scores of, "turn" (N,) or "token" (N, K); None: it needs the table alone.
         argument: keyword of the function that takes the scores; "": `credit(table, scores, **options) ->
             baselines.scorers.scorer.Estimate`, scores None where there are none.

@@ -130,7 +130,7 @@ METHODS = (
         tree_grpo,
         "GRPO inside trees that part at random steps, plus GRPO over the trees of a task.",
         options=PENALTY,
-        training={"branches": 1, "branch_at": "random 1", "common_numbers": False},
+        training={"rollout.branches": 1, "rollout.branch_at": "random 1", "rollout.common_numbers": False},
         space={"groups": (8, 16)},
         contender="tree_grpo",
         colour="#888888",

@@ -168,7 +168,7 @@ METHODS = (
         vine,
         "What each step gained in value, values being mean returns of 4 continuations of each state of the group.",
         options={"pool": "state", **PENALTY},
-        training={"branches": 4, "branch_at": "distinct"},
+        training={"rollout.branches": 4, "rollout.branch_at": "distinct"},
         # Continuations take most of the tokens: with fewer tasks per iteration there are more iterations.
         space={"groups": (4, 8)},
         contender="vine",

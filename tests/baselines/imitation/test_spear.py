@@ -25,11 +25,13 @@ def test_the_buffer_forgets_what_is_old():
     assert {step[-1] for step in later.state["kept"]} <= {9}
 
 
-@pytest.mark.parametrize("changes", [{}, {"old_logprobs": "recompute", "tis": 2.0, "staleness": 1}], ids=str)
+@pytest.mark.parametrize(
+    "changes", [{}, {"loss.old_logprobs": "recompute", "loss.tis": 2.0, "rollout.staleness": 1}], ids=str
+)
 def test_a_replay_is_measured_against_the_policies_that_wrote_it(changes, monkeypatch):
     policy = losing_policy()
     part = a_round(policy)
-    config = dataclasses.replace(part.setting.training, epochs=1, minibatch_rows=64, **changes)
+    config = part.setting.training.changed(optimiser={"epochs": 1, "minibatch_rows": 64}, **changes)
     reply = policy.demonstrate(seen(1), "<action>left</action>")
     with torch.no_grad():
         now = float(policy.score([reply.prompt_ids], [reply.token_ids], temperature=1.0).logprobs)

@@ -29,7 +29,9 @@ def test_weights_decay_as_the_setting_says(decay):
     # Who never agrees has advantages of 0 everywhere: nothing but the decay moves the weights, to 1 - rate * decay of
     # what they were in each step.
     part = a_round(losing_policy())
-    config = dataclasses.replace(part.setting.training, learning_rate=0.1, weight_decay=decay, kl=0.0, temperature=0.1)
+    config = part.setting.training.changed(
+        learning_rate=0.1, temperature=0.1, optimiser={"weight_decay": decay}, loss={"kl": 0.0}
+    )
     part.setting = dataclasses.replace(part.setting, training=config)
     before = {name: weight.detach().clone() for name, weight in part.policy.model.named_parameters()}
     row = StepAgent(form="agree", samples=2).learn(part)

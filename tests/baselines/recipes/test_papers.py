@@ -1,12 +1,13 @@
 """Printed settings against a table written by hand from the papers' own tables."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
 import pytest
 
 from agentgym.trajectory import StepTable
-from baselines.config import TrainerConfig
+from baselines.config import Optimiser, TrainerConfig
 from baselines.recipes.papers import PAPERS, Paper, paper
 
 ABSENT = object()
@@ -41,32 +42,33 @@ TRAINING: dict[tuple[str, str, str], tuple[Any, ...]] = {
 #: What belongs to the method.
 METHOD: dict[tuple[str, str, str], dict[str, Any]] = {
     ("rewardflow", "alfworld", "paper"): {"gamma": 0.9, "invalid_penalty": 0.1, "success_reward": 1.0},
-    ("rewardflow", "alfworld", "script"): {"gamma": 0.9, "success_reward": 10.0, "dual_clip": 3.0},
+    ("rewardflow", "alfworld", "script"): {"gamma": 0.9, "success_reward": 10.0, "loss.dual_clip": 3.0},
     ("rewardflow", "webshop", "paper"): {"gamma": 0.9},
     ("rewardflow", "sokoban", "paper"): {"gamma": 0.9, "board": "6x6"},
-    ("rewardflow", "sokoban", "script"): {"gamma": 0.9, "board": "8x8", "dual_clip": 3.0},
+    ("rewardflow", "sokoban", "script"): {"gamma": 0.9, "board": "8x8", "loss.dual_clip": 3.0},
     ("rewardflow", "searchqa", "paper"): {"gamma": 0.9, "invalid_penalty": 0.01, "similar_states": "cosine 0.9"},
     ("rewardflow", "searchqa", "script"): {"gamma": 0.95, "invalid_penalty": 0.01},
-    ("graphgpo", "alfworld", "paper"): {"omega": 0.1, "success_reward": 10.0, "dual_clip": ABSENT},
+    ("graphgpo", "alfworld", "paper"): {"omega": 0.1, "success_reward": 10.0, "loss.dual_clip": ABSENT},
     ("graphgpo", "webshop", "paper"): {"omega": 0.2, "observation": "text_rich"},
     ("graphgpo", "sokoban", "paper"): {"omega": 0.8, "board": "6x6"},
-    ("graphgpo", "sokoban", "script"): {"omega": 0.8, "dual_clip": 3.0},
+    ("graphgpo", "sokoban", "script"): {"omega": 0.8, "loss.dual_clip": 3.0},
     ("rewardflow", "visualsokoban", "paper"): {"gamma": 0.9, "invalid_penalty": 0.1, "board": "6x6"},
-    ("rewardflow", "visualsokoban", "script"): {"gamma": 0.9, "board": "8x8", "dual_clip": 3.0},
+    ("rewardflow", "visualsokoban", "script"): {"gamma": 0.9, "board": "8x8", "loss.dual_clip": 3.0},
     ("graphgpo", "visualsokoban", "paper"): {"omega": 0.8, "board": "6x6"},
-    ("graphgpo", "visualsokoban", "script"): {"omega": 0.8, "dual_clip": 3.0},
+    ("graphgpo", "visualsokoban", "script"): {"omega": 0.8, "loss.dual_clip": 3.0},
     ("istar", "webshop", "paper"): {"alpha": 1.0, "beta": 0.05, "rate": 1e-6 / 5e-7, "reduce": "sum",
-                                    "ratio": "step", "microbatch_rows": 8, "clip_low": ABSENT,
+                                    "loss.ratio": "step", "memory.microbatch_rows": 8, "loss.clip_low": ABSENT,
                                     "outer_advantage": "rloo"},
-    ("istar", "sokoban", "paper"): {"alpha": 1.0, "ratio": "step", "board": "6x6"},
-    ("istar", "sotopia", "paper"): {"alpha": 1.0, "ratio": "step"},
+    ("istar", "sokoban", "paper"): {"alpha": 1.0, "loss.ratio": "step", "board": "6x6"},
+    ("istar", "sotopia", "paper"): {"alpha": 1.0, "loss.ratio": "step"},
     ("hisr", "alfworld", "paper"): {"alpha": 0.3, "gamma": 0.99, "lam": 0.95, "lora_rank": 8,
                                     "critic_learning_rate": 1e-4, "executable_reward": 0.3, "success_reward": 1.0},
     ("hisr", "webshop", "paper"): {"reward_model_batch": 48, "segments": False},
     ("hisr", "virtualhome", "paper"): {"batches": (24, 16, 192)},
     # 28.5 % of 1005 and of 1120 iterations.
-    ("search_r1", "searchqa", "script"): {"warmup": round(0.285 * 1005), "top_k": 3, "kl_form": "k3"},
-    ("stepsearch", "searchqa", "script"): {"warmup": round(0.285 * 1120), "gamma": 1.0, "lam": 1.0, "kl_in": "reward"},
+    ("search_r1", "searchqa", "script"): {"schedule.warmup": round(0.285 * 1005), "top_k": 3, "loss.kl_form": "k3"},
+    ("stepsearch", "searchqa", "script"): {"schedule.warmup": round(0.285 * 1120), "gamma": 1.0, "lam": 1.0,
+                                            "loss.kl_in": "reward"},
 }  # fmt: skip
 
 
@@ -77,7 +79,7 @@ def test_there_is_an_entry_for_every_printed_row_and_no_other() -> None:
 @pytest.mark.parametrize("key", list(TRAINING), ids="-".join)
 def test_training_settings_are_those_printed(key: Any) -> None:
     found = PAPERS[key]
-    names = ("groups", "group_size", "minibatch_rows", "learning_rate", "kl", "temperature")
+    names = ("groups", "group_size", "optimiser.minibatch_rows", "learning_rate", "loss.kl", "temperature")
     mine = (
         found.environment.get("steps"), found.prompt_tokens, found.reply_tokens,
         *(found.training.get(name) for name in names), found.validation_temperature, found.training.get("iterations"),
@@ -86,7 +88,7 @@ def test_training_settings_are_those_printed(key: Any) -> None:
     config = found.config()  # every name is a setting, every value allowed
     assert found.differences(config) == []
     if key[0] != "hisr":
-        assert (config.weight_decay, config.max_grad_norm, config.epochs) == (0.01, 1.0, 1)
+        assert dataclasses.replace(config.optimiser, minibatch_rows=64) == Optimiser(weight_decay=0.01)
 
 
 @pytest.mark.parametrize("key", list(METHOD), ids="-".join)
@@ -134,11 +136,11 @@ def test_what_is_not_printed_is_named() -> None:
 
 def test_differences_and_facts_that_are_set_elsewhere_are_listed() -> None:
     found = paper("rewardflow", "alfworld")
-    config = found.config(iterations=3, minibatch_rows=64)
+    config = found.config(iterations=3, optimiser={"minibatch_rows": 64})
     assert found.differences(config) == [
-        "minibatch_rows: paper 256, here 64", "iterations: paper 100, here 3"
+        "optimiser.minibatch_rows: paper 256, here 64", "iterations: paper 100, here 3"
     ]  # fmt: skip
     assert {"steps: 25", "success_reward: 1.0", "reply_tokens: 512", "validation_temperature: 0.4"} <= set(
         found.unset()
     )
-    assert found.config().dual_clip is TrainerConfig().dual_clip
+    assert found.config().loss.dual_clip is TrainerConfig().loss.dual_clip

@@ -90,14 +90,14 @@ def test_training_follows_the_curriculum_and_validation_does_not(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
     noise = watched(monkeypatch)
-    trainer(tmp_path, 2, checkpoint_every=1, validate_every=5).run(lambda made, _, row: made.iteration < 1)
+    trainer(tmp_path, 2, checkpoint={"every": 1}, validation={"every": 5}).run(lambda made, _, row: made.iteration < 1)
     # The start is validated; then comes the first group.
     assert noise[-4:] == [0.25] * 4
     assert set(noise[:-4]) == {None}
     with pytest.raises(ValueError, match="iterations: checkpoint 2, here 3"):
-        trainer(tmp_path, 3, checkpoint_every=1, validate_every=5)
+        trainer(tmp_path, 3, checkpoint={"every": 1}, validation={"every": 5})
     noise.clear()
-    trainer(tmp_path, 2, checkpoint_every=1, validate_every=5).run()
+    trainer(tmp_path, 2, checkpoint={"every": 1}, validation={"every": 5}).run()
     # 0.25 + (4^0.5 - 1) / 3 * 0.25 in the second of two, resumed; and the end is validated.
     assert noise[:4] == pytest.approx([1 / 3] * 4)
     assert set(noise[4:]) == {None}

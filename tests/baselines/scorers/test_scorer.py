@@ -33,7 +33,7 @@ def test_its_state_is_in_the_checkpoint_and_so_are_its_settings(tmp_path: Path) 
 
 @pytest.mark.parametrize("name", [name for name, recipe in RECIPES.items() if recipe.scorer is not None])
 def test_interrupted_and_resumed_equals_straight(name: str, tmp_path: Path) -> None:
-    changes: dict[str, Any] = {"credit": RECIPES[name], "checkpoint_every": 1}
+    changes: dict[str, Any] = {"credit": RECIPES[name], "checkpoint.every": 1}
     straight, resumed = babbling_policy(), babbling_policy()
     rows = trainer(straight, iterations=2, folder=tmp_path / "a", **changes).run()
     trainer(iterations=1, folder=tmp_path / "b", **changes).run()

@@ -84,7 +84,8 @@ def test_an_engine_of_the_same_weights_makes_the_same_run(tmp_path: Path, module
     (tmp_path / "vllm" / "engine").mkdir(parents=True)  # somebody's
     for engine, steps in (("loop", "2"), ("vllm", "1"), ("vllm", "2")):  # the last one goes on from a checkpoint
         result = run(*SMALL, "--engine", engine, "--steps", steps, "--out", str(tmp_path / engine), "--set",
-                     "schedule=constant", "--set", "validate_every=1", "--set", "learning_rate=0.01")  # fmt: skip
+                     "schedule.shape=constant", "--set", "validation.every=1",
+                     "--set", "learning_rate=0.01")  # fmt: skip
         assert result.exit_code == 0, result.output
     loop, vllm = rows(tmp_path / "loop"), rows(tmp_path / "vllm")
     assert len(loop) == len(vllm) == 3

@@ -281,7 +281,7 @@ def test_runs_can_be_sent_to_other_processes_each_after_what_it_needs(tmp_path):
 def test_values_of_an_option_are_drawn_equally_often():
     # Two clip ranges in four settings: each twice; three rates: one of them a second time.
     settings = draw("grpo", 4, 1.0, 3)
-    assert sorted(setting.training["clip_high"] for setting in settings) == [0.2, 0.2, 0.28, 0.28]
+    assert sorted(setting.training["loss.clip_high"] for setting in settings) == [0.2, 0.2, 0.28, 0.28]
     assert len({setting.training["learning_rate"] for setting in settings}) == 3
 
 

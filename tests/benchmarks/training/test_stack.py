@@ -89,7 +89,7 @@ def test_smollm2_has_numbers_of_its_own(monkeypatch, tmp_path):
     assert policy.settings.stop == ("</search>", "</answer>")
     assert policy.settings.max_new_tokens == 24
     training = trainer_config(config, 0, recipe("grpo"))
-    assert (training.learning_rate, training.kl, training.microbatch_tokens) == (2e-5, 0.0, 768)
+    assert (training.learning_rate, training.loss.kl, training.memory.microbatch_tokens) == (2e-5, 0.0, 768)
     assert cloning(config) == {
         "epochs": 1, "learning_rate": 2e-4, "microbatch_rows": 8, "batch_size": 4, "warmup": 4, "weight_decay": 0.0
     }  # fmt: skip

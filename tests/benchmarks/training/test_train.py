@@ -43,9 +43,9 @@ def test_a_papers_row_is_printed_with_its_source() -> None:
 
 def test_what_differs_from_the_paper_is_printed_before_the_run() -> None:
     result = run("--paper", "--method", "rewardflow", "--lora", "32", "--groups", "4", "--env", "alfworld",
-                 "--set", "kl=0.02", "--print")  # fmt: skip
+                 "--set", "loss.kl=0.02", "--print")  # fmt: skip
     shown = words(result)
-    assert "differs kl: paper 0.01, here 0.02 differs groups: paper 16, here 4" in shown
+    assert "differs loss.kl: paper 0.01, here 0.02 differs groups: paper 16, here 4" in shown
     assert "--set learning_rate=1e-05" in shown
     assert "groups = 4 " in shown
 
@@ -55,9 +55,9 @@ def test_what_differs_from_the_paper_is_printed_before_the_run() -> None:
     [
         (["--paper", "--method", "grpo"], "no paper's settings for the method 'grpo'"),
         (["--method", "rewardflo"], "unknown method 'rewardflo'; known: '"),
-        (["--set", "klx=1"], "TrainerConfig: unknown argument 'klx'"),
+        (["--set", "klx=1"], "TrainerConfig: unknown setting 'klx'"),
         (["--set", "kl"], "expected name=value"),
-        (["--set", "kl=-1"], "TrainerConfig.kl must be at least 0, got -1"),
+        (["--set", "loss.kl=-1"], "Loss.kl must be at least 0, got -1"),
         (["--model", "/nowhere"], "no Hugging Face model in the folder"),
         (["--tracker", "mlflow"], "expected wandb or trackio"),
         (["--truncate", "right"], "--truncate is one of ('raise', 'left', 'end-episode'), got 'right'"),
@@ -119,13 +119,13 @@ def test_official_games_stand_in_all_that_a_run_leaves(tmp_path: Path, monkeypat
 def test_settings_win_in_order_paper_sizes_changes() -> None:
     row, printed = settings_of("alfworld"), paper("hisr", "alfworld")
     found = run_settings(row, method="hisr", model="tiny", seed=3, paper=printed, sizes={"groups": 5},
-                         changes={"groups": 6, "epochs": 2})  # fmt: skip
-    assert (found.training.groups, found.config.groups, found.training.epochs) == (6, 6, 2)
+                         changes={"groups": 6, "optimiser.epochs": 2})  # fmt: skip
+    assert (found.training.groups, found.config.groups, found.training.optimiser.epochs) == (6, 6, 2)
     assert (found.training.learning_rate, found.training.seed, found.config.lora) == (1e-5, 3, 8)
     assert found.method.scorer == dataclasses.replace(RECIPES["hisr"].scorer, **printed.scorer)
     script = run_settings(settings_of("sokoban"), method="rewardflow", model="tiny", seed=0,
                           paper=paper("rewardflow", "sokoban", "script"))  # fmt: skip
-    assert (script.training.dual_clip, script.method.options["gamma"]) == (3.0, 0.9)
+    assert (script.training.loss.dual_clip, script.method.options["gamma"]) == (3.0, 0.9)
 
 
 def test_the_model_keeps_what_becomes_of_long_prompts(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_a_run_with_an_adapter_leaves_all_and_goes_on(tmp_path: Path) -> None:
     for steps, folder in (("1", "b"), ("2", "b"), ("2", "a")):
         # Where the rate does not depend on the length, a longer run goes on from a shorter one.
         result = run(*SMALL, "--steps", steps, "--lora", "4", "--out", str(tmp_path / folder), "--set",
-                     "schedule=constant", "--set", "validate_every=1", "--transcript")  # fmt: skip
+                     "schedule.shape=constant", "--set", "validation.every=1", "--transcript")  # fmt: skip
         assert result.exit_code == 0, result.output
     a, b = (tmp_path / name for name in "ab")
     rows = [[without_times(row) for row in read_log(folder / "log.jsonl")] for folder in (a, b)]

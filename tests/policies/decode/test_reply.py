@@ -7,7 +7,7 @@ import torch
 
 from agentgym.trajectory import StepTable
 from baselines.batch import make_batch
-from baselines.config import TrainerConfig
+from baselines.config import Loss, Optimiser, TrainerConfig
 from baselines.update import update
 from policies.decode.reply import ReplyEnd, ReplyText, TokenTrie
 from policies.huggingface import HuggingFacePolicy
@@ -128,7 +128,7 @@ def test_an_update_trains_the_log_probabilities_under_the_restriction(policy):
     )  # fmt: skip
     batch = make_batch(table, np.array([1.0, -1.0] * 3))
     assert len(batch.allowed) == len(batch) == len(batch.take(range(len(batch))).allowed)
-    config = TrainerConfig(kl=0.0, minibatch_rows=64)
+    config = TrainerConfig(loss=Loss(kl=0.0), optimiser=Optimiser(minibatch_rows=64))
 
     def moved(rows):
         optimizer = torch.optim.SGD(policy.model.parameters(), lr=0.0)
@@ -139,7 +139,7 @@ def test_an_update_trains_the_log_probabilities_under_the_restriction(policy):
     with pytest.raises(ValueError, match="microbatch_tokens=None"):
         update(
             policy, torch.optim.SGD(policy.model.parameters(), lr=0.0), batch,
-            dataclasses.replace(config, microbatch_tokens=64), np.random.default_rng(0),
+            config.changed(memory={"microbatch_tokens": 64}), np.random.default_rng(0),
         )  # fmt: skip
 
 
