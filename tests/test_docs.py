@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 import typer
-from typer.core import TyperGroup
 
-from benchmarks.run import COMMANDS, app
+from benchmarks.run import app
 
 ROOT = Path(__file__).parents[1]
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
@@ -94,8 +93,8 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
 def _options_of_benchmark(words: list[str]) -> set[str]:
     """Parse the words after `benchmarks.run`; raise what a user would read. Nothing runs."""
     command: Any = typer.main.get_command(app)
-    while words and isinstance(command, TyperGroup) and words[0] in {*command.list_commands(None), *COMMANDS}:
-        command = command.get_command(typer.Context(command), words.pop(0))
+    while words and (found := getattr(command, "get_command", lambda *_: None)(typer.Context(command), words[0])):
+        command, words = found, words[1:]
     if "--help" not in words:
         command.make_context("benchmarks.run", words)
     return {name for parameter in command.params for name in parameter.opts} | {"--help"}
@@ -166,7 +165,9 @@ def _exists(dotted: str) -> bool:
 
 @pytest.mark.parametrize("page", DOCS, ids=_name)
 def test_a_page_is_short_and_in_the_index(page: Path) -> None:
-    assert len(page.read_text(encoding="utf-8").splitlines()) <= 200
+    # An environment has one page; the page of the studies is written by a command.
+    most = 700 if page.stem == "studies" else 330 if page.parent.name == "environments" else 200
+    assert len(page.read_text(encoding="utf-8").splitlines()) <= most
     index = ROOT / "docs" / "README.md"
     targets = re.findall(r"\]\(([^)#\s]+)", index.read_text(encoding="utf-8"))
     assert page == index or page in {(index.parent / target).resolve() for target in targets}

@@ -2,8 +2,8 @@
 
 Needs aiohttp and tenacity (the extra `http`), which are imported with the first client. It is aiohttp because one
 request of 128 at a time takes it 0.25 ms of the processor, httpx 1.1 ms (2.5 ms with all connections in one pool) and
-the package openai, which stands on httpx, 2.9 ms. `python -m benchmarks.run endpoint` on two cores, with a test suite
-beside it: 128 dialogues take 1.53 to 1.64 times one (five runs); with a thread a connection on http.client, 1.35.
+the package openai, which stands on httpx, 2.9 ms. `python -m benchmarks.run speed endpoint` on two cores, with a test
+suite beside it: 128 dialogues take 1.53 to 1.64 times one (five runs); with a thread a connection on http.client, 1.35.
 """
 
 from __future__ import annotations

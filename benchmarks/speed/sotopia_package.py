@@ -1,6 +1,6 @@
 """Twenty-turn dialogues per second of the `sotopia` package, for an interpreter that has it and little else.
 
-    SOTOPIA_PYTHON=/path/to/python python -m benchmarks.run throughput
+    SOTOPIA_PYTHON=/path/to/python python -m benchmarks.run speed throughput
 
 The package (0.1.5) and what it needs cannot be installed beside this project, so its interpreter runs this file as a
 script. Two scripted people take turns in its own environment; its judge is left out, since it asks a model.
