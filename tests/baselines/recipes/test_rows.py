@@ -210,7 +210,7 @@ wrappers.credit.__path__.append(sys.argv[1])
 from baselines.recipes import RECIPES, recipe
 from benchmarks.training.records import SPACE
 from benchmarks.training.head_to_head import METHODS
-from benchmarks.league.registry import LEAGUE
+from benchmarks.truth.credits import LEAGUE
 from benchmarks.report.assemble import colour_of
 assert recipe("brandnew:outcome=won").credit is RECIPES["brandnew"].credit
 assert SPACE["brandnew"] == {"outcome": ("won", "return")} and "brandnew" in METHODS.split(",")
