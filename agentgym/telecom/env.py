@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import compress
+from operator import is_not
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
@@ -159,7 +161,7 @@ class TelecomEnv(TextEnv[str]):
         for each in calls if self.several else calls[:1]:
             answer, error = self._make(each)
             shown.append(answer)
-            valid = valid and (not error or self.errors_are_valid)
+            valid = valid and (not error or (self.errors_are_valid and each.name in TOOLS))
             if self._end:
                 break
         self._shown = "\n\n".join(shown)
@@ -170,7 +172,7 @@ class TelecomEnv(TextEnv[str]):
         self._end = self._end or done or self._errors >= MOST_ERRORS
         if self.reward == "assertions":
             return (sum(self._holds) - before) / len(self._holds), self._end, valid
-        return float(self._end and self._won and self._errors < MOST_ERRORS), self._end, valid
+        return float(self._closed_well), self._end, valid
 
     def _make(self, made: ToolCall) -> tuple[str, bool]:
         if made.name == "done" and not made.arguments:
@@ -193,11 +195,15 @@ class TelecomEnv(TextEnv[str]):
     def _failed(self, words: str) -> tuple[float, bool, bool]:
         self._shown, self._errors = words, self._errors + 1
         self._end = self._errors >= MOST_ERRORS
-        return 0.0, self._end, self.errors_are_valid
+        return 0.0, self._end, False
 
     @property
     def _won(self) -> bool:
         return all(self._holds) and not self._left
+
+    @property
+    def _closed_well(self) -> bool:
+        return self._end and self._won and self._errors < MOST_ERRORS
 
     def observe(self) -> str:
         """Return the ticket, or the last answer."""
@@ -215,7 +221,7 @@ class TelecomEnv(TextEnv[str]):
         """Write the state into an info dict of the same episode."""
         info["admissible_actions"] = () if self._end else _admissible(self._seen)
         info["state_key"] = self._state_key()
-        info["won"] = self._end and self._won and self._errors < MOST_ERRORS
+        info["won"] = self._closed_well
         info["score"] = sum(self._holds) / len(self._holds)
         if self.expert:
             info["expert_action"] = "".join(self.optimal_actions()[:1])
@@ -228,7 +234,7 @@ class TelecomEnv(TextEnv[str]):
 
     def _state_key(self) -> str:
         if self._end:
-            return f"closed, {'won' if self._won else 'lost'}"
+            return f"closed, {'won' if self._closed_well else 'lost'}"
         if self.key == "seen":
             return "\n".join(sorted(self._read)) or self._task.ticket
         if not self._known:
@@ -237,15 +243,21 @@ class TelecomEnv(TextEnv[str]):
         return self._known
 
     def get_state(self) -> Any:
-        """Return the case, the world, and what was shown and done."""
+        """Return the id of the case, what differs from its start, and what was shown and done."""
+        values = self._world.snapshot()
+        changed = tuple(compress(enumerate(values), map(is_not, values, self._task.start)))
         return (
-            self._task, self._world.snapshot(), self._shown, self._errors, self._end, self._seen, self._read, self._left
+            self._task.id, changed, self._shown, self._errors, self._end, self._seen, self._read, self._left
         )  # fmt: skip
 
     def set_state(self, state: Any) -> None:
         """Load what `get_state` returned."""
-        self._task, world, self._shown, self._errors, self._end, self._seen, self._read, self._left = state
-        self._world = World(world)
+        task_id, changed, self._shown, self._errors, self._end, self._seen, self._read, self._left = state
+        self._task = self._desk.by_id(task_id, None)
+        values = list(self._task.start)
+        for place, value in changed:
+            values[place] = value
+        self._world = World(tuple(values))
         self._holds, self._known = solved(self._world, self._task.assertions), ""
 
     def content(self, task_id: str) -> Any:
@@ -257,7 +269,7 @@ class TelecomEnv(TextEnv[str]):
         """Return the fewest calls to success, the last one included; `inf` where there is none."""
         self.need_episode("distance")
         if self._end:
-            return 0.0 if self._won else float("inf")
+            return 0.0 if self._closed_well else float("inf")
         plan = self._plan()
         return float("inf") if plan is None else float(len(plan))
 

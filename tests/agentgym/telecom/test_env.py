@@ -1,6 +1,7 @@
 """The desk as an environment: tasks, rewards, ends, expert and player."""
 
 import json
+import pickle
 from collections import Counter
 from itertools import count
 
@@ -154,6 +155,25 @@ def test_what_cannot_be_done_is_an_invalid_action_that_says_why(action: str) -> 
     assert observation.startswith("Error: ")
     assert (reward, over, info["is_action_valid"]) == (0.0, False, False)
     assert info["state_key"] == before["state_key"]
+
+
+def test_an_error_may_count_as_valid_and_what_is_no_call_may_not() -> None:
+    env, _ = begun(errors_are_valid=True)
+    assert env.step('get_customer_by_id(customer_id="C9")')[4]["is_action_valid"]
+    assert not env.step("nope()")[4]["is_action_valid"]
+    assert not env.step("hello")[4]["is_action_valid"]
+
+
+def test_a_snapshot_is_small_and_exact() -> None:
+    env, _ = begun(expert=True)
+    fresh = len(pickle.dumps(env.snapshot()))
+    env.step("toggle_wifi_calling()")
+    kept = pickle.loads(pickle.dumps(env.snapshot()))
+    shown = env.step("check_wifi_calling_status()")
+    other = TelecomEnv(expert=True)
+    other.restore(kept)
+    assert other.step("check_wifi_calling_status()")[0] == shown[0]
+    assert max(fresh, len(pickle.dumps(kept))) < 1000  # bytes: what differs from the start, and no table
 
 
 def test_ten_errors_lose_the_case() -> None:
