@@ -233,14 +233,16 @@ _QUESTIONS = {
 
 
 def _rules() -> Sequence[Panel]:
-    alfworld, webshop, search, sotopia, home, sokoban = (
-        f"AgentRL/{name}-v0" for name in ("ALFWorld", "WebShop", "SearchQA", "SOTOPIA", "VirtualHome", "Sokoban")
+    alfworld, webshop, search, sotopia, home, sokoban, desk = (
+        f"AgentRL/{name}-v0"
+        for name in ("ALFWorld", "WebShop", "SearchQA", "SOTOPIA", "VirtualHome", "Sokoban", "Telecom")
     )
     fifty, official, made = {"max_episode_steps": 50}, {"data": "ALFWORLD_DATA"}, {"data": "generated"}
     shop, synthetic = {"max_episode_steps": 15}, {"goals": "synthetic"}
     folder, files = {"data": ""}, {"corpus": "", "questions": ""}
     boxes, levels = {"max_episode_steps": 200}, {"levels": ""}
     forty, homes = {"max_episode_steps": 40}, {"data": "VIRTUALHOME_DATA"}
+    hundred = {"max_episode_steps": 100}
     return [
         Panel("alfworld/valid_seen@1", alfworld, "valid_seen", fifty, official, tasks=140),
         Panel("alfworld/valid_unseen@1", alfworld, "valid_unseen", fifty, official, tasks=134),
@@ -271,6 +273,10 @@ def _rules() -> Sequence[Panel]:
         Panel("virtualhome/valid_seen@1", home, "valid_seen", forty, homes),
         Panel("virtualhome/valid_unseen@1", home, "valid_unseen", forty, homes),
         Panel("virtualhome/generated@1", home, "valid_unseen", {**made, **forty}),
+        Panel("telecom/base@1", desk, "base", hundred, folder, tasks=114),
+        Panel("telecom/test@1", desk, "test", hundred, folder, tasks=40),
+        Panel("telecom/generated@1", desk, "test", {**hundred, "faults": [1, 4]}, most=256),
+        Panel("telecom/generated-hard@1", desk, "test_hard", {**hundred, "faults": [1, 4]}, most=256),
     ]  # fmt: skip
 
 

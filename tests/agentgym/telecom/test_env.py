@@ -8,6 +8,7 @@ from itertools import count
 import numpy as np
 import pytest
 
+from agentgym.panels import open_panel
 from agentgym.telecom.env import MOST_ERRORS, TelecomEnv
 from agentgym.telecom.expert import Expert
 from agentgym.telecom.player import TelecomPlayer
@@ -241,6 +242,12 @@ def test_the_key_of_what_was_seen_tells_hidden_states_alike() -> None:
     first = info["state_key"]
     assert env.step("check_wifi_status()")[4]["state_key"] == first
     assert env.step("toggle_wifi_calling()")[4]["state_key"] != first
+
+
+@pytest.mark.parametrize(("name", "count"), [("telecom/base@1", 114), ("telecom/test@1", 40)])
+def test_the_published_cases_are_pinned_panels(name: str, count: int) -> None:
+    found = open_panel(name, {"data": str(oracle("tau2", "official"))})
+    assert (found.pinned, len(found.tasks)) == (True, count)
 
 
 def test_published_rules_and_schemas_are_what_the_agent_reads() -> None:
