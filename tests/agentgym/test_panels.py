@@ -17,7 +17,9 @@ from tests.agentgym.alfworld.support import files
 from tests.agentgym.sotopia.support import FOLDER, needs_data
 from tests.oracles import oracle
 
-GENERATED = ("alfworld/generated@1", "webshop/generated@1", "sokoban/6x6/9-12@1", "telecom/generated@1")
+GENERATED = (
+    "alfworld/generated@1", "webshop/generated@1", "sokoban/6x6/9-12@1", "sotopia/generated@1", "telecom/generated@1",
+)  # fmt: skip
 LEVELS = [board_text(level) for level in generate(6, LevelSpec(boxes=(1,)))]
 FILES = Panel("mine/levels@1", "AgentRL/Sokoban-v0", "all", {"max_episode_steps": 9}, {"levels": ""})
 
