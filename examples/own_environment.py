@@ -71,13 +71,9 @@ for row, whole, step in zip(lost, grpo(table)[lost], rewardflow(table)[lost], st
 envs = VectorPromptWindow(VectorReplyParser(make(24)), history=0, instructions=False)
 policy = tiny_policy([f"You are on step {height}." for height in range(5)], seed=0, width=16, layers=1, heads=2)
 config = TrainerConfig(
-    iterations=4,
-    groups=3,
-    group_size=16,
-    learning_rate=1e-2,
-    optimiser=Optimiser(minibatch_rows=8),
+    iterations=4, groups=3, group_size=16, learning_rate=1e-2, optimiser=Optimiser(minibatch_rows=8),
     validation=Validation(every=0),
-)
+)  # fmt: skip
 print("\na language model of 12,000 weights learns; episodes won:")
 for result in Trainer(policy, envs, recipe("rewardflow"), tasks, config).run()[1:]:
     print(f"  iteration {result['iteration']}: {result['success']:.0%}")

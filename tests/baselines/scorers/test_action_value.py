@@ -137,7 +137,7 @@ def test_beside_an_adapter_only_adapter_and_head_learn() -> None:
     [
         ({"level": "token"}, "level must be 'turn'"),
         ({"loss": "hinge"}, "loss must be 'cross-entropy' or 'squared', got 'hinge'"),
-        ({"gamma": 1.5}, "gamma must be between 0 and 1"),
+        ({"gamma": 1.5}, "gamma must be at least 0 and at most 1"),
         ({"unit": "board"}, "unit must be 'history' or 'state'"),
     ],
 )

@@ -63,7 +63,7 @@ def test_the_passes_and_the_temperature_of_a_trainer_reach_both() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"alpha": 1.5}, "alpha must be between 0 and 1, got 1.5"),
+        ({"alpha": 1.5}, "alpha must be at least 0 and at most 1, got 1.5"),
         ({"scale": "two"}, "scale must be 'outcome', 'one' or 'predicted'"),
         ({"level": "token"}, "level must be 'turn'"),
     ],

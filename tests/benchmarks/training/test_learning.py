@@ -125,7 +125,7 @@ def test_parts_are_clones_first_and_runs_wait_for_theirs(config):
 
 def test_a_failing_part_is_reported_with_its_traceback(config, tmp_path):
     broken = dataclasses.replace(config, env="AgentRL/Nowhere-v0", methods=[], seeds=[])
-    with pytest.raises(JobFailedError, match=r"(?s)references failed:.*`Nowhere` doesn't exist"):
+    with pytest.raises(JobFailedError, match=r"(?s)(references|clone-seed0) failed:.*`Nowhere` doesn't exist"):
         STUDY.play(dataclasses.replace(broken, seeds=[0]), tmp_path, processes=2)
     assert not STUDY.path(tmp_path, "references").exists()
 
