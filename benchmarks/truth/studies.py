@@ -134,10 +134,11 @@ class PaperStudy:
             ] = None,
             out: options.Out = None,
         ) -> None:
-            """Answer one of the papers' smaller questions: against the true worth of steps, and by training.
+            """QUESTION.
 
-            Prints the tables, and writes [bold]NAME.json[/], [bold]NAME.md[/] and [bold]NAME.png[/]. Ctrl-C and the
-            same command again: what is finished is kept, and studies share their trained runs.
+            Answered against the true worth of steps, by training, or both. Prints the tables, and writes
+            [bold]NAME.json[/], [bold]NAME.md[/] and [bold]NAME.png[/]. Ctrl-C and the same command again: what is
+            finished is kept, and studies share their trained runs.
             """
             console = Console()
             place = out or rebuilt or _folder(model, quick=quick)
@@ -171,6 +172,7 @@ class PaperStudy:
             if quick:
                 say(console, "A smoke test: that everything works, not an answer.", "yellow")
 
+        command.__doc__ = (command.__doc__ or "").replace("QUESTION.", self.question)
         return command
 
 
