@@ -144,7 +144,7 @@ class Rollout:
         branch_at: which steps are chosen, see `baselines.rollouts.steps_to_branch_at`.
         common_numbers: whether the k-th continuations of a group's steps meet the same luck.
         resample_rounds: how many times tasks whose group has no contrast may be replaced by newly drawn ones, see
-            `baselines.rollouts.sample_groups`; 0: train on what was drawn first.
+            `baselines.dynamic_sampling`; 0: train on what was drawn first.
         staleness: 0 learns from episodes of the current weights; 1 plays the next iteration's episodes while this one's
             update runs, with the weights from before it, see `baselines.experience`. Needs `loss.tis`.
         overlong: replies that the length limit cut off: "keep" trains on them; "mask" leaves them out of the loss,
