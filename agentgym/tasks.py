@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -17,6 +19,7 @@ _MEANT = {
     "test": ("valid_unseen", "hard", "dev", "validation", "all"),
 }
 
+TaskT = TypeVar("TaskT")
 TaskT_co = TypeVar("TaskT_co", covariant=True)
 _T = TypeVar("_T")
 #: Random numbers drawn at a time.
@@ -51,6 +54,54 @@ class Tasks(Protocol[TaskT_co]):
     def ids(self, split: str) -> Iterator[str]:
         """Yield the ids of a split, `count(split)` of them, in the order of their indices."""
         ...
+
+
+class NumberedTasks(ABC, Generic[TaskT]):
+    """Generated tasks whose ids are "<split>/<index>", such as "train/17"; satisfies `Tasks`.
+
+    A subclass sets `name`, `splits`, `kind` and `num_tasks`, and writes `make`.
+
+    Attributes:
+        kind: what a task is called in messages.
+        num_tasks: of each split; ids beyond it are known too.
+    """
+
+    name: str
+    splits: tuple[str, ...]
+    kind: ClassVar[str]
+    most_digits: ClassVar[int] = 15
+    num_tasks: int
+
+    @abstractmethod
+    def make(self, split: str, index: int) -> TaskT:
+        """Return a task of a split that there is, by any index from 0."""
+
+    def count(self, split: str) -> int:
+        """Return how many tasks a split has."""
+        return self.num_tasks
+
+    def by_index(self, split: str, index: int) -> TaskT:
+        """Return a task, or raise an IndexError past the last one."""
+        if not 0 <= index < self.num_tasks:
+            raise IndexError(index)
+        return self.make(split, index)
+
+    def by_id(self, task_id: str, split: str | None) -> TaskT:
+        """Return a task by its id; one of another split than the given is refused."""
+        named, _, index = task_id.rpartition("/")
+        # One name per task: "train/017" is not taken for "train/17", episodes are grouped by task_id.
+        if named not in self.splits or not re.fullmatch(f"0|[1-9][0-9]{{0,{self.most_digits - 1}}}", index):
+            raise ValueError(
+                f"unknown task_id {task_id!r:.200}: expected '<split>/<index>' such as 'train/17'; "
+                f"splits: {suggest(named, self.splits)}"
+            )
+        if split not in (None, named):
+            raise ValueError(f"the {self.kind} {task_id!r:.200} is one of split {named!r}, not of {split!r}")
+        return self.make(named, int(index))
+
+    def ids(self, split: str) -> Iterator[str]:
+        """Yield the ids of a split, in the order of their indices."""
+        return (f"{split}/{index}" for index in range(self.num_tasks))
 
 
 def check_split(tasks: Tasks[Any], split: object) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 from agentgym.checks import keywords_checked, real, suggest, whole
 from agentgym.core import Info, TextEnv, TextSpace
-from agentgym.tasks import Draws, check_split, choose
+from agentgym.tasks import Draws, NumberedTasks, check_split, choose
 from agentgym.vector import TextVectorEnv
 
 DIRECTIONS = ("north", "east", "south", "west")
@@ -33,8 +32,8 @@ class Corridor(NamedTuple):
     words: tuple[str, ...]
 
 
-class Corridors:
-    """Corridors of one length; satisfies `agentgym.tasks.Tasks`. A task's id is "train/17".
+class Corridors(NumberedTasks[Corridor]):
+    """Corridors of one length.
 
     Args:
         length: rooms of each.
@@ -43,32 +42,14 @@ class Corridors:
 
     name = "the generated corridors"
     splits = tuple(_SPLITS)
+    kind = "corridor"
 
     def __init__(self, length: int, num_tasks: int) -> None:
         self.length, self.num_tasks = length, num_tasks
 
-    def count(self, split: str) -> int:
-        """Return how many corridors a split has."""
-        return self.num_tasks
-
-    def by_index(self, split: str, index: int) -> Corridor:
-        """Return a corridor, or raise an IndexError."""
-        if not 0 <= index < self.num_tasks:
-            raise IndexError(index)
+    def make(self, split: str, index: int) -> Corridor:
+        """Return a corridor."""
         return _corridor(self.length, split, index)
-
-    def by_id(self, task_id: str, split: str | None) -> Corridor:
-        """Return the corridor "<split>/<index>", also one beyond `count`, or raise a ValueError."""
-        named, _, number = task_id.partition("/")
-        if named not in self.splits or not (number.isascii() and number.isdigit() and len(number) <= 15):
-            raise ValueError(f"unknown task_id {task_id!r} of {self.name}: expected one such as 'train/17'")
-        if split not in (None, named):
-            raise ValueError(f"task_id {task_id!r} is not in split {split!r}: leave the split out")
-        return _corridor(self.length, named, int(number))
-
-    def ids(self, split: str) -> Iterator[str]:
-        """Yield the ids of a split."""
-        return (f"{split}/{index}" for index in range(self.num_tasks))
 
 
 @lru_cache(maxsize=100_000)

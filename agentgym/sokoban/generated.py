@@ -10,8 +10,6 @@ be solved, and its difficulty is known. Nothing is kept between levels: a level 
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -22,6 +20,7 @@ from numpy.random.bit_generator import ISeedSequence
 from agentgym.checks import suggest
 from agentgym.sokoban.expert.solver import room_table
 from agentgym.sokoban.text import BUCKETS, Level, cells_of, full_board, split_of
+from agentgym.tasks import NumberedTasks
 
 _TURN = 90  # of 256: chance that the walker changes direction before a step
 _ROOMS = 2000  # rooms tried for one level before giving up
@@ -110,7 +109,7 @@ def generate(count: int, spec: LevelSpec | None = None, split: str = "train", fi
     return [generate_level(spec, split, first + i) for i in range(count)]
 
 
-class GeneratedLevels:
+class GeneratedLevels(NumberedTasks[tuple[str, Level]]):
     """Levels made by the generator, as a collection of tasks; task_id "<split>/<index>".
 
     Args:
@@ -121,6 +120,8 @@ class GeneratedLevels:
     """
 
     splits = tuple(BUCKETS)
+    kind = "level"
+    most_digits = 100
     first = "train"
 
     def __init__(
@@ -131,35 +132,12 @@ class GeneratedLevels:
         self.spec = _spec(size, boxes, min_length, max_length, level_seed)
         #: Largest board, in rows and columns.
         self.size = (self.spec.height, self.spec.width)
-        self._num_levels = int(num_levels)
+        self.num_tasks = int(num_levels)
         self.name = f"the generated levels (num_levels={num_levels})"
 
-    def count(self, split: str) -> int:
-        """Return the number of levels of a split."""
-        return self._num_levels
-
-    def by_index(self, split: str, index: int) -> tuple[str, Level]:
-        """Return (task_id, level), or raise an IndexError past the last one."""
-        if index >= self._num_levels:
-            raise IndexError(index)
+    def make(self, split: str, index: int) -> tuple[str, Level]:
+        """Return (task_id, level)."""
         return f"{split}/{index}", generate_level(self.spec, split, index)
-
-    def by_id(self, task_id: str, split: str | None) -> tuple[str, Level]:
-        """Return (task_id, level) of a task_id "<split>/<index>"; one of another split than the given is refused."""
-        named, _, index = task_id.rpartition("/")
-        # one name per level: "train/017" is not taken for "train/17", episodes are grouped by task_id
-        if named not in BUCKETS or not re.fullmatch("0|[1-9][0-9]{0,99}", index):
-            raise ValueError(
-                f"unknown task_id {task_id!r:.200}: expected '<split>/<index>' such as 'train/17'; "
-                f"splits: {suggest(named, BUCKETS)}"
-            )
-        if split not in (None, named):
-            raise ValueError(f"the level {task_id!r:.200} is one of split {named!r}, not of {split!r}")
-        return task_id, generate_level(self.spec, named, int(index))
-
-    def ids(self, split: str) -> Iterator[str]:
-        """Yield the task_ids of a split in order."""
-        return (f"{split}/{index}" for index in range(self._num_levels))
 
 
 @lru_cache(maxsize=16_384)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from agentgym.tasks import Draws
+from agentgym.tasks import Draws, NumberedTasks
 from agentgym.telecom.generated.company import company
 from agentgym.telecom.rules import Call, begin
 from agentgym.telecom.state import World
@@ -160,8 +160,8 @@ _TICKETS: Mapping[str, str] = {
 _SPLITS = {"train": range(6), "valid": range(6, 7), "test": range(7, 8), "test_hard": range(8)}
 
 
-class GeneratedDesk:
-    """Tasks of our own company, without end; satisfies `agentgym.tasks.Tasks`. No two splits share a set of faults.
+class GeneratedDesk(NumberedTasks[Task]):
+    """Tasks of our own company, without end. No two splits share a set of faults.
 
     Args:
         faults: least and largest number of faults of a task; those of "test_hard" have up to four more.
@@ -172,32 +172,14 @@ class GeneratedDesk:
 
     name = "the generated cases"
     splits = tuple(_SPLITS)
+    kind = "case"
 
     def __init__(self, faults: tuple[int, int], kinds: tuple[str, ...], num_tasks: int, hopeless: bool) -> None:
         self.faults, self.kinds, self.num_tasks, self.hopeless = faults, kinds, num_tasks, hopeless
 
-    def count(self, split: str) -> int:
-        """Return how many tasks a split has."""
-        return self.num_tasks
-
-    def by_index(self, split: str, index: int) -> Task:
-        """Return a task, or raise an IndexError."""
-        if not 0 <= index < self.num_tasks:
-            raise IndexError(index)
+    def make(self, split: str, index: int) -> Task:
+        """Return a case."""
         return _generated(self.faults, self.kinds, self.hopeless, split, index)
-
-    def by_id(self, task_id: str, split: str | None) -> Task:
-        """Return the task "<split>/<index>", also one beyond `count`, or raise a ValueError."""
-        named, _, number = task_id.partition("/")
-        if named not in self.splits or not (number.isascii() and number.isdigit() and len(number) <= 15):
-            raise ValueError(f"unknown task_id {task_id!r} of {self.name}: expected one such as 'train/17'")
-        if split not in (None, named):
-            raise ValueError(f"task_id {task_id!r} is not in split {split!r}: leave the split out")
-        return _generated(self.faults, self.kinds, self.hopeless, named, int(number))
-
-    def ids(self, split: str) -> Iterator[str]:
-        """Yield the ids of a split."""
-        return (f"{split}/{index}" for index in range(self.num_tasks))
 
 
 @lru_cache(maxsize=20_000)
