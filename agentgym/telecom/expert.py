@@ -8,28 +8,29 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
-from agentgym.telecom.rules import ASSERTIONS, TOOLS, Call, synchronise
+from agentgym.outside.tool_calls import ToolCall
+from agentgym.telecom.rules import ASSERTIONS, TOOLS, synchronise
 from agentgym.telecom.state import World
 from agentgym.telecom.tasks import Task
 
-DONE = Call("done", {})
+DONE = ToolCall("done", {})
 #: Calls on the phone that may be a part of a shortest solution.
 _ON_THE_PHONE = (
-    Call("toggle_airplane_mode", {}),
-    Call("reseat_sim_card", {}),
-    Call("set_apn_settings", {"apn_settings": {}}),
-    Call("reboot_device", {}),
-    Call("toggle_data", {}),
-    Call("toggle_roaming", {}),
-    Call("toggle_data_saver_mode", {}),
-    Call("disconnect_vpn", {}),
-    Call("toggle_wifi_calling", {}),
-    Call("set_network_mode_preference", {"mode": "4g_5g_preferred"}),
-    Call("set_network_mode_preference", {"mode": "4g_only"}),
-    Call("set_network_mode_preference", {"mode": "3g_only"}),
-    Call("grant_app_permission", {"app_name": "messaging", "permission": "sms"}),
-    Call("grant_app_permission", {"app_name": "messaging", "permission": "storage"}),
-    Call("make_payment", {}),
+    ToolCall("toggle_airplane_mode", {}),
+    ToolCall("reseat_sim_card", {}),
+    ToolCall("set_apn_settings", {"apn_settings": {}}),
+    ToolCall("reboot_device", {}),
+    ToolCall("toggle_data", {}),
+    ToolCall("toggle_roaming", {}),
+    ToolCall("toggle_data_saver_mode", {}),
+    ToolCall("disconnect_vpn", {}),
+    ToolCall("toggle_wifi_calling", {}),
+    ToolCall("set_network_mode_preference", {"mode": "4g_5g_preferred"}),
+    ToolCall("set_network_mode_preference", {"mode": "4g_only"}),
+    ToolCall("set_network_mode_preference", {"mode": "3g_only"}),
+    ToolCall("grant_app_permission", {"app_name": "messaging", "permission": "sms"}),
+    ToolCall("grant_app_permission", {"app_name": "messaging", "permission": "storage"}),
+    ToolCall("make_payment", {}),
 )
 #: States that are looked at before the search gives up.
 _MOST = 20_000
@@ -44,7 +45,7 @@ class Expert:
 
     def __init__(self, task: Task) -> None:
         self.task = task
-        self._plans: dict[tuple[Any, ...], tuple[Call, ...] | None] = {}
+        self._plans: dict[tuple[Any, ...], tuple[ToolCall, ...] | None] = {}
         world = World(task.start)
         self._line = next(
             line["line_id"] for line in world.lines.values() if line["phone_number"] == world.phone_number
@@ -58,7 +59,7 @@ class Expert:
             (call.arguments["expected_amount"] for call in task.assertions if "expected_amount" in call.arguments), None
         )
 
-    def plan(self, world: World, left: Sequence[Call]) -> tuple[Call, ...] | None:
+    def plan(self, world: World, left: Sequence[ToolCall]) -> tuple[ToolCall, ...] | None:
         """Return the fewest calls to success, the last of which ends the episode; None where there is none.
 
         Args:
@@ -79,13 +80,13 @@ class Expert:
                     self._plans.setdefault((self._key(step), transfer is None), (*path[number + 1 :], end))
         return self._plans[key]
 
-    def _search(self, world: World) -> tuple[Call, ...] | None:
+    def _search(self, world: World) -> tuple[ToolCall, ...] | None:
         """Return the fewest calls after which all assertions hold."""
         order = count()
         start = world.snapshot()
         first = self._least(world)
         # Among equal sums the deepest first: the estimate is exact nearly everywhere, and one path is followed down.
-        queue: list[tuple[float, float, int, tuple[Any, ...], tuple[Call, ...]]]
+        queue: list[tuple[float, float, int, tuple[Any, ...], tuple[ToolCall, ...]]]
         queue = [(first, first, next(order), start, ())]
         best = {self._key(world): 0}
         while queue and len(best) < _MOST:
@@ -109,7 +110,7 @@ class Expert:
     def _holds(self, world: World) -> bool:
         return all(ASSERTIONS[name](world, **arguments) for name, arguments in self.task.assertions)
 
-    def _play(self, world: World, call: Call) -> bool:
+    def _play(self, world: World, call: ToolCall) -> bool:
         try:
             TOOLS[call.name].function(world, **call.arguments)
         except ValueError:
@@ -117,18 +118,18 @@ class Expert:
         synchronise(world)
         return True
 
-    def _candidates(self, world: World) -> list[Call]:
+    def _candidates(self, world: World) -> list[ToolCall]:
         ours = {"customer_id": self._customer, "line_id": self._line}
-        found = [*_ON_THE_PHONE, Call("enable_roaming", ours), Call("resume_line", ours)]
+        found = [*_ON_THE_PHONE, ToolCall("enable_roaming", ours), ToolCall("resume_line", ours)]
         if self.task.actions:
-            found.append(Call("suspend_line", {**ours, "reason": "contract"}))
+            found.append(ToolCall("suspend_line", {**ours, "reason": "contract"}))
         if self._amount is not None:
             missing = self._amount - world.lines[self._line]["data_refueling_gb"]
-            found += [Call("refuel_data", {**ours, "gb_amount": missing})] if missing > 0 else []
+            found += [ToolCall("refuel_data", {**ours, "gb_amount": missing})] if missing > 0 else []
         elif world.mobile_data_usage_exceeded:
-            found.append(Call("refuel_data", {**ours, "gb_amount": 2.0}))
+            found.append(ToolCall("refuel_data", {**ours, "gb_amount": 2.0}))
         return found + [
-            Call("send_payment_request", {"customer_id": self._customer, "bill_id": bill}) for bill in self._bills
+            ToolCall("send_payment_request", {"customer_id": self._customer, "bill_id": bill}) for bill in self._bills
         ]
 
     def _key(self, world: World) -> tuple[Any, ...]:
@@ -160,7 +161,7 @@ class Expert:
         """Return a number of calls that no solution is shorter than: one for each thing that is still broken."""
         searching = other = 0  # repairs that look for a network, and those that do not
         names = {call.name for call in self.task.assertions}
-        if Call("assert_service_status", {"expected_status": "no_service"}) in self.task.assertions:
+        if ToolCall("assert_service_status", {"expected_status": "no_service"}) in self.task.assertions:
             return float(world.network_connection_status != "no_service")
         pictures, data = "assert_can_send_mms" in names, "assert_mobile_data_status" in names
         if world.sim_card_status != "active":

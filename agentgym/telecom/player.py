@@ -8,12 +8,12 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from agentgym.outside.tool_calls import write_call
+from agentgym.telecom.state import TODAY
 
 _NUMBER = re.compile(r"\d{3}-\d{3}-\d{4}")
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?) GB")
 #: What the published rules allow at most, where the ticket names no amount.
 _MOST_GB = 2.0
-_TODAY = "2025-02-25"
 Ask = Callable[..., str]
 
 
@@ -112,7 +112,7 @@ def _record(answer: str) -> dict[str, Any]:
 
 def _resumed(customer: dict[str, Any], line: dict[str, Any], ask: Ask) -> bool:
     """Have the overdue bill paid and the line resumed; False where that is not the desk's to decide."""
-    if str(line.get("contract_end_date")) < _TODAY:
+    if str(line.get("contract_end_date")) < TODAY:
         return False
     owner = customer["customer_id"]
     for bill_id in customer.get("bill_ids", [])[::-1]:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, get_type_hints
 
+from agentgym.outside.tool_calls import ToolCall
 from agentgym.telecom import company, phone
 from agentgym.telecom.state import APN, Record, World
 
@@ -33,13 +34,6 @@ class Tool(NamedTuple):
     known: tuple[str, ...]
     schema: dict[str, Any]
     reads: bool
-
-
-class Call(NamedTuple):
-    """A call of a tool."""
-
-    name: str
-    arguments: Mapping[str, Any]
 
 
 #: Schemas of arguments that are more than a text or a number, with the definitions that they refer to.
@@ -142,7 +136,7 @@ _CLASSES = {"agent": "TelecomTools", "user": "TelecomUserTools"}
 
 
 def call(world: World, name: str, arguments: Mapping[str, Any]) -> tuple[str, bool]:
-    """Call a tool, and let the other side know what changed, unless it is an error.
+    """ToolCall a tool, and let the other side know what changed, unless it is an error.
 
     Args:
         world: changed in place.
@@ -225,7 +219,7 @@ _BEGINNINGS: dict[str, Callable[..., Any]] = {
 }
 
 
-def begin(world: World, actions: Sequence[Call]) -> None:
+def begin(world: World, actions: Sequence[ToolCall]) -> None:
     """Bring about the faults of a task.
 
     Raises:
@@ -264,6 +258,6 @@ ASSERTIONS: dict[str, Callable[..., bool]] = {
 }
 
 
-def solved(world: World, assertions: Sequence[Call]) -> list[bool]:
+def solved(world: World, assertions: Sequence[ToolCall]) -> list[bool]:
     """Return for each assertion whether it holds."""
     return [bool(ASSERTIONS[name](world, **arguments)) for name, arguments in assertions]

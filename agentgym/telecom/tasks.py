@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from agentgym.outside.tool_calls import ToolCall
 from agentgym.tasks import Draws, NumberedTasks
 from agentgym.telecom.generated.company import company
-from agentgym.telecom.rules import Call, begin
+from agentgym.telecom.rules import begin
 from agentgym.telecom.state import World
 
 #: Data that a customer accepts to pay for, in GB.
@@ -36,8 +37,8 @@ class Task(NamedTuple):
     faults: tuple[str, ...]
     ticket: str
     start: tuple[Any, ...]
-    assertions: tuple[Call, ...]
-    actions: tuple[Call, ...]
+    assertions: tuple[ToolCall, ...]
+    actions: tuple[ToolCall, ...]
 
 
 class _Person(NamedTuple):
@@ -49,15 +50,15 @@ class _Person(NamedTuple):
     number: str
 
 
-def _calls(name: str, /, **arguments: Any) -> tuple[Call, ...]:
-    return (Call(name, arguments),)
+def _calls(name: str, /, **arguments: Any) -> tuple[ToolCall, ...]:
+    return (ToolCall(name, arguments),)
 
 
-def _on_line(name: str, /, **more: Any) -> Callable[[_Person], tuple[Call, ...]]:
+def _on_line(name: str, /, **more: Any) -> Callable[[_Person], tuple[ToolCall, ...]]:
     return lambda person: _calls(name, customer_id=person.customer, line_id=person.line, **more)
 
 
-def _abroad(phone: str, line: str) -> Callable[[_Person], tuple[Call, ...]]:
+def _abroad(phone: str, line: str) -> Callable[[_Person], tuple[ToolCall, ...]]:
     return lambda person: (
         *_calls("set_user_location", abroad=True),
         *_calls(f"turn_roaming_{phone}"),
@@ -65,23 +66,23 @@ def _abroad(phone: str, line: str) -> Callable[[_Person], tuple[Call, ...]]:
     )  # fmt: skip
 
 
-def _permissions(*names: str) -> Callable[[_Person], tuple[Call, ...]]:
+def _permissions(*names: str) -> Callable[[_Person], tuple[ToolCall, ...]]:
     return lambda person: tuple(
-        Call("remove_app_permission", {"app_name": "messaging", "permission": name}) for name in names
+        ToolCall("remove_app_permission", {"app_name": "messaging", "permission": name}) for name in names
     )
 
 
-def _always(*calls: tuple[Call, ...]) -> Callable[[_Person], tuple[Call, ...]]:
+def _always(*calls: tuple[ToolCall, ...]) -> Callable[[_Person], tuple[ToolCall, ...]]:
     return lambda person: tuple(itertools.chain(*calls))
 
 
-def _used_up(person: _Person) -> tuple[Call, ...]:
+def _used_up(person: _Person) -> tuple[ToolCall, ...]:
     world = company()
     limit = world.plans[world.lines[person.line]["plan_id"]]["data_limit_gb"]
     return _on_line("set_data_usage", data_used_gb=round(limit + 0.1, 1))(person)
 
 
-def _overdue(ended: bool) -> Callable[[_Person], tuple[Call, ...]]:
+def _overdue(ended: bool) -> Callable[[_Person], tuple[ToolCall, ...]]:
     return lambda person: (
         *_on_line("suspend_line_for_overdue_bill", new_bill_id=_overdue_bill(person), contract_ended=ended)(person),
         *_calls("simulate_network_search"),
@@ -93,7 +94,7 @@ def _overdue_bill(person: _Person) -> str:
 
 
 #: How each fault is brought about; names are those of the published tasks. Of a row one at most is in a task.
-GROUPS: Mapping[str, Mapping[str, Callable[[_Person], tuple[Call, ...]]]] = {
+GROUPS: Mapping[str, Mapping[str, Callable[[_Person], tuple[ToolCall, ...]]]] = {
     "airplane": {"airplane_mode_on": _always(_calls("turn_airplane_mode_on"))},
     "sim": {
         "unseat_sim_card": _always(_calls("unseat_sim_card")),
@@ -132,7 +133,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
 #: Faults that no tool mends: the case belongs to a person.
 HOPELESS = ("lock_sim_card_pin", "contract_end_suspension")
 _MEND = {name: maker for group in GROUPS.values() for name, maker in group.items()}
-_WANTED: Mapping[str, tuple[Call, ...]] = {
+_WANTED: Mapping[str, tuple[ToolCall, ...]] = {
     "service": _calls("assert_service_status", expected_status="connected"),
     "mobile_data": (
         *_calls("assert_mobile_data_status", expected_status=True),
@@ -213,7 +214,7 @@ def _made(task_id: str, kind: str, names: tuple[str, ...], draws: Draws) -> Task
     for name in names:
         calls += _MEND[name](person)
     begin(world, calls)
-    assertions, actions = list(_WANTED[kind]), tuple[Call, ...]()
+    assertions, actions = list(_WANTED[kind]), tuple[ToolCall, ...]()
     if "overdue_bill_suspension" in names:
         assertions += _calls("assert_no_overdue_bill", overdue_bill_id=_overdue_bill(person))
     if "data_usage_exceeded" in names:

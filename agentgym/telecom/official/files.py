@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from agentgym.outside.text import DataError
-from agentgym.telecom.rules import Call
+from agentgym.outside.tool_calls import ToolCall
 from agentgym.telecom.state import PHONE, SURROUNDINGS, TABLES, Table, World, make_table, make_world
 
 #: Release of the wheel that the rules are those of, and where the files lie in it.
@@ -41,9 +41,9 @@ class OfficialTask:
 
     id: str
     ticket: str
-    faults: tuple[Call, ...]
-    assertions: tuple[Call, ...]
-    actions: tuple[Call, ...]
+    faults: tuple[ToolCall, ...]
+    assertions: tuple[ToolCall, ...]
+    actions: tuple[ToolCall, ...]
     needs_actions: bool
     reason: str
     known: str
@@ -155,8 +155,8 @@ def _filled(default: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, A
     }
 
 
-def _calls(rows: list[Mapping[str, Any]] | None, name: str) -> tuple[Call, ...]:
-    return tuple(Call(row[name], row["arguments"]) for row in rows or ())
+def _calls(rows: list[Mapping[str, Any]] | None, name: str) -> tuple[ToolCall, ...]:
+    return tuple(ToolCall(row[name], row["arguments"]) for row in rows or ())
 
 
 def _task(row: Mapping[str, Any]) -> OfficialTask:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from agentgym.outside.tool_calls import ToolCall
 from agentgym.telecom.generated.company import company
 from agentgym.telecom.official.files import Files
-from agentgym.telecom.rules import TOOLS, Call, begin, call, solved
+from agentgym.telecom.rules import TOOLS, begin, call, solved
 from agentgym.telecom.state import APN, TABLES, World, difference, make_table, paths
 from tests.agentgym.telecom.replay_adapter import Adapter
 from tests.oracles import oracle
@@ -18,7 +19,7 @@ def at_home() -> World:
     """A phone of customer C2001 that works."""
     world = World(company().snapshot())
     line = world.lines[world.customers["C2001"]["line_ids"][0]]
-    begin(world, [Call("set_user_info", {"name": "x", "phone_number": line["phone_number"]})])
+    begin(world, [ToolCall("set_user_info", {"name": "x", "phone_number": line["phone_number"]})])
     return world
 
 
@@ -82,7 +83,7 @@ def test_a_repair_at_the_company_reaches_the_phone_with_its_next_search_for_a_ne
     world = at_home()
     line = world.customers["C2001"]["line_ids"][0]
     ours = {"customer_id": "C2001", "line_id": line}
-    begin(world, [Call("suspend_line_for_overdue_bill", {**ours, "new_bill_id": "B1", "contract_ended": False})])
+    begin(world, [ToolCall("suspend_line_for_overdue_bill", {**ours, "new_bill_id": "B1", "contract_ended": False})])
     call(world, "reboot_device", {})
     assert "no_service" in call(world, "check_network_status", {})[0]
     call(world, "send_payment_request", {"customer_id": "C2001", "bill_id": "B1"})
@@ -99,7 +100,7 @@ def test_a_repair_at_the_company_reaches_the_phone_with_its_next_search_for_a_ne
 
 def test_apn_settings_are_reset_by_the_reboot_after_and_not_before() -> None:
     world = at_home()
-    begin(world, [Call("break_apn_settings", {})])
+    begin(world, [ToolCall("break_apn_settings", {})])
     call(world, "reset_apn_settings", {})
     assert world.active_apn_settings["apn_name"] == "broken"
     assert call(world, "reboot_device", {})[0].startswith("Resetting APN settings...\nRestarting network services...")
@@ -133,7 +134,7 @@ def test_a_world_shares_what_does_not_change_and_says_what_did() -> None:
     assert "data_refueling_gb=2.0" in difference(world.snapshot(), start)
     assert "B00000001" in world.bills
     assert dict(paths(World(world.snapshot()))) == dict(paths(world))
-    assert solved(world, [Call("assert_no_overdue_bill", {"overdue_bill_id": "none"})]) == [True]
+    assert solved(world, [ToolCall("assert_no_overdue_bill", {"overdue_bill_id": "none"})]) == [True]
 
 
 @pytest.mark.parametrize(
