@@ -172,7 +172,7 @@ def measure_shape(name: str, sizes: Sizes, device: torch.device, tell: Tell) -> 
             sum(weight.numel() for weight in weights), sum(weight.numel() for weight in trained), shape.rank,
             _type(weights[0].dtype), _type(trained[0].dtype), f"AdamW, {_type(trained[0].dtype)}",
             _type(policy.precision or weights[0].dtype), "the loop of policies.decode.sampler",
-            str(policy.model.config._attn_implementation), config.memory.activation_checkpointing,
+            str(policy.model.config._attn_implementation), bool(config.memory.activation_checkpointing),
         ),
         stages=stages,
         tokens=tokens_of(measured),

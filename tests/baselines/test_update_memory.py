@@ -9,7 +9,7 @@ import torch
 
 from agentgym.trajectory import Reply, StepTable
 from baselines.batch import Batch, make_batch
-from baselines.config import Loss, Optimiser, TrainerConfig
+from baselines.config import Loss, Memory, Optimiser, TrainerConfig
 from baselines.recipes import RECIPES
 from baselines.trainer import Trainer
 from baselines.update import score_batch, update
@@ -93,9 +93,12 @@ def test_passes_with_and_without_gradients_are_bounded() -> None:
     batch = transcripts(small_policy(max_new_tokens=3))
     policy = small_policy(max_new_tokens=3)
     torch.testing.assert_close(
-        score_batch(policy, batch, 0.7, tokens=30), score_batch(policy, batch, 0.7), atol=1e-5, rtol=0
+        score_batch(policy, batch, 0.7, Memory(microbatch_tokens=30)),
+        score_batch(policy, batch, 0.7),
+        atol=1e-5,
+        rtol=0,
     )
-    shared = score_batch(policy, batch, 0.7, tokens=30, share_prefixes=True)
+    shared = score_batch(policy, batch, 0.7, Memory(microbatch_tokens=30, share_prefixes=True))
     torch.testing.assert_close(shared, score_batch(policy, batch, 0.7), atol=1e-5, rtol=0)
 
 

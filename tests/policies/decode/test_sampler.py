@@ -196,7 +196,7 @@ def test_a_restriction_takes_the_other_tokens_out_of_the_distribution(steps):
     assert LoopSampler(Chain(table)).write([(1,)], None, greedy, [Only(0, 1)])[0].token_ids == [1] * steps
 
 
-def test_mixed_precision_casts_the_weights_once_per_reply_and_not_once_per_token():
+def test_mixed_precision_decodes_with_a_copy_that_is_cast_once_and_follows_the_weights():
     casts = []
 
     class Counting(torch.utils._python_dispatch.TorchDispatchMode):
@@ -211,10 +211,23 @@ def test_mixed_precision_casts_the_weights_once_per_reply_and_not_once_per_token
         num_key_value_heads=2,
     )  # fmt: skip
     model = Qwen2ForCausalLM(config).eval()
-    settings = Decoding(0.0, 4, lambda ids: False, 0, 64, torch.bfloat16)
+    sampler, settings = LoopSampler(model), Decoding(0.0, 4, lambda ids: False, 0, 64, torch.bfloat16)
     with Counting():
-        complete(model, [(1, 2, 3)], None, settings)
-    assert casts.count(tuple(model.model.layers[0].mlp.gate_proj.weight.shape)) == 7  # all projections are 16 x 16
+        sampler.follow(model, 0)
+        first = sampler.write([(1, 2, 3)], None, settings)
+        assert casts.count(tuple(model.model.layers[0].mlp.gate_proj.weight.shape)) == 7  # all are 16 x 16
+        casts.clear()
+        assert sampler.write([(1, 2, 3)], None, settings) == first
+        assert (16, 16) not in casts
+    played = sampler.playing(torch.bfloat16)
+    assert {weight.dtype for weight in played.parameters()} == {torch.bfloat16}
+    assert first == complete(copy.deepcopy(model).to(torch.bfloat16), [(1, 2, 3)], None, settings)
+    with torch.no_grad():
+        model.lm_head.weight.neg_()
+    sampler.follow(model, 1)
+    assert sampler.write([(1, 2, 3)], None, settings) != first
+    assert sampler.playing(torch.bfloat16) is played
+    assert sampler.playing(None) is model
 
 
 class Holding:
