@@ -28,6 +28,7 @@ from policies.pretrained import (
     load_model,
     mixed_precision,
     most_positions,
+    precise_positions,
     read_settings,
     write_settings,
 )
@@ -99,7 +100,7 @@ class HuggingFacePolicy:
             temperature, max_new_tokens, prefix, suffix, given, batch_size, arguments, admissible, max_prompt_tokens,
             truncate,
         )  # fmt: skip
-        self.model = (model if device is None else model.to(device)).eval()
+        self.model = precise_positions(model if device is None else model.to(device)).eval()
         self.tokenizer = tokenizer
         self.precision: torch.dtype | None = mixed_precision(self.model) if autocast == "auto" else autocast
         ends = getattr(getattr(model, "generation_config", None), "eos_token_id", None)

@@ -130,6 +130,21 @@ def align(model: Any) -> Any:
     return model
 
 
+def precise_positions(model: Any) -> Any:
+    """Compute rotary frequencies of 16 bits anew, as loading does, and return the model.
+
+    `model.to(torch.bfloat16)` rounds these buffers too. They are in no file: the model that is saved and read again
+    would have others, and write other tokens.
+    """
+    for module in model.modules():
+        found = getattr(module, "inv_freq", None)
+        rounded = isinstance(found, torch.Tensor) and found.dtype in (torch.bfloat16, torch.float16)
+        if rounded and hasattr(module, "config"):
+            for name, value in type(module)(module.config).named_buffers():
+                setattr(module, name, value.to(found.device))
+    return model
+
+
 def text_config(model: Any) -> Any:
     """Return the config of a model's layers of text: its own, or that of the language model in one that sees."""
     config = model.config

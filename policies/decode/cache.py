@@ -29,6 +29,12 @@ class DecodeBatch:
         self._model, self._takes_positions = model, takes_positions(model)
         self.logits: Tensor
         self._pictures = pictures_of(model)
+        # A mask in attention's own shape: transformers waits for the device to know whether an (n, S) mask hides any.
+        config = model.config
+        self._masks_keys = (
+            getattr(config, "_attn_implementation", "") == "sdpa" and not getattr(config, "alibi", False)
+            and self._takes_positions and self._pictures is None and can_join(model)
+        )  # fmt: skip
         distinct = list(dict.fromkeys(prompts))
         first, *more = _parts(distinct) if can_join(model) else [distinct]
         self._read(first, fill)
@@ -57,7 +63,8 @@ class DecodeBatch:
         given: dict[str, Any] = {"past_key_values": self._cache, "use_cache": True}
         padded = min(self._lengths) < mask.shape[1]
         if padded:
-            given["attention_mask"] = mask.long()
+            one = positions.shape[1] == 1 and self._masks_keys
+            given["attention_mask"] = mask[:, None, None] if one else mask.long()
         if self._pictures is not None or (padded and self._takes_positions):
             given["position_ids"] = positions
         return given

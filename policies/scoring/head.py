@@ -250,8 +250,11 @@ def _figures(
     entropy: bool | None,
     allowed: Sequence[Sequence[int]] | None,
 ) -> TokenFigures:
-    logits = head(hidden).float()
-    distribution = torch.log_softmax((logits if allowed is None else restrict(logits, allowed)) / temperature, dim=-1)
+    logits = head(hidden).float() / temperature
+    if allowed is not None:
+        logits = restrict(logits, allowed)
+    distribution = torch.log_softmax(logits, dim=-1)
+    del logits
     logprobs = distribution.gather(1, targets[:, None])[:, 0]
     return TokenFigures(logprobs, entropies(distribution, entropy), logprobs.detach() >= distribution.detach().amax(-1))
 
