@@ -296,8 +296,6 @@ def describe_run(policy: Any, config: TrainerConfig, method: str, tasks: Any) ->
         "rollout.common_numbers": not rollout.branches,
     }
     numbers = {name: value for name, value in numbers.items() if not unused.get(name)}
-    if numbers["loss.old_logprobs"] == "auto":  # called "sampler" by older checkpoints
-        numbers["loss.old_logprobs"] = "sampler"
     tokenizer = getattr(policy, "tokenizer", None)
     fixed = [(name, weight) for name, weight in policy.model.named_parameters() if not weight.requires_grad]
     described = {

@@ -212,9 +212,10 @@ class Loss:
         weighting: see `baselines.batch.make_batch`.
         keep_zero: whether rows with advantage 0 are trained on (for KL and entropy). Leaving them out makes an update
             cheaper and changes neither its mean nor its mini-batches, see `baselines.update.update`.
-        old_logprobs: "sampler" takes the log-probabilities that came with the replies, "recompute" scores the replies
-            again before the update, for samplers with other kernels. "auto" is "recompute" where the policy computes in
-            16 bits, in which sampling and scoring round differently, and else "sampler".
+        old_logprobs: "sampler" takes the log-probabilities that came with the replies, unless the policy computes in 16
+            bits, in which sampling and scoring round differently; "recompute" scores the replies again before the
+            update, for samplers with other kernels; "stored" takes those that came in any case, for replies of policies
+            that have gone.
     """
 
     objective: Literal["ppo", "cispo"] = "ppo"
@@ -234,7 +235,7 @@ class Loss:
     constant_length: Size | None = None
     weighting: Weighting = "step"
     keep_zero: bool = True
-    old_logprobs: Literal["auto", "sampler", "recompute"] = "auto"
+    old_logprobs: Literal["sampler", "recompute", "stored"] = "sampler"
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -192,7 +192,7 @@ def score_batch(policy: Scorer, batch: Batch, temperature: float, memory: Memory
 def recomputes(policy: Scorer, config: TrainerConfig) -> bool:
     """Return whether the log-probabilities of an update's replies are computed again before it."""
     asked = config.loss.old_logprobs
-    return asked == "recompute" or (asked == "auto" and not is_exact(policy))
+    return asked == "recompute" or (asked == "sampler" and not is_exact(policy))
 
 
 def update(

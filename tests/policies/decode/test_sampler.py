@@ -7,6 +7,7 @@ import torch
 from torch import nn
 from transformers import GPT2Config, GPT2LMHeadModel, Qwen2Config, Qwen2ForCausalLM
 
+from policies.decode import cache
 from policies.decode.sampler import Completion, Decoding, LoopSampler, complete, first_logits, pick
 from policies.huggingface import HuggingFacePolicy
 from policies.tiny import tiny_policy
@@ -228,6 +229,25 @@ def test_mixed_precision_decodes_with_a_copy_that_is_cast_once_and_follows_the_w
     assert sampler.write([(1, 2, 3)], None, settings) != first
     assert sampler.playing(torch.bfloat16) is played
     assert sampler.playing(None) is model
+
+
+def test_prompts_are_read_in_passes_of_so_many_tokens(monkeypatch):
+    model, settings = MODELS["qwen"], Decoding(0.8, 6, lambda ids: ids[-1] % 5 == 3, 0, 64)
+    rng = np.random.default_rng(2)
+    prompts = [tuple(rng.integers(4, 40, size=length).tolist()) for length in (3, 9, 1, 6, 9, 12)]
+    uniforms = rng.random((len(prompts), 6))
+    expected = [one.token_ids for one in complete(model, prompts, uniforms, settings)]
+    read = []
+    hook = model.register_forward_pre_hook(
+        lambda _, __, given: read.append(given["input_ids"].numel()), with_kwargs=True
+    )
+    monkeypatch.setattr(cache, "_READ_TOKENS", 18)
+    try:
+        found = complete(model, prompts, uniforms, settings)
+    finally:
+        hook.remove()
+    assert [one.token_ids for one in found] == expected
+    assert read[:4] == [18, 18, 12, 6]  # lengths 1, 3 and 6, padded; 9 and 9; 12; then a token of each
 
 
 class Holding:

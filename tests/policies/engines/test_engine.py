@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from policies.decode.sampler import Completion, complete
-from policies.engines.engine import EngineError, EngineSampler
+from policies.decode.sampler import Completion, LoopSampler, complete
+from policies.engines.engine import EngineError, EngineSampler, prove
 from policies.huggingface import HuggingFacePolicy
 from policies.tiny import tiny_policy
 
@@ -162,3 +162,16 @@ def test_a_completion_ends_where_the_loop_would_have_ended_it(policy):
     replies = act(player)
     assert (replies[0].token_ids, replies[0].logprobs, replies[0].finish) == ((12, end), (-1.0, -1.0), "stop")
     assert (replies[1].token_ids, replies[1].finish) == ((12,) * 5, "length")
+
+
+def test_in_16_bits_the_loops_own_difference_is_the_measure():
+    policy = tiny_policy(TEXTS, seed=0, layers=2, max_new_tokens=6, temperature=0.03, stop=())
+    policy = HuggingFacePolicy(policy.model, policy.tokenizer, autocast=torch.bfloat16, **vars(policy.settings))
+    prompts = [policy.encode(text) for text in TEXTS]
+    draws = np.random.default_rng(0).random((len(prompts), 6))
+    written = LoopSampler(policy.model).write(prompts, draws, policy.decoding)
+    assert prove(policy.model, prompts, written, policy.decoding, 0) > 0.05  # more than rounding was taken to be
+    for one in written:
+        one.logprobs = [value - 3.0 for value in one.logprobs]
+    with pytest.raises(EngineError, match="does not sample from the trainer's policy"):
+        prove(policy.model, prompts, written, policy.decoding, 0)
