@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from torch import nn
 
 from agentgym.rollout.lanes import answers_of
-from policies.decode.cache import DecodeBatch
+from policies.decode.cache import DecodeBatch, PlayedModel
 from policies.decode.queue import CompletionQueue, Request, Together
 from policies.decode.sampler import Completion, Decoding, Restriction
 from policies.prompts import Prompt
 from policies.scoring import score_replies
-from policies.scoring.head import autocast, pad
+from policies.scoring.head import pad
 
 #: Replies that are compared after a change of weights.
 _PROBED = 4
@@ -270,12 +270,11 @@ def _loop_logprobs(
     """Return the log-probabilities of given replies in the loop, token by token: float32 (n, L)."""
     device = next(model.parameters()).device
     ids, _ = pad(replies, fill=decoding.fill, left=False, device=device)
-    with autocast(device, decoding.precision):
-        batch = DecodeBatch(model, prompts, decoding.fill)
-        logits = [batch.logits]
-        for tokens in ids[:, :-1].unbind(1):
-            batch.append(tokens)
-            logits.append(batch.logits)
+    batch = DecodeBatch(PlayedModel(model).of(decoding.precision, None), prompts, decoding.fill)
+    logits = [batch.logits]
+    for tokens in ids[:, :-1].unbind(1):
+        batch.append(tokens)
+        logits.append(batch.logits)
     logprobs = torch.log_softmax(torch.stack(logits, 1) / (decoding.temperature or 1.0), dim=-1)
     return logprobs.gather(2, ids[:, :, None])[:, :, 0]
 
