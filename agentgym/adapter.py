@@ -1,7 +1,7 @@
 """Adapts any Gymnasium text environment, single or vector, to the contract of `agentgym.core`.
 
-Gymnasium's vector environments share reset options and step finished sub-environments, so these are stepped here one by
-one; those of an `AsyncVectorEnv` keep their processes and step in parallel.
+Sub-environments of Gymnasium's vector environments are stepped one by one, because these share reset options and step
+finished ones; those of an `AsyncVectorEnv` run in parallel.
 """
 
 from __future__ import annotations

@@ -102,11 +102,7 @@ def check_name(value: object, known: Collection[str], what: str) -> str:
 
 
 def check_repairs(repairs: Iterable[str] | str, known: Iterable[str]) -> frozenset[str]:
-    """Return the named repairs of an original's quirks as a set, all of them for "all"; ValueError on an unknown name.
-
-    >>> sorted(check_repairs("all", ["look", "toggle"]))
-    ['look', 'toggle']
-    """
+    """Return the named repairs of an original's quirks, all for "all"; ValueError for an unknown name."""
     given = (repairs,) if isinstance(repairs, str) or not isinstance(repairs, Iterable) else tuple(repairs)
     names = ("all", *known)
     for name in given:

@@ -39,10 +39,6 @@ class TextSpace(gym.Space[str]):
     It is no subclass of `gymnasium.spaces.Text`: that character set lacks the space, and shared memory garbles
     subclasses. `AsyncVectorEnv` needs `shared_memory=False`, else it raises a `ValueError`. `sample` draws from
     `samples`, by default random printable ASCII of at most 32 characters.
-
-    >>> space = TextSpace(samples=("up", "down"), seed=0)
-    >>> space.sample() in {"up", "down"}, "√ any text" in space, 3 in space
-    (True, True, False)
     """
 
     def __init__(

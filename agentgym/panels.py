@@ -1,7 +1,6 @@
 """Task panels: named, versioned lists of tasks that are the same on every machine.
 
-A panel is a split of an environment under fixed arguments, sorted by the digests of the tasks' contents, so the first n
-are a fair sample. `panel_pins.json` holds prefixes of the digests of known data; other data are refused.
+A panel is a split under fixed arguments, sorted by digests of the tasks' contents and checked by `panel_pins.json`.
 """
 
 from __future__ import annotations
@@ -108,14 +107,10 @@ def find_panel(name: str) -> Panel:
 
 
 def open_panel(panel: str | Panel, arguments: Mapping[str, Any] | None = None) -> OpenPanel:
-    """Return a panel with its tasks, by its name or definition.
+    """Return a panel, by its name or definition, with its tasks.
 
-    `arguments` are those of the environment that locate data or that the panel leaves open, such as a retriever.
-
-    Raises:
-        PanelError: unknown name, or an argument that the panel fixes.
-        DataError: data are missing or of another version; names the first task that differs.
-        ValueError: the environment refuses an argument or its data.
+    `arguments` are those of the environment that locate data or that the panel leaves open. Raises a PanelError for an
+    unknown name or a fixed argument, a DataError for missing or other data, a ValueError for refused arguments.
     """
     rule = find_panel(panel) if isinstance(panel, str) else panel
     given = dict(arguments or {})
@@ -153,11 +148,7 @@ def pin_of(found: OpenPanel) -> dict[str, str]:
 
 
 def digest(content: Any) -> str:
-    """Return the SHA-256 of JSON values as 64 hexadecimal digits.
-
-    >>> digest({"b": 1, "a": [2]}) == digest({"a": (2,), "b": 1}) != digest({"a": [1], "b": 2})
-    True
-    """
+    """Return the SHA-256 of JSON values as 64 hexadecimal digits."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -1,7 +1,4 @@
-"""Play a text environment in a terminal: `python -m agentgym.play ALFWorld --split valid_unseen --index 3`.
-
-The input is a command, the number of a listed command, or one of `WORDS`.
-"""
+"""Play a text environment in a terminal: `python -m agentgym.play ALFWorld --split valid_unseen --index 3`."""
 
 from __future__ import annotations
 
@@ -57,7 +54,6 @@ class Game:
         self.begin(seed)
 
     def begin(self, seed: int | None = None) -> None:
-        """Start an episode."""
         observation, info = self.env.reset(seed=seed, options=self._options or None)
         self.now = _Moment(None, text_of(observation), info, 0, 0.0, "")
         self.saved: _Moment | None = None

@@ -1,8 +1,6 @@
 """Saves and continues an environment and its wrappers layer by layer, in the same stack or one built alike.
 
-A single environment with `snapshot()` and `restore(snapshot)` saves itself; a `BranchingWrapper` has `get_state` and
-`set_state`; the counters of `gym.make`'s wrappers are known; of other layers all attributes except spaces,
-specification and metadata are deep-copied.
+Of layers without snapshots all attributes except spaces, specification and metadata are deep-copied.
 """
 
 from __future__ import annotations
@@ -38,40 +36,24 @@ class Saved(NamedTuple):
 
 
 class Branching:
-    """Methods of a vector environment or wrapper whose sub-environments can be saved and continued.
-
-    >>> import agentgym
-    >>> envs = gym.make_vec("AgentRL/Sokoban-v0", num_envs=3)
-    >>> _ = envs.reset(seed=0)
-    >>> observations, infos = envs.fork(0, [1, 2])
-    >>> observations[0] == observations[1] == observations[2]
-    True
-    """
+    """Methods of a vector environment or wrapper whose sub-environments can be saved and continued."""
 
     @abstractmethod
     def snapshot(self, i: int) -> Any:
         """Return the state of sub-environment i as a picklable value that later steps do not change.
 
-        It holds state, flags, elapsed steps, random state and last info, and what this and the inner wrappers know of
-        i, but no data that sub-environments share. Raises ResetNeeded before the first reset, a TypeError that names a
-        layer that cannot be saved.
+        It includes the random state, the last info and the inner wrappers' state, but no data that sub-environments
+        share. Raises ResetNeeded before the first reset, a TypeError that names a layer that cannot be saved.
         """
 
     @abstractmethod
     def restore(self, indices: Any, states: Any, seeds: Any = None) -> tuple[Any, dict[str, Any]]:
         """Continue sub-environments from snapshots of this or an equally built stack; return the batch as `reset` does.
 
-        Before the first reset all sub-environments must be given. A call that raises changes nothing.
-
-        Args:
-            indices: distinct integers, or one integer.
-            states: one snapshot each; a single snapshot for one integer.
-            seeds: None keeps the random state of the snapshots; else one integer (or None) each for later draws.
-
-        Raises:
-            gymnasium.error.ResetNeeded: before the first reset, if a sub-environment is missing.
-            IndexError: there is no such sub-environment.
-            TypeError, ValueError: the arguments do not match, or a state is no snapshot of such a stack.
+        `indices` are distinct integers, with a snapshot each in `states` and a seed (or None) each in `seeds` for later
+        draws; or one integer with one snapshot and seed. `seeds=None` keeps the snapshots' random state. Before the
+        first reset all sub-environments must be given. A call that raises changes nothing: ResetNeeded, IndexError for
+        a wrong index, TypeError or ValueError for other arguments.
         """
 
     def fork(self, i: int, into: Any, seeds: Any = None) -> tuple[Any, dict[str, Any]]:
@@ -84,13 +66,6 @@ class Branching:
 
         Episodes that were reset with one seed draw alike; this makes their draws independent. Arguments and errors as
         of `restore`; a TypeError too if the environment has no `reseed`.
-
-        >>> import agentgym
-        >>> envs = gym.make_vec("AgentRL/Sokoban-v0", num_envs=2)
-        >>> _ = envs.reset(seed=[7, 7])
-        >>> envs.reseed([0, 1], [1, 2])
-        >>> envs.envs[0].np_random.random() == envs.envs[1].np_random.random()
-        False
         """
         reseed_each(getattr(self, "env", None), indices, seeds)
 
@@ -216,15 +191,6 @@ def snapshot(env: gym.Env[Any, Any]) -> Saved:
     """Return the episode of a single environment with all its wrappers; later steps do not change it.
 
     Raises a TypeError that names a layer that cannot be saved and says what to do.
-
-    >>> import agentgym
-    >>> env = gym.make("AgentRL/Sokoban-v0", max_episode_steps=2)
-    >>> _ = env.reset(seed=0)
-    >>> before, step = snapshot(env), env.step("up")
-    >>> _ = env.step("left")
-    >>> _ = restore(env, before)
-    >>> env.step("up")[0] == step[0], env.step("left")[3]
-    (True, True)
     """
     layers = tuple(_layers(env))
     places = [_Place() for _ in layers]

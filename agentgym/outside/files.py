@@ -32,11 +32,10 @@ class LockedError(RuntimeError):
 
 
 def cache_folder(given: str | Path | bool | None = None) -> Path | None:
-    """Return the cache folder, or None if caching is off.
+    """Return the cache folder `given`, or None for "off" or False; ValueError for anything else.
 
-    `given` is a folder; "off" or False for no cache; None or True for the default: the variable AGENTGYM_CACHE (a
-    folder, or "off"), else "agentgym" in the user's cache folder, if there is one. Raises a ValueError for anything
-    else.
+    The default (None, True) is the variable AGENTGYM_CACHE, else "agentgym" in the user's cache folder, if there is
+    one.
     """
     if given is None or given is True:
         given = os.environ.get(VARIABLE) or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "agentgym"
@@ -201,8 +200,7 @@ def _facts(path: Path) -> tuple[int, str]:
 def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
     """Let one process at a time into the block; the lock of a dead process is free.
 
-    The file `path` stays and names the holder. If another process holds it, `wait=False` raises a LockedError that
-    names it.
+    The file `path` stays. If another process holds it, `wait=False` raises a LockedError that names it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "a+", encoding="utf-8") as stream:

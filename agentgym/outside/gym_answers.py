@@ -1,8 +1,4 @@
-"""Strict reading of what foreign environments return from `reset` and `step`.
-
-Python takes "no", "false" and nan for true, and `float` reads "0.5". Here flags are bools, 0 or 1, and numbers finite
-numbers; arrays of one entry included.
-"""
+"""Strict reading of what foreign environments return: flags are bools, 0 or 1, numbers are finite."""
 
 from __future__ import annotations
 
@@ -60,14 +56,7 @@ def read_step(answer: Any, where: str) -> tuple[Any, float, bool, bool, Info]:
 
 
 def flag(value: Any, name: str, where: str) -> bool:
-    """Return a flag (a bool, 0 or 1, of Python or numpy) as a bool; else a TypeError or ValueError.
-
-    >>> flag(1.0, "won", "sub-environment 0")
-    True
-    >>> flag("no", "info['won']", "sub-environment 0")
-    Traceback (most recent call last):
-    TypeError: sub-environment 0: info['won'] must be a bool (or 0 or 1), got str ('no')
-    """
+    """Return a flag (a bool, 0 or 1, of Python or numpy) as a bool; else a TypeError or ValueError."""
     plain = _plain(value)
     if isinstance(plain, bool):
         return plain

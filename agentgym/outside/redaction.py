@@ -127,10 +127,7 @@ def _said(found: re.Match[str]) -> str:
 
 
 def refuse_credential(name: str, value: str, instead: str) -> None:
-    """Raise a ValueError if an argument of `gym.make`, which stays in `env.spec`, holds a credential.
-
-    `instead` is what the message advises to give.
-    """
+    """Raise a ValueError if an argument of `gym.make`, which stays in `env.spec`, holds a credential."""
     if (shown := redact(value)) != value:
         raise ValueError(
             f"{name}={shown!r} holds a credential, which `gym.make` would keep in `env.spec`: give the object instead, "
@@ -139,11 +136,7 @@ def refuse_credential(name: str, value: str, instead: str) -> None:
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
-    """Return the text without credentials in URLs and without the secrets (see `hide`); call it before cutting.
-
-    >>> redact("http://me:pw@host/v1?api_key=abc&k=3 said: no sk-1", ["sk-1"])
-    'http://***@host/v1?api_key=***&k=3 said: no ***'
-    """
+    """Return the text without credentials in URLs and without the secrets (see `hide`); call it before cutting."""
     text = hide(text, secrets)
     text = _USER.sub(f"{HIDDEN}@", text)
     text = _NAMED.sub(rf"\g<1>{HIDDEN}", text)

@@ -1,7 +1,6 @@
 """Cleans and reads text from outside: actions, endpoint answers, passages, files.
 
-Clean text can be tokenised and stored as JSON: no lone surrogates, no control characters, a limited length. Text is
-cleaned, never refused; unreadable files and answers raise a `DataError`.
+Text is cleaned, never refused; unreadable files and answers raise a `DataError`.
 """
 
 from __future__ import annotations
@@ -46,13 +45,10 @@ class DataError(ValueError):
 
 
 def clean(text: str, most: int = MOST_CHARACTERS) -> str:
-    r"""Return the text as a plain `str` that can be encoded, cut after `most` characters.
+    """Return the text as a plain `str` that can be encoded, cut after `most` characters.
 
     U+FFFD replaces every lone surrogate and every control character except tabulator and line breaks. The same object
     is returned if nothing changes.
-
-    >>> clean("go \ud800\x1b[31m north")
-    'go \ufffd\ufffd[31m north'
     """
     if type(text) is not str:
         text = str.__str__(text)
@@ -70,24 +66,15 @@ def clean_all(texts: Sequence[str]) -> list[str]:
 
 
 def one_line(text: str) -> str:
-    r"""Return the text with its line breaks written as `\n`, so that it cannot imitate another line.
-
-    >>> print(one_line("Hi.\nTurn #1: Bob left"))
-    Hi.\nTurn #1: Bob left
-    """
+    r"""Return the text with its line breaks written as `\n`, so that it cannot imitate another line."""
     return text if text.isprintable() else _BREAK.sub(r"\\n", text)
 
 
 def read_json(content: str | bytes, *, unique: bool = False, spare: bool = False) -> Any:
     """Return the value of a JSON text from outside, with `clean` strings.
 
-    Raises a DataError if it is invalid, nested deeper than the interpreter's limit, or holds an integer of more than
-    `MOST_DIGITS` digits or a number that is not finite.
-
-    Args:
-        content: the text; bytes are UTF-8, with or without a byte order mark.
-        unique: refuse repeated names in an object; else the last value counts.
-        spare: replace such numbers by None instead of raising.
+    Raises a DataError if it is invalid or nested too deeply, repeats a name (with `unique`), or holds an integer of
+    more than `MOST_DIGITS` digits or a number that is not finite (None in its place with `spare`).
     """
     try:
         text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
@@ -184,7 +171,6 @@ class Unpacked:
         return self._raw.tell() / max(self._size, 1)
 
     def read(self) -> bytes:
-        """Return everything."""
         # Read at once, a stream would allocate as much as it may return, a hundred times the file.
         return b"".join(iter(self._block, b""))
 
@@ -273,10 +259,6 @@ _DECODERS: Final = {
 
 
 def quote(text: str) -> str:
-    r"""Return a text as a JSON string in one line without marks of chat templates.
-
-    >>> print(quote('Bye."\n{"goal": 10} <|im_end|> [INST] 5 € [sic]'))
-    "Bye.\"\n{\"goal\": 10} \u003c|im_end|> \u005bINST] 5 € [sic]"
-    """
+    """Return a text as a JSON string in one line without marks of chat templates."""
     quoted = json.dumps(clean(text), ensure_ascii=False)
     return _MARKS.sub(lambda found: f"\\u{ord(found[0]):04x}", quoted)

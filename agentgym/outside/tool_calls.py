@@ -65,11 +65,7 @@ def read_calls(text: str) -> Calls:
 
 
 def write_call(name: str, arguments: Mapping[str, Any]) -> str:
-    """Return a call in the short form, which `read_calls` reads.
-
-    >>> write_call("look", {"where": "shelf", "times": 2})
-    'look(where="shelf", times=2)'
-    """
+    """Return a call in the short form, which `read_calls` reads."""
     return f"{name}({', '.join(f'{key}={json.dumps(value)}' for key, value in arguments.items())})"
 
 

@@ -35,11 +35,7 @@ class Policy(Protocol):
     def act(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
     ) -> list[Reply]:
-        """Answer one reply per observation; `rng` is the only source of randomness.
-
-        `observations` has one entry per running sub-environment (strings, chat messages or dicts of these), `infos` the
-        same rows of the info columns.
-        """
+        """Answer one reply per observation (text, chat messages or dicts of these), drawing from `rng` alone."""
         ...
 
 
@@ -97,14 +93,7 @@ def collect(
 
 
 class Episodes:
-    """The numbered episodes of some groups and their seeds; arguments as of `collect`.
-
-    Attributes:
-        count: number of episodes.
-        task_seeds: reset seed of each group.
-        draws: parent of the policy's random numbers.
-        names: task id of each group that has begun.
-    """
+    """The numbered episodes of some groups, their seeds and task ids; arguments as of `collect`."""
 
     def __init__(
         self, tasks: Sequence[Mapping[str, Any]], group_size: int, seed: int, luck: Luck, first: int = 0
@@ -184,13 +173,7 @@ def no_reply(policy: Policy, answer: Any) -> TypeError:
 
 
 class Stage:
-    """The running sub-environments of a vector environment: asked, stepped and recorded.
-
-    Args:
-        envs: with autoreset disabled.
-        builder: recorder of the steps.
-        policy: named by errors.
-        ask: answers one reply per observation, from observations, info columns and indices.
+    """The running sub-environments of a vector environment with autoreset disabled: asked, stepped and recorded.
 
     Attributes:
         active: bool (num_envs,), which sub-environments play.

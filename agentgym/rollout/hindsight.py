@@ -1,7 +1,6 @@
 """Exact hindsight: failed episodes relabelled as successes of tasks that they solved.
 
-The environment names these tasks (`TextEnv.fulfilled`), and the commands are played again there behind the same
-wrappers. After Andrychowicz et al., "Hindsight Experience Replay", NeurIPS 2017.
+After Andrychowicz et al., "Hindsight Experience Replay", NeurIPS 2017; `TextEnv.fulfilled` names the tasks.
 """
 
 from __future__ import annotations
@@ -76,17 +75,6 @@ def relabel_goals(
         TypeError: the environment has no exact hindsight (Search-QA, SOTOPIA, adapted ones) or cannot rank tasks.
         ValueError: a group label is no task id, autoreset is not disabled, or the environments parse replies and the
             table has none.
-
-    >>> import agentgym
-    >>> envs = gym.make_vec("AgentRL/Sokoban-v0", num_envs=1, autoreset_mode="Disabled", max_episode_steps=2)
-    >>> from agentgym.rollout.groups import collect
-    >>> class Right:
-    ...     def act(self, observations, infos, rng):
-    ...         return [Reply("right") for _ in observations]
-    >>> failed = collect(envs, Right(), tasks=[{"task_id": "level:#######/#P_X_O#/#######"}], seed=0)
-    >>> relabelled = relabel_goals(failed, envs)
-    >>> failed.endings, relabelled.endings, relabelled.groups
-    ((<Ending.TIME_LIMIT: 'time limit'>,), (<Ending.SUCCESS: 'success'>,), ('level:#######/#P_XO_#/#######',))
     """
     check_name(choose, CHOICES, "choose")
     env = relabelling_env(envs)

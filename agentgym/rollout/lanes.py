@@ -1,10 +1,7 @@
 """Rollouts without lock-step: each vector environment is a lane that waits for its own replies only.
 
-    lane 0   reset - ask ---- step - ask - step - ...
-    lane 1   reset - ask - step - ask ------- step - ...      one policy, asked through one `ReplyQueue`
-
-Only replies are produced outside the caller's thread. The assignment of episodes to lanes and all seeds are fixed
-before the start, so the table does not depend on the order of replies.
+Only replies are produced outside the caller's thread. Episodes and seeds of the lanes are fixed before the start, so
+the table does not depend on the order of replies.
 """
 
 from __future__ import annotations
@@ -61,21 +58,11 @@ class ReplyQueue(Protocol):
         infos: Mapping[str, NDArray[Any]],
         rngs: Sequence[np.random.Generator],
     ) -> None:
-        """Request replies without waiting.
-
-        Args:
-            names: n integers that identify the requests; none of them is pending.
-            observations: n, as `agentgym.rollout.Policy.act` takes them.
-            infos: n entries per column.
-            rngs: n generators, used by nothing else until the reply has come.
-        """
+        """Request replies without waiting; `names` identify the n requests, each with its own generator."""
         ...
 
     def get(self) -> list[tuple[int, Reply | Exception]]:
-        """Wait for at least one answer; return names with replies or exceptions, each name once.
-
-        Called only while requests are pending. An exception raised here ends the rollout.
-        """
+        """Wait for at least one answer and return names with replies or exceptions; raising ends the rollout."""
         ...
 
     def close(self) -> None:
@@ -130,11 +117,9 @@ class InTurn:
         self._asked: deque[tuple[Any, ...]] = deque()
 
     def put(self, *asked: Any) -> None:
-        """Note a request."""
         self._asked.append(asked)
 
     def get(self) -> list[tuple[int, Reply | Exception]]:
-        """Ask the policy; its exceptions become the answers."""
         names, *shown = self._asked.popleft()
         try:
             replies = act_each(self._policy, *shown)
@@ -143,7 +128,6 @@ class InTurn:
         return list(zip(names, one_each(self._policy, replies, len(names)), strict=True))
 
     def close(self) -> None:
-        """Drop all requests."""
         self._asked.clear()
 
 
@@ -156,11 +140,9 @@ class Played:
 
 
 class LaneError(RuntimeError):
-    """Some lanes failed after all others played their episodes.
+    """Some lanes failed; `failures` are their exceptions by lane, `finished` the episodes of all others by number.
 
-    Attributes:
-        failures: the exception of each failed lane, by its number.
-        finished: finished episodes by number; `collect_lanes(..., finished=error.finished)` plays the rest.
+    `collect_lanes(..., finished=error.finished)` plays the rest.
     """
 
     def __init__(

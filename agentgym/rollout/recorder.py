@@ -91,11 +91,7 @@ class TableBuilder:
     def resume(self, i: int, infos: Mapping[str, Any], group: Hashable, parent: tuple[int, int] | None) -> None:
         """Record in sub-environment i an episode that is cut from another one; a running one is dropped.
 
-        Args:
-            i: the sub-environment.
-            infos: as returned by `envs.restore`.
-            group: label of the other episode.
-            parent: name of that episode and `t` of the step after which it is cut; None: before its first step.
+        `parent` is that one's name and `t` of the step after which it is cut; None: before its first step.
         """
         self._begin(i, infos, group)
         episode = self._of(i)

@@ -1,8 +1,4 @@
-"""Trees of rollouts: episodes, and continuations of them from chosen steps to the end.
-
-A selection is a function of a `StepTable` that returns the rows (int64) whose states are branched from; the policy
-chooses a new action there.
-"""
+"""Trees of rollouts: episodes, and continuations of them from chosen steps to the end."""
 
 from __future__ import annotations
 
@@ -50,14 +46,7 @@ class TreeCost:
 
     @classmethod
     def of(cls, table: StepTable) -> Self:
-        """Count a table; episodes without a score are not in it.
-
-        >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 1],
-        ...     state=["s", "u", "u"], action=["right", "up", "down"], next_state=["u", "goal", "pit"],
-        ...     reward=[0, 1, 0], won=[1, 1, 0], parent={"b": ("a", 0)})
-        >>> print(TreeCost.of(table))
-        2 episodes, 3 environment steps, 0 generated tokens, 25.0% of all steps shared
-        """
+        """Count a table; episodes without a score are not in it."""
         replies = [] if table.replies is None else [reply for reply in table.replies if reply is not None]
         unplayed = sum(reply.finish == "prompt-too-long" for reply in replies)
         whole = table.episode_length.sum()
@@ -111,13 +100,7 @@ class Continuation(NamedTuple):
 
 
 def every(n: int) -> Select:
-    """Return the selection of each episode's steps 0, n, 2n, ...
-
-    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a"] * 3, t=[0, 1, 2], state=["s", "u", "v"],
-    ...     action=["x"] * 3, next_state=["u", "v", "end"], reward=[0] * 3, won=[0] * 3)
-    >>> every(2)(table)
-    array([0, 2])
-    """
+    """Return the selection of each episode's steps 0, n, 2n, ..."""
     if n < 1:
         raise ValueError(f"every(n) needs an n of at least 1, got {n}")
     return lambda table: np.flatnonzero(table.t % n == 0)
@@ -288,17 +271,6 @@ def collect_tree(
     Raises:
         TypeError: as `collect`; or a layer of the environments cannot be saved.
         ValueError: as `collect`; or a number is out of range, or `select` does not choose rows.
-
-    >>> import agentgym
-    >>> from policies.scripted import RandomPolicy
-    >>> from wrappers import VectorReplyParser
-    >>> envs = VectorReplyParser(gym.make_vec("AgentRL/Sokoban-v0", num_envs=4, autoreset_mode="Disabled"))
-    >>> tasks = [{"split": "train", "index": 0}]
-    >>> table = collect_tree(envs, RandomPolicy(), tasks=tasks, branches=2, select=lambda table: [0, 5], seed=0)
-    >>> table.parent  # a continuation of the first step is an episode
-    array([-1, -1, -1,  4,  4])
-    >>> print(TreeCost.of(table))  # nobody solved the level in 20 steps: 5 episodes of 20, 2 of them cut after 5
-    5 episodes, 90 environment steps, 0 generated tokens, 10.0% of all steps shared
     """
     branches, rounds = whole("branches", branches, 1), whole("rounds", rounds, 1)
     seed = whole("seed", seed, 0)
@@ -346,16 +318,9 @@ def continued(
 ) -> StepTable:
     """Play continuations to their ends and return one trajectory each, in the order of the plan.
 
-    Args:
-        envs: as for `collect_tree`; running episodes are dropped.
-        policy: acts after the replies of the plan.
-        plan: continuations without a `parent`, since earlier steps are not in the table.
-        seed: makes all random numbers, with the names in the plan. Names of `collect_tree` are tuples that begin with
-            0, 1 or 2.
-        progress: called after each step with the number of finished continuations.
-
-    Those without a score are left out with a `RuntimeWarning`. Raises a ValueError for an empty plan or a parent; else
-    as `collect_tree`.
+    `plan` holds continuations without a `parent` (else ValueError), whose names and `seed` make all random numbers;
+    names of `collect_tree` are tuples that begin with 0, 1 or 2. Those without a score are left out with a
+    `RuntimeWarning`; other arguments and errors as of `collect_tree`.
     """
     if not plan or any(each.parent is not None for each in plan):
         raise ValueError(f"expected continuations without parents, at least one, got {len(plan)} of them")

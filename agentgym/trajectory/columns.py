@@ -35,23 +35,10 @@ def length(name: str, column: Any) -> int:
 def intern(name: str, *columns: Any) -> tuple[list[Ints], tuple[Hashable, ...]]:
     """Number the values of columns that share their numbers; values that a dict takes for equal are equal.
 
-    Integers are numbered by numpy, because chosen hash collisions make a dict quadratic; of other values at most
-    `MOST_ALIKE` may share a hash.
-
-    Args:
-        name: of the column, for error messages.
-        *columns: sequences or arrays of hashable values.
-
-    Returns:
-        one int64 array per column, and the distinct values (as Python values) in order of first appearance, column by
-        column.
-
-    Raises:
-        TypeError: a value is not hashable, or is an array or tensor.
-        ValueError: a value is nan, or too many values share a hash.
-
-    >>> intern("state", ["s", "u", "s"], ["u", "goal", "s"])
-    ([array([0, 1, 0]), array([1, 2, 0])], ('s', 'u', 'goal'))
+    Returns one int64 array per column, and the distinct values (as Python values) in order of first appearance, column
+    by column. Integers are numbered by numpy, because chosen hash collisions make a dict quadratic; of other values at
+    most `MOST_ALIKE` may share a hash. Raises a TypeError for values that are not hashable, arrays or tensors, a
+    ValueError for nan or too many collisions.
     """
     # Iteration over a tensor gives tensors, which a dict never finds equal.
     columns = tuple(
@@ -77,9 +64,6 @@ def numbers(name: str, values: Any, dtype: type[np.generic]) -> NDArray[Any]:
     """Return a new column of numbers or flags of dtype `np.int64`, `np.float64` or `np.bool_`, exactly as given.
 
     Raises a ValueError, with the first bad row, for text, a missing flag or a number that the dtype would round.
-
-    >>> numbers("won", [1, 0], np.bool_)
-    array([ True, False])
     """
     given = _python_numbers(values, dtype)
     if given is not None:

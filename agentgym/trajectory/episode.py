@@ -9,11 +9,7 @@ from typing import Any, Literal
 
 
 class Ending(enum.Enum):
-    """How an episode ended.
-
-    >>> Ending.of(won=False, terminated=False, truncated=True)
-    <Ending.TIME_LIMIT: 'time limit'>
-    """
+    """How an episode ended."""
 
     SUCCESS = "success"
     """Won, in a terminal state or in the last step before a limit."""
@@ -76,10 +72,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Trajectory:
-    """One episode: its steps in order of `t`, and how it ended.
-
-    `parent`: (trajectory, t) of the step of another episode after which this one was cut from it, or None.
-    """
+    """One episode, its steps in order of `t`; `parent` is (trajectory, t) of the step after which it was cut."""
 
     group: Hashable
     trajectory: Hashable

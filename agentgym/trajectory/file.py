@@ -32,11 +32,7 @@ def write_lines(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def read_columns(path: str | Path) -> tuple[dict[str, list[Any]], dict[Any, tuple[Any, int]], list[int]]:
-    """Read a file; return columns, parents, and the line number of each trajectory.
-
-    Columns have one entry per step; replies are dicts (or None) with tuples for lists. Parents are those of
-    `StepTable.from_arrays`.
-    """
+    """Read a file; return columns (replies as dicts or None), parents, and the line number of each trajectory."""
     columns: dict[str, list[Any]] = {name: [] for name in (*_TRAJECTORY, *_STEP, "replies")}
     del columns["steps"], columns["reply"], columns["parent"]
     parent, lines = {}, []

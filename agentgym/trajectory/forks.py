@@ -1,7 +1,4 @@
-"""Forks of a `StepTable`: trajectories that were cut from another one after one of its rows.
-
-A fork begins later than its parent row, so there are no circles.
-"""
+"""Forks of a `StepTable`: trajectories that were cut from another one after one of its rows."""
 
 from __future__ import annotations
 

@@ -170,12 +170,10 @@ class StepTable:
 
     @property
     def n_groups(self) -> int:
-        """Number of groups."""
         return len(self.groups)
 
     @property
     def n_trajectories(self) -> int:
-        """Number of trajectories M."""
         return len(self.trajectories)
 
     @property
@@ -237,7 +235,6 @@ class StepTable:
 
     @cached_property
     def endings(self) -> tuple[Ending, ...]:
-        """How each trajectory ended; M entries."""
         flags = (self.won[self.last], self.terminated[self.last], self.truncated[self.last])
         return tuple([Ending.of(*row) for row in zip(*(flag.tolist() for flag in flags), strict=True)])
 
@@ -275,7 +272,6 @@ class StepTable:
         return self.from_trajectories(forks.kept(self, mask))
 
     def to_trajectories(self) -> list[Trajectory]:
-        """Return the row form, one `Trajectory` per trajectory id."""
         return trajectories_of(self)
 
     @classmethod
@@ -294,15 +290,7 @@ class StepTable:
         return cls.from_trajectories(a for table in tables for a in table.to_trajectories())
 
     def to_pandas(self) -> Any:
-        """Return a `pandas.DataFrame` (extra `pandas`), one row per step, with names for ids and texts as `reply`.
-
-        >>> table = StepTable.from_arrays(group=["g"] * 2, trajectory=["a", "b"], t=[0, 0], state=["s", "s"],
-        ...     action=["up", "left"], next_state=["goal", "pit"], reward=[1, 0], won=[1, 0])
-        >>> table.to_pandas()[["trajectory", "state", "action", "reward", "won"]]
-          trajectory state action  reward    won
-        0          a     s     up     1.0   True
-        1          b     s   left     0.0  False
-        """
+        """Return a `pandas.DataFrame` (extra `pandas`), one row per step, with names for ids and texts as `reply`."""
         return data_frame(self)
 
     def to_jsonl(self, path: str | Path) -> None:

@@ -138,20 +138,14 @@ class ChatEndpoint:
         return self._fixed.get("temperature")
 
     def sign_in(self, api_key: str | None = None, base_url: str | None = None) -> None:
-        """Give the credentials again that a pickle left out.
-
-        An unpickled endpoint reads its key from `key_variable`; a key given directly, or credentials in the URL, must
-        be given here before it is asked.
-        """
+        """Give the credentials again that a pickle left out: a key given directly, or credentials in the URL."""
         self._sign((base_url or self._url).rstrip("/"), api_key or self._api_key)
 
     def ask(self, requests: Sequence[ChatRequest]) -> list[ChatAnswer | ChatFailure]:
         """Return the model's answer or failure for each request, in order.
 
-        Raises:
-            ValueError: the endpoint was unpickled without its key, or its cache file is damaged.
-            agentgym.outside.chat.wire.BudgetSpentError: the budget does not cover all requests; those covered are sent
-                and cached.
+        Raises a ValueError without the key after unpickling, or for a damaged cache; a BudgetSpentError if the budget
+        does not cover all requests (those covered are sent and cached).
         """
         self._check_signed()
         bodies = [self._body(request) for request in requests]
@@ -165,10 +159,7 @@ class ChatEndpoint:
         return [found[key] for key in keys]
 
     def spent(self) -> Usage:
-        """Return what this object has used and, with a cache, what the answers cost that the cache held at first.
-
-        Failures and retries are those of this object.
-        """
+        """Return what this object has used and, with a cache, what the answers cost that the cache held at first."""
         if self._cache is None:
             return dataclasses.replace(self.usage)
         if self._before is None:
@@ -181,10 +172,7 @@ class ChatEndpoint:
         )
 
     def begin(self, request: ChatRequest) -> BegunRequest:
-        """Send a request without waiting; its `answer` is there when `came` is done. Errors as of `ask`.
-
-        A budget's requests include those under way; tokens and cost count on arrival.
-        """
+        """Send a request without waiting: its `answer` is there when `came` is done; errors as of `ask`."""
         self._check_signed()
         body = self._body(request)
         key = key_of(self.base_url, body)

@@ -124,9 +124,6 @@ def only_object(text: str, numbers: Mapping[str, Any] = NUMBERS) -> dict[str, An
 
     `numbers` are `parse_int`, `parse_float` and `parse_constant` of `json.JSONDecoder`. Raises a DataError if there is
     none or more than one, or it is broken, nested too deeply, repeats a name or holds a refused number.
-
-    >>> only_object('Here you are: {"1": 3} That is all.')
-    {'1': 3}
     """
     text = text.rpartition("</think>")[2]
     fenced = _fenced(text)
@@ -205,10 +202,9 @@ class BudgetSpentError(RuntimeError):
 
 @dataclass(frozen=True)
 class Budget:
-    """Limits for an endpoint; None: no limit, negative: ValueError.
+    """Limits for an endpoint; None: no limit. `requests` is never exceeded.
 
-    The number of `requests` is never exceeded; `tokens` (read and written) and `cost` are known on arrival only, so
-    requests under way may exceed them.
+    `tokens` (read and written) and `cost` are known on arrival, so requests under way may exceed them.
     """
 
     requests: int | None = None
