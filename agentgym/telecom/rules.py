@@ -271,4 +271,4 @@ ASSERTIONS: dict[str, Callable[..., bool]] = {
 
 def solved(world: World, assertions: Sequence[ToolCall]) -> list[bool]:
     """Return for each assertion whether it holds."""
-    return [not not ASSERTIONS[name](world, **arguments) for name, arguments in assertions]
+    return [ASSERTIONS[name](world, **arguments) for name, arguments in assertions]
