@@ -1,18 +1,16 @@
-"""What `speed WHAT` has in common: a figure, the file of figures, its table and page, and the command.
-
-Every WHAT is a study of `benchmarks.study` whose parts return figures; its folder holds WHAT.json and the page.
-"""
+"""What `speed WHAT` has in common: a study of `benchmarks.study` whose parts return figures."""
 
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from benchmarks.console import NONE
-from benchmarks.processes import Progress
+from benchmarks.processes import Progress, in_fresh_process
 from benchmarks.report.page import Cell, Page, Table
 from benchmarks.speed.timing import REFERENCE_SECONDS, Speed
 from benchmarks.study import Found, Study
@@ -27,12 +25,12 @@ class Measurement:
     """A figure.
 
     Attributes:
-        key: short name, unique in a file.
+        key: unique in a file.
         section: title of its table.
         what: row of the table.
         ours: whether it is this project's code; otherwise a peer or a limit.
-        value: as measured, in `unit`; None: not measured.
-        unit: "steps/s", "levels/s" and so on (more is better), "ms", "µs", "s" or "MB" (less is better).
+        value: in `unit`; None: not measured.
+        unit: "ms", "µs", "s" and "MB": less is better.
         loop_seconds: seconds of ten million additions meanwhile, see `benchmarks.speed.timing`; None: no loop ran.
         column: of a table with several figures a row, such as sizes; "": one figure a row.
         absent: why there is no value.
@@ -49,11 +47,13 @@ class Measurement:
     absent: str = ""
 
     @classmethod
-    def of_speed(
-        cls, key: str, section: str, what: str, ours: bool, speed: Speed, unit: str = "steps/s"
+    def of(
+        cls, key: str, section: str, what: str, found: Speed | float, unit: str = "steps/s", ours: bool = True
     ) -> Measurement:
-        """Return the figure of a speed, with its loop."""
-        return cls(key, section, what, ours, speed.value, unit, speed.loop_seconds)
+        """Return a figure, of a speed with its loop."""
+        if isinstance(found, Speed):
+            return cls(key, section, what, ours, found.value, unit, found.loop_seconds)
+        return cls(key, section, what, ours, found, unit)
 
     @property
     def scaled(self) -> float | None:
@@ -169,6 +169,23 @@ def memory_of(name: str) -> float:
         return 0.0
 
 
+def costs_of(work: Callable[..., Any], *given: Any) -> tuple[dict[str, float], Any]:
+    """Return seconds and memory (MB) of a call in a process of its own, by name, and what it returned."""
+    return in_fresh_process(_costs, work, given)
+
+
+def _costs(work: Callable[..., Any], given: Sequence[Any]) -> tuple[dict[str, float], Any]:
+    begin, wall = time.process_time(), time.perf_counter()
+    found = work(*given)
+    spent = {"processor": time.process_time() - begin, "clock": time.perf_counter() - wall}
+    return {**spent, "peak": memory_of("VmHWM"), "private": memory_of("RssAnon")}, found
+
+
+def disk_of(folder: Path) -> float:
+    """Return the size of all files of a folder in MB."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
+
+
 def speed_study(
     name: str,
     title: str,
@@ -176,15 +193,7 @@ def speed_study(
     measure: Callable[[SpeedConfig, str, Path], Part],
     comparisons: Iterable[Comparison] = (),
 ) -> Study[SpeedConfig, Part, Speeds]:
-    """Return the study of a `speed` command.
-
-    Args:
-        name: of the command and its file.
-        title: of the page.
-        configure: as in `benchmarks.study.Study`.
-        measure: measures one part; called with the configuration, the part and the folder.
-        comparisons: between figures.
-    """
+    """Return the study of a `speed` command; `measure` gets the configuration, a part and the folder."""
 
     def run(config: SpeedConfig, part: str, context: Any, progress: Progress) -> Part:
         return measure(config, part, context)
