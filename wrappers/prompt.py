@@ -16,13 +16,14 @@ import numpy as np
 
 from agentgym.checks import fields_checked
 from agentgym.outside.text import clean
-from wrappers.reply import parses_replies
+from wrappers.reply import parses_replies, reads_tool_calls
+from wrappers.tools import CALL_FORMAT, describe_tools, listed_tools
 from wrappers.vector_wrapper import Alone, Shown, SingleForm, Step, SubEnvWrapper
 
 Message = dict[str, Any]
 Messages = tuple[Message, ...]
 
-ROLES = ("system", "user", "assistant")
+ROLES = ("system", "user", "assistant", "tool")
 
 REPLY_FORMAT = (
     "Think first, inside <think> and </think>. Then give exactly one command, inside <action> and </action>, "
@@ -55,7 +56,10 @@ class PromptStyle:
         history: number of latest (observation, action) pairs shown; None for all.
         instructions: True for the environment's `instructions` followed by `reply_format`, a text in place of both, or
             False for no system message.
-        reply_format: the format of replies.
+        reply_format: the format of replies. If the parser inside reads tool calls, `wrappers.tools.CALL_FORMAT`
+            replaces the default, or nothing with `tools="template"`.
+        tools: with tool calls, where their schemas are listed: the system message ("text"), or the policy's chat
+            template ("template"), by `template={"tools": listed_tools(envs)}`.
         keep_first: show the episode's first observation after it left the history (for environments that state the task
             only at the start).
         admissible: list the admissible commands after the observation.
@@ -66,7 +70,7 @@ class PromptStyle:
             end of the current observation is cut and marked. The first observation and the commands are never cut.
 
     Raises:
-        ValueError: on a negative `history`, a `max_chars` below 1, or an unknown `shown`.
+        ValueError: on a negative `history`, a `max_chars` below 1, or an unknown `shown` or `tools`.
         TypeError: when `facts` is not a sequence of names.
     """
 
@@ -78,11 +82,14 @@ class PromptStyle:
     max_chars: int | None = None
     shown: Literal["pairs", "actions"] = "pairs"
     facts: Sequence[str] = ()
+    tools: Literal["text", "template"] = "text"
 
     def __post_init__(self) -> None:
         """Refuse invalid options."""
         if self.shown not in ("pairs", "actions"):
             raise ValueError(f"shown must be 'pairs' or 'actions', got {self.shown!r}")
+        if self.tools not in ("text", "template"):
+            raise ValueError(f"tools must be 'text' or 'template', got {self.tools!r}")
         if isinstance(self.facts, str) or not all(isinstance(name, str) for name in self.facts):
             raise TypeError(f"facts must be a sequence of names of info entries, got {self.facts!r}")
         for name, least in (("history", 0), ("max_chars", 1)):
@@ -102,14 +109,20 @@ class PromptStyle:
         told = getattr(env.unwrapped, "instructions", "")
         if not isinstance(told, str) or not told:
             raise ValueError(f"{env} has no `instructions`: pass a text as instructions=..., or False for none")
-        if self.reply_format and not parses_replies(env):
+        calls = reads_tool_calls(env)
+        listed = listed_tools(env) if calls and self.tools == "text" else ()
+        form = self.reply_format
+        if calls and form == REPLY_FORMAT:
+            form = CALL_FORMAT if self.tools == "text" else ""
+        if form and not parses_replies(env):
             warnings.warn(
                 f"the prompt asks for a reply format that nothing reads: {env} gets whole replies as commands; put "
                 "a reply parser inside, PromptWindow(ReplyParser(env)), or pass reply_format='' where replies are "
                 "commands",
                 stacklevel=3 + isinstance(env, Alone),
             )
-        return replace(self, instructions=f"{told}\n\n{self.reply_format}" if self.reply_format else told)
+        parts = [told, describe_tools(listed) if listed else "", form]
+        return replace(self, instructions="\n\n".join(part for part in parts if part))
 
     def remember(self, episode: Episode, observation: Any, command: str) -> None:
         """Add a played step and the observation after it to the episode."""
@@ -134,7 +147,10 @@ class PromptStyle:
         if isinstance(observation, dict) and "image" in observation:
             content = [{"type": "image", "image": observation["image"]}, {"type": "text", "text": content}]
         user: Message = {"role": "user", "content": content}
-        return ({"role": "system", "content": self.instructions}, user) if self.instructions else (user,)
+        told = self.instructions
+        if told and self.tools == "text" and (tools := shown.entry("tools", i)):
+            told = f"{told}\n\n{describe_tools(tools)}"
+        return ({"role": "system", "content": told}, user) if told else (user,)
 
     def user_text(self, episode: Episode, commands: Sequence[str] = (), facts: Mapping[str, Any] | None = None) -> str:
         """Render the text of the user message; without pairs and extras it is the observation."""
