@@ -15,7 +15,7 @@ from agentgym.trajectory import StepTable
 from agentgym.trajectory.columns import intern
 from baselines.environments.settings import SIDE_BY_SIDE
 from benchmarks.json_files import ResultsError
-from benchmarks.keys.texts import bag_of_words
+from benchmarks.keys.merging import bag_of_words
 from wrappers.prompt import text_of
 from wrappers.similar_states import merge_similar_states
 
