@@ -18,11 +18,9 @@ WON = " [success]"
 
 
 class Distances(SubEnvWrapper[None]):
-    """Notes how far from success each state is, as its environment knows it, the first time that it is reached.
+    """Notes how far from success each state is, by `distance_bounds()` or the exact `distance()` of its environment.
 
-    An environment that has `distance_bounds()` answers two numbers, which are equal where the distance is known; else
-    its `distance()` is exact. Put it outermost. State keys have to be the environment's own, for others may join states
-    of different distance.
+    Put it outermost; state keys have to be the environment's own, for others may join states of different distance.
 
     Attributes:
         found: commands that are still needed, at least and at most, by task and state key; inf in a dead end.
@@ -54,11 +52,8 @@ class Distances(SubEnvWrapper[None]):
 def distance_gains(table: StepTable, found: dict[tuple[str, str], tuple[float, float]]) -> Floats:
     """Return float64 (N,): commands that each step gained, `d(s) - d(s')`; nan where one of the two is not exact.
 
-    A step into a dead end is `-inf`, below every other step; one within it gains 0.
-
-    Args:
-        table: N rows; group labels are task ids.
-        found: of `Distances`, for all states of the table but those of success.
+    A step into a dead end is `-inf`, below every other step; one within it gains 0. Group labels are task ids, and
+    `found` is that of `Distances`.
 
     >>> table = StepTable.from_arrays(group=["g"] * 2, trajectory=["a"] * 2, t=[0, 1], state=["s", "u"],
     ...     action=["go", "win"], next_state=["u", "w [success]"], reward=[0, 1], won=[1, 1])
@@ -86,13 +81,7 @@ def kinds_of_steps(table: StepTable, found: dict[tuple[str, str], tuple[float, f
 def state_distances(table: StepTable) -> Floats:
     r"""Return float64 (len(table.states),): exact number of moves to the solution of Sokoban, `inf` in a dead end.
 
-    Every state of the table is asked once; states of one room share the solver's table of distances.
-
-    Args:
-        table: steps of a Sokoban environment, whose state keys are boards in the default symbols.
-
-    Raises:
-        agentgym.outside.text.DataError: a state is no board.
+    State keys are boards in the default symbols; `agentgym.outside.text.DataError` where one is no board.
 
     >>> board = "######\n#PX_O#\n######"
     >>> table = StepTable.from_arrays(group=["g"], trajectory=["a"], t=[0], state=[board], action=["right"],
@@ -110,12 +99,7 @@ def state_distances(table: StepTable) -> Floats:
 
 
 def distance_changes(table: StepTable, distance: Floats) -> Floats:
-    """Return float64 (N,): moves that each step gained, as `distance_gains`.
-
-    Args:
-        table: N rows.
-        distance: float64 (len(table.states),), of `state_distances`.
-    """
+    """Return float64 (N,): moves that each step gained, as `distance_gains`, by the result of `state_distances`."""
     return _gained(distance[table.state], distance[table.next_state])
 
 
@@ -126,7 +110,7 @@ def _gained(before: Floats, after: Floats) -> Floats:
 
 
 def _rows(table: StepTable, found: dict[tuple[str, str], tuple[float, float]]) -> Floats:
-    """Distance before every step, then after every step, float64 (2 N,); nan where it is not exact."""
+    """Distances before every step, then after every step; nan where one is not exact."""
     groups, states = np.tile(table.group, 2), np.concatenate((table.state, table.next_state))
     numbers, example = number_pairs(groups, table.n_groups, states, len(table.states))
     exact = [_exact(table.groups[groups[row]], str(table.states[states[row]]), found) for row in example.tolist()]
