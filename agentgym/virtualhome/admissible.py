@@ -1,13 +1,13 @@
-"""Which commands can be done now, by the rules of dialect "v1".
+"""Admissible commands by the rules of dialect "v1".
 
-Every command that is listed succeeds, and none of `OFFERED` that would succeed is missing, but for
+Every listed command succeeds. Every command of `OFFERED` that succeeds is listed, except
 
-* `find` where `walk to` does the same: it is offered for what is near, unless that is known already and directly close;
-* `grab` for what is in hand, and `put` and `pour` of a thing on, in or into itself;
-* whatever concerns the character itself as a thing.
+* `find` where `walk to` does the same: it is listed for near things unless they are known and directly close;
+* `grab` of a held thing, and `put` and `pour` of a thing on, in or into itself;
+* commands about the character itself as a thing.
 
-Not offered, though understood, are other words for the same (`run to`, `release`, `rinse`, `scrub`) and gestures
-without effect (`point at`, `push`, `pull`, `move`, `squeeze`).
+Synonyms (`run to`, `release`, `rinse`, `scrub`) and gestures without effect (`point at`, `push`, `pull`, `move`,
+`squeeze`) are understood but not listed.
 """
 
 from __future__ import annotations
@@ -53,10 +53,9 @@ OFFERED: Final = tuple(
     ]
 )
 _FIND, _TURN_TO = PLACE["FIND"], PLACE["TURNTO"]
-#: Commands are sorted in four parts; these stand between them: most commands are of the three kinds, and are sorted
-#: once.
+#: Most commands have one of these three prefixes and are sorted once; they separate the four sorted parts.
 _BETWEEN: Final = ("find ", "turn to ", "walk to ")
-#: What can be done to a known thing that is near, as bits of a set of actions.
+#: The actions on a known, near thing, as bits of a set.
 _LOCAL: Final = (
     "CLOSE", "CUT", "EAT", "GRAB", "LIE", "OPEN", "PLUGIN", "PLUGOUT", "SIT", "SWITCHOFF", "SWITCHON", "TOUCH", "TYPE",
     "WASH", "WIPE",
@@ -66,7 +65,7 @@ _LOCAL: Final = (
     _WIPE,
 ) = (1 << number for number in range(len(_LOCAL)))  # fmt: skip
 _ALL: Final = (1 << len(_LOCAL)) - 1
-#: What somebody can do who stands and holds nothing.
+#: The actions that need a standing character with empty hands.
 _EMPTY_HANDED: Final = _ALL & ~(_WIPE | _CUT)
 _WITH_A_HAND: Final = _CUT | _GRAB | _OPEN | _PLUG_IN | _PLUG_OUT
 
@@ -98,7 +97,7 @@ _BY_STATES: Final = tuple([_allowed(bits) for bits in range(1 << len(STATE_NAMES
 
 @lru_cache(maxsize=1 << 11)
 def _able(name: str, properties: tuple[str, ...]) -> int:
-    """Return the actions that can be done to things of a class with some properties, in some state or other."""
+    """Return the actions that are possible for a class with some properties, in any state."""
     actions = _WASH | _WIPE | _TOUCH
     for known, also, able in (
         ("GRABBABLE", TAKEN_ALSO, _GRAB), ("CAN_OPEN", OPENED_ALSO, _OPEN | _DO_CLOSE),
@@ -111,11 +110,10 @@ def _able(name: str, properties: tuple[str, ...]) -> int:
 
 
 class Offers:
-    """The commands that can be done in one scene.
+    """The admissible commands of one scene.
 
-    What can be done to a thing follows from what it is, its states, hands and posture: commands are made once for every
-    name and set of actions. Where one can walk to changes with doors and with what lies in which room, what one can
-    turn to with every discovery: these lists are remembered.
+    The actions on a thing follow from its class, states, hands and posture: commands are made once per name and set of
+    actions. Lists for walking (they depend on doors and places) and for turning (on discoveries) are cached.
     """
 
     def __init__(self, words: Words) -> None:
@@ -143,12 +141,7 @@ class Offers:
         )
 
     def admissible(self, state: Household, known: int) -> tuple[str, ...]:
-        """Return every offered command that can be done, sorted as strings.
-
-        Args:
-            state: of an episode in the scene, with dialect "v1".
-            known: the nodes that were discovered, as a set.
-        """
+        """Return every offered command that is possible, sorted; `known` is the set of discovered nodes."""
         cells, me = state.cells, self._me
         near = rest = close = cells[me + CLOSE]
         while rest:
@@ -199,7 +192,7 @@ class Offers:
         return (*parts[0], *finds, *parts[1], *turns, *parts[2], *walks, *parts[3])
 
     def _how(self, cells: list[int], held: int, posture: int) -> int:
-        """Return what can be done by somebody in this posture who holds this, as a set of actions."""
+        """Return the actions that are possible in this posture with this in hand, as a set."""
         how = _ALL if held else _EMPTY_HANDED
         if cells[self._me + HOLDS_RH] and cells[self._me + HOLDS_LH]:
             how &= ~_WITH_A_HAND
@@ -208,7 +201,6 @@ class Offers:
         return how & ~((_SIT if posture & SITTING else 0) | (_LIE if posture & LYING else 0))
 
     def _group_now(self, state: Household, node: int, how: int) -> Group:
-        """Return the commands for what can be done to a near thing, of a set of actions."""
         touched = state.touched >> node & 1
         actions = self._at_first.get(node, -1) if not touched else -1
         if actions < 0:
@@ -222,7 +214,7 @@ class Offers:
         return group
 
     def _actions(self, state: Household, node: int) -> int:
-        """Return what can be done to a near thing with free hands by somebody who stands, as a set of actions."""
+        """Return the actions on a near thing that are possible when standing with free hands, as a set."""
         cells, scene, base = state.cells, self._scene, node * WIDTH
         actions = self._able.get(node, -1)
         if actions < 0:
@@ -283,7 +275,6 @@ class Offers:
             parts[_part(command)].append(command)
 
     def _turn_commands(self, known: int) -> list[str]:
-        """Return the commands to turn to known things, sorted; most often one more than the last time."""
         last, commands = self._turns
         if known != last:
             if last & ~known:
@@ -311,7 +302,7 @@ def _merged(groups: list[Group]) -> Parts:
 
 
 def _group(phrases: Phrases, actions: int) -> Group:
-    """Return the commands for some actions of `_LOCAL` in their four parts, and remember them with the name."""
+    """Return the commands for some actions of `_LOCAL` in their four parts, cached with the name."""
     parts: Parts = ([], [], [], [])
     for number in members(actions):
         command = phrases.each[PLACE[_LOCAL[number]]]
@@ -323,17 +314,16 @@ def _group(phrases: Phrases, actions: int) -> Group:
 
 
 def _of(scene: Scene, *classes: str) -> int:
-    """Return the nodes of some classes, as a set."""
     return sum(scene.classes.get(name, 0) for name in classes)
 
 
 _WALK: Final = PLACE["WALK"]
-#: Lists that one scene remembers.
+#: Maximum number of cached lists per scene.
 _MOST_LISTS: Final = 64
 
 
 class Ways:
-    """The walks that are possible in one scene for somebody who stands; they change with doors and places."""
+    """The possible walks in one scene for a standing character; they change with doors and places."""
 
     def __init__(self, words: Words) -> None:
         self._scene = scene = words.scene
@@ -348,7 +338,6 @@ class Ways:
         self._closed = self._closed_now(scene.cells)
 
     def commands(self, state: Household) -> tuple[str, ...]:
-        """Return the commands to walk to what is reachable, sorted."""
         cells = state.cells
         closed = self._closed_now(cells) if state.touched & self._scene.doors else self._closed
         here = state.placed, cells[self._me_inside], closed
@@ -370,7 +359,7 @@ class Ways:
         return commands
 
     def reachable(self, state: Household) -> int:
-        """Return the nodes that a character that stands can walk to, as a set."""
+        """Return the nodes to which a standing character can walk, as a set."""
         cells, scene = state.cells, self._scene
         start = state.room(scene.character)
         if start is None:
@@ -393,7 +382,6 @@ class Ways:
         return (found | doors) & self._not_me
 
     def _closed_now(self, cells: list[int] | tuple[int, ...]) -> int:
-        """Return the doors that are closed, as a set."""
         closed = 0
         for slot, door in self._door_cells:
             if cells[slot] & IS_CLOSED:
@@ -401,7 +389,6 @@ class Ways:
         return closed
 
     def _open_ways(self, state: Household, start: int) -> tuple[int, int]:
-        """Return the rooms that can be walked to from a room, and the doors that can be beside what is in these."""
         scene, cells, rooms = self._scene, state.cells, 0
         beside = (cells[start * WIDTH + SOURCES + BETWEEN] | cells[start * WIDTH + BETWEEN]) & scene.doors
         doors = sum(1 << door for door in positions(beside) if state.room(door) is not None)

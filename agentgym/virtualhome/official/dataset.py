@@ -1,4 +1,4 @@
-"""The published tasks as a collection: their goals, the splits, and the tasks that cannot be played."""
+"""The published tasks as a collection: goals, splits, and tasks that cannot be played."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agentgym.virtualhome.hindsight import Chore, goal_of, split_id, with_chore
 from agentgym.virtualhome.official.files import DIFFERENCES, HOW, KINDS, PARTS, Entry, Folder, build, flaw, read_eai
 from agentgym.virtualhome.scene import Scene
 
-#: "train": titles that are trained on; "valid_seen": the same in other environments; "valid_unseen": other titles.
+#: "valid_seen": the titles of "train" in other environments; "valid_unseen": other titles.
 SPLITS: Final = ("train", "valid_seen", "valid_unseen", "all")
 
 
@@ -27,7 +27,7 @@ class OfficialActivities:
     """The published tasks in a folder (see `official.files.HOW`); task_id "s1/<program>" or "scene<number>/<plan>".
 
     Raises:
-        DataError: when there is no such folder, or a file in it cannot be understood.
+        DataError: when there is no such folder, or a file in it is malformed.
     """
 
     first = "train"
@@ -45,11 +45,9 @@ class OfficialActivities:
 
     @property
     def task_types(self) -> tuple[str, ...]:
-        """Titles of the tasks, sorted."""
         return tuple(sorted({entry.title for entry in self._folder.entries.values()}))
 
     def of_types(self, titles: tuple[str, ...]) -> OfficialActivities:
-        """Return the tasks of some titles alone; by name the others are still found."""
         narrowed = copy.copy(self)
         narrowed._types = titles
         narrowed.name = f"{self.name} of the types {', '.join(titles)}"
@@ -60,15 +58,12 @@ class OfficialActivities:
         return dict(_flaws(self._folder, self.goal))
 
     def count(self, split: str) -> int:
-        """Return the number of tasks in a split."""
         return len(self._named(split))
 
     def by_index(self, split: str, index: int) -> Activity:
-        """Return a task by its position, or raise an IndexError past the last one."""
         return _activity(self._folder, self._named(split)[index], self.goal)
 
     def by_id(self, task_id: str, split: str | None) -> Activity:
-        """Return a task by its id, of any split when that is None, or a chore in its house."""
         task_id, chore = split_id(task_id)
         if chore:
             return with_chore(self.by_id(task_id, split), chore)
@@ -84,7 +79,6 @@ class OfficialActivities:
         return _activity(self._folder, task_id, self.goal)
 
     def ids(self, split: str) -> Iterator[str]:
-        """Yield the ids of a split in order."""
         return iter(self._named(split))
 
     def same_split(self, activity: Activity, chore: Chore) -> bool:
@@ -99,7 +93,7 @@ class OfficialActivities:
 
 @lru_cache(maxsize=4)
 def _folder(path: Path, state: str) -> Folder:
-    """The files of a folder, read again when `state` says that one of them has changed."""
+    """Return the files of a folder; another `state` (a changed file) reads them again."""
     return Folder(path)
 
 
@@ -138,7 +132,7 @@ def _read(folder: Folder, entry: Entry, kind: str) -> tuple[Scene, Goal | None]:
 
 @lru_cache(maxsize=16)
 def _flaws(folder: Folder, kind: str) -> dict[str, str]:
-    """Why tasks cannot be played with a kind of goal; each scene is built once for it, which takes a second or two."""
+    """Return why tasks cannot be played with a kind of goal; this builds each scene, in a second or two."""
     flaws = {}
     for task_id, entry in folder.entries.items():
         scene, goal = _read(folder, entry, kind)
@@ -150,7 +144,7 @@ def _flaws(folder: Folder, kind: str) -> dict[str, str]:
 
 @lru_cache(maxsize=16)
 def _held_out(folder: Folder, kind: str) -> frozenset[tuple[str, ...]]:
-    """What the tasks of "valid_unseen" ask for and no other does; each scene is built once for it."""
+    """Return what only the tasks of "valid_unseen" ask for; this builds each scene once."""
     unseen, seen = set[tuple[str, ...]](), set[tuple[str, ...]]()
     for entry in folder.entries.values():
         scene, goal = _read(folder, entry, kind)
@@ -160,7 +154,7 @@ def _held_out(folder: Folder, kind: str) -> frozenset[tuple[str, ...]]:
 
 
 def _by_class(goal: Goal, scene: Scene) -> set[tuple[str, ...]]:
-    """Return the states and edges of a goal with classes for things."""
+    """Return the states and edges of a goal with classes in place of things."""
 
     def of(node: int) -> str:
         return scene.names[scene.index[node]]
