@@ -34,12 +34,10 @@ class Lexicon:
 
 @dataclass(frozen=True, eq=False)
 class Activity:
-    """A task in a house.
+    """A task in a house; `task_type` is the family of a generated activity, or the title of a published one.
 
-    Attributes:
-        task_type: family of a generated activity, title of a published one.
-        lexicon: the house at the start, and its names and texts.
-        program: commands that achieve the goal from the start; () when none is known.
+    `lexicon`: the house at the start with its names and texts; `program`: commands that achieve the goal, () if
+    unknown.
     """
 
     task_id: str
@@ -56,7 +54,7 @@ class Activity:
 
     @property
     def content(self) -> list[Any]:
-        """Return the house at the start, texts and goal as plain values; see `agentgym.core.TextEnv.content`."""
+        """Return the house at the start, texts and goal as plain values, see `TextEnv.content`."""
         nodes = [self.scene.node(position) for position in range(self.scene.size)]
         house = [[*node[:3], sorted(node.properties), sorted(node.states)] for node in nodes]
         return [self.title, self.description, house, sorted(self.scene.edges()), self.goal.content]
@@ -71,10 +69,7 @@ class Activity:
 
 
 class Episode:
-    """An episode of an activity with dialect "v1", some repairs and those of `ALWAYS`.
-
-    `done` is the number of the goal's deeds done; `score` the share of the goal achieved, relative to the start.
-    """
+    """An episode of an activity with dialect "v1", some repairs and those of `ALWAYS`; `done` counts the deeds done."""
 
     def __init__(self, activity: Activity, repairs: Collection[str] = ()) -> None:
         self.activity = activity
@@ -126,7 +121,6 @@ class Episode:
         return location, inventory, state_key(self.world, f"{location}; {inventory}", self._known, self.done)
 
     def expert_action(self) -> str:
-        """Return the next command of the program while it is followed, else of a plan; "" when there is none."""
         if self.won:
             return ""
         if not self._plan:

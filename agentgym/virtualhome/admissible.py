@@ -1,13 +1,12 @@
-"""Admissible commands by the rules of dialect "v1".
+"""Admissible commands by the rules of dialect "v1". Every listed command succeeds.
 
-Every listed command succeeds. Every command of `OFFERED` that succeeds is listed, except
+Every command of `OFFERED` that succeeds is listed, except
 
 * `find` where `walk to` does the same: it is listed for near things unless they are known and directly close;
 * `grab` of a held thing, and `put` and `pour` of a thing on, in or into itself;
 * commands about the character itself as a thing.
 
-Synonyms (`run to`, `release`, `rinse`, `scrub`) and gestures without effect (`point at`, `push`, `pull`, `move`,
-`squeeze`) are understood but not listed.
+Synonyms (`run to`, `rinse`, ...) and gestures without effect (`point at`, `push`, ...) are understood but not listed.
 """
 
 from __future__ import annotations
@@ -77,7 +76,6 @@ def _part(command: str) -> int:
 
 
 def _allowed(bits: int) -> int:
-    """Return the actions that a thing's states allow."""
     actions = _ALL & ~(_OPEN | _DO_CLOSE | _SWITCH_ON | _SWITCH_OFF | _PLUG_IN | _PLUG_OUT)
     if bits & IS_CLOSED and not bits & IS_ON:
         actions |= _OPEN
@@ -97,7 +95,6 @@ _BY_STATES: Final = tuple([_allowed(bits) for bits in range(1 << len(STATE_NAMES
 
 @lru_cache(maxsize=1 << 11)
 def _able(name: str, properties: tuple[str, ...]) -> int:
-    """Return the actions that are possible for a class with some properties, in any state."""
     actions = _WASH | _WIPE | _TOUCH
     for known, also, able in (
         ("GRABBABLE", TAKEN_ALSO, _GRAB), ("CAN_OPEN", OPENED_ALSO, _OPEN | _DO_CLOSE),
@@ -110,11 +107,7 @@ def _able(name: str, properties: tuple[str, ...]) -> int:
 
 
 class Offers:
-    """The admissible commands of one scene.
-
-    The actions on a thing follow from its class, states, hands and posture: commands are made once per name and set of
-    actions. Lists for walking (they depend on doors and places) and for turning (on discoveries) are cached.
-    """
+    """The admissible commands of one scene, made once per name and set of actions; other lists are cached."""
 
     def __init__(self, words: Words) -> None:
         self.words = words
@@ -192,7 +185,6 @@ class Offers:
         return (*parts[0], *finds, *parts[1], *turns, *parts[2], *walks, *parts[3])
 
     def _how(self, cells: list[int], held: int, posture: int) -> int:
-        """Return the actions that are possible in this posture with this in hand, as a set."""
         how = _ALL if held else _EMPTY_HANDED
         if cells[self._me + HOLDS_RH] and cells[self._me + HOLDS_LH]:
             how &= ~_WITH_A_HAND
@@ -214,7 +206,6 @@ class Offers:
         return group
 
     def _actions(self, state: Household, node: int) -> int:
-        """Return the actions on a near thing that are possible when standing with free hands, as a set."""
         cells, scene, base = state.cells, self._scene, node * WIDTH
         actions = self._able.get(node, -1)
         if actions < 0:
@@ -232,7 +223,6 @@ class Offers:
         return actions & _BY_STATES[cells[base + STATES]]
 
     def _with(self, parts: Parts, state: Household, thing: int, near: int, known: int) -> None:
-        """Add what can be done with a thing in hand."""
         say, each = self.words.say, self._phrases[thing].each
         found = [each[PLACE["DROP"]], *[each[PLACE[action]] for action, able in self._in_hand if able >> thing & 1]]
         pours = self._poured >> thing & 1
@@ -252,7 +242,6 @@ class Offers:
         return bool(not self._scene.having["CAN_OPEN"] >> node & 1 or state.cells[node * WIDTH + STATES] & IS_OPEN)
 
     def _from_afar(self, parts: Parts, state: Household, known: int) -> None:
-        """Add what can be done to known things that need not be near, but for turning to them."""
         cells, scene, me = state.cells, self._scene, self._me
         persons = known & self._persons
         worn = cells[me + SOURCES + ON] & self._clothes & known
@@ -302,7 +291,6 @@ def _merged(groups: list[Group]) -> Parts:
 
 
 def _group(phrases: Phrases, actions: int) -> Group:
-    """Return the commands for some actions of `_LOCAL` in their four parts, cached with the name."""
     parts: Parts = ([], [], [], [])
     for number in members(actions):
         command = phrases.each[PLACE[_LOCAL[number]]]

@@ -26,7 +26,6 @@ _MOST_READ: Final = 500
 
 
 def _pattern(template: str) -> tuple[str, str, str, int]:
-    """Return the text before, between and after the things of a template, and the number of things."""
     head, *rest = template.split("{}")
     return head, rest[0] if len(rest) > 1 else "", rest[-1] if rest else "", len(rest)
 
@@ -49,10 +48,7 @@ Group = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], tuple[str, ...]
 
 
 class Phrases:
-    """The commands about one name, such as "mug 1", shared by all scenes.
-
-    `each`: the command for every action of `PLACE`; `groups`: commands for sets of actions, a cache of `admissible`.
-    """
+    """The commands about one name, such as "mug 1", shared by all scenes; `groups` is a cache of `admissible`."""
 
     __slots__ = ("each", "groups")
 
@@ -67,7 +63,6 @@ phrases = lru_cache(maxsize=1 << 11)(Phrases)
 
 @lru_cache(maxsize=1 << 14)
 def _readings(text: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the possible meanings of a text, actions with names; the first one known in the house applies."""
     found: list[tuple[str, tuple[str, ...]]] = []
     for action, head, middle, tail, count in _PARTS.get(text.partition(" ")[0], ()):
         if text.startswith(head) and text.endswith(tail) and len(text) >= len(head) + len(tail):
@@ -81,10 +76,7 @@ def _readings(text: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 
 class Names:
-    """The names of a scene's nodes: the class, and a number by the order of ids, as in `chair 2`.
-
-    `of`: name of each node, by position; the character is "you". `position`: the inverse, without the character.
-    """
+    """The names of a scene's nodes: class and number in the order of ids (`chair 2`); the character is "you"."""
 
     __slots__ = ("_rank", "of", "position")
 
@@ -114,13 +106,11 @@ class Names:
         return found
 
     def listed(self, nodes: int) -> str:
-        """Return the names of a set in that order, joined by commas."""
         if not nodes & (nodes - 1):
             return self.of[nodes.bit_length() - 1] if nodes else ""
         return ", ".join([self.of[node] for node in self.in_order(nodes)])
 
     def together(self, nodes: Sequence[int]) -> str:
-        """Return the names of nodes in the given order as a list in a sentence: "mug 1, mug 2 and plate 1"."""
         names = [self.of[node] for node in nodes]
         return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
 
@@ -148,7 +138,6 @@ class Words:
         return self.say(line.action, *[self.scene.index[number] for _, number in line.things])
 
     def read(self, text: str) -> tuple[str, list[int]] | None:
-        """Return (action, nodes) of a command; None if it is not understood."""
         text = text.strip()
         if len(text) > _MOST_READ:
             return None
@@ -198,10 +187,7 @@ class LineError(ValueError):
 
 
 def parse_line(text: str) -> Line:
-    """Parse a script line, in linear time.
-
-    Raises:
-        LineError: "ScriptParseException: ..." or "ValueError", as in the original.
+    """Parse a script line in linear time; a `LineError` has the original's exception.
 
     >>> parse_line("[putback] <Coffee Cup> (6) <table> (5)")
     Line(action='PUTBACK', things=(('coffee_cup', 6), ('table', 5)))
@@ -241,8 +227,6 @@ def _parse(text: str) -> tuple[Line | None, str]:
 
 
 class _Next:
-    """Position of the next occurrence of a character, for increasing start positions: one pass over the text."""
-
     def __init__(self, text: str, character: str) -> None:
         self.text, self.character, self.place = text, character, -1
 
@@ -254,7 +238,6 @@ class _Next:
 
 
 def _things(text: str, start: int) -> list[tuple[str, str]]:
-    r"""Return all matches of `<(.+?)>\s*\((.+?)\)`, in linear time; the pattern itself is quadratic."""
     found: list[tuple[str, str]] = []
     closing, bracket_end = _Next(text, ">"), _Next(text, ")")
     line_end, bracket_line_end = _Next(text, "\n"), _Next(text, "\n")

@@ -36,9 +36,9 @@ class VirtualHomeEnv(TextEnv[str]):
     change. The first observation states the task. Generated activities belong to 17 families (`task_type`), from
     carrying things to cooking; published ones have titles such as "Wash clothes".
 
-    **Observation.** `TextSpace`: the room, near things with their states and places, and what is held and worn; after a
-    failed command, first the reason. Things have numbers (`chair 2`) in the order of their ids, and are listed in
-    alphabetical order. It is not the whole state: other rooms and previous discoveries are not shown.
+    **Observation.** `TextSpace`: the room, near things with states and places, and what is held and worn; after a
+    failed command, first the reason. Things have numbers (`chair 2`) in the order of their ids and are listed
+    alphabetically. It is not the whole state: other rooms and previous discoveries are not shown.
 
     **Action.** `TextSpace`: a command of `agentgym.virtualhome.commands.TEMPLATES` with names of things. Any other
     text, and a command that the rules refuse, is an invalid action; it changes nothing and counts as a step.
@@ -52,8 +52,8 @@ class VirtualHomeEnv(TextEnv[str]):
     **End.** `terminated` when the goal is achieved (`won`). The registered time limit is 40 steps (`truncated`), as in
     the papers. There are dead ends: a seat stays occupied after someone sat on it.
 
-    **Luck.** None, except with `protocol="spa"`: where nothing decides which of several things a name means,
-    `np_random` does (in `collect`, one generator per episode).
+    **Luck.** None, except with `protocol="spa"`: `np_random` resolves ambiguous names (in `collect`, one generator per
+    episode).
 
     **Info.** `admissible_actions`: sorted; each succeeds, and the list is complete except as
     `agentgym.virtualhome.admissible` states; `state_key`: equal exactly for equal states of a task; `task_id`; `won`;
@@ -84,12 +84,11 @@ class VirtualHomeEnv(TextEnv[str]):
         reward: reward for achieving the goal.
         protocol: "numbered" (above), or "spa", that of SPA, STeCa and HISR, see `agentgym.virtualhome.spa.episode`:
             simulator "head" with the repairs "find", "cycles" and "grab_place"; action strings or whole replies with
-            `Action: `; things by class alone, resolved as in the papers; observations of close and held things. Their
-            goal is "strict".
-        repairs: names of repairs of the rules (`agentgym.virtualhome.rules.REPAIRS`), or "all"; with `protocol="spa"`
-            of `agentgym.virtualhome.spa.episode.REPAIRS`.
-        house_seed: each value gives other generated houses and activities. It and `num_activities` are errors with
-            published tasks.
+            `Action: `; things by class alone, resolved as in the papers; observations of close and held things; goal
+            "strict".
+        repairs: names of repairs of the rules (`agentgym.virtualhome.rules.REPAIRS`; with `protocol="spa"`
+            `agentgym.virtualhome.spa.episode.REPAIRS`), or "all".
+        house_seed: each value gives other generated houses and activities; an error with published tasks, as the next.
         num_activities: generated activities of each split; None for 4,080 and 204. It changes no activity.
         expert: put `expert_action` into info.
         render_mode: "ansi" (the observation text) or None.

@@ -1,8 +1,7 @@
 """Plans from any state, found piece by piece; each line is executed in the episode itself and undone at the end.
 
-A plan first carries things (two at a time if hands and doors allow), then handles machines, lamps and plugs, then
-clothes; the character sits or lies down last, with everything in hand that it needs. Deeds are done as soon as their
-conditions hold. A returned plan works but need not be shortest; `least` is a lower bound.
+A plan carries things (two at a time if possible), then handles devices, then clothes, and sits or lies down last; deeds
+are done as soon as their conditions hold. It works but need not be shortest; `least` is a lower bound.
 """
 
 from __future__ import annotations
@@ -192,7 +191,6 @@ class _Attempt:
         self._do(action, node)
 
     def _place_oneself(self, missing: list[Test]) -> None:
-        """Achieve the rest of an official goal: to hold, to be near, to be in a room, to face."""
         me = self._me * WIDTH
         for relation in (HOLDS_RH, HOLDS_LH, INSIDE, CLOSE, FACING):
             for slot, bit, wanted in missing:
@@ -237,7 +235,6 @@ class _Attempt:
         raise _StuckError
 
     def _deed(self, deed: tuple[frozenset[str], int, tuple[Test, ...]]) -> tuple[str, *tuple[int, ...]]:
-        """Prepare a deed, and return the action that completes it."""
         actions, node, _ = deed
         action = min(actions)
         if actions & _RESTING:
@@ -273,7 +270,6 @@ class _Attempt:
         return action, *nodes
 
     def _as_in_program(self, actions: frozenset[str], node: int) -> tuple[str, tuple[int, ...]]:
-        """Return an action and its things in the task's program, the first of them `node` unless -1."""
         for command in self._activity.program:
             line = self._activity.lexicon.words.line(command)
             if line is None or line.action not in actions or not line.things:
@@ -286,7 +282,6 @@ class _Attempt:
     # Hands and feet.
 
     def _hold(self, thing: int, keep: list[int] | None = None) -> None:
-        """Take a thing out of any container; put down what is in the way, except `keep`."""
         if thing in self._held():
             return
         self._free_a_hand(keep or [])
@@ -322,7 +317,6 @@ class _Attempt:
         self._do("WALK", node)
 
     def _free_a_hand(self, keep: list[int] | tuple[()] = ()) -> None:
-        """Put something down when both hands are full, preferably a thing that the goal does not mention."""
         held = self._held()
         if len(held) < 2:
             return
@@ -335,7 +329,6 @@ class _Attempt:
         self._do("DROP", loose[0])
 
     def _something(self) -> int:
-        """Return any thing that can be taken: a known, near one, else one that is not shut in."""
         world = self._world
         able = world.scene.having["GRABBABLE"]
         free = [node for node in members(able) if not world.shut(node) and node not in self._held()]
@@ -374,10 +367,9 @@ _SAME = {
 
 
 def least(activity: Activity, world: World, known: int, done: int) -> int:
-    """Return a lower bound of the number of commands to the goal.
+    """Return a lower bound of the number of commands to the goal; `known` is the set of discovered nodes.
 
-    It counts the different actions that the goal needs, and each thing to discover for them: a walk or a `find`
-    discovers one. `known` is the set of discovered nodes, `done` the number of deeds done; dialect "v1".
+    It counts the different actions that the goal needs, and each thing to discover (one per walk or `find`).
     """
     return _Needs(activity, world, known, done).count()
 
@@ -385,14 +377,9 @@ def least(activity: Activity, world: World, known: int, done: int) -> int:
 class _Needs:
     """The certain needs of a goal from one state on.
 
-    Attributes:
-        acts: actions with their nodes; -1 for any node or none.
-        nodes: nodes that must be known, as a set.
-        near: those of them that must also be near.
-        boxes: closed containers of needed things: to be opened, or taken in hand, which empties them.
-        missing: at least one change or deed is needed.
-        faces: the character has to face something that it does not face.
-        wipes: any thing has to be in hand.
+    `acts`: actions with their nodes (-1: any or none); `nodes`: nodes that must be known; `near`: and near; `boxes`:
+    closed containers of needed things, to be opened or taken in hand (which empties them); `missing`: at least one
+    change or deed is needed; `faces`: the character has to turn; `wipes`: any thing has to be in hand.
     """
 
     def __init__(self, activity: Activity, world: World, known: int, done: int) -> None:

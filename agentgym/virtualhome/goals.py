@@ -11,10 +11,9 @@ from agentgym.virtualhome.scene import RELATION_NAMES, STATE_NAMES, STATES, WIDT
 
 
 class Deed(NamedTuple):
-    """A required action: any of some actions, in capitals.
+    """A required action: any of some actions, in capitals, with `node` as its first parameter (None: any).
 
-    `node` is the id of its first parameter, None for any; `given` is a goal without deeds that must hold right after
-    it.
+    `given` is a goal without deeds that must hold right after it.
     """
 
     actions: tuple[str, ...]
@@ -26,11 +25,8 @@ class Deed(NamedTuple):
 class Goal:
     """A conjunction; deeds come in this order, everything else must hold when the last one is done, or later.
 
-    Attributes:
-        states: (id, state): the node has the state, with any others.
-        exact: (id, states): these are all states of the node.
-        edges, without: edges that exist, and that do not exist.
-        deeds: what has been done, in this order.
+    `states`: (id, state), with any others; `exact`: (id, all states of the node); `edges`, `without`: existing and
+    absent ones.
     """
 
     states: tuple[tuple[int, str], ...] = ()
@@ -45,7 +41,6 @@ class Goal:
 
     @property
     def content(self) -> list[Any]:
-        """The conjuncts as plain values, in a canonical order."""
         exact = sorted([[node, sorted(states)] for node, states in self.exact])
         deeds = [[deed.actions, deed.node, deed.given and deed.given.content] for deed in self.deeds]
         return [sorted(self.states), exact, sorted(self.edges), sorted(self.without), deeds]
@@ -60,11 +55,7 @@ Test = tuple[int, int, int]
 
 
 class Tests:
-    """A goal of one scene as tests on cells (see `agentgym.virtualhome.scene`).
-
-    `cells`: one test per conjunct that is no deed; `deeds`: (actions, position or -1, tests of `given`) of each deed;
-    `at_start`: number of conjuncts that hold at the start.
-    """
+    """A goal of one scene as tests on cells; `at_start` is the number of conjuncts that hold at the start."""
 
     __slots__ = ("at_start", "cells", "deeds", "size")
 
@@ -85,7 +76,6 @@ class Tests:
         return left
 
     def share(self, left: int) -> float:
-        """Return the achieved share, from 0 (as at the start) to 1, when `left` conjuncts are missing."""
         return max(0.0, 1 - left / (self.size - self.at_start)) if left else 1.0
 
     def advance(self, cells: Sequence[int], done: int, action: str, position: int) -> int:

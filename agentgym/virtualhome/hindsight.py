@@ -1,8 +1,7 @@
 """Chores that an episode may have done besides its own goal, for hindsight relabelling.
 
-A chore of seven families about things of the house makes another activity of the same house, `"<task_id>#<chore>"`:
-"train/cook/3#store:mug_1,mug_2:fridge_1". The goals are those of `agentgym.virtualhome.generated.families` without
-deeds: watching, reading, drinking, typing, sleeping and wiping leave no distinct state.
+A chore makes another activity of the same house, `"<task_id>#<chore>"`: "train/cook/3#store:mug_1,mug_2:fridge_1". The
+goals are those of seven families without deeds: watching, reading or sleeping leaves no distinct state.
 """
 
 from __future__ import annotations
@@ -54,10 +53,7 @@ Part = tuple[int, int] | tuple[int, int, int]
 
 
 class Chore(NamedTuple):
-    """A family of `MOST_THINGS`, things by position in the order of their names, and a place.
-
-    The place is -1 if the things stay, or are put on.
-    """
+    """A family of `MOST_THINGS`, things by position in the order of their names, and a place or -1."""
 
     family: str
     things: tuple[int, ...]
@@ -106,22 +102,14 @@ def id_with(activity: Activity, chore: Chore) -> str:
 
 
 def split_id(task_id: str) -> tuple[str, str]:
-    """Return the activity's task_id and the chore's name, "" for the activity's own goal.
-
-    >>> split_id("train/cook/3#place:mug_1:desk_1"), split_id("s1/475_1")
-    (('train/cook/3', 'place:mug_1:desk_1'), ('s1/475_1', ''))
-    """
+    """Return the activity's task_id and the chore's name, "" for the activity's own goal."""
     base, mark, name = task_id.rpartition(_MARK)
     return (base, name) if mark and name.partition(":")[0] in MOST_THINGS else (task_id, "")
 
 
 @lru_cache(maxsize=512)
 def with_chore(activity: Activity, name: str) -> Activity:
-    """Return the same house with a chore as its goal, without a program.
-
-    Raises:
-        ValueError: for an unknown chore, one about things that the house lacks, or one that is done at the start.
-    """
+    """Return the same house with a chore as its goal, without a program; a ValueError if impossible or done."""
     family, _, rest = name.partition(":")
     words, _, place = rest.partition(":")
     if family not in MOST_THINGS or bool(place) != bool(_BLANKS[family][1]):
@@ -147,7 +135,6 @@ def with_chore(activity: Activity, name: str) -> Activity:
 
 
 def _places(scene: Scene, node: int, cells: Sequence[int]) -> Iterator[tuple[str, int]]:
-    """Yield (family, place) of the possible chores of a thing, by its place now."""
     for family in MOST_THINGS:
         if not _BLANKS[family][1]:
             if _possible(scene, family, node, -1):
@@ -159,7 +146,6 @@ def _places(scene: Scene, node: int, cells: Sequence[int]) -> Iterator[tuple[str
 
 
 def _possible(scene: Scene, family: str, thing: int, place: int) -> bool:
-    """Say whether a chore fits thing and place and is not done at the start."""
     having, cells, base = scene.having, scene.cells, thing * WIDTH
     states = cells[base + STATES]
     match family:
@@ -210,13 +196,11 @@ def _boxes(scene: Scene) -> int:
 
 
 def _box_of(scene: Scene, thing: int) -> int:
-    """Return the box of a thing at the start; -1 for none or several."""
     inside = scene.cells[thing * WIDTH + INSIDE] & _boxes(scene)
     return inside.bit_length() - 1 if not inside & (inside - 1) else -1
 
 
 def _asked_for(goal: Goal) -> tuple[frozenset[object], frozenset[object]] | None:
-    """Return the states and edges of a goal, as chores have them; None if it has more than these."""
     closed = [(deed.node, "CLOSED") for deed in goal.deeds if deed.actions == ("CLOSE",)]
     if goal.exact or goal.without or len(closed) < len(goal.deeds):
         return None
@@ -224,7 +208,6 @@ def _asked_for(goal: Goal) -> tuple[frozenset[object], frozenset[object]] | None
 
 
 def _name(activity: Activity, chore: Chore) -> str:
-    """Return the name of a chore in a house: the alphabetically first order of its things."""
     names = activity.lexicon.names
     things = names.in_order(sum({1 << thing for thing in chore.things}))
     words = [",".join([_word(names.of[thing]) for thing in things])]

@@ -1,7 +1,6 @@
-"""Predicates of the rules on a state (near, shut in, room, hand, way), in both dialects.
+"""Predicates of the rules on a state, in both dialects, as in `evolving_graph/execution.py`.
 
-They follow `evolving_graph/execution.py` of andrewliao11/virtualhome 2c406fd ("v1") and xavierpuigf/virtualhome 58970fd
-("head").
+Sources: andrewliao11/virtualhome 2c406fd ("v1") and xavierpuigf/virtualhome 58970fd ("head").
 """
 
 from __future__ import annotations
@@ -52,8 +51,8 @@ class OriginalError(Exception):
 class Household(State):
     """A state with the predicates of the rules; arguments as of `rules.World`.
 
-    `me`: the character, as messages name it; `messages`: messages since the caller cleared them; `carry_room`,
-    `leave_seat`, `find_walks`, `take_off`, `put_back`: the rule holds, by the dialect or by a repair.
+    `messages`: since the caller cleared them; `carry_room` ... `put_back`: the rule holds, by the dialect or by a
+    repair.
     """
 
     __slots__ = (
@@ -80,7 +79,6 @@ class Household(State):
     # Requirements of actions. Each raises `Refused` with the original's words.
 
     def need(self, wanted: str, node: int, otherwise: str, also: Collection[str] = ()) -> None:
-        """Require a property, or one of some classes."""
         if not self.scene.having[wanted] >> node & 1 and self.scene.names[node] not in also:
             raise Refused(f"{self.scene.shown[node]} {otherwise}")
 
@@ -114,11 +112,9 @@ class Household(State):
         return bool((self.cells if self._posture_is_now else self.scene.cells)[self._posture_cell] & (SITTING | LYING))
 
     def held(self) -> list[int]:
-        """Return what is in the hands, the left one first."""
         return [*self.in_order(self.scene.character, HOLDS_LH), *self.in_order(self.scene.character, HOLDS_RH)]
 
     def in_hands(self) -> int:
-        """Return `held` as a set."""
         return self.cells[self._me + HOLDS_RH] | self.cells[self._me + HOLDS_LH]
 
     def holds(self, node: int) -> bool:
@@ -136,7 +132,6 @@ class Household(State):
         return bool(close >> node & 1 or close & (cells[here + SOURCES + CLOSE] | cells[here + ON]))
 
     def faces(self, node: int) -> bool:
-        """Say whether the character faces a node, or what faces it."""
         facing = self.cells[self._me + FACING]
         return bool(facing >> node & 1 or facing & self.cells[node * WIDTH + SOURCES + FACING])
 
@@ -148,11 +143,7 @@ class Household(State):
         return any(cells[each * WIDTH + STATES] & IS_CLOSED for each in members(inside)) if inside else False
 
     def room(self, node: int) -> int | None:
-        """Return the room of a node, None if it is in none.
-
-        Raises:
-            OriginalError: "endless loop" in dialect "head", for a thing that is inside itself, directly or not.
-        """
+        """Return the room of a node, None if it is in none; an `OriginalError` for a cycle in dialect "head"."""
         rooms = self.scene.rooms
         if rooms >> node & 1:
             return node
@@ -186,7 +177,6 @@ class Household(State):
         return False
 
     def listed(self, nodes: int) -> Iterable[int]:
-        """Return the members of a set in the original's order of nodes."""
         if self._order is None or not nodes & (nodes - 1):
             return members(nodes)
         return [node for node in self.nodes_in_order() if nodes >> node & 1]
@@ -194,7 +184,6 @@ class Household(State):
     # Doors.
 
     def passable_door(self, node: int, room: int) -> bool:
-        """Say whether a node is a door or doorjamb of this room."""
         between = self.related(node, BETWEEN) >> room | self.related(room, BETWEEN) >> node
         return bool(self.scene.doors >> node & between & 1)
 
@@ -207,8 +196,7 @@ class Household(State):
     def closed_doors(self, start: int, end: int | None) -> list[int] | None:
         """Return the closed doors on a way between rooms, from its end back; [] for an open way, None without a way.
 
-        Raises:
-            OriginalError: "KeyError" for a room without doors, "AttributeError" for `end` None.
+        `OriginalError`: "KeyError" for a room without doors, "AttributeError" for `end` None.
         """
         doors = self._doors
         if start not in doors.passages:
@@ -231,7 +219,6 @@ class Household(State):
         return on_the_way
 
     def _near_in_order(self, node: int, close: int) -> bool:
-        """Compute `near` with the lookups of the original in its order."""
         me = self.scene.character
         self.asked(me, CLOSE)
         if close >> node & 1:
@@ -246,7 +233,6 @@ class Household(State):
         return False
 
     def _outermost(self, node: int) -> int | None:
-        """Return the room of the outermost thing that a node is inside of."""
         seen = set()
         inside = self.in_order(node, INSIDE)
         while inside:
@@ -263,10 +249,7 @@ class Household(State):
 
 
 class _Doors:
-    """The doors of a scene, which no action moves; ways through them are cached.
-
-    A door joins the first two nodes that it is between, in the order of sets.
-    """
+    """The doors of a scene (constant); a door joins the first two nodes that it is between, in set order."""
 
     def __init__(self, scene: Scene, cpython: bool) -> None:
         start = State(scene, set_order="cpython" if cpython else "lowest id")
@@ -292,7 +275,6 @@ class _Doors:
         return closed
 
     def open_from(self, start: int) -> int:
-        """Return the rooms that can be reached with the doors of the start, as a set; 0 from a room without doors."""
         rooms = self._open.get(start, -1)
         if rooms < 0:
             ways = self.ways(start, self.closed) if start in self.passages else ()
@@ -300,7 +282,6 @@ class _Doors:
         return rooms
 
     def ways(self, start: int, closed: int) -> dict[int, tuple[int, int]]:
-        """Return for every reachable room its predecessor, and the door between them."""
         ways = self._ways.get((start, closed))
         if ways is not None:
             return ways

@@ -14,8 +14,7 @@ _MOVES: Final = ("walk to ", "run to ", "find ", "turn to ", "look at ", "point 
 def something_done(state: Hashable, action: Hashable, next_state: Hashable) -> bool:
     """Say whether a step changed the house, what is held or worn, or the posture, or did a deed of the goal.
 
-    For `wrappers.credit.segments.by_event`: steps that only approach or look belong to the event that follows. States
-    are those of `state_key`, with or without the mark of an end.
+    For `wrappers.credit.segments.by_event`: steps that only approach or look belong to the event that follows.
     """
     if str(action).strip().startswith(_MOVES):
         return _deeds(state) != _deeds(next_state)
@@ -33,8 +32,8 @@ def _unmarked(state: Hashable) -> str:
 def state_key(state: State, shown: str, known: int, done: int) -> str:
     """Return a text that is equal only for equal states of a task.
 
-    It contains `shown` (location, inventory), the graph's fingerprint (128 bits, see `State.fingerprint`), the
-    discovered nodes, the places of grabbed things, and the number of deeds done.
+    Parts: `shown` (location, inventory), the graph's fingerprint, discovered nodes, places of grabbed things, deeds
+    done.
     """
     places = ""
     if state.places:

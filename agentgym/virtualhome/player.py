@@ -22,7 +22,6 @@ Steps = Generator[str, None, None]
 
 
 def _read(sentence: str) -> str:
-    """Return a pattern for a sentence; braces are names, the same name at a repeated placeholder."""
     pattern, seen = "", set()
     for part in re.split(r"(\{\w+\})", sentence):
         key = part[1:-1]
@@ -42,11 +41,7 @@ _ORDER: Final = sorted(_PATTERNS, key=lambda row: -len(row[1].pattern))
 
 
 def read_task(observation: str) -> tuple[str, dict[str, list[str]]]:
-    """Return (family, names of things by placeholder) of a first observation's task; ("", {}) if unknown.
-
-    >>> read_task("Your task is to: Put mug 1 and plate 2 on desk 1.")
-    ('place', {'things': ['mug 1', 'plate 2'], 'target': ['desk 1']})
-    """
+    """Return (family, names of things by placeholder) of a first observation's task; ("", {}) if unknown."""
     _, found, rest = observation.partition(_TASK)
     sentence = rest.partition("\n")[0].strip()
     for kind, pattern in _ORDER if found and len(sentence) < 1000 else ():
@@ -65,15 +60,6 @@ class VirtualHomePlayer:
 
     It does what the sentence says in a feasible order, opens closed containers and doors, and stands up or empties a
     hand when necessary. A first observation (with "Your task is to: ") starts a new episode.
-
-    >>> from agentgym.virtualhome.env import VirtualHomeEnv
-    >>> env, player = VirtualHomeEnv(data="generated"), VirtualHomePlayer()
-    >>> text, info = env.reset(seed=3)
-    >>> for _ in range(40):
-    ...     if not info["won"]:
-    ...         text, *_, info = env.step(player.act(text, info["admissible_actions"]))
-    >>> info["won"]
-    True
     """
 
     def __init__(self) -> None:
@@ -105,7 +91,6 @@ class VirtualHomePlayer:
         return copied
 
     def act(self, observation: str, admissible: Collection[str]) -> str:
-        """Return the next command, one of `admissible`, "" if that is empty."""
         observation = observation[:MOST_READ]
         if _TASK in observation:
             self._forget()
@@ -245,7 +230,6 @@ class VirtualHomePlayer:
                     return
 
     def _reach(self, thing: str) -> Steps:
-        """Be near a thing and know it: a thing that can be washed is both."""
         for _ in range(_PATIENCE):
             if f"wash {thing}" in self._offered:
                 return

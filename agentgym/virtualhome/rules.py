@@ -36,7 +36,7 @@ DISCOVERING: Final = frozenset({"WALK", "RUN", "FIND"})
 
 
 class Result(NamedTuple):
-    """The result of a line; the original's messages come without their tail ` when executing ...`.
+    """The result of a line; messages come without the original's tail ` when executing ...`.
 
     `exception` is the name of the exception that the original raises, with its text for exceptions of its own.
     """
@@ -58,20 +58,15 @@ class Changes(NamedTuple):
 
 
 class World(Household):
-    """One episode: a state with the actions that change it.
+    """One episode: a state with the actions that change it; `repairs` are names of `REPAIRS`.
 
-    Args:
-        scene: the start; shared, never changed.
-        dialect: "v1", the simulator that made the published programs, or "head", the one that the papers use.
-        repairs: names of `REPAIRS`.
+    `dialect`: "v1", the simulator that made the published programs, or "head", the one that the papers use.
 
     >>> from agentgym.virtualhome.scene import Node, Scene
     >>> nodes = [Node(1, "kitchen", "Rooms"), Node(2, "character", ""), Node(3, "cup", "", ("GRABBABLE",))]
     >>> nodes += [Node(4, "door", ""), Node(5, "hall", "Rooms")]
     >>> edges = [(2, "INSIDE", 1), (3, "INSIDE", 1), (4, "BETWEEN", 1), (4, "BETWEEN", 5)]
     >>> world = World(Scene(nodes, edges))
-    >>> world.step("[GRAB] <cup> (3)")
-    Result(ok=False, messages=('<cup> (3) cannot be found',), exception=None)
     >>> world.step("[WALK] <cup> (3)").ok, world.changes().added
     (True, [(3, 'CLOSE', 2), (2, 'CLOSE', 3)])
     """
@@ -116,7 +111,6 @@ class World(Household):
         return self._do(action, nodes, things)
 
     def perform(self, action: str, nodes: Sequence[int]) -> Result:
-        """Execute an action of `RULES` with nodes by their positions, named by their classes."""
         self._last = len(self._log)
         if self.messages:
             self.messages.clear()

@@ -80,16 +80,11 @@ class Scene:
 
     Args:
         nodes: in the order of the graph; ids differ; exactly one has the class "character".
-        edges: (id, name of a relation, id), in the order of the graph; a repeated edge counts once. The order matters
-            only to rules with `set_order="cpython"`.
+        edges: (id, name of a relation, id); a repeated edge counts once; order matters only with `set_order="cpython"`.
 
     Attributes:
         ids: id of every node; `index` is the inverse.
-        names: class name of every node.
         shown: every node as messages name it, `<class_name> (id)`.
-        cells: see above.
-        character: position of the character.
-        rooms, doors: the rooms, and the doors and doorjambs, as sets of nodes.
         things: (class name, id) of every node, as in script lines.
         classes: class name -> set of its nodes.
         having: property -> set of its nodes; every name of `PROPERTY_NAMES` is present.
@@ -127,14 +122,7 @@ class Scene:
         add: Iterable[Edge] = (),
         remove: Iterable[Edge] = (),
     ) -> Scene:
-        """Return this scene with differences; unchanged parts are shared.
-
-        Args:
-            nodes: further nodes, in order.
-            states: id -> the new states.
-            add: further edges, in order.
-            remove: edges of this scene to remove; a missing one is a ValueError.
-        """
+        """Return this scene with further nodes, new states by id, added and removed edges; the rest is shared."""
         scene = Scene.__new__(Scene)
         scene._base = self
         for name in ("size", "ids", "names", "shown", "things", "categories", "properties", "character"):
@@ -207,7 +195,6 @@ class Scene:
         add: Iterable[Edge],
         remove: Iterable[Edge],
     ) -> None:
-        """Add nodes and edges; existing content of the attributes stays."""
         first, index = self.size, self.index
         for position, node in enumerate(nodes, first):
             _check_node(node)
@@ -260,7 +247,6 @@ class Scene:
         cells[slot + SOURCES + (b - a) * WIDTH] ^= 1 << a
 
     def _slot(self, edge: Edge) -> tuple[int, int, int]:
-        """Return the cell of an edge's source, and the positions of both ends."""
         source, relation, target = edge
         if relation not in _RELATION:
             raise ValueError(f"Scene: unknown relation in the edge {edge}; {suggest(relation, RELATION_NAMES)}")

@@ -21,8 +21,6 @@ LOGGED: Final = -2
 
 
 class _Row:
-    """The events of one cell's sets, and the sets after those replayed so far."""
-
     __slots__ = ("added", "copies", "done", "events", "hidden", "new", "removed")
 
     def __init__(self) -> None:
@@ -36,7 +34,7 @@ class _Row:
 
 
 class SetOrder:
-    """The sets of one episode; `Scene.order` is the order of the edges. The methods record events."""
+    """The sets of one episode; methods record events, `Scene.order` is the order of the edges."""
 
     __slots__ = ("_copies", "_rows", "_scene")
 
@@ -59,7 +57,6 @@ class SetOrder:
                 self._write(row, _ASK, log)
 
     def ask_all(self, relation: int | None, log: list[Any]) -> None:
-        """Record that the original looked up this relation of every node; None: every relation."""
         for slot in [slot for slot in self._rows if relation is None or slot % WIDTH == relation]:
             self.ask(slot, log)
 
@@ -77,12 +74,10 @@ class SetOrder:
         return list(fresh)
 
     def renew(self, log: list[Any]) -> None:
-        """Record that every set was copied."""
         self._copies += 1
         log += (LOGGED, None)
 
     def undo(self, entry: _Row | None) -> None:
-        """Undo the last logged event."""
         if entry is None:
             self._copies -= 1
             return
@@ -96,7 +91,6 @@ class SetOrder:
         return self._copies, tuple(sorted(rows))
 
     def set_state(self, state: Any, log: list[Any]) -> None:
-        """Load what `get_state` returned, logged as one event."""
         copies, rows = state
         for slot, events in rows:
             row = self._rows.setdefault(slot, _Row())
@@ -113,7 +107,6 @@ class SetOrder:
         self._write(row, (self._scene.ids[node] << 2) + kind, log)
 
     def _copied(self, row: _Row, log: list[Any]) -> None:
-        """Write down the copies since the last event of a cell."""
         if row.copies < self._copies:
             self._write(row, row.copies - self._copies, log)
 

@@ -41,8 +41,7 @@ TO_CLOSE: Final = WIDTH - CLOSE
 class Snapshot(NamedTuple):
     """An exact state, hashable and picklable; equal for equal states (with `set_order="cpython"`, for equal histories).
 
-    `cells` are (cell, value) of the cells that differ from the scene, without those of SOURCES; the others are the
-    attributes of `State`, sorted (`renewed` in order), and the result of `SetOrder.get_state`.
+    `cells` are (cell, value) of the cells that differ from the scene, without those of SOURCES.
     """
 
     cells: tuple[tuple[int, int], ...]
@@ -55,18 +54,15 @@ class Snapshot(NamedTuple):
 class State:
     """The current state of an episode. Nodes are positions in the scene, sets of nodes are ints (see `scene`).
 
-    Args:
-        scene: the start; shared, never changed.
-        set_order: which of several nodes comes first where the original takes any: "lowest id", or "cpython", the order
-            of the original's Python sets (exact on CPython, slower).
+    `set_order`: which of several nodes comes first where the original takes any: "lowest id", or "cpython", the order
+    of the original's Python sets (exact on CPython, slower).
 
     Attributes:
         cells: as `Scene.cells`. Read them; write through `add`, `remove` and `set_states`.
         places: node -> (place, relation) where it was grabbed.
         found: discoveries of rules with dialect "v1": (name as written, id) -> True.
         renewed: nodes whose states were written, in order of the first time -> True, see `nodes_in_order`.
-        placed: a new object after every change of ON or INSIDE other than by `relate_to`; None before the first. Only
-            copies of a state share it.
+        placed: a new object after every change of ON or INSIDE other than by `relate_to`; None before the first.
         touched: nodes whose states, or ON and INSIDE relations, may differ from the scene, as a set.
     """
 
@@ -101,7 +97,6 @@ class State:
         return self.cells[node * WIDTH + SOURCES + relation]
 
     def states(self, node: int) -> int:
-        """Return the states of a node, as bits (`scene.IS_OPEN`, ...)."""
         return self.cells[node * WIDTH + STATES]
 
     def in_order(self, node: int, relation: int) -> list[int]:
@@ -110,7 +105,6 @@ class State:
         return self.listing(node, relation)
 
     def listing(self, node: int, relation: int) -> list[int]:
-        """Return `in_order` as of the last lookup."""
         if self._order is not None:
             index = self.scene.index
             return [index[each] for each in self._order.listed(node * WIDTH + relation)]
@@ -140,10 +134,10 @@ class State:
         return hashlib.sha1(json.dumps(whole, separators=(",", ":")).encode()).hexdigest()[:16]
 
     def fingerprint(self) -> int:
-        """Return a number below 2**128 that identifies the graph of this scene, updated incrementally.
+        """Return a number below 2**128 that identifies the graph of this scene, equal in every process, 0 at the start.
 
-        It is a sum of all cells with pseudo-random factors modulo a prime: equal in every process, 0 at the start; two
-        graphs of a scene collide with probability about 2**-128. `places` and `found` are not part of it.
+        It is a sum of all cells with pseudo-random factors modulo a prime, without `places` and `found`, updated
+        incrementally.
         """
         log, start = self._log, self._fingered
         if start < len(log):
@@ -187,7 +181,6 @@ class State:
                 self._order.remove(slot, b, self._log)
 
     def remove_all(self, node: int, relation: int) -> None:
-        """Remove this relation from and to the node."""
         cells, log, order, mine, slot = self.cells, self._log, self._order, 1 << node, node * WIDTH + relation
         nodes = gone = cells[slot]
         if nodes:
@@ -250,7 +243,6 @@ class State:
             self.note(self.renewed, node, True)
 
     def note(self, book: dict[Any, Any], key: Any, value: Any) -> None:
-        """Write into `places`, `found` or `renewed`; None removes the entry."""
         old = book.get(key)
         if old != value:
             self._log += (_BOOK, (book, key, old))
@@ -265,7 +257,6 @@ class State:
             self._order.ask(node * WIDTH + relation, self._log)
 
     def asked_all(self, relation: int | None = None) -> None:
-        """Record that the original looks up this relation of every node here; None: every relation."""
         if self._order is not None:
             self._order.ask_all(relation, self._log)
 
@@ -363,7 +354,6 @@ class State:
             self._order.set_state(snapshot.order, self._log)
 
     def _write(self, slot: int, now: int) -> None:
-        """Write a cell, and the SOURCES cells that follow from it."""
         cells = self.cells
         changed = cells[slot] ^ now
         cells[slot] = now

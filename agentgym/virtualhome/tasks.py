@@ -53,12 +53,7 @@ def narrowed(activities: Activities, kinds: Any) -> Activities:
 
 
 def find_activities(data: Any, goal: Any, generator: Mapping[str, Any]) -> Activities:
-    """Return the published tasks of a folder (None: of $VIRTUALHOME_DATA if set), or generated ones.
-
-    Raises:
-        ValueError: for other `data`, a folder without tasks, an unknown kind of goals, and for generator arguments with
-            published tasks.
-    """
+    """Return the published tasks of a folder (None: of $VIRTUALHOME_DATA if set), or generated ones."""
     check_name(goal, KINDS, "goal")
     if data is None:
         data = os.environ.get(VARIABLE) or GENERATED

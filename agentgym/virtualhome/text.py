@@ -67,7 +67,6 @@ class View:
         self._places: dict[tuple[int, int], str] = {}
 
     def surroundings(self, state: State, where: str) -> str:
-        """Return the observation: a line for room and posture (`location`), near things, hands and clothes."""
         cells, own = state.cells, self._me
         held, looks = cells[own + HOLDS_RH] | cells[own + HOLDS_LH], "nothing"
         near = cells[own + CLOSE] & self._seen & ~held
@@ -104,7 +103,6 @@ class View:
         return self._names.listed(held) if held else "nothing"
 
     def _look(self, state: State, node: int) -> str:
-        """Describe a thing that is not held: its states, its place, and the contents of an open container."""
         touched = state.touched >> node & 1
         look = None if touched else self._at_first.get(node)
         if look is not None:

@@ -33,13 +33,7 @@ class GeneratedActivities:
 
     Families alternate: consecutive activities are one of each family, in houses of the same number if possible.
     "valid_unseen" has other pairs of family and main class (`families.HELD_OUT`) than "train" and "valid_seen"; no two
-    splits share a house. Each `house_seed` gives other houses. `num_activities` is the number of each split, None for
-    `NUM_ACTIVITIES`; task_ids beyond it are valid too.
-
-    >>> activities = GeneratedActivities()
-    >>> activity = activities.by_index("valid_unseen", 3)
-    >>> activities.by_id(activity.task_id, None) is activity
-    True
+    splits share a house. task_ids beyond `num_activities` are valid too.
     """
 
     first = "train"
@@ -92,13 +86,11 @@ class GeneratedActivities:
         yield from (f"{split}/{family}/{turns}" for family in last)
 
     def same_split(self, activity: Activity, chore: Chore) -> bool:
-        """Say whether the family and classes of a chore are a pair of the activity's split."""
         names, held_out = activity.scene.names, HELD_OUT[chore.family]
         unseen = activity.task_id.startswith("valid_unseen/")
         return all((names[thing] in held_out) == unseen for thing in chore.things)
 
     def _turns(self, split: str) -> tuple[int, list[str], list[str]]:
-        """Return the rounds of all families, the chosen families, and those with one more round."""
         if split in self._turns_of:
             return self._turns_of[split]
         known = [family for family in FAMILIES if split != "valid_unseen" or HELD_OUT[family]]

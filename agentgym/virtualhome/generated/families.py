@@ -1,7 +1,4 @@
-"""Families of activities: goals and their sentences. No conjunct of a goal is true at the start.
-
-A family has a main class of objects; some pairs of family and class are held out of training.
-"""
+"""Families of activities: goals (no conjunct is true at the start), their sentences, and held-out main classes."""
 
 from __future__ import annotations
 
@@ -83,7 +80,6 @@ class Choice:
         self._held_out = held_out
 
     def idea(self) -> Idea | None:
-        """Return an idea, None if the house has none of this family."""
         return _MAKERS[self.family](self)
 
     def main(self, classes: Iterable[str]) -> list[int]:
@@ -95,7 +91,6 @@ class Choice:
         return [node for name in classes for node in self.house.of_class.get(name, ())]
 
     def some(self, nodes: Sequence[int], most: int) -> list[int]:
-        """Return one to `most` of them; () if there are none."""
         return self.draws.sample(nodes, min(len(nodes), 1 + self.draws.below(most))) if nodes else []
 
     def has(self, node: int, state: str) -> bool:
@@ -280,13 +275,11 @@ def _related(things: Sequence[int], relation: str, target: int) -> Goal:
 
 
 def _settled(choice: Choice, seat: int, states: States, action: str, node: int | None, given: States = ()) -> Goal:
-    """Return the goal of some states on a seat, and a deed done in these (or in `given`)."""
     deed = Deed((action,), node, Goal(given or states))
     return Goal(states, edges=((choice.who, "ON", seat),), deeds=(deed,))
 
 
 def _closed(choice: Choice, box: int, things: Sequence[int]) -> Goal:
-    """Return the goal that things are in a closed box; a box that is closed at the start has to be closed again."""
     inside = _related(things, "INSIDE", box)
     if choice.has(box, "OPEN"):
         return replace(inside, states=((box, "CLOSED"),))

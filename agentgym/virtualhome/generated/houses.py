@@ -1,7 +1,6 @@
-"""Generated houses: rooms joined by doors, their fixtures, and the things on and in these.
+"""Generated houses: rooms, doors, fixtures and things, as a function of split and number.
 
-A house is a function of its split and number. A hash of its rooms and fixtures decides its split, so splits share no
-house.
+A hash of rooms and fixtures decides the split, so splits share no house.
 """
 
 from __future__ import annotations
@@ -35,13 +34,8 @@ _HANDS = Kind("hands", "Body", ("BODY_PART",), dirty=0.7)
 class House:
     """A house at the start.
 
-    Attributes:
-        scene: the graph: rooms, fixtures, doors, the character and its hands, then things; ids count from 1 in this
-            order.
-        states: of each node, by id.
-        of_class: ids of each class, in ascending order.
-        places: (relation, id of the fixture) of each thing ON or INSIDE one.
-        rooms: id of the room of each node that is no room.
+    `scene`: rooms, fixtures, doors, the character and its hands, then things, with ids from 1 in this order; `states`,
+    `rooms`: of each node, by id; `of_class`: ids of each class, ascending; `places`: (relation, fixture) of each thing.
     """
 
     scene: Scene
@@ -56,14 +50,11 @@ class House:
 
 
 class _Layout(NamedTuple):
-    """Kinds of rooms; doors as pairs of room positions; fixtures as pairs (kind, room position)."""
-
     rooms: tuple[str, ...]
     doors: list[tuple[int, int]]
     fixtures: list[tuple[str, int]]
 
     def side(self) -> int:
-        """Return a number below `_SIDES` that decides the split."""
         text = repr((sorted(self.rooms), sorted(kind for kind, _ in self.fixtures)))
         return hashlib.blake2b(text.encode(), digest_size=1).digest()[0] % _SIDES
 
@@ -88,8 +79,6 @@ def _layout(draws: Draws) -> _Layout:
 
 @dataclass
 class _Builder:
-    """A house under construction; its layout belongs to one of some sides."""
-
     draws: Draws
     sides: tuple[int, ...]
     nodes: list[Node] = field(default_factory=list)
@@ -131,7 +120,6 @@ class _Builder:
         return number
 
     def _states(self, kind: Kind) -> tuple[str, ...]:
-        """Draw consistent states: a device that is on is plugged in, and closed if it can be."""
         uniform, properties, states = self.draws.uniform, kind.properties, []
         on = "HAS_SWITCH" in properties and uniform() < _ON
         if "CAN_OPEN" in properties:

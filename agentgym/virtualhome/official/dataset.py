@@ -24,11 +24,7 @@ SPLITS: Final = ("train", "valid_seen", "valid_unseen", "all")
 
 
 class OfficialActivities:
-    """The published tasks in a folder (see `official.files.HOW`); task_id "s1/<program>" or "scene<number>/<plan>".
-
-    Raises:
-        DataError: when there is no such folder, or a file in it is malformed.
-    """
+    """The published tasks in a folder (see `official.files.HOW`); task_id "s1/<program>" or "scene<number>/<plan>"."""
 
     first = "train"
     splits = SPLITS
@@ -82,7 +78,6 @@ class OfficialActivities:
         return iter(self._named(split))
 
     def same_split(self, activity: Activity, chore: Chore) -> bool:
-        """Say whether a chore asks for something that only titles of "valid_unseen" ask for, as the activity does."""
         asked = _by_class(goal_of(activity.scene, chore), activity.scene)
         unseen = self._folder.entries[split_id(activity.task_id)[0]].split == "valid_unseen"
         return bool(asked & _held_out(self._folder, self.goal)) == unseen
@@ -93,7 +88,6 @@ class OfficialActivities:
 
 @lru_cache(maxsize=4)
 def _folder(path: Path, state: str) -> Folder:
-    """Return the files of a folder; another `state` (a changed file) reads them again."""
     return Folder(path)
 
 
@@ -132,7 +126,6 @@ def _read(folder: Folder, entry: Entry, kind: str) -> tuple[Scene, Goal | None]:
 
 @lru_cache(maxsize=16)
 def _flaws(folder: Folder, kind: str) -> dict[str, str]:
-    """Return why tasks cannot be played with a kind of goal; this builds each scene, in a second or two."""
     flaws = {}
     for task_id, entry in folder.entries.items():
         scene, goal = _read(folder, entry, kind)
@@ -144,7 +137,6 @@ def _flaws(folder: Folder, kind: str) -> dict[str, str]:
 
 @lru_cache(maxsize=16)
 def _held_out(folder: Folder, kind: str) -> frozenset[tuple[str, ...]]:
-    """Return what only the tasks of "valid_unseen" ask for; this builds each scene once."""
     unseen, seen = set[tuple[str, ...]](), set[tuple[str, ...]]()
     for entry in folder.entries.values():
         scene, goal = _read(folder, entry, kind)
@@ -154,8 +146,6 @@ def _held_out(folder: Folder, kind: str) -> frozenset[tuple[str, ...]]:
 
 
 def _by_class(goal: Goal, scene: Scene) -> set[tuple[str, ...]]:
-    """Return the states and edges of a goal with classes in place of things."""
-
     def of(node: int) -> str:
         return scene.names[scene.index[node]]
 

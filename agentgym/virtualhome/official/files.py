@@ -232,8 +232,6 @@ _NEAR: Final = ("CLOSE", "FACING")
 def _difference(
     kind: str, states: Mapping[int, Sequence[str]], add: Sequence[Edge], rem: Sequence[Edge], who: int
 ) -> Goal:
-    """Return the goal of a difference: final states, added and removed edges; `who` is the character."""
-
     def counts(edge: Edge) -> bool:
         source, relation, target = edge
         return (kind == "strict" or relation not in _NEAR) and (kind != "object" or who not in (source, target))
@@ -246,15 +244,10 @@ def _difference(
 
 
 def read_eai(goal: Any, where: str) -> Goal:
-    """Return a goal of EmbodiedAgentInterface.
+    """Return a goal of EmbodiedAgentInterface; `where` (file and task) is for the messages of a `DataError`.
 
-    Args:
-        goal: {"actions": ["GRAB", "WASH|RINSE"], "goal": [{"id", "class_name", "state"} or {"from_id", "relation_type",
-            "to_id"}]}; the actions are ordered.
-        where: file and task, for messages.
-
-    Raises:
-        DataError: for any other form.
+    `goal`: {"actions": ["GRAB", "WASH|RINSE"], "goal": [{"id", "class_name", "state"} or {"from_id", "relation_type",
+    "to_id"}]}; the actions are ordered.
     """
     if not isinstance(goal, dict) or not all(isinstance(goal.get(field), list) for field in ("actions", "goal")):
         raise DataError(f"{where}: expected {{'actions': [...], 'goal': [...]}}, got {goal!r:.200}")

@@ -33,13 +33,7 @@ from agentgym.virtualhome.spa.names import TEMPLATES, Choose, Objects, action_of
 
 
 class Sight(NamedTuple):
-    """The visible close things with their classes, and the held ones.
-
-    Attributes:
-        things: `<class> is <STATE> and <STATE>`, or only the class; sorted, states too.
-        relations: `<class> ON <class>` and `<class> BETWEEN <class>`; sorted.
-        held: classes of held things, in the original's order.
-    """
+    """The visible close things (`<class> is <STATE>`), their relations (`<class> ON <class>`), and held classes."""
 
     things: tuple[str, ...]
     relations: tuple[str, ...]
@@ -82,7 +76,7 @@ def visible(home: Household, among: int) -> int | None:
     """Return the visible nodes of a set; None if the character is inside nothing.
 
     Visible are all rooms, held things, and everything inside the character's room at any depth, except inside a closed
-    thing that is no room. A thing inside itself is visited once; the original never terminates there.
+    thing that is no room (the original never terminates for a thing inside itself).
     """
     scene, me = home.scene, home.scene.character
     room = _lies_in(home, me)
@@ -104,7 +98,6 @@ def visible(home: Household, among: int) -> int | None:
 
 
 def _lies_in(home: Household, node: int) -> int | None:
-    """Return the last thing that a node is inside of."""
     boxes = home.related(node, INSIDE)
     if boxes & (boxes - 1):
         return home.listing(node, INSIDE)[-1]
@@ -168,12 +161,10 @@ class SpaEpisode:
         return self.won or self.steps >= MOST_STEPS
 
     def reply(self, text: str) -> Turn:
-        """Play a reply that contains `Action: `."""
         action = action_of(text)
         return self._count(Turn(ERROR) if action is None else self._turn(action))
 
     def play(self, action: str) -> Turn:
-        """Play an action string."""
         return self._count(self._turn(action))
 
     def get_state(self) -> Any:
@@ -260,7 +251,6 @@ class SpaActivity(SpaEpisode):
     """An activity in the papers' protocol, on dialect "head" with the repairs "find" and `ALWAYS`.
 
     The dictionary of names starts anew in every episode; the original passes it on, so one episode affects the next.
-    `done` is the number of deeds done.
     """
 
     def __init__(self, activity: Activity, repairs: Collection[str], choose: Choose) -> None:
@@ -283,7 +273,6 @@ class SpaActivity(SpaEpisode):
         return not self._tests.missing(cells, self.done)
 
     def act(self, command: str) -> bool:
-        """Play a reply with `Action: `, or an action string, and return whether it succeeded."""
         turn = self.play(command) if action_of(command) is None else self.reply(command)
         self._shown = turn.observation
         if self._followed is not None:
@@ -299,10 +288,7 @@ class SpaActivity(SpaEpisode):
         return self._shown
 
     def admissible(self) -> tuple[str, ...]:
-        """Return possible action strings, sorted.
-
-        They are walks to and finds of any class, and actions on close or held things whose name is unambiguous.
-        """
+        """Return possible action strings: walks, finds, actions on close or held things with unambiguous names."""
         world, known = self.world, self._objects.known
         scene, me = world.scene, world.scene.character
         offered = [_say(action) for action in ("STANDUP", "SLEEP", "WAKEUP") if self._possible(action)]
@@ -349,7 +335,6 @@ class SpaActivity(SpaEpisode):
         return _say(action, *[name for name, _ in things])
 
     def distance_bounds(self) -> tuple[float, float]:
-        """Return the known bounds of the number of actions left: (0, 0) when won, else (1, inf)."""
         return (0.0, 0.0) if self.won else (1.0, inf)
 
     def get_state(self) -> Any:
@@ -367,7 +352,6 @@ class SpaActivity(SpaEpisode):
         return super()._count(turn)
 
     def _possible(self, action: str, *nodes: int) -> bool:
-        """Say whether an action on nodes is possible; the state is unchanged."""
         try:
             RULES[action].check(self.world, *nodes)
         except (Refused, OriginalError):
@@ -377,7 +361,6 @@ class SpaActivity(SpaEpisode):
 
 @lru_cache(maxsize=1 << 14)
 def _say(action: str, *names: str) -> str:
-    """Return the action string for an action with classes, "" if no string is read as that."""
     said = TEMPLATES[action].format(*[name.replace("_", " ") for name in names])
     meant = " ".join([f"[{action}]", *(f"<{name}> (1)" for name in names)])
     return said if open_line(said) == meant and not any(map(str.isdecimal, "".join(names))) else ""
@@ -389,14 +372,11 @@ def _prepared(scene: Scene, containment: bool) -> Scene:
 
 
 def prepared(scene: Scene, *, removed: Iterable[Edge] | None = None, containment: bool = False) -> Scene:
-    """Return a scene as an episode of the papers starts.
+    """Return the scene of a published task as an episode of the papers starts.
 
-    Args:
-        scene: the scene of a published task.
-        removed: the edges that the wrapper removed from its file, if known (one that is missing is a ValueError); None:
-            `taken_out` computes them.
-        containment: the repair: only remove pairs of things inside each other. The original also takes the food out of
-            the freezer.
+    `removed`: the edges that the wrapper removed from its file, if known; None: `taken_out` computes them.
+    `containment`: the repair, to remove only pairs of things inside each other (the original also takes the food out of
+    the freezer).
     """
     if containment:
         edges = set(scene.edges())
