@@ -21,14 +21,9 @@ Options = tuple[tuple[str, tuple[str, ...]], ...]
 class Product:
     """A product of the shop (see `official.files` for raw records).
 
-    Attributes:
-        prices: amounts on the price tag `price_text`: none, one, or the two ends of a range.
-        attributes: the product's attributes ("easy clean"); hidden from shoppers.
-        category: department ("fashion").
-        query: the search term that found the product, lower case; hidden.
-        product_category: path of departments, levels separated by " › ".
-        instruction: request for this product, without options and price; None if no goal asks for it.
-        instruction_attributes: the attributes that the request names.
+    `prices`: amounts on the price tag `price_text` (none, one, or the ends of a range). Hidden from shoppers:
+    `attributes` ("easy clean") and `query`, the search term that found the product. `product_category`: departments,
+    separated by " › ". `instruction`: request without options and price, None without a goal.
     """
 
     asin: str
@@ -60,8 +55,8 @@ _LONGEST = 300
 def read_tag(pricing: str | None) -> tuple[tuple[float, ...], str]:
     """Return the amounts of a raw price tag (the first two) and the shown tag; a ValueError for $ without a number.
 
-    >>> read_tag("$1,012.50"), read_tag("$5 - $7.99"), read_tag("")
-    (((1012.5,), '$1012.5'), ((5.0, 7.99), '$5.0 to $7.99'), ((100.0,), '$100.0'))
+    >>> read_tag("$5 - $7.99")
+    ((5.0, 7.99), '$5.0 to $7.99')
     """
     if not pricing:
         return (UNPRICED,), f"${UNPRICED}"

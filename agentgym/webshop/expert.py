@@ -17,10 +17,7 @@ _WORD = re.compile(r"\w+")
 
 
 def expert_action(session: Session) -> str:
-    """Return the next command to buy the goal's product with the wished options, from any page.
-
-    It is "" after the purchase, and if no search finds the product.
-    """
+    """Return the next command to buy the goal's product with the wished options; "" when done or not found."""
     shop, goal, kind = session.shop, session.goal, session.page.kind
     if kind == "done":
         return ""

@@ -79,11 +79,9 @@ class Goals(ABC):
         """Return a goal by its index."""
 
     def for_wish(self, wish: Wish) -> Goal | None:
-        """Return a goal for this wish in the words of these goals; None if no goal asks for the product.
+        """Return a goal for this wish; None if no goal asks for the product.
 
-        Raises:
-            TypeError: the words of these goals are from people or a record.
-            ValueError: the product has no such options.
+        A TypeError if the words are from people or a record, a ValueError if the product lacks the options.
         """
         raise TypeError(f"the words of {self.kind} goals from people or a record exist only for what these asked for")
 
@@ -94,10 +92,7 @@ class Goals(ABC):
 
 
 def draw_limit(price: float, rng: random.Random) -> float:
-    """Return the larger of two of the next four multiples of ten above the price.
-
-    Without two of them below 1,000 dollars there is no limit, and nothing is drawn.
-    """
+    """Return the larger of two of the next four multiples of ten above the price; without two below 1,000, no limit."""
     first = bisect_right(_LIMITS, price)
     candidates = _LIMITS[first : first + _CANDIDATES]
     return max(rng.sample(candidates, 2)) if len(candidates) >= 2 else NO_LIMIT
@@ -112,8 +107,6 @@ def _end(limit: float) -> str:
 
 
 class _Offer(NamedTuple):
-    """The common part of all goals of one product; options start with the fastest changing one."""
-
     hidden: tuple[str, str, str, str, str]
     request: str
     end: str

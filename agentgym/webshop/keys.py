@@ -7,11 +7,7 @@ from typing import Any
 
 
 def chosen(options: Mapping[str, str]) -> str:
-    """Return the chosen options independent of their order, "nothing" if there are none.
-
-    >>> chosen({"size": "small", "color": "red"}), chosen({})
-    ('color: red; size: small', 'nothing')
-    """
+    """Return the chosen options independent of their order ("color: red; size: small"), "nothing" if there are none."""
     return "; ".join([f"{name}: {value}" for name, value in sorted(options.items())]) or "nothing"
 
 

@@ -50,11 +50,7 @@ def nodes(kind: str, *texts: str) -> list[Node]:
 
 
 def text(nodes: Iterable[Node]) -> str:
-    """Return the nodes as one line.
-
-    >>> text([Node(BUTTON, "Search"), Node(TEXT, " red "), Node(TEXT, " ")])
-    'Search [SEP] red [SEP] '
-    """
+    """Return the nodes as one line, "Search [SEP] red [SEP] "."""
     return SEPARATOR.join([text.strip() for _, text in nodes])
 
 
@@ -76,10 +72,6 @@ class Page:
         body: returns that part as nodes, on demand.
         clickables: texts that can be clicked, in lower case and in order, with a link's product or an option's group.
         commands: the accepted clicks, in order; None to compute them from the clickables.
-
-    Attributes:
-        lead_text, body_text: the parts before and after the request as one line each.
-        plain: all clicks are in `commands` and none needs careful parsing.
     """
 
     def __init__(
@@ -112,7 +104,6 @@ class Page:
 
 
 def _commands(names: Collection[str], brackets: bool = True) -> tuple[str, ...]:
-    """Return the clicks on these names, without names that no command can express."""
     together = "".join(names)
     if (
         "\n" in together or ("[" in together and not brackets) or "" in names or _SEARCH in names
@@ -130,7 +121,6 @@ _SEARCH, _BETWEEN_CLICKS = SEARCH.lower(), "]\nclick["
 
 
 def _line(texts: Iterable[str], body: Callable[[], Nodes]) -> str:
-    """Return `text` of a body by its texts, as `nodes` drops or shortens them."""
     lines = list(map(str.strip, texts))
     return text(body()) if "" in lines else SEPARATOR.join(lines)
 
@@ -310,10 +300,7 @@ def page_text(page: Page, request: str | None) -> str:
 def text_rich(nodes: Iterable[Node], url: str, visited: Collection[str]) -> str:
     """Return the nodes line by line with marks.
 
-    Args:
-        nodes: of the page.
-        url: of the page; an option is marked as clicked if the URL contains it in double quotes.
-        visited: asins of opened products, also marked as clicked.
+    An option is marked as clicked if the URL contains it in double quotes, an opened product if `visited` has its asin.
     """
     lines = []
     chosen = []
@@ -348,9 +335,6 @@ class Adverts:
 
     A view of a page has adverts with probability `page`; each place between its lines then has one with probability
     `slot`. Views of the same page rarely have equal texts, so states cannot be identified by exact comparison.
-
-    >>> [node.text for node in Adverts(1.0, 1.0).around([Node(TEXT, "Search")], (5, 0))]
-    ['Sponsored: Pelford Hot Sauce, now from $31', 'Search', 'Sponsored: Norosa Eye Shadow Palette, now from $5']
     """
 
     def __init__(self, page: Any, slot: Any) -> None:
@@ -358,10 +342,7 @@ class Adverts:
         self.slot = real("noise: the probability of a slot", slot, 0, 1, expected="in 0..1")
 
     def around(self, nodes: Iterable[Node], view: tuple[int, int]) -> list[Node]:
-        """Return the nodes (of the page below the request) with adverts before, between and after them.
-
-        `view` is the seed of the episode and the number of the step; equal views have equal adverts.
-        """
+        """Return the nodes below the request with adverts, a function of `view` (seed of the episode, step)."""
         given = list(nodes)
         rng = np.random.default_rng(view)
         if rng.random() >= self.page:

@@ -26,9 +26,6 @@ class WebShopPlayer:
         patience: maximum number of rejected products; 0 buys the first opened one.
         reads: search for missing words in features and description; otherwise reject only wrong options or prices.
         steps: commands of an episode; it buys before they run out.
-
-    >>> WebShopPlayer().act("WebShop [SEP] Instruction: [SEP] show me wool socks with size: large [SEP] Search", ())
-    'search[wool socks large]'
     """
 
     def __init__(self, patience: int = 5, reads: bool = True, steps: int = 15) -> None:
@@ -173,11 +170,7 @@ def wished_options(request: str) -> dict[str, str]:
 
 
 def mentioned(request: str, values: Iterable[str]) -> list[str]:
-    """Return the values that a request contains as whole words, longest first, none a part of another.
-
-    >>> mentioned("i need an x-small hat in dark red", ["red", "dark red", "small", "x-small", "green"])
-    ['dark red', 'x-small']
-    """
+    """Return the values that a request contains as whole words, longest first, none a part of another."""
     text, found = f" {request[:_LONGEST].lower()} ", []
     for value in sorted(set(values), key=lambda value: (-len(value), value)):
         if not value.strip() or value.lower() not in text:
@@ -190,11 +183,7 @@ def mentioned(request: str, values: Iterable[str]) -> list[str]:
 
 
 def keywords(request: str) -> list[str]:
-    """Return the words that describe the product, without options and price.
-
-    >>> keywords("Show me water resistant hats with wide brim with color: red, and price lower than 30.00 dollars")
-    ['water', 'resistant', 'hats', 'wide', 'brim']
-    """
+    """Return the words that describe the product, without options and price."""
     return [word for word in words(_parts(request)[0]) if word not in _EMPTY]
 
 
@@ -204,7 +193,6 @@ def words(text: str) -> list[str]:
 
 
 def _parts(request: str) -> tuple[str, str]:
-    """Return the request without its price limit, in lower case: the product, and the list of options."""
     text = _PRICE.sub("", request.lower())
     wish = _WISH.search(text)
     if wish is None:

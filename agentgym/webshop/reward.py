@@ -178,9 +178,8 @@ def reduced(option: str | tuple[str, str]) -> str:
     As in the original, a word counts anywhere in a value, but a (name, value) pair of a synthetic goal is only reduced
     if its name or value *is* a colour word; otherwise the reward compares Python's text of the pair.
 
-    Example:
-        >>> reduced("dark blue"), reduced("standard"), reduced(("color", "red")), reduced(("color", "dark red"))
-        ('blue', 'tan', 'red', "('color', 'dark red')")
+    >>> reduced("dark blue"), reduced("standard"), reduced(("color", "red")), reduced(("color", "dark red"))
+    ('blue', 'tan', 'red', "('color', 'dark red')")
     """
     if not isinstance(option, str):
         return min(_COLOURS.intersection(option), default=str(option))  # they are sorted
@@ -199,15 +198,13 @@ _LONGEST = 500
 
 @lru_cache(maxsize=1 << 16)
 def alike(bought: str, wished: str) -> bool:
-    """Say whether the token set ratio of two phrases is above 85.
+    """Say whether the token set ratio of two phrases is above 85, as in thefuzz 0.19 on difflib (the original's).
 
     It compares the sorted common words, these with the rest of the one, and these with the rest of the other; the best
-    pair counts. As in thefuzz 0.19 on Python's difflib, which the original uses; characters 128 to 255 are dropped,
-    others that are no letters, digits or underscores separate words.
+    pair counts. Characters 128 to 255 are dropped; others that are no letters, digits or underscores separate words.
 
-    Example:
-        >>> alike("easy to clean", "clean easy"), alike("x large", "xx large"), alike("machine wash", "hand wash")
-        (True, True, False)
+    >>> alike("easy to clean", "clean easy"), alike("x large", "xx large"), alike("machine wash", "hand wash")
+    (True, True, False)
     """
     (left, one, letters), (right, other, others) = _phrase(bought), _phrase(wished)
     if not left or not right:
@@ -232,14 +229,12 @@ def _words(phrase: str) -> frozenset[str]:
 
 @lru_cache(maxsize=1 << 14)
 def _phrase(phrase: str) -> tuple[frozenset[str], str, frozenset[str]]:
-    """Return the words of a phrase, the sorted words as a text, and the text's letters."""
     words = _words(phrase)
     text = " ".join(sorted(words))
     return words, text, frozenset(text)
 
 
 def _close(one: str, other: str, letters: frozenset[str], others: frozenset[str]) -> bool:
-    """Say whether the rounded ratio in per cent is above 85; the quick bounds are upper bounds."""
     length, width = len(one), len(other)
     total = length + width
     if round(200 * min(length, width) / total) <= 85:
@@ -270,16 +265,12 @@ def words(title: str) -> tuple[str, ...]:
 
 
 def make_tagger(name: str | os.PathLike[str] | Tagger) -> Tagger:
-    """Return a tagger that caches recent titles.
+    """Return a tagger that caches recent titles; a ValueError for a bad name or file, an ImportError without spaCy.
 
     Args:
         name: "words"; "spacy" or "spacy:<model>" (needs the extra `nouns` and the model, `en_core_web_sm` by default);
             "table:<file>" or a path: a JSON object, title -> list of nouns ("words" tags missing titles, with one
             warning); or a function from a title to its nouns.
-
-    Raises:
-        ValueError: for an unknown name, a missing or malformed file, or a missing model.
-        ImportError: without spaCy.
     """
     return lru_cache(maxsize=4096)(_make(name))
 

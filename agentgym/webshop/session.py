@@ -85,12 +85,10 @@ class Session:
 
     Attributes:
         request_text: the request as plain text on a page; None if it does not appear.
-        query: the last query; None before.
         number: of the page of results.
         product: position of the product opened last; None on results.
         options: chosen options, group -> value, in the order of the first choice of each group.
         visited: positions of the products opened since the index page.
-        purchase: the last purchase; None before.
         sub: the page below the product's page, "" elsewhere.
         draws: number of answers to the query `<r>`, each with other products, drawn with `seed`.
         place: number and query of the results behind the page, as in keys; "" before a search.
@@ -177,7 +175,6 @@ class Session:
             self.page = self.shop.pages.sub(self.product, self.sub)
 
     def _part(self) -> str:
-        """Return the part of the address that identifies the page in the original; a query may contain it too."""
         page = self.page
         if page.kind == "results":
             return _PARTS[0]
@@ -226,7 +223,6 @@ class Session:
         return {self.shop.catalogue[position].asin for position in self.visited}
 
     def _found(self) -> Sequence[int]:
-        """Search; the prefixes <r>, <c>, <q> and <a> are the original's hidden lists."""
         assert self.query is not None
         if not self.query.startswith("<"):
             return self.shop.search.top(self.query, RESULTS)

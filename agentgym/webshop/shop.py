@@ -61,7 +61,6 @@ def open_catalogue(data: str, num_products: int | None, seed: int, cache_in: str
 
 
 def _kept(folder: Path, read: Callable[[Path], _T], write: Callable[[Path], object]) -> _T:
-    """Return the content of a cache folder, written anew if it is missing or damaged."""
     if folder.is_dir():
         try:
             return read(folder)
@@ -79,11 +78,7 @@ def _official(data: str, num_products: int | None) -> Iterator[Product]:
 
 @cache
 def open_search(catalogue: Catalogue, name: str) -> Search:
-    """Return one of the `SEARCHES` over a catalogue; the index of a catalogue on disk is in its folder.
-
-    Raises:
-        ImportError, RuntimeError: "lucene" without pyserini, or without a suitable Java.
-    """
+    """Return one of the `SEARCHES` over a catalogue; the index of a catalogue on disk is in its folder."""
     if check_name(name, SEARCHES, "search") == "lucene":
         return Recent(lucene.Lucene(catalogue, _lucene_index(catalogue)))
     if not isinstance(catalogue, store.StoredCatalogue):

@@ -28,14 +28,9 @@ _TEST, _VALIDATION = 500, 1000
 class Tasks:
     """The goals of a shop; a task is a goal's index in the original's order.
 
-    A task may also be any `Wish`, with the id `"<kind>/<asin>{<options as JSON>}"`: it is in no split.
-
-    Args:
-        shop: the shop.
-        goals: in the original's order; an index of the split "all" is a position in it.
-        split_by: one of `DISJOINT`, see `split_goals`.
-        winnable: leave out goals that an ideal purchase does not score 1.0.
-        reopen: the content of a pickle, which opens these tasks in another process. None: not picklable.
+    A task may also be any `Wish`, with the id `"<kind>/<asin>{<options as JSON>}"`: it is in no split. `winnable`
+    leaves out goals that an ideal purchase does not score 1.0; `reopen` is the content of a pickle, which opens these
+    tasks in another process (None: not picklable).
     """
 
     splits = SPLITS
@@ -154,7 +149,6 @@ class Tasks:
         return wish
 
     def _split_of(self, task: Task) -> str | None:
-        """Return the split of a task, None if it has none; a wish belongs to the split of its product."""
         if isinstance(task, Wish):
             same = np.flatnonzero(self.goals.products == task.product)
             return self._split_of(int(same[0])) if self._split_by == "product" and len(same) else None
@@ -176,18 +170,11 @@ def ideal_score(shop: Shop, goals: Goals, index: int) -> float:
 
 
 def split_goals(products: NDArray[np.int32], by: str) -> dict[str, NDArray[np.int64]]:
-    """Return the indices of each split's goals, ascending.
+    """Return the indices of each split's goals, ascending, for `products` (one position per goal) of shape (goals,).
 
     By goal, as in the original: 500 test, 1,000 validation, the others train (below 5,000 goals, a tenth and a fifth);
     splits may share products. By product, a tenth of the products is for test and a fifth for validation, by a fixed
     draw.
-
-    Args:
-        products: position of each goal's product, in the original's order; shape (goals,).
-        by: one of `DISJOINT`.
-
-    >>> {name: len(found) for name, found in split_goals(np.arange(6910, dtype=np.int32), "goal").items()}
-    {'all': 6910, 'train': 5410, 'validation': 1000, 'test': 500}
     """
     count = len(products)
     if by == "goal":

@@ -9,15 +9,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of product.
+    """One kind of product; `name` is also the products' query, `path` runs from the widest department to the kind.
 
-    Attributes:
-        name: the shoppers' word for it; also the products' query.
-        path: departments from the widest to the kind.
-        cheapest, dearest: usual prices in dollars.
-        groups: possible option groups: (name, all values); a product has some of the values.
-        qualities: attributes before the name ("machine washable").
-        features: attributes after "with" ("steel legs").
+    `cheapest`, `dearest`: usual prices in dollars; `groups`: possible option groups (name, all values); `qualities`
+    stand before the name ("machine washable"), `features` after "with" ("steel legs").
     """
 
     name: str

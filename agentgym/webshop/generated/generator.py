@@ -152,31 +152,20 @@ _NO_PRICE = 0.03
 
 
 def article_number(seed: int, index: int) -> str:
-    """Return the asin of a product: "B0" and eight digits, different for every index.
-
-    >>> article_number(0, 0), article_number(0, 1), article_number(0, 12_340_000)
-    ('B000002718', 'B000008899', 'B012342718')
-    """
+    """Return the asin of a product: "B0" and eight digits, different for every index."""
     block, place = divmod(index, _MIXED)
     return f"B0{block * _MIXED + (place * _FACTOR + _FIRST + seed * _PER_SEED) % _MIXED:08d}"
 
 
 @lru_cache(maxsize=8)
 def _numbers_of_block(seed: int, block: int) -> NDArray[np.float64]:
-    """Return the uniform numbers of a block, float64 (BLOCK, NUMBERS), equal in every process."""
     return np.random.default_rng([seed, block]).random((BLOCK, NUMBERS))
 
 
 def generate(num_products: Any = NUM_PRODUCTS, *, seed: Any = 0, asked: Any = 1.0) -> Iterator[Product]:
-    """Yield the products of a shop; a larger shop starts with the products of a smaller one.
+    """Yield the products of a shop, a function of `seed`; a larger shop starts with the products of a smaller one.
 
-    Args:
-        num_products: number of products; a value out of range is a ValueError, as for the others.
-        seed: each value gives another shop.
-        asked: share of the products with a goal, in 0..1.
-
-    >>> len({product.asin for product in generate(500)})
-    500
+    `asked` is the share of the products with a goal, in 0..1. A value out of range is a ValueError.
     """
     for name, value, least, most in (("num_products", num_products, 1, MOST), ("seed", seed, 0, 2**63)):
         if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not least <= int(value) <= most:
@@ -222,7 +211,6 @@ def make_product(seed: int, index: int, asked: float = 1.0) -> Product:
 def _title(
     draws: Draws, kind: Kind, maker: str, qualities: Sequence[str], features: Sequence[str]
 ) -> tuple[str, int, int]:
-    """Return the title, and the numbers of qualities and features in it."""
     told_qualities = 1 + draws.below(min(2, len(qualities)))
     told_features = draws.below(min(2, len(features)) + 1)
     template = draws.pick(TITLES if told_features else TITLES_WITHOUT_FEATURE)
@@ -276,7 +264,6 @@ def _prices(draws: Draws, kind: Kind) -> tuple[tuple[float, ...], str]:
 def _request(
     draws: Draws, kind: Kind, qualities: Sequence[str], features: Sequence[str]
 ) -> tuple[str, tuple[str, ...]]:
-    """Return a request for this product, and the attributes in it."""
     before = draws.sample(qualities, draws.below(min(2, len(qualities)) + 1))
     behind = draws.sample(features, draws.below(min(2, len(features)) + 1))
     if not before and not behind:

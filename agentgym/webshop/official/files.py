@@ -66,11 +66,7 @@ def read_products(items: Path, request_of: Callable[[str], Any | None], limit: i
     """Yield the products of an items file in order; a `DataError` names file, product and field.
 
     As in the original, the first product of an asin counts; asins of more than ten characters and "nan" are skipped.
-
-    Args:
-        items: the items file.
-        request_of: entry of an asin in the requests file, None if it has none.
-        limit: number of records read, before any is skipped.
+    `request_of` returns an asin's entry in the requests file or None; `limit` counts records before any is skipped.
     """
     seen: set[str] = set()
     for number, record in entries(items):
@@ -90,11 +86,7 @@ def read_products(items: Path, request_of: Callable[[str], Any | None], limit: i
 
 
 def requests_of(path: Path) -> Callable[[str], Any | None]:
-    """Return a function from asin to its entry in the requests file, None without one.
-
-    The entries are in a temporary database, deleted with the function. A malformed file or a repeated asin is a
-    ValueError.
-    """
+    """Return a function from asin to its entry in the requests file, or None, through a temporary database."""
     database = sqlite3.connect("")
     database.execute("CREATE TABLE entries (asin BLOB, entry BLOB)")
     rows = ((_key(path, asin), json.dumps(entry).encode()) for asin, entry in entries(path))
@@ -134,8 +126,6 @@ def read_human(path: Path) -> dict[str, tuple[HumanRequest, ...]]:
 
 @dataclass
 class _Fields:
-    """The fields of one record, checked on access."""
-
     path: Path
     who: str
     record: Any
@@ -207,7 +197,6 @@ def _product(fields: _Fields, asin: str, request: Any) -> Product:
 
 
 def _options(fields: _Fields) -> Options:
-    """Return the option groups; of two names that differ only in case, the later values count."""
     given = fields.record.get("customization_options")
     if not given:
         return ()

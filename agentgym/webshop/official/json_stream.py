@@ -41,7 +41,6 @@ class _Text:
         return bool(chunk)
 
     def peek(self) -> str:
-        """Return the next character that is no white space, "" at the end."""
         while True:
             while self._at < len(self._buffer):
                 if self._buffer[self._at] not in _SPACE:
@@ -80,14 +79,9 @@ class _Text:
 
 
 def entries(path: str | os.PathLike[str]) -> Iterator[tuple[str | int, Any]]:
-    """Yield the entries of a list as (number from 0, value), of an object as (name, value).
+    """Yield the entries of a list as (number from 0, value), of an object as (name, value), from a UTF-8 file.
 
-    Args:
-        path: UTF-8 JSON file of any size.
-
-    Raises:
-        DataError: for anything else, and what `foreign_text.read_json` refuses; it names file, entry and character.
-        OSError: when it cannot be read.
+    A `DataError` names file, entry and character, also for what `foreign_text.read_json` refuses.
     """
     with open(path, encoding="utf-8-sig") as stream:
         text = _Text(stream, os.fspath(path))

@@ -73,7 +73,6 @@ _BY_CATEGORY = {
 
 
 def _ranges(text: str) -> list[tuple[int, int]]:
-    """Read hexadecimal ranges: "3a 5d0-5ea"."""
     pairs = (part.partition("-") for part in text.split())
     return [(int(first, 16), int(last or first, 16)) for first, _, last in pairs]
 
@@ -85,11 +84,7 @@ _ASIAN_STARTS = [first for first, _ in _ASIAN]
 
 
 def class_of(code: int) -> str:
-    """Return the class letter of a code point.
-
-    >>> [class_of(ord(c)) for c in "a7:_ é™字"]
-    ['A', '0', ':', '_', ' ', 'A', 'e', 'J']
-    """
+    """Return the class letter of a code point."""
     row = bisect_right(_STARTS, code) - 1
     if row >= 0 and code <= _TABLE[row][1]:
         return _TABLE[row][2]
@@ -109,12 +104,6 @@ class Classes(dict[int, str]):
 
 
 def _words(letter: str, digit: str, colon: str, comma: str, ext: str, plain: str, katakana: str, hebrew: str) -> str:
-    """Build the pattern of a word from patterns of one character; `katakana` and `hebrew` may be empty.
-
-    `ext` may follow each of them, `plain` is a letter that follows a colon (see `_LETTER`). Low lines join letters and
-    digits; a colon, dot or apostrophe joins two letters; a comma, semicolon, dot or apostrophe joins two digits.
-    Katakana and the other scripts join only across low lines.
-    """
     low = f"(?:_{ext})"
     letters = f"{letter}{ext}(?:{colon}{ext}{plain}{ext}|{low}*{letter}{ext})*"
     digits = f"{digit}{ext}(?:(?:{comma}{ext}|{low}+)?{digit}{ext})*"
@@ -140,11 +129,7 @@ _ANY = re.compile(
 
 
 def tokens(text: str) -> list[str]:
-    """Return the tokens of a text, in order and unchanged.
-
-    >>> tokens("Men's T-shirt, size 10.5 (2,000 sold)")
-    ["Men's", 'T', 'shirt', 'size', '10.5', '2,000', 'sold']
-    """
+    """Return the tokens of a text, in order and unchanged."""
     pattern, classes = (_ASCII, text) if text.isascii() else (_ANY, text.translate(_CLASSES))
     if len(text) <= LONGEST // 2:
         return [text[match.start() : match.end()] for match in pattern.finditer(classes)]
@@ -171,7 +156,6 @@ def tokens(text: str) -> list[str]:
 
 
 def _within(text: str, start: int, units: int) -> int:
-    """Return the end of a piece that starts at `start` and has at most `units` UTF-16 units."""
     end = start
     while end < len(text) and (units := units - (2 if text[end] > "\uffff" else 1)) >= 0:
         end += 1
@@ -203,7 +187,6 @@ def terms(text: str) -> list[str]:
 
 
 def _lower(letter: str) -> str:
-    """Lower one character by itself, as Java does: a Greek sigma has one form, the dotted capital I loses its dot."""
     return letter.lower()[0]
 
 
@@ -226,7 +209,6 @@ _SECOND_ORDER, _THIRD_ORDER, _FOURTH_ORDER = (
 
 
 def _shape(word: str) -> str:
-    """Write each character as c (consonant) or v (vowel); a y is a vowel after a consonant."""
     shape = ""
     for letter in word:
         vowel = letter in "aeiou" or (letter == "y" and shape[-1:] == "c")
@@ -235,12 +217,10 @@ def _shape(word: str) -> str:
 
 
 def _measure(word: str) -> int:
-    """Count the changes from vowel to consonant: Porter's m."""
     return _shape(word).count("vc")
 
 
 def _ends_short(word: str) -> bool:
-    """Say whether a word ends consonant, vowel, consonant (but not w, x or y): Porter's *o."""
     return _shape(word)[-3:] == "cvc" and word[-1] not in "wxy"
 
 
@@ -249,7 +229,6 @@ def _ends_double(word: str) -> bool:
 
 
 def _replace(word: str, order: tuple[str, ...], new: dict[str, str]) -> str:
-    """Replace the longest matching suffix of a step if the rest has a measure above 0."""
     for suffix in order:
         if word.endswith(suffix):
             before = word[: -len(suffix)]
@@ -258,7 +237,6 @@ def _replace(word: str, order: tuple[str, ...], new: dict[str, str]) -> str:
 
 
 def _inflection(word: str) -> str:
-    """Remove plurals, -ed and -ing; turn a final y into i."""
     if word.endswith("s"):
         if word.endswith(("sses", "ies")):
             word = word[:-2]
@@ -283,7 +261,6 @@ def _inflection(word: str) -> str:
 
 
 def _ending(word: str) -> str:
-    """Remove a remaining suffix (-al, -ment, -ion after s or t), a final e, and one l of a double."""
     for suffix in _FOURTH_ORDER:
         if word.endswith(suffix):
             before = word[: -len(suffix)]

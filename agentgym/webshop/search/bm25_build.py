@@ -25,18 +25,14 @@ _Run = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], NDArray[np
 
 
 def build(texts: Iterable[tuple[str, str]], folder: str | Path | None = None, block: int = BLOCK) -> Index:
-    """Build the index of some texts.
+    """Build the index of (identifier, text) pairs, read once, in the order of positions.
 
-    Args:
-        texts: (identifier, text) of every product, in the order of positions; read once.
-        folder: target folder for `bm25.load`, created if missing; None keeps the index in memory.
-        block: number of terms of a run.
+    `folder` is created for `bm25.load`, or None to keep the index in memory; `block` is the number of terms of a run.
 
-    Example:
-        >>> from agentgym.webshop.search.bm25 import Bm25
-        >>> index = build([("B1", "red shoes"), ("B2", "blue shoes, size 7"), ("B3", "lamp")])
-        >>> Bm25(index).top("Blue shoe", 50)
-        (1, 0)
+    >>> from agentgym.webshop.search.bm25 import Bm25
+    >>> index = build([("B1", "red shoes"), ("B2", "blue shoes, size 7"), ("B3", "lamp")])
+    >>> Bm25(index).top("Blue shoe", 50)
+    (1, 0)
     """
     if folder is None:
         return _build(texts, None, None, block)
@@ -120,7 +116,6 @@ class _Reader:
 
 
 def _run(found: array[int], lengths: array[int], first: int) -> _Run:
-    """Sort the terms of a block of products, starting at position `first`, and count repeats."""
     products = np.repeat(np.arange(first, first + len(lengths)), lengths)
     keys, counts = np.unique(np.array(found, np.int64) << 32 | products, return_counts=True)
     of_rows = (keys >> 32).astype(np.int32)
@@ -130,7 +125,6 @@ def _run(found: array[int], lengths: array[int], first: int) -> _Run:
 
 
 def _kept(run: _Run, path: Path | None) -> Callable[[], _Run]:
-    """Keep a run in memory, or in files with the prefix `path`; return a function that loads it."""
     if path is None:
         return lambda: run
     names = [f"{path}-{i}.npy" for i in range(4)]
@@ -146,7 +140,6 @@ def _kept(run: _Run, path: Path | None) -> Callable[[], _Run]:
 
 
 def _ranges(starts: NDArray[np.int64], block: int) -> Iterator[tuple[int, int]]:
-    """Split the terms into ranges of about `block` rows, at least one term each."""
     first = 0
     while first < len(starts) - 1:
         last = max(first + 1, int(np.searchsorted(starts, starts[first] + block, "right")) - 1)
@@ -155,7 +148,6 @@ def _ranges(starts: NDArray[np.int64], block: int) -> Iterator[tuple[int, int]]:
 
 
 def _merged(runs: list[Callable[[], _Run]], first: int, last: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return products and counts of all rows of the terms `first` to `last` - 1, sorted by term and product."""
     parts = []
     for get in runs:
         run_terms, starts, products, counts = get()
@@ -169,7 +161,6 @@ def _merged(runs: list[Callable[[], _Run]], first: int, last: int) -> tuple[NDAr
 
 
 def _shares(lengths: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Return n of `bm25` for products of some lengths."""
     filled = int((lengths > 0).sum())
     mean = np.float32(lengths.sum() / filled if filled else 1)
     one = np.float32(1)
@@ -178,7 +169,6 @@ def _shares(lengths: NDArray[np.int64]) -> NDArray[np.float32]:
 
 
 def _coded(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return lengths as Lucene's byte stores them: above 24, the rest keeps its four highest bits."""
     rest = np.maximum(lengths - 24, 0)
     drop = np.maximum(np.frexp(rest.astype(np.float64))[1] - 4, 0)
     return np.where(lengths < 24, lengths, 24 + (rest >> drop << drop))

@@ -30,15 +30,9 @@ def build(texts: Iterable[tuple[str, str]], folder: str | Path) -> None:
 
 
 class Lucene:
-    """A `search.Search` in a Lucene index.
+    """A `search.Search` in a Lucene index of the catalogue, from `build` or the original's program.
 
-    Args:
-        catalogue: gives the positions of the asins that Lucene finds; unknown asins are skipped.
-        folder: a Lucene index of the catalogue, from `build` or from the original's program.
-
-    Raises:
-        DataError: when the folder contains no Lucene index.
-        ImportError, RuntimeError: without pyserini, without a suitable Java.
+    Without pyserini an ImportError, without a suitable Java a RuntimeError, without an index a `DataError`.
     """
 
     def __init__(self, catalogue: Catalogue, folder: str | Path) -> None:
