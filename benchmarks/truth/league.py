@@ -37,7 +37,7 @@ from benchmarks.truth.credits import (
     credits_called,
     names_of,
 )  # fmt: skip
-from benchmarks.truth.distances import Distances, kinds_of_steps
+from benchmarks.truth.distances import kinds_of_steps
 from benchmarks.truth.episodes import (
     FULL,
     QUICK,
@@ -67,6 +67,7 @@ from benchmarks.truth.pages import page
 from benchmarks.truth.truths import Truth, agreement, ceiling, state_continuations, truths_of
 from wrappers.credit.method import Credit
 from wrappers.credit.vine import vine
+from wrappers.distance import Distances
 
 #: Share of episodes that a player has to win to count in means over players.
 LEAST = 0.02

@@ -8,8 +8,9 @@ import numpy as np
 import agentgym  # noqa: F401  # registers the environments
 from agentgym.rollout import collect
 from agentgym.trajectory import StepTable
-from benchmarks.truth.distances import Distances, distance_changes, distance_gains, kinds_of_steps, state_distances
+from benchmarks.truth.distances import distance_changes, kinds_of_steps, state_distances
 from benchmarks.truth.episodes import NoisyExpert, play_scripted, scripted_of
+from wrappers.distance import Distances, distance_gains
 
 # One box in a corridor of two rows: the box must go right; in a corner or along the lower wall it is lost.
 START = "######\n#P__O#\n#_X__#\n#____#\n######"
