@@ -220,7 +220,7 @@ def _asked(plan: Plan, folder: Path, job: Job) -> tuple[str, Setting]:
     if not plan.config.settings:
         return job.method, plan.settings(job.method)[0]
     searched = [load_json(Record, record_path(folder, each)) for each in plan.search_jobs(job.method)]
-    return job.method, choose(searched, plan.config.judged)
+    return job.method, choose(searched, plan.config.judged_points)
 
 
 def _training(plan: Plan, common: TrainerConfig, setting: Setting) -> TrainerConfig:
@@ -384,8 +384,7 @@ def plan_study(
         draw_seed=draw_seed,
         search_runs=search_runs,
         search=row.search,
-        judged="last third",
-        rules=TRAINING_RULES,
+        rules=1 if learning.training["loss.keep_zero"] else TRAINING_RULES,  # the change was in what is left out
     )
     plan = Plan(config, list(methods), list(seeds), source)
     try:

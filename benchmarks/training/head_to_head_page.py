@@ -195,7 +195,7 @@ def caption(study: Trainings, rows: Sequence[Row]) -> str:
 def search_rows(study: Trainings, method: str) -> list[tuple[Setting, float, float, bool]]:
     """Return the tried settings of a method, each with its sampled and greedy success, and whether it was chosen."""
     records = study.of(method, SEARCH)
-    chosen = choose(records, study.config.judged)
+    chosen = choose(records, study.config.judged_points)
     found: dict[str, list[Record]] = {}
     for record in records:
         if record.setting is not None:

@@ -168,7 +168,6 @@ class StudyConfig:
         draw_seed: of `draw`.
         search_runs: seeds that a setting is tried with: `search_seed` and those after it.
         search: what is searched, see `draw`.
-        judged: what chooses a setting: success at the "end", or its mean over the "last third" of the validations.
         rules: of training, see `baselines.config.TRAINING_RULES`; records of different rules are not put together.
     """
 
@@ -180,13 +179,17 @@ class StudyConfig:
     draw_seed: int
     search_runs: int = 1
     search: Search = "space"
-    judged: Literal["end", "last third"] = "end"
     rules: int = 1
 
     @property
     def name(self) -> str:
         """Environment, model where that is not the tiny one, and whether the data are those of others."""
         return self.generated + ("" if self.learning.data is None else "-official")
+
+    @property
+    def judged_points(self) -> int:
+        """Last validations that a setting is chosen by: a third of them, and where it was tried once the last one."""
+        return 1 if self.search_runs == 1 else max(1, (self.points + 1) // 3)
 
     @property
     def generated(self) -> str:
@@ -238,9 +241,9 @@ class Record:
     test: dict[str, str]
     beside: dict[str, dict[str, str]] = field(default_factory=dict)
 
-    def validated(self, judged: str = "end") -> float:
-        """Success on the validation tasks, the mean of greedy and sampled play, see `StudyConfig.judged`."""
-        last = self.curve[-max(1, len(self.curve) // 3) :] if judged == "last third" else self.curve[-1:]
+    def validated(self, points: int = 1) -> float:
+        """Mean success of the last validations, of greedy and sampled play."""
+        last = self.curve[-points:]
         return sum(point.greedy + point.sampled for point in last) / (2 * len(last))
 
 
@@ -272,7 +275,7 @@ class Trainings:
         if not self.config.settings:
             return Setting.stated(method)
         searched = self.of(method, SEARCH)
-        return choose(searched, self.config.judged) if searched else None
+        return choose(searched, self.config.judged_points) if searched else None
 
     def left_out(self) -> list[str]:
         """Return a sentence for each final run that counts for nothing, as it has another setting than was chosen."""
@@ -287,10 +290,14 @@ class Trainings:
         return said
 
 
-def choose(records: Iterable[Record], judged: str = "end") -> Setting:
+def choose(records: Iterable[Record], points: int = 1) -> Setting:
     """Return the setting whose search runs validated best in the mean, whatever the order of the records.
 
     Of equal ones the lowest learning rate is taken, then the first label of the alphabet.
+
+    Args:
+        records: of the search.
+        points: last validations that count, see `StudyConfig.judged_points`.
 
     Raises:
         ResultsError: there is none.
@@ -299,11 +306,11 @@ def choose(records: Iterable[Record], judged: str = "end") -> Setting:
     settings = {}
     for record in records:
         if record.setting is not None:
-            tried.setdefault(record.setting.label, []).append(record.validated(judged))
+            tried.setdefault(record.setting.label, []).append(record.validated(points))
             settings[record.setting.label] = record.setting
     if not tried:
         raise ResultsError("no run of the search to choose from")
-    found = {label: round(math.fsum(values) / len(values), 12) for label, values in tried.items()}
+    found = {label: math.fsum(values) / len(values) for label, values in tried.items()}
     best = max(found.values())
     tied = [settings[label] for label, value in found.items() if value == best]
     return min(tied, key=lambda setting: (setting.training.get("learning_rate", 0.0), setting.label))

@@ -102,7 +102,7 @@ def test_distances_ask_each_state_once():
     wrapper = object.__new__(Distances)
     wrapper.found = {}
     object.__setattr__(wrapper, "env", SimpleNamespace(unwrapped=SimpleNamespace(envs=[env, env])))
-    shown = SimpleNamespace(entry=lambda name, i: {"task_id": "g", "state_key": "s"}[name])
+    shown = SimpleNamespace(entry=lambda name, i: {"task_id": "g", "state_key": "s"}.get(name))
     wrapper.begin([0, 1], shown)
     assert wrapper.found == {("g", "s"): (3.0, 3.0)}
     assert len(asked) == 1
