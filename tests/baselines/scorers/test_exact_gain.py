@@ -15,12 +15,17 @@ from baselines.scorers.exact_gain import ExactGain, ExactGainConfig
 from policies.scripted import RandomPolicy
 from tests.baselines.corridor_learning import babbling_policy
 from wrappers.distance import Distances
+from wrappers.reply import VectorReplyParser
+
+
+def corridors(num_envs, **options):
+    return VectorReplyParser(
+        gym.make_vec("AgentRL/Corridor-v0", num_envs, autoreset_mode="Disabled", length=3, **options)
+    )
 
 
 def played(wrong, **options):
-    envs = Distances(
-        gym.make_vec("AgentRL/Corridor-v0", 8, autoreset_mode="Disabled", length=3, wrong=wrong, **options)
-    )
+    envs = Distances(corridors(8, wrong=wrong, **options))
     return envs, collect(envs, RandomPolicy(), tasks=[{"split": "train", "index": 0}], group_size=8, seed=0)
 
 
@@ -57,7 +62,7 @@ def test_later_rounds_of_dynamic_sampling_are_of_the_same_task():
 
 
 def test_a_trainer_wraps_its_environments_for_the_oracle():
-    envs = gym.make_vec("AgentRL/Corridor-v0", 4, autoreset_mode="Disabled", length=3)
+    envs = corridors(4)
     oracle, config = recipe("oracle"), TrainerConfig(groups=1, group_size=4)
     wrapped, first = adapted(envs, None, oracle, config)
     assert isinstance(wrapped, Distances)
