@@ -18,13 +18,14 @@ import numpy as np
 
 from agentgym.checks import fields_checked
 from agentgym.outside.text import clean
-from wrappers.reply import parses_replies
+from wrappers.reply import parses_replies, reads_tool_calls
+from wrappers.tools import CALL_FORMAT, describe_tools, listed_tools
 from wrappers.vector_wrapper import Alone, Shown, SingleForm, Step, SubEnvWrapper
 
 Message = dict[str, Any]
 Messages = tuple[Message, ...]
 
-ROLES = ("system", "user", "assistant")
+ROLES = ("system", "user", "assistant", "tool")
 
 REPLY_FORMAT = (
     "Think first, inside <think> and </think>. Then give exactly one command, inside <action> and </action>, "
@@ -57,7 +58,10 @@ class PromptStyle:
         history: how many of the latest (observation, action) pairs are shown; None for all.
         instructions: True for the environment's own `instructions` followed by `reply_format`, a text to use instead
             of both, or False for no system message.
-        reply_format: how to answer.
+        reply_format: how to answer. Where the parser inside reads tool calls, `wrappers.tools.CALL_FORMAT` is in the
+            place of the default, or nothing with `tools="template"`.
+        tools: where the parser reads tool calls, who lists their schemas: the system message ("text"), or the policy's
+            chat template ("template"), which gets them by `template={"tools": listed_tools(envs)}`.
         keep_first: show the episode's first observation once it is no longer among those shown (for environments
             that state the task only at the start).
         admissible: list the admissible commands after the observation.
@@ -82,11 +86,14 @@ class PromptStyle:
     max_chars: int | None = None
     shown: Literal["pairs", "actions"] = "pairs"
     facts: Sequence[str] = ()
+    tools: Literal["text", "template"] = "text"
 
     def __post_init__(self) -> None:
         """Refuse options that mean nothing."""
         if self.shown not in ("pairs", "actions"):
             raise ValueError(f"shown must be 'pairs' or 'actions', got {self.shown!r}")
+        if self.tools not in ("text", "template"):
+            raise ValueError(f"tools must be 'text' or 'template', got {self.tools!r}")
         if isinstance(self.facts, str) or not all(isinstance(name, str) for name in self.facts):
             raise TypeError(f"facts must be a sequence of names of info entries, got {self.facts!r}")
         for name, least in (("history", 0), ("max_chars", 1)):
@@ -106,14 +113,20 @@ class PromptStyle:
         told = getattr(env.unwrapped, "instructions", "")
         if not isinstance(told, str) or not told:
             raise ValueError(f"{env} has no `instructions`: pass a text as instructions=..., or False for none")
-        if self.reply_format and not parses_replies(env):
+        calls = reads_tool_calls(env)
+        listed = listed_tools(env) if calls and self.tools == "text" else ()
+        form = self.reply_format
+        if calls and form == REPLY_FORMAT:
+            form = CALL_FORMAT if self.tools == "text" else ""
+        if form and not parses_replies(env):
             warnings.warn(
                 f"the prompt asks for a reply format that nothing reads: {env} gets whole replies as commands; put "
                 "a reply parser inside, PromptWindow(ReplyParser(env)), or pass reply_format='' where replies are "
                 "commands",
                 stacklevel=3 + isinstance(env, Alone),
             )
-        return replace(self, instructions=f"{told}\n\n{self.reply_format}" if self.reply_format else told)
+        parts = [told, describe_tools(listed) if listed else "", form]
+        return replace(self, instructions="\n\n".join(part for part in parts if part))
 
     def remember(self, episode: Episode, observation: Any, command: str) -> None:
         """Add a played step to the episode: what was seen before it, and the observation after it."""
@@ -138,7 +151,10 @@ class PromptStyle:
         if isinstance(observation, dict) and "image" in observation:
             content = [{"type": "image", "image": observation["image"]}, {"type": "text", "text": content}]
         user: Message = {"role": "user", "content": content}
-        return ({"role": "system", "content": self.instructions}, user) if self.instructions else (user,)
+        told = self.instructions
+        if told and self.tools == "text" and (tools := shown.entry("tools", i)):
+            told = f"{told}\n\n{describe_tools(tools)}"
+        return ({"role": "system", "content": told}, user) if told else (user,)
 
     def user_text(self, episode: Episode, commands: Sequence[str] = (), facts: Mapping[str, Any] | None = None) -> str:
         """Render the text of the user message; without pairs and extras it is the observation itself."""

@@ -15,7 +15,8 @@ The grammar, read from left to right:
 * text outside the blocks is ignored unless `outside="error"`;
 * several action blocks are malformed unless `several` is "first" (reading stops after the first) or "last".
 
-With `form="labels"` a reply is lines with labels instead, as ReAct writes them, see `read_labels`.
+With `form="labels"` a reply is lines with labels instead, as ReAct writes them, see `read_labels`; with
+`form="tool_calls"` it is a thought and calls of the environment's tools, see `wrappers.tools.read_tool_reply`.
 
 Reading is one pass over the tags, so its time is linear in the length of the reply. A malformed reply never raises:
 it becomes the command `""`, which no environment accepts, and `ReplyError` says what was wrong.
@@ -28,7 +29,7 @@ import warnings
 from collections.abc import Sequence
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import gymnasium as gym
 import numpy as np
@@ -36,7 +37,10 @@ import numpy as np
 from agentgym.adapter import AdaptedVectorEnv
 from agentgym.core import TextSpace
 from agentgym.outside.text import clean
-from wrappers.vector_wrapper import Alone, Array, Shown, SingleForm, SubEnvWrapper, objects
+from wrappers.tools import Tools, checks_calls, listed_tools, read_tool_reply
+from wrappers.vector_wrapper import Alone, Array, Shown, SingleForm, Step, SubEnvWrapper, objects
+
+Form = Literal["tags", "labels", "tool_calls"]
 
 #: Bounded repetitions keep the time linear in the length of the reply.
 _LABEL = re.compile(
@@ -68,6 +72,10 @@ class ReplyError(StrEnum):
     """No think block before the action, though `require_think` asks for one."""
     TEXT_OUTSIDE = "text_outside"
     """Text outside the blocks, with `outside="error"`."""
+    UNREADABLE_CALL = "unreadable_call"
+    """With `form="tool_calls"`: a tool call that cannot be read."""
+    WRONG_CALL = "wrong_call"
+    """With `form="tool_calls"`: there is no such tool, or the arguments do not fit it."""
 
 
 class ParsedReply(NamedTuple):
@@ -194,25 +202,33 @@ def _labelled(text: str) -> _Scan:
     return _Scan(ReplyError.OK, actions, thoughts, thought_first=bool(thought), outside=False)
 
 
+def check_reply(text: Any) -> None:
+    """Raise a TypeError unless a reply is a string."""
+    if not isinstance(text, str):
+        raise TypeError(f"parse_reply: expected a str reply, got {type(text).__name__} ({text!r:.200})")
+
+
 def parse_reply(
     text: str,
     *,
     require_think: bool = False,
-    several: Literal["error", "first", "last"] = "error",
+    several: Literal["error", "first", "last", "all"] = "error",
     outside: Literal["ignore", "error"] = "ignore",
     max_length: int = 1000,
     action_tag: str = "action",
     think_tag: str = "think",
     command_tags: Sequence[str] = (),
     ignore_case: bool = True,
-    form: Literal["tags", "labels"] = "tags",
+    form: Form = "tags",
+    tools: Tools | None = None,
 ) -> ParsedReply:
     """Read a reply.
 
     Args:
         text: the reply; it is cleaned and read up to the limit of `agentgym.outside.text.clean`.
         require_think: a think block must come before the action.
-        several: what several action blocks mean: an error, or the first or the last of them counts.
+        several: what several action blocks mean: an error, or the first or the last of them counts; "all", of tool
+            calls alone: the command has them all, in lines.
         outside: whether text outside the blocks is ignored or an error.
         max_length: longest command accepted, in characters.
         action_tag: name of the action tag.
@@ -220,8 +236,10 @@ def parse_reply(
         command_tags: names of tags, in lower case, whose whole block is a command; the wrappers below ask the
             environment for them.
         ignore_case: also read `<Action>` and the like (the command's own case is never changed).
-        form: what a reply looks like: blocks in tags, or lines with the labels `Thought:` and `Action:`, for which
-            `several`, `outside` and the names of tags say nothing.
+        form: what a reply looks like: blocks in tags; lines with the labels `Thought:` and `Action:`, for which
+            `several`, `outside` and the names of tags say nothing; or tool calls, for which `outside` and the names of
+            tags say nothing.
+        tools: JSON schemas that a tool call must fit; the wrappers below ask the environment for them.
 
     Raises:
         TypeError: when `text` is not a string (a wrong call, not a malformed reply).
@@ -234,16 +252,22 @@ def parse_reply(
     >>> parse_reply("I go <action>up").error, parse_reply("up").error
     (<ReplyError.UNCLOSED_ACTION: 'unclosed_action'>, <ReplyError.NO_ACTION: 'no_action'>)
     """
-    if not isinstance(text, str):
-        raise TypeError(f"parse_reply: expected a str reply, got {type(text).__name__} ({text!r:.200})")
-    if several not in ("error", "first", "last"):
-        raise ValueError(f"parse_reply: several must be 'error', 'first' or 'last', got {several!r}")
+    check_reply(text)
+    if several not in ("error", "first", "last") and not (several == "all" and form == "tool_calls"):
+        raise ValueError(
+            f"parse_reply: several must be 'error', 'first' or 'last' ('all' with form='tool_calls'), got {several!r}"
+        )
     if outside not in ("ignore", "error"):
         raise ValueError(f"parse_reply: outside must be 'ignore' or 'error', got {outside!r}")
     if max_length < 1:
         raise ValueError(f"parse_reply: max_length must be at least 1, got {max_length!r}")
-    if form not in ("tags", "labels"):
-        raise ValueError(f"parse_reply: form must be 'tags' or 'labels', got {form!r}")
+    if form not in get_args(Form):
+        raise ValueError(f"parse_reply: form must be one of {', '.join(map(repr, get_args(Form)))}, got {form!r}")
+    if form == "tool_calls":
+        called = read_tool_reply(
+            text, several=several, max_length=max_length, require_think=require_think, tools=tools
+        )  # fmt: skip
+        return ParsedReply(called.command, ReplyError(called.error), called.thought)
     tags = _tags(action_tag, think_tag, ignore_case, tuple(command_tags))
     scan = _labelled(clean(text)) if form == "labels" else _scan(clean(text), tags, several == "first")
     thought = "\n".join(scan.thoughts)
@@ -273,6 +297,16 @@ def _with_command_tags(env: Any, options: dict[str, Any]) -> dict[str, Any]:
     return {"command_tags": tuple(tags), **options} if tags else options
 
 
+def reads_tool_calls(env: Any) -> bool:
+    """Say whether a reply parser with `form="tool_calls"` is among the wrappers of an environment, single or vector."""
+    while isinstance(env, (gym.Wrapper, gym.vector.VectorWrapper, Alone)):
+        if isinstance(env, (ReplyParser, VectorReplyParser)):
+            parser = env.vector if isinstance(env, ReplyParser) else env
+            return bool(parser.options.get("form") == "tool_calls")
+        env = env.env
+    return False
+
+
 def parses_replies(env: Any) -> bool:
     """Say whether a reply parser is among the wrappers of an environment, single or vector, or of its sub-environments.
 
@@ -292,11 +326,21 @@ def parses_replies(env: Any) -> bool:
 def _reply_space(commands: gym.Space[Any], action_tag: str = "action", form: str = "tags", **_: Any) -> TextSpace:
     """The space of replies: any text; samples are well-formed replies where commands have samples."""
     samples = commands.samples if isinstance(commands, TextSpace) else ()
-    before, after = ("Action: ", "") if form == "labels" else (f"<{action_tag}>", f"</{action_tag}>")
+    frames = {"labels": ("Action: ", ""), "tool_calls": ("", "")}
+    before, after = frames.get(form, (f"<{action_tag}>", f"</{action_tag}>"))
     return TextSpace(samples=[f"{before}{command}{after}" for command in samples])
 
 
-class VectorReplyParser(SubEnvWrapper[tuple[str, str]]):
+class _Parsed(NamedTuple):
+    """What a sub-environment's last reply was read as, what is shown after it, and its tools where they change."""
+
+    command: str = ""
+    error: str = ""
+    shown: Any = None
+    tools: Tools | None = None
+
+
+class VectorReplyParser(SubEnvWrapper[_Parsed]):
     """Vector form of `ReplyParser`: `infos["command"]` and `infos["reply_error"]` are object arrays of strings.
 
     Under `SAME_STEP` the command that ended an episode is in `final_info`, and the sub-environment's own entry is `""`,
@@ -305,7 +349,9 @@ class VectorReplyParser(SubEnvWrapper[tuple[str, str]]):
 
     Args:
         env: a vector environment whose actions are commands.
-        **options: as of `parse_reply`.
+        **options: as of `parse_reply`. With `form="tool_calls"`, `tools` are those that the environment lists in
+            `info["tools"]` or its attribute `tools`. What is wrong with a reply is shown in the observation's place,
+            `Error: ...`; calls that do not fit the tools are checked here unless the environment `checks_calls`.
     """
 
     frozen = True
@@ -320,15 +366,24 @@ class VectorReplyParser(SubEnvWrapper[tuple[str, str]]):
                 stacklevel=2 + isinstance(env, Alone),
             )
         options = _with_command_tags(env, options)
+        self._calls = options.get("form") == "tool_calls"
+        self._fixed = frozenset(options)  # tools that were given are not asked for
+        if self._calls and "tools" not in options and not checks_calls(env):
+            options["tools"] = listed_tools(env) or None
         parse_reply("", **options)  # a wrong option fails here, not in the first step
         self.options = options
+        # What is wrong with a call takes the observation's place.
+        self._says = self._calls and not isinstance(env.single_observation_space, gym.spaces.Dict)
         self.single_action_space = _reply_space(env.single_action_space, **options)
         self.action_space = gym.vector.utils.batch_space(self.single_action_space, env.num_envs)
 
     def begin(self, indices: Sequence[int], shown: Shown) -> None:
         """Empty the entries."""
         for i in indices:
-            self.states[i] = ("", "")
+            self.states[i] = _Parsed(shown=shown.observation(i) if self._says else None, tools=self._tools(shown, i))
+
+    def _tools(self, shown: Shown, i: int) -> Tools | None:
+        return shown.entry("tools", i) if self._calls and "tools" not in self._fixed else None
 
     def sent(self, actions: Sequence[str]) -> tuple[str, ...]:
         """Parse one reply per sub-environment and return the commands.
@@ -348,16 +403,39 @@ class VectorReplyParser(SubEnvWrapper[tuple[str, str]]):
             )
         playing = np.flatnonzero(~self.idle).tolist()
         commands = [""] * self.num_envs
-        parsed = [parse_reply(actions[i], **self.options) for i in playing]
-        for i, (command, error, _) in zip(playing, parsed, strict=True):
-            self.states[i], commands[i] = (command, error.value), command
+        for i in playing:
+            before = self.states[i]
+            if self._calls:
+                commands[i], error, wrong = self._called(actions[i], before.tools)
+                self.states[i] = before._replace(command=commands[i], error=error, shown=wrong and f"Error: {wrong}")
+            else:
+                commands[i], found, _ = parse_reply(actions[i], **self.options)
+                self.states[i] = _Parsed(commands[i], found.value)
         return tuple(commands)
+
+    def _called(self, reply: str, tools: Tools | None) -> tuple[str, str, str]:
+        """Return command, error and what is wrong with it, in words."""
+        check_reply(reply)
+        names = ("several", "max_length", "require_think", "tools")
+        known = {name: self.options[name] for name in names if name in self.options}
+        return read_tool_reply(reply, **(known if tools is None else known | {"tools": tools}))[:3]
+
+    def advance(self, step: Step) -> None:
+        """Show what is wrong with calls, and note tools that change."""
+        for i in step.played if self._calls else ():
+            found = self.states[i]
+            shown = (found.shown or step.after.observation(i)) if self._says else None
+            self.states[i] = found._replace(shown=shown, tools=self._tools(step.after, i))
+
+    def observed(self) -> tuple[Any, ...] | None:
+        """Return what is wrong with calls in place of observations; None where nothing is to be said."""
+        return tuple(found.shown for found in self.states) if self._says else None
 
     def columns(self) -> dict[str, Array]:
         """Return commands and errors."""
         return {
-            "command": objects([command for command, _ in self.states]),
-            "reply_error": objects([error for _, error in self.states]),
+            "command": objects([found.command for found in self.states]),
+            "reply_error": objects([found.error for found in self.states]),
         }
 
 

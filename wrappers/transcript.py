@@ -13,6 +13,7 @@ import gymnasium as gym
 
 from agentgym.outside.text import clean
 from wrappers.prompt import Episode, Message, Messages, MessageSpace, PromptStyle, text_of
+from wrappers.reply import reads_tool_calls
 from wrappers.vector_wrapper import Shown, SingleForm, Step, SubEnvWrapper
 
 
@@ -24,7 +25,7 @@ class VectorTranscript(SubEnvWrapper[Messages]):
 
     Args:
         env: a vector environment.
-        **style: `instructions`, `reply_format`, `admissible` and `facts` of `PromptStyle`.
+        **style: `instructions`, `reply_format`, `admissible`, `facts` and `tools` of `PromptStyle`.
     """
 
     frozen = True
@@ -34,6 +35,7 @@ class VectorTranscript(SubEnvWrapper[Messages]):
         if windowed := sorted(style.keys() & {"history", "keep_first", "max_chars", "shown"}):
             raise TypeError(f"a transcript shows the whole episode and takes no {windowed[0]!r}: use PromptWindow")
         self.style = PromptStyle(history=0, **style).settled(self.env)
+        self._answer = {"role": "tool"} if reads_tool_calls(self.env) else {}
         self.single_observation_space = MessageSpace()
         self.observation_space = gym.vector.utils.batch_space(self.single_observation_space, self.num_envs)
 
@@ -46,7 +48,7 @@ class VectorTranscript(SubEnvWrapper[Messages]):
         """Append what was replied and what is seen after it."""
         for i in step.played:
             reply: Message = {"role": "assistant", "content": clean(step.actions[i])}
-            self.states[i] = (*self.states[i], reply, self._prompt(i, step.after)[-1])
+            self.states[i] = (*self.states[i], reply, self._prompt(i, step.after)[-1] | self._answer)
 
     def observed(self) -> tuple[Messages, ...]:
         """Return the conversations."""
@@ -61,8 +63,9 @@ class Transcript(SingleForm):
     """Show the whole episode as chat messages that are only ever appended to.
 
     Put it outside `ReplyParser`, in the place of `PromptWindow`: the conversation holds whole replies, thoughts
-    included, as the policy wrote them. `HuggingFacePolicy` continues the token ids of such a conversation instead of
-    cutting its text anew. Pictures stay in the conversation. Arguments are those of `VectorTranscript`.
+    included, as the policy wrote them. What follows a tool call (`form="tool_calls"`) has the role "tool".
+    `HuggingFacePolicy` continues the token ids of such a conversation instead of cutting its text anew. Pictures stay
+    in the conversation. Arguments are those of `VectorTranscript`.
 
     >>> import agentgym
     >>> env = Transcript(gym.make("AgentRL/Sokoban-v0"), instructions=False)
