@@ -29,13 +29,7 @@ def kinds_of_steps(table: StepTable, found: dict[tuple[str, str], tuple[float, f
 def state_distances(table: StepTable) -> Floats:
     r"""Return float64 (len(table.states),): exact number of moves to the solution of Sokoban, `inf` in a dead end.
 
-    Every state of the table is asked once; states of one room share the solver's table of distances.
-
-    Args:
-        table: steps of a Sokoban environment, whose state keys are boards in the default symbols.
-
-    Raises:
-        agentgym.outside.text.DataError: a state is no board.
+    State keys are boards in the default symbols; `agentgym.outside.text.DataError` where one is no board.
 
     >>> board = "######\n#PX_O#\n######"
     >>> table = StepTable.from_arrays(group=["g"], trajectory=["a"], t=[0], state=[board], action=["right"],
@@ -53,10 +47,5 @@ def state_distances(table: StepTable) -> Floats:
 
 
 def distance_changes(table: StepTable, distance: Floats) -> Floats:
-    """Return float64 (N,): moves that each step gained, as `distance_gains`.
-
-    Args:
-        table: N rows.
-        distance: float64 (len(table.states),), of `state_distances`.
-    """
+    """Return float64 (N,): moves that each step gained, as `distance_gains`, by the result of `state_distances`."""
     return gained(distance[table.state], distance[table.next_state])
