@@ -92,8 +92,8 @@ def adapt(
         given = [name for name, value in arguments.items() if value is not None]
         if given:
             raise TypeError(
-                f"{given[0]}= is for a single environment, SyncVectorEnv or AsyncVectorEnv, got {envs}: adapt it first "
-                "and wrap it then; an environment of ours says these things in its info"
+                f"{given[0]}= is for a single environment, SyncVectorEnv or AsyncVectorEnv, got {envs}: adapt it "
+                "before wrapping it; environments of this package have these values in their infos"
             )
         return envs
     if not takes_text(envs):
@@ -192,7 +192,7 @@ class AdaptedEnv(TextEnv[Any]):
         if "state_key" in info:
             if info["state_key"] is None:
                 raise ValueError(
-                    f"{self._where}: the key of a state is None: give each state a name of its own, in "
+                    f"{self._where}: the key of a state is None: give each state its own name, in "
                     "info['state_key'] or by adapt(envs, key=lambda observation, info: ...)"
                 )
             info["state_key"] = str(info["state_key"])
@@ -242,8 +242,8 @@ class AdaptedEnv(TextEnv[Any]):
         if self._owner not in _endless:
             _endless.add(self._owner)
             warnings.warn(
-                f"{self._where} has not ended an episode after {MOST_STEPS:,} steps and is in no TimeLimit: it is "
-                "truncated, as by one. Say how many steps an episode has: gymnasium.wrappers.TimeLimit(env, steps) or "
+                f"{self._where} did not end an episode within {MOST_STEPS:,} steps and has no TimeLimit: the "
+                "episode is truncated. Set a limit: gymnasium.wrappers.TimeLimit(env, steps) or "
                 "agentgym.adapter.adapt(envs, max_episode_steps=steps); -1 for no limit",
                 RuntimeWarning,
                 stacklevel=2,

@@ -86,7 +86,7 @@ class OpenPanel:
     def first(self, count: int) -> OpenPanel:
         """Return the panel of the first `count` tasks, with its own hash; PanelError below one task."""
         if count < 1:
-            raise PanelError(f"{self.panel.name}: a panel has a task at least, got {count}")
+            raise PanelError(f"{self.panel.name}: a panel needs at least one task, got {count}")
         if count >= len(self.tasks):
             return self
         tasks, name = self.tasks[:count], f"{self.panel.name}[:{count}]"
@@ -179,8 +179,8 @@ def _difference(found: OpenPanel, pin: Mapping[str, str]) -> str:
     missing = sum(each not in here for each in wanted)
     if others:
         return (
-            f"{len(others)} of {len(found.tasks)} tasks are none of the panel's {len(wanted)}; the first, in the order "
-            f"of their ids: {others[0]!r:.200}"
+            f"{len(others)} of {len(found.tasks)} tasks are not among the panel's {len(wanted)}; the first "
+            f"in the order of their ids: {others[0]!r:.200}"
         )
     if missing or len(wanted) == len(found.tasks):
         return f"{missing} of the panel's {len(wanted)} tasks are missing"

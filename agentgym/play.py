@@ -20,13 +20,13 @@ from agentgym.outside.text import clean
 from agentgym.registry import ROWS
 
 WORDS = {
-    "undo": "take the last command back",
-    "save": "remember this state",
-    "restore": "go back to the state that was saved",
-    "hint": "what the expert would do",
-    "info": "what the environment says besides the text",
-    "again": "begin anew",
-    "help": "these words",
+    "undo": "undo the last command",
+    "save": "save this state",
+    "restore": "return to the saved state",
+    "hint": "show the expert's command",
+    "info": "show the info",
+    "again": "start again",
+    "help": "list these words",
     "quit": "stop; so do Ctrl-C and the end of the input",
 }
 _PLACEHOLDER = "<your "
@@ -88,7 +88,7 @@ def text_of(observation: Any) -> str:
     """Return the text of an observation: itself, or its entry "text"."""
     text = observation.get("text") if isinstance(observation, dict) else observation
     if not isinstance(text, str):
-        raise TypeError(f"its observations are no text but {type(observation).__name__}: only texts can be played here")
+        raise TypeError(f"its observations are {type(observation).__name__}, not text: only text can be played here")
     return text
 
 
@@ -170,7 +170,7 @@ def _word(game: Game, word: str) -> None:
                 print(f"{name:18} {clean(str(value))}")
     elif word == "hint":
         hint = game.now.info.get("expert_action")
-        print(clean(hint) if hint else "no hint: the expert has none here" if hint == "" else "there is no expert")
+        print(clean(hint) if hint else "the expert has no hint here" if hint == "" else "there is no expert")
     elif word == "again":
         game.begin()
         show(game)

@@ -76,8 +76,8 @@ def reseed_each(envs: Any, indices: Any, seeds: Any) -> None:
         envs = envs.env
     if not callable(getattr(envs, "reseed", None)):
         raise TypeError(
-            f"what {type(envs).__name__} draws cannot be seeded anew, for it has no reseed(indices, seeds): give its "
-            "class this method (see agentgym.branching.Branching)"
+            f"draws of {type(envs).__name__} cannot be reseeded, because it has no reseed(indices, seeds): add this "
+            "method to its class (see agentgym.branching.Branching)"
         )
     envs.reseed(indices, seeds)
 
@@ -232,8 +232,8 @@ def restore(env: gym.Env[Any, Any], state: Saved, seed: int | None = None) -> tu
     for layer in _layers(env):
         if not (isinstance(layer, known) or _is_ours(layer)):
             raise TypeError(
-                f"{type(layer).__name__} does not say what it shows of a state that was restored: leave it out, make "
-                "it an agentgym.branching.BranchingWrapper, or use `resume`, which shows nothing"
+                f"{type(layer).__name__} cannot return the observation of a restored state: leave it out, make it "
+                "an agentgym.branching.BranchingWrapper, or use `resume`, which returns nothing"
             )
     resume(env, state, seed)
     return _seen(env)
@@ -279,7 +279,7 @@ def _saved(layer: Any, memo: dict[int, _Place]) -> Any:
     if any(getattr(base, "__slots__", ()) for base in type(layer).__mro__):
         reason = "it keeps attributes in __slots__"
     elif any(isinstance(value, EzPickle) and id(value) not in memo for value in vars(layer).values()):
-        reason = "it holds an EzPickle, whose copy is a new one that knows nothing of the episode"
+        reason = "it holds an EzPickle, whose copy is a new object without the episode"
     else:
         try:
             return copy.deepcopy(_own(layer), dict(memo))

@@ -70,7 +70,7 @@ def new_file(path: Path, *, lasting: bool = True) -> Iterator[BinaryIO]:
     """
     path = Path(os.path.realpath(path))  # a link stays a link; one that leads to itself is no error
     if path.exists() and not path.is_file():
-        raise FileExistsError(f"{path} is no ordinary file; name another one")
+        raise FileExistsError(f"{path} is not a regular file; name another one")
     path.parent.mkdir(parents=True, exist_ok=True)
     if lasting:
         _sweep(path)
@@ -209,7 +209,7 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
         except BlockingIOError:
             stream.seek(0)
             holder = stream.read(200).strip() or "another process"
-            raise LockedError(f"{path.parent} is in use by {holder}; wait for it, or take another folder") from None
+            raise LockedError(f"{path.parent} is in use by {holder}; wait for it, or use another folder") from None
         stream.truncate(0)
         stream.write(f"process {os.getpid()} on {socket.gethostname()}")
         stream.flush()

@@ -131,7 +131,7 @@ class HttpClient:
             task.cancel()
             raise
 
-    def tell(self, reason: str) -> str:
+    def shown(self, reason: str) -> str:
         """Return the beginning of a reason in one line; credentials are removed before it is cut."""
         reason = reason[: self._looked_at]
         return one_line(clean(redact(reason, self._secrets), _LONGEST_REASON))
@@ -154,7 +154,7 @@ class HttpClient:
 
     def beginning(self, answer: HttpAnswer) -> str:
         """Return the beginning of an answer for a message, in one line without credentials."""
-        return self.tell(answer.content[: 4 * self._looked_at].decode(errors="replace"))
+        return self.shown(answer.content[: 4 * self._looked_at].decode(errors="replace"))
 
     async def _all(self, bodies: Mapping[Key, bytes | None], found: dict[Key, HttpAnswer | HttpFailure]) -> None:
         async def keep(key: Key, body: bytes | None) -> None:
@@ -193,7 +193,7 @@ class HttpClient:
             raise AssertionError("unreachable: the last try returns or raises")
         except Exception as error:  # a bad answer must not lose the others
             known = isinstance(error, (_PassingError, _RefusedError))
-            return HttpFailure(self.tell(str(error) if known else f"{type(error).__name__} ({error})"), attempts)
+            return HttpFailure(self.shown(str(error) if known else f"{type(error).__name__} ({error})"), attempts)
 
     def _wait(self, state: Any) -> float:
         import tenacity

@@ -200,7 +200,7 @@ class Unpacked:
         except (EOFError, lzma.LZMAError, zlib.error, OSError, ValueError) as error:
             raise DataError(f"{self._path}: damaged compressed file ({error})") from None
         except MemoryError:  # the header of an .xz file may ask for 4 GiB
-            raise DataError(f"{self._path}: unpacking it takes more memory than there is") from None
+            raise DataError(f"{self._path}: unpacking it needs more memory than is available") from None
         self._left -= len(content)
         if self._left < 0:
             raise DataError(
@@ -218,7 +218,7 @@ def _integer(digits: str) -> int:
 def _float(digits: str) -> float:
     value = float(digits)
     if not math.isfinite(value):
-        raise DataError(f"the number {digits[:40]} is beyond all floats")
+        raise DataError(f"the number {digits[:40]} is too large for a float")
     return value
 
 
@@ -231,7 +231,7 @@ def unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         repeated = Counter(name for name, _ in pairs).most_common(1)[0][0]
-        raise DataError(f"the name {repeated[:80]!r} stands twice in one object")
+        raise DataError(f"the name {repeated[:80]!r} is repeated in one object")
     return found
 
 

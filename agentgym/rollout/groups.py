@@ -213,9 +213,9 @@ class Stage:
             _warn_once(
                 "unseeded",
                 envs.unwrapped,
-                f"{envs}: the episodes of a group meet the same luck, for {type(envs.unwrapped).__name__} has no "
-                "reseed(indices, seeds): give its class this method (agentgym.branching.Branching.reseed), or say "
-                "luck='group' where that is meant or nothing is drawn in a step",
+                f"{envs}: the episodes of a group draw alike, because {type(envs.unwrapped).__name__} has no "
+                "reseed(indices, seeds): add this method to its class (agentgym.branching.Branching.reseed), or pass "
+                "luck='group' if that is intended or steps draw nothing",
                 stacklevel=5,
             )
         self.active = np.arange(count) < len(wave)
@@ -251,8 +251,8 @@ def playable(envs: gym.Env[Any, Any] | gym.vector.VectorEnv[Any, Any, Any]) -> g
     envs = adapt(envs)
     if isinstance(envs.unwrapped, (SyncVectorEnv, AsyncVectorEnv)):
         raise ValueError(
-            f"{envs}: collect gives each sub-environment seed and options of its own, which "
-            f"{type(envs.unwrapped).__name__} cannot; adapt it before it is wrapped: agentgym.adapter.adapt(envs)"
+            f"{envs}: collect gives each sub-environment its own seed and options, which "
+            f"{type(envs.unwrapped).__name__} does not support; adapt it before wrapping: agentgym.adapter.adapt(envs)"
         )
     mode = envs.metadata.get("autoreset_mode")
     if mode is not AutoresetMode.DISABLED:
@@ -374,8 +374,8 @@ def warn_of_likeness(table: StepTable, envs: Any, policy: Policy) -> None:
         "alike",
         owner,
         f"{type(policy).__name__} acted alike in all episodes of a group, in each of {int(several.sum())} groups (the "
-        f"first: {label!r}): luck at most tells such episodes apart, and nothing can be learned from them. Let the "
-        "policy draw its replies (a temperature above 0), or play one episode a task (group_size=1)",
+        f"first: {label!r}): such episodes differ by luck at most, and nothing can be learned from them. Sample "
+        "the replies (a temperature above 0), or play one episode per task (group_size=1)",
         stacklevel=4,
     )
 
@@ -384,7 +384,7 @@ def warn_of_unscored(unscored: Sequence[str], started: int) -> None:
     """Warn the caller's caller of episodes that are left out, with their reasons."""
     if unscored:
         warnings.warn(
-            f"{len(unscored)} of {started} episodes are left out, they could not be scored; the first: {unscored[0]}",
+            f"{len(unscored)} of {started} episodes have no score and are left out; the first: {unscored[0]}",
             RuntimeWarning,
             stacklevel=3,
         )

@@ -195,7 +195,7 @@ def _distance(env: TextEnv[Any], task_id: str) -> float:
     distance = getattr(env, "distance", None)
     if distance is None:
         raise TypeError(
-            f"{type(env).__name__} has no distance() to tell the hardest of several tasks by; choose 'last', 'first' "
+            f"{type(env).__name__} has no distance() to find the hardest of several tasks; choose 'last', 'first' "
             "or 'all'"
         )
     env.reset(options={"task_id": task_id})
@@ -220,8 +220,8 @@ def _played_again(
         )
         if edit is None and "command" in infos and table.replies is None:
             raise ValueError(
-                f"{envs} parses replies, and the table has none, only actions: say how a reply is made of an action, "
-                "edit=policies.scripted.tagged"
+                f"{envs} parses replies, and the table has actions only: pass a function that makes replies "
+                "from actions, edit=policies.scripted.tagged"
             )
         builder = TableBuilder(envs.num_envs, AutoresetMode.DISABLED)
         builder.reset(infos, np.arange(envs.num_envs) < len(wave))

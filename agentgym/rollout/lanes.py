@@ -95,17 +95,15 @@ def answers_of(queue: Any, found: Sequence[tuple[int, _T]], waiting: Collection[
     few = ", ".join(known) + (", ..." if len(waiting) > len(known) else "")
     if not found:
         raise ValueError(
-            f"{kind}.get returned nothing while {len(waiting)} requests are on their way ({few}): it must "
-            "wait until at least one is answered, or return an exception for each that never will be"
+            f"{kind}.get returned nothing while {len(waiting)} requests are pending ({few}): it must wait "
+            "for at least one answer, or return an exception for each request that gets none"
         )
     names = [name for name, _ in found]
     unknown = [name for name in names if name not in waiting]
     twice = [name for name in names if names.count(name) > 1] if len(set(names)) < len(names) else []
     if unknown or twice:
-        wrong = f"{unknown[0]!r}, which is not on its way" if unknown else f"{twice[0]!r} twice"
-        raise ValueError(
-            f"{kind}.get answered {wrong}: each name that `put` was given is answered once; on their way are {few}"
-        )
+        wrong = f"{unknown[0]!r}, which is not pending" if unknown else f"{twice[0]!r} twice"
+        raise ValueError(f"{kind}.get answered {wrong}: each name given to `put` is answered once; pending are {few}")
     return found
 
 
@@ -153,7 +151,7 @@ class LaneError(RuntimeError):
         numbers = ", ".join(map(str, sorted(self.failures)))
         super().__init__(
             f"{len(failures)} of {lanes} lanes failed ({numbers}); lane {number}, {asked}: {type(error).__name__}: "
-            f"{error}. The {len(finished)} episodes that ended are kept: pass finished=error.finished to go on"
+            f"{error}. The {len(finished)} finished episodes are kept: pass finished=error.finished to resume"
         )
 
 
@@ -217,7 +215,7 @@ def play_lanes(
         raise ValueError(f"expected at least one lane, each another environment, got {len(envs)}: {lanes!r:.200}")
     if len(envs) == 1:
         if finished:
-            raise ValueError("a single lane is `collect`, which does not go on after a failure: make two lanes or more")
+            raise ValueError("a single lane is `collect`, which cannot resume after a failure: use at least two lanes")
         return collect(lanes[0], policy, tasks=tasks, group_size=group_size, seed=seed, luck=luck, progress=progress)
     finished = {} if finished is None else finished
     episodes = _Episodes(tasks, group_size, seed, luck, finished)
@@ -256,7 +254,7 @@ class _Episodes(Episodes):
         super().__init__(tasks, group_size, seed, luck)
         self.finished = finished
         if unknown := sorted(number for number in finished if not 0 <= number < self.count):
-            raise ValueError(f"`finished` is another call's: episodes {unknown[:5]}, here there are {self.count}")
+            raise ValueError(f"`finished` belongs to another call: episodes {unknown[:5]}, here there are {self.count}")
         self.new = set(range(self.count)) - finished.keys()
         # The generator of `collect` is the parent of these.
         self.rngs = list(map(np.random.default_rng, self.draws.spawn(self.count)))

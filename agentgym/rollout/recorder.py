@@ -257,13 +257,11 @@ def entry(infos: Mapping[str, Any], name: str, i: int) -> Any:
         return infos[name][i]
     known = sorted(key for key in infos if not key.startswith("_") and _has(infos, key, i))
     remedy = {
-        "state_key": "; where observations are not text, say what a state is: "
-        "adapt(envs, key=lambda observation, info: ...)",
-        "won": " from 'success'; without that, say when an episode is won: "
-        "adapt(envs, success=lambda reward, terminated, info: ...)",
+        "state_key": "; if observations are not text, name states: adapt(envs, key=lambda observation, info: ...)",
+        "won": " from 'success'; otherwise define success: adapt(envs, success=lambda reward, terminated, info: ...)",
     }
     raise KeyError(
-        f"infos of sub-environment {i} have no {name!r}, only {known}: agentgym.adapter.adapt(envs) gives it"
+        f"infos of sub-environment {i} have no {name!r}, only {known}: agentgym.adapter.adapt(envs) provides it"
         f"{remedy.get(name, '')}"
     )
 

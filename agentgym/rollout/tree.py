@@ -122,8 +122,8 @@ def highest_entropy(count: int) -> Select:
         bare = [row for row in np.flatnonzero(written).tolist() if not (replies[row] and replies[row].logprobs)]
         if bare:
             raise ValueError(
-                f"row {bare[0]} has a reply without log-probabilities: entropy can only be selected by for a policy "
-                "that returns them, such as policies.huggingface.HuggingFacePolicy"
+                f"row {bare[0]} has a reply without log-probabilities: highest_entropy needs a policy that "
+                "returns them, such as policies.huggingface.HuggingFacePolicy"
             )
         unsure = np.array([-np.mean(reply.logprobs) if ok else 0.0 for reply, ok in zip(replies, written, strict=True)])
         return _first_of_each(table, table.order[written[table.order]], -unsure, count)

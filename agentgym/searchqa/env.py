@@ -92,7 +92,7 @@ class SearchQAEnv(TextEnv[str]):
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012
     OPTIONS: ClassVar[tuple[str, ...]] = ("split", "index", "task_id", "data_source", "noise")
-    no_hindsight = "an answer that is wrong for this question is the answer to no other that anybody asked"
+    no_hindsight = "a wrong answer to this question answers no other question of the data"
     command_tags: ClassVar[tuple[str, ...]] = ("search", "answer")
     answer_form: ClassVar[str] = "<answer> {} </answer>"
 
@@ -190,7 +190,7 @@ class SearchQAEnv(TextEnv[str]):
     def _search_for(self, query: str, turn: int) -> str | SimulatedSearch:
         return query if self._noise is None else simulated_search(query, self.question, self._noise, self._luck, turn)
 
-    def hand(self, search: str | SimulatedSearch, found: Found) -> None:
+    def keep_result(self, search: str | SimulatedSearch, found: Found) -> None:
         """Store the result of the next step's search (called by the vector form)."""
         self._ready = search, found
 
@@ -358,4 +358,4 @@ class SearchQAVectorEnv(TextVectorEnv):
             first = wanted[0][0]
             found = search_together([search for _, search in wanted], first.retriever, first.simulator, first.top_k)
             for (env, search), hits in zip(wanted, found, strict=True):
-                env.hand(search, hits)
+                env.keep_result(search, hits)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -254,18 +255,10 @@ def _texts(value: Any, field: str, where: str) -> tuple[str, ...]:
     if not isinstance(value, Sequence) or not all(
         isinstance(each, (str, int)) and not isinstance(each, bool) for each in value
     ):
-        raise DataError(f"questions {where}: field {field!r} must be a list of texts, got {_brief(value)}")
+        raise DataError(f"questions {where}: field {field!r} must be a list of texts, got {reprlib.repr(value)}")
     texts = tuple([str(each) for each in value])
     _check_length(max(texts, key=len, default=""), field, where)
     return texts
-
-
-def _brief(value: Any) -> str:
-    """Return the beginning of a value's repr; values nested too deeply have none."""
-    try:
-        return f"{value!r:.100}"
-    except RecursionError:
-        return type(value).__name__
 
 
 def _asked(prompt: Any) -> str | None:

@@ -76,7 +76,7 @@ def is_answerable(questions: Sequence[Question], retriever: Retriever, *, k: int
                 continue
             hits = next(answers)
             if isinstance(hits, SearchFailure):
-                raise RuntimeError(f"whether {question.id!r} can be answered is not known: {hits.reason}")
+                raise RuntimeError(f"the search for an answer to {question.id!r} failed: {hits.reason}")
             golds = [f" {normalise(gold)} " for gold in question.golds if normalise(gold) not in CLOSED]
             texts = [f" {normalise(hit.passage.contents)} " for hit in hits] if golds else []
             found.append(any(gold in text for text in texts for gold in golds))

@@ -45,7 +45,7 @@ class Questions:
         if not self.all or len(self.by_id) < len(self.all):
             twice = [named for named, times in Counter(each.id for each in self.all).items() if times > 1]
             got = f"{twice[0]!r} more than once" if twice else "none"
-            raise DataError(f"{name}: expected at least one question, with ids that differ, got {got}")
+            raise DataError(f"{name}: expected at least one question, with distinct ids, got {got}")
         self.splits = tuple(sorted({question.split for question in self.all}))
         self.sources = tuple(sorted({question.source for question in self.all}))
         self.kinds = tuple(sorted({question.kind for question in self.all}))
@@ -114,7 +114,7 @@ class Questions:
             known = is_answerable(self.all, retriever)
             kept = [question for question, found in zip(self.all, known, strict=True) if found]
             if not kept:
-                raise ValueError(f"{self.name}: no answer of any question stands in what its retriever finds")
+                raise ValueError(f"{self.name}: its retriever finds the answer of no question")
             self._answerable = (retriever, Questions(kept, f"the answerable questions of {self.name}"))
         return self._answerable[1]
 

@@ -56,7 +56,7 @@ def write(act: Act) -> str:
     return json.dumps({"action_type": act.kind, "argument": act.text}, ensure_ascii=False)
 
 
-def told(name: str, act: Act) -> str:
+def act_line(name: str, act: Act) -> str:
     """Return the act as one line of the observation, so that no utterance can imitate a turn."""
     kind, text = act
     if kind == "speak":
@@ -75,15 +75,15 @@ class Turn(NamedTuple):
     acts: tuple[Act, Act]
 
 
-def tell(names: tuple[str, str], turn: Turn) -> str:
+def turn_line(names: tuple[str, str], turn: Turn) -> str:
     """Return a turn as lines of the observation; `none` is not mentioned."""
     number, (first, second) = turn
     if second.kind == "none":
-        acts = "" if first.kind == "none" else told(names[0], first)
+        acts = "" if first.kind == "none" else act_line(names[0], first)
     elif first.kind == "none":
-        acts = told(names[1], second)
+        acts = act_line(names[1], second)
     else:
-        acts = f"{told(names[0], first)};{told(names[1], second)}"
+        acts = f"{act_line(names[0], first)};{act_line(names[1], second)}"
     return f"Turn #{number}: {acts}\n"
 
 
@@ -91,13 +91,13 @@ def tell(names: tuple[str, str], turn: Turn) -> str:
 MOST_TOLD = 800_000
 
 
-def tell_all(names: tuple[str, str], turns: Iterable[Turn]) -> str:
+def turn_lines(names: tuple[str, str], turns: Iterable[Turn]) -> str:
     """Return turns as lines of the observation, without the oldest ones beyond `MOST_TOLD` characters."""
-    told = [tell(names, turn) for turn in turns]
-    text = "".join(told)
+    lines = [turn_line(names, turn) for turn in turns]
+    text = "".join(lines)
     while len(text) > MOST_TOLD:
-        told = told[(len(told) + 1) // 2 :]
-        text = "".join(told)
+        lines = lines[(len(lines) + 1) // 2 :]
+        text = "".join(lines)
     return text
 
 

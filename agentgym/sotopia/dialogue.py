@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from agentgym.checks import check_name
 from agentgym.outside.text import clean
-from agentgym.sotopia.acts import KINDS, LONGEST, Act, Turn, tell_all
+from agentgym.sotopia.acts import KINDS, LONGEST, Act, Turn, turn_lines
 from agentgym.sotopia.games.game import Outcome, Standing
 from agentgym.sotopia.profiles import Task, opening
 
@@ -48,7 +48,7 @@ class Dialogue:
     @property
     def text(self) -> str:
         """The whole dialogue with all private information; for judges only."""
-        return opening(self.task, None) + tell_all(self.task.names, self.turns)
+        return opening(self.task, None) + turn_lines(self.task.names, self.turns)
 
     @property
     def outcome(self) -> Outcome | None:
@@ -104,7 +104,7 @@ class View(NamedTuple):
     @property
     def text(self) -> str:
         """All observations of this side."""
-        return self.opening + tell_all(self.names, self.turns)
+        return self.opening + turn_lines(self.names, self.turns)
 
 
 class Failure(NamedTuple):
@@ -202,8 +202,8 @@ def check_playable(task: Task, *whom: object) -> None:
     if task.game is None and needs_game(*whom):
         names = ", ".join(type(who).__name__ for who in whom if needs_game(who))
         raise ValueError(
-            f"task {task.id!r} ({task.scenario.codename}) has no goals that can be computed, it needs a judge and a "
-            f"partner that understand it: {names} cannot. Pass models as judge= and partner=, or use split 'numeric'"
+            f"{names} cannot play task {task.id!r} ({task.scenario.codename}), which has no computable goals: pass "
+            "models as judge= and partner=, or use split 'numeric'"
         )
 
 

@@ -84,7 +84,7 @@ class SotopiaEnv(TextEnv[str]):
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012
     OPTIONS: ClassVar[tuple[str, ...]] = ("split", "index", "task_id", "role")
-    no_hindsight = "what the partner says depends on both goals: with another one the talk would have gone otherwise"
+    no_hindsight = "the partner's replies depend on both goals, so another goal would change the dialogue"
 
     @keywords_checked
     def __init__(
@@ -176,7 +176,7 @@ class SotopiaEnv(TextEnv[str]):
         turn = self.world.play((mine, theirs) if self.me == 0 else (theirs, mine))
         self._key = _digest(self._key, repr((*turn.acts[0], *turn.acts[1])))  # the repr of plain tuples is faster
 
-    def judge_says(self, given: Verdict | Failure) -> None:
+    def take_verdict(self, given: Verdict | Failure) -> None:
         """Take the verdict."""
         self._result = result_of(given, self.me)
 
@@ -188,7 +188,7 @@ class SotopiaEnv(TextEnv[str]):
         reward = 0.0 if self._result is None else self._result.reward(self.reward, self.success_threshold)
         return reward, self.world.terminated, self._valid
 
-    def hand(self, command: str) -> None:
+    def played(self, command: str) -> None:
         """Note that a command was played with the partner's answer (called by the vector form)."""
         self._played = command
 
@@ -266,7 +266,7 @@ class SotopiaVectorEnv(TextVectorEnv):
             self.envs[i].submit(commands[i])
         _converse([self.envs[i] for i in running])
         for i in running:
-            self.envs[i].hand(commands[i])
+            self.envs[i].played(commands[i])
 
     def _restart(
         self,
@@ -296,7 +296,7 @@ def _converse(envs: Sequence[SotopiaEnv]) -> None:
             env.answer(act)
     if over := [env for env in envs if env.unjudged]:
         for env, verdict in zip(over, ask_judge(over[0].judge, [env.world.dialogue for env in over]), strict=True):
-            env.judge_says(verdict)
+            env.take_verdict(verdict)
 
 
 def _check_role(role: Any, more: tuple[str, ...]) -> int | str:

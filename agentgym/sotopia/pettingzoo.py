@@ -99,7 +99,7 @@ class PairedEnv:
         given = dict(options or {})
         unknown = [name for name in given if name not in OPTIONS]
         if unknown:
-            message = f"reset: options {unknown} are not known and left aside; known: {', '.join(OPTIONS)}"
+            message = f"reset: options {unknown} are unknown and ignored; known: {', '.join(OPTIONS)}"
             warnings.warn(message, UserWarning, stacklevel=3)
         task = choose(self.tasks, self.split, {name: given[name] for name in OPTIONS if name in given}, rng)
         check_playable(task, self.judge)

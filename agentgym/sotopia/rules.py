@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from agentgym.checks import check_name, whole
-from agentgym.sotopia.acts import KINDS, NONE, Act, Turn, tell_all
+from agentgym.sotopia.acts import KINDS, NONE, Act, Turn, turn_lines
 from agentgym.sotopia.dialogue import Dialogue, View
 from agentgym.sotopia.games.game import Standing
 from agentgym.sotopia.profiles import Task, opening
@@ -107,7 +107,7 @@ class SocialWorld:
 
     def lines(self, start: int) -> str:
         """Return the turns from `start` on, as both observe them."""
-        return tell_all(self.names, self.dialogue.turns[start:])
+        return turn_lines(self.names, self.dialogue.turns[start:])
 
     def view(self, role: int) -> View:
         """Return what a role may know now."""

@@ -197,8 +197,8 @@ class ChatEndpoint:
     def _check_signed(self) -> None:
         if self._unsigned:
             raise ValueError(
-                f"{self!r} came out of a pickle, which holds no credentials: call its sign_in({self._unsigned}), or "
-                "make it with key_variable, the name of an environment variable that holds the key in all processes"
+                f"{self!r} was unpickled without credentials: call its sign_in({self._unsigned}), or make it "
+                "with key_variable, the name of an environment variable that holds the key in all processes"
             )
 
     def _sent(self, body: Body) -> bytes:
@@ -233,7 +233,7 @@ class ChatEndpoint:
             answer = read_answer(self._client.read(came))
         except DataError as error:
             reason = f"{error}: {self._client.beginning(came)}"
-            return ChatFailure(f"{self.model} at {self.base_url}: {self._client.tell(reason)}", came.attempts)
+            return ChatFailure(f"{self.model} at {self.base_url}: {self._client.shown(reason)}", came.attempts)
         return dataclasses.replace(answer, attempts=came.attempts)
 
     def _cached(self, value: Any) -> ChatAnswer:
@@ -242,7 +242,7 @@ class ChatEndpoint:
         value = self._client.without_keys(value)
         answer = make_answer(*map(value.get, fields)) if isinstance(value, dict) else None
         if answer is None:
-            raise DataError(f"{self._cache.path if self._cache else ''} holds what is no answer: remove it")
+            raise DataError(f"{self._cache.path if self._cache else ''} holds a malformed answer: remove it")
         return dataclasses.replace(answer, attempts=0)
 
     def _keep(self, answers: Mapping[str, ChatAnswer]) -> None:
@@ -255,8 +255,8 @@ class ChatEndpoint:
         try:
             self._cache.store(rows)
         except (sqlite3.Error, OSError, ValueError) as error:
-            reason = self._client.tell(str(error))
-            warnings.warn(f"{self._cache.path}: {len(rows)} answers were not kept ({reason})", stacklevel=2)
+            reason = self._client.shown(str(error))
+            warnings.warn(f"{self._cache.path}: {len(rows)} answers were not cached ({reason})", stacklevel=2)
 
     def _body(self, request: ChatRequest) -> Body:
         body: Body = {"model": self.model, "messages": [clean_json(dict(each)) for each in request.messages]}

@@ -101,7 +101,7 @@ def read_answer(given: Any) -> ChatAnswer:
     counts = tokens.get("prompt_tokens"), tokens.get("completion_tokens")
     answer = make_answer("" if text is None else text, choice.get("finish_reason"), *counts)
     if answer is None:
-        raise DataError("the answer's content is no text")
+        raise DataError("the answer's content is not text")
     return answer
 
 

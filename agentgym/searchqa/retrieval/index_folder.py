@@ -116,7 +116,7 @@ def _build(corpus: Path, unfinished: Path, head: dict[str, Any], progress: Progr
     if _started(started) != head:
         names = sorted(path.name for path in unfinished.iterdir()) if unfinished.is_dir() else []
         if foreign := [name for name in names if name not in (INDEX, started.name, *PASSAGE_FILES)]:
-            raise DataError(f"{unfinished} holds {foreign[0]!r}, which is of no index: name another folder")
+            raise DataError(f"{unfinished} holds {foreign[0]!r}, which belongs to no index: name another folder")
         shutil.rmtree(unfinished, ignore_errors=True)
         (unfinished / INDEX).mkdir(parents=True)
         write_json(started, head)
@@ -208,7 +208,7 @@ def run_command(
         print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("interrupted; the same command goes on from here", file=sys.stderr)
+        print("interrupted; the same command resumes", file=sys.stderr)
         return 130
     return 0
 

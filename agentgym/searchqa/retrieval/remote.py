@@ -202,7 +202,7 @@ class HttpRetriever:
         return [self._failure(each.reason) if isinstance(each, SearchFailure) else each for each in found]
 
     def _failure(self, reason: str) -> SearchFailure:
-        return SearchFailure(f"{self.url}: {self._client.tell(reason)}")
+        return SearchFailure(f"{self.url}: {self._client.shown(reason)}")
 
     def __deepcopy__(self, memo: dict[int, Any]) -> HttpRetriever:
         """Return itself: a copy within this process keeps its credentials."""

@@ -130,7 +130,7 @@ class RuleSimulator:
         self._passages = questions.passages(retriever)
         if not self._passages:
             raise ValueError(
-                f"simulator='rule' answers with the supporting passages of {questions.name}, and knows none: give "
+                f"simulator='rule' needs the supporting passages of {questions.name}, and none are known: give "
                 "questions with supporting passages and a retriever that has `passages` (the default has), or a "
                 "ModelSimulator"
             )
