@@ -141,7 +141,7 @@ def test_a_failing_lane_is_named_and_nothing_is_lost() -> None:
 
 def test_a_reply_that_fails_is_its_lane_s_failure_and_what_an_interrupted_call_finished_is_kept() -> None:
     envs = [disabled(1) for _ in range(4)]
-    with pytest.raises(LaneError, match=r"lane 2, .* with episode 6: OSError: the line is dead\. The 16 finished episodes"):
+    with pytest.raises(LaneError, match=r"lane 2, .* with episode 6: OSError: the line is dead\. The 16 finished"):
         # Lane 2 of 4 plays the episodes 2, 6, 10, .. of 20: one is finished, four are missing.
         collect_lanes(envs, Shuffled(2, fail=6), tasks=TASKS, group_size=4, seed=3)
     kept: Any = {}
