@@ -35,6 +35,7 @@ from benchmarks.truth.measures import (
     EXPLAINED,
     bootstrap_weights,
     estimate,
+    explained,
     interval_of,
     intervals,
     samples,
@@ -383,9 +384,9 @@ def _credits(against: Against, found: AgainstFound) -> Table:
     for names, row in rows.items():
         line = [*names, *(estimate(row[size].measures[measure], measure) for measure, size in columns)]
         lines.append([*line, *([estimate(row[sizes[-1]].less_base.get(first), sign="+")] if against.base else [])])
-    said = [f"{EXPLAINED[measure][0]}: {EXPLAINED[measure][1]}" for measure in against.shown]
     size = f"Groups of {sizes[-1]}. " if not several else ""
-    return Table("Credit against the truth", heads, lines, f"{size}{' '.join(said)} {_who(found)}")
+    defined = explained(against.shown)
+    return Table("Credit against the truth", heads, lines, f"{size}{_who(found)}", defined)
 
 
 def _varying(cells: Sequence[GraphCell], names: Sequence[str]) -> list[str]:
@@ -399,11 +400,10 @@ def _graph_table(against: Against, found: AgainstFound) -> Table:
         [*(str(getattr(cell, name)) for name in varying), *(graph_value(cell, name) for name in against.graphs)]
         for cell in cells
     ]
-    words = "; ".join(f"{name}: {_GRAPHS[name]}" for name in against.graphs)
-    percents = " Shares in percent." if set(against.graphs) & set(_SHARES) else ""
-    who = "" if against.credits else f" {_who(found)}"
-    caption = f"{words[0].upper()}{words[1:]}.{percents}{who}"
-    return Table("Graphs of groups", [*(_HEADS[name] for name in varying), *against.graphs], lines, caption)
+    percents = "Shares in percent. " if set(against.graphs) & set(_SHARES) else ""
+    caption = f"{percents}{'' if against.credits else _who(found)}"
+    heads = [*(_HEADS[name] for name in varying), *against.graphs]
+    return Table("Graphs of groups", heads, lines, caption, {name: f"{_GRAPHS[name]}." for name in against.graphs})
 
 
 def graph_value(cell: GraphCell, name: str) -> str:

@@ -269,7 +269,7 @@ def section(study: PaperStudy, found: Found, picture: str) -> str:
     for table in tables(study, found):
         pieces += [markdown_table(table.heads, table.texts), filled(table.caption)]
     machines = [each.machine for each in (found.against, *found.trained) if each is not None]
-    made = dict.fromkeys(f"{machine.hardware}, {machine.software}" for machine in machines)
+    made = dict.fromkeys(machine.hardware for machine in machines)
     pieces.append(f"![{study.question}]({picture})")
     pieces.append(filled(f"Measured on {'; '.join(made)}."))
     return "\n\n".join(pieces) + "\n"
