@@ -191,6 +191,5 @@ def _p(value: float) -> str:
 
 
 def _names(results: Sequence[PanelResults], paths: Sequence[Path]) -> list[str]:
-    """The players' names where these differ, else the paths."""
     names = [one.policy.name.rpartition("/")[2] or one.policy.name for one in results]
     return names if len(set(names)) == len(names) else [str(path) for path in paths]

@@ -313,7 +313,6 @@ def _shown(
 
 
 def _cells(sums: Sequence[tuple[dict[str, Any], Floats]], base: Mapping[str, Any], weights: Floats) -> list[Cell]:
-    """Measure all cells, each also less the one whose coordinates are the same but for those of the base."""
     cells = []
     for place, own in sums:
         other = {**place, **base}
@@ -325,7 +324,6 @@ def _cells(sums: Sequence[tuple[dict[str, Any], Floats]], base: Mapping[str, Any
 
 
 def _graphs(labelled: StepTable, part: StepTable, table: StepTable, weights: Floats) -> dict[str, Interval | None]:
-    """Ratios of the graphs with intervals over tasks; a group lies in one task of the table."""
     task = np.zeros(part.n_groups, np.int64)
     task[part.group] = table.group
     found = {
@@ -336,7 +334,6 @@ def _graphs(labelled: StepTable, part: StepTable, table: StepTable, weights: Flo
 
 
 def _share(of: Bools, among: Bools, table: StepTable, weights: Floats) -> Interval | None:
-    """The share of some rows that have a property, with an interval over tasks."""
     rows = np.stack([of & among, among], axis=1).astype(np.float64)
     return _ratio(_per_task(rows, table.group, table.n_groups), weights)
 

@@ -205,7 +205,6 @@ def _against(
 
 
 def _plans(study: PaperStudy, model: str | None, seeds: Sequence[int], tokens: int, quick: bool) -> list[Plan]:
-    """What is trained; the policy of a job is trained where it was trained before."""
     trained = TRAINED_PARTS.get(study.name, ())
     chosen, weights = trained[:1] if quick else trained, check_model(TINY)
     if model is not None and _is_job(model):
