@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from tests.baselines.fake_device.parts import PARTS
+
 ROOT = Path(__file__).parents[2]
-PARTS = ["rollout", "scoring", "architectures", "training", "scorers", "resume", "lora", "cloning", "memory"]
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +41,7 @@ def part(found: dict[str, Any], request: pytest.FixtureRequest) -> Any:
     return of
 
 
-@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize("name", [each.__name__ for each in PARTS])
 def test_no_tensor_is_on_the_wrong_device(part: Any, name: str) -> None:
     part(name)
 
