@@ -38,8 +38,8 @@ CAPTION = (
     "Sampled play. Area: mean success on the validation tasks over the tokens of a run. Tokens to 90 %: median over "
     "seeds, in brackets the seeds that reached it. Fell: seeds that end with less than half of their clone's success. "
     "Differences in percentage points with 95 % intervals of a paired t test over seeds; p adjusted after Holm for "
-    "both measures of all methods. Seeds needed: for 80 % power at the difference and spread seen, in the measure with the "
-    "smaller p. "
+    "both measures of all methods. Seeds needed: for 80 % power at the difference and spread seen, in the measure with "
+    "the smaller p. "
     f"Verdict: settled where p < {LEVEL / len(LOOKS):g} in either measure ({LEVEL:g} shared by {len(LOOKS)} looks, "
     f"after {', '.join(map(str, LOOKS))} seeds), indicated where p < {LEVEL:g}, else open."
 )
