@@ -19,6 +19,7 @@ import numpy as np
 
 from benchmarks.console import NONE
 from benchmarks.report import assemble
+from benchmarks.report.markdown import filled, markdown_table
 from benchmarks.statistics import Interval, bits, holm, paired_t, points, seed_band, seeds_needed
 from benchmarks.training.records import FINAL, REFERENCE, Record, Trainings
 from benchmarks.training.stack import CLONE, SAMPLED
@@ -65,9 +66,13 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """Whether it is settled, indicated or open."""
-        least = min(self.p.values())
-        return SETTLED if least < LEVEL / len(LOOKS) else INDICATED if least < LEVEL else OPEN
+        """Whether it is settled, indicated or open, by the measure with the smaller p."""
+        return self.verdict_of(min(self.p, key=lambda name: self.p[name]))
+
+    def verdict_of(self, measure: str) -> str:
+        """Whether it is settled, indicated or open in a measure."""
+        p = self.p[measure]
+        return SETTLED if p < LEVEL / len(LOOKS) else INDICATED if p < LEVEL else OPEN
 
 
 def end(record: Record) -> float:
@@ -206,6 +211,29 @@ def length_of(study: Trainings) -> int:
     """Return the steps that the tasks of a study need, from the end of its name, "corridor-n12"; 0: it says none."""
     found = re.search(r"-n(\d+)$", study.config.name)
     return int(found[1]) if found else 0
+
+
+def horizon(studies: Sequence[Trainings]) -> str:
+    """Return the tables of the horizon: per measure, GRPO's success and every other method's difference by length."""
+    ordered = sorted(studies, key=length_of)
+    compared = [{each.method: each for each in compare(study)} for study in ordered]
+    methods = list(dict.fromkeys(method for study in ordered for method in study.methods))
+    seeds = [f"{length_of(study)} rooms: {len(study.of(REFERENCE, FINAL))}" for study in ordered]
+    parts = []
+    for measure, title in zip(MEASURES, ("Success at the end", "Area under the curve"), strict=True):
+        lines = []
+        for method in methods:
+            cells = [method]
+            for study, known in zip(ordered, compared, strict=True):
+                records = study.of(method, FINAL)
+                mean = 100 * np.mean([_measure(study, measure, record) for record in records]) if records else math.nan
+                each = known.get(method)
+                beside = "" if each is None else f" ({points(each.difference[measure])}, {each.verdict_of(measure)})"
+                cells.append(f"{mean:.1f}{beside}" if records else NONE)
+            lines.append(cells)
+        heads = ["method", *(f"{length_of(study)} rooms" for study in ordered)]
+        parts += [f"**{title}**, percent; in brackets the difference to tuned GRPO:", markdown_table(heads, lines)]
+    return "\n\n".join([*parts, filled(f"Seeds: {'; '.join(seeds)}. {CAPTION}")]) + "\n"
 
 
 def draw_horizon(studies: Sequence[Trainings], path: Path) -> None:

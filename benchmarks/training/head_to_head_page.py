@@ -240,6 +240,9 @@ def write_reports(studies: Sequence[Trainings], out: Path, pages: Path | None = 
     if len(lengths) > 1:
         written.append((out if pages is None else pages.parent / "images") / "horizon.png")
         evidence.draw_horizon(lengths, written[-1])
+        if pages is not None:
+            page = _page_of(pages, "horizon")
+            write_file(page, replaced(page.read_text(encoding="utf-8"), "horizon", evidence.horizon(lengths)).encode())
     return written
 
 

@@ -118,5 +118,8 @@ def test_the_horizon_has_a_picture(tmp_path):
             PLAN.config.learning.setup, options={"length": 24})))  # fmt: skip
     both = [study(4), dataclasses.replace(study(4), config=longer)]
     assert [evidence.length_of(each) for each in both] == [12, 24]
+    text = evidence.horizon(both)
+    assert "| method | 12 rooms | 24 rooms |" in text
+    assert "settled)" in text
     evidence.draw_horizon(both, tmp_path / "horizon.png")
     assert (tmp_path / "horizon.png").stat().st_size > 10_000
