@@ -347,24 +347,22 @@ def _admissible(seen: frozenset[str]) -> tuple[str, ...]:
     customers, lines, bills = kind("C"), kind("L"), kind("B")
     amounts = sorted(float(word.split()[0]) for word in seen if word.endswith(" GB")) or [REFUEL]
     apps = sorted(seen & {"messaging", "browser"})
-    found = [*_BARE, *_MODES, write_call("set_apn_settings", {"apn_settings": {}})]
-    found += [
-        write_call("get_customer_by_phone", {"phone_number": word})
-        for word in sorted(seen)
-        if word[0].isdigit() and "-" in word
-    ]
-    found += [write_call("get_details_by_id", {"id": each}) for letter in "BCDLP" for each in kind(letter)]
+    # Ids need no escapes, so the calls are written out: `write_call` takes five times as long.
+    found = [*_BARE, *_MODES, "set_apn_settings(apn_settings={})"]
+    found += [f'get_customer_by_phone(phone_number="{w}")' for w in sorted(seen) if w[0].isdigit() and "-" in w]
+    found += [f'get_details_by_id(id="{each}")' for letter in "BCDLP" for each in kind(letter)]
     for customer in customers:
-        for name in ("get_customer_by_id", "get_bills_for_customer"):
-            found.append(write_call(name, {"customer_id": customer}))
+        found.append(f'get_customer_by_id(customer_id="{customer}")')
+        found.append(f'get_bills_for_customer(customer_id="{customer}")')
         for line in lines:
-            ours = {"customer_id": customer, "line_id": line}
-            names = ("get_data_usage", "enable_roaming", "disable_roaming", "resume_line")
-            found += [write_call(name, ours) for name in names]
-            found.append(write_call("suspend_line", {**ours, "reason": "requested"}))
-            found += [write_call("refuel_data", {**ours, "gb_amount": amount}) for amount in amounts]
-        found += [write_call("send_payment_request", {"customer_id": customer, "bill_id": bill}) for bill in bills]
+            ours = f'customer_id="{customer}", line_id="{line}"'
+            found += [
+                f"get_data_usage({ours})", f"enable_roaming({ours})", f"disable_roaming({ours})",
+                f"resume_line({ours})", f'suspend_line({ours}, reason="requested")',
+            ]  # fmt: skip
+            found += [f"refuel_data({ours}, gb_amount={amount})" for amount in amounts]
+        found += [f'send_payment_request(customer_id="{customer}", bill_id="{bill}")' for bill in bills]
     for app in apps:
-        found += [write_call(name, {"app_name": app}) for name in ("check_app_status", "check_app_permissions")]
-        found += [write_call("grant_app_permission", {"app_name": app, "permission": each}) for each in PERMISSIONS]
+        found += [f'check_app_status(app_name="{app}")', f'check_app_permissions(app_name="{app}")']
+        found += [f'grant_app_permission(app_name="{app}", permission="{each}")' for each in PERMISSIONS]
     return (*found, *_ENDS)

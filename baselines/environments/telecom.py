@@ -6,8 +6,7 @@ from baselines.environments.settings import COPYING, EnvSettings, Scripted, Setu
 from baselines.recipes.rows import SOKOBAN_PRETRAINED, SOKOBAN_TINY
 from wrappers.advice import Adviser
 
-#: A call is a few tokens: the tool's name, and each id. What no repair depends on is one token a record; a status is one
-#: token a line.
+#: A call is a few tokens: the tool's name, and each id. Of a record, what no repair depends on is one token.
 _PIECES: tuple[str, ...] = (
     r"At the start you saw:\n",
     r"\n\nStep \d+, you saw:\n",
@@ -88,8 +87,8 @@ def _words() -> list[str]:
             begin(world, faults)
             refuel = ToolCall("refuel_data", {**ours, "gb_amount": 2.0})
             looks = [ToolCall("get_customer_by_id", {"customer_id": owner}), ToolCall("get_data_usage", ours)]
-            for each in (line_id, *world.customers[owner]["bill_ids"]):
-                looks.append(ToolCall("get_details_by_id", {"id": each}))
+            shown = (line_id, *world.customers[owner]["bill_ids"])
+            looks += [ToolCall("get_details_by_id", {"id": each}) for each in shown]
             texts |= dict.fromkeys(call(world, *each)[0] for each in (*looks, refuel, *looks[1:]))
         due = company().plans[line["plan_id"]]["price_per_month"]
         texts[f"Payment of {due} USD has been made for bill {bill}."] = None
