@@ -204,9 +204,7 @@ def _method(tool: Mapping[str, Any]) -> Any:
     for key in order:
         default = inspect.Parameter.empty if key in required else properties[key].get("default")
         parameters.append(
-            inspect.Parameter(
-                key, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=hints[key]
-            )
+            inspect.Parameter(key, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=hints[key])
         )
     signature = inspect.Signature(parameters, return_annotation=str)
 
