@@ -12,12 +12,15 @@ from pettingzoo import AECEnv, ParallelEnv
 from agentgym.checks import suggest
 from agentgym.core import TextSpace
 from agentgym.outside.text import clean
-from agentgym.sotopia.acts import Act, parse, tell, write
+from agentgym.telecom.customer import read_act
 from agentgym.telecom.env import TelecomEnv
 
 #: Names of the agents, by role.
 AGENTS = ("desk", "customer")
-_ACTS = tuple(write(act) for act in (Act("action", "check_network_status()"), Act("speak", "Yes."), Act("leave")))
+_ACTS = (
+    '{"action_type": "action", "argument": "check_network_status()"}', '{"action_type": "speak", "argument": "Yes."}',
+    '{"action_type": "leave", "argument": ""}',
+)  # fmt: skip
 
 
 class _Other:
@@ -31,8 +34,8 @@ class TelecomAECEnv(AECEnv[str, str, str]):  # type: ignore[misc]  # PettingZoo 
     """The desk, with the company's tools, and the customer, with the phone, in turns.
 
     "desk" acts as the agent of `TelecomEnv(side="agent")`; the turn goes to "customer" with `say(text=...)`. "customer"
-    acts by JSON objects as in SOTOPIA (`agentgym.sotopia.acts.parse`): an "action" whose argument is a call of the
-    phone, after which it is in turn again, "speak", "none" or "leave". Both get the reward of the case.
+    acts by JSON objects as in SOTOPIA (`agentgym.telecom.customer.read_act`): an "action" whose argument is a call of
+    the phone, after which it is in turn again, "speak", "none" or "leave". Both get the reward of the case.
 
     Args:
         render_mode: "ansi" (what was said and done) or None.
@@ -87,8 +90,7 @@ class TelecomAECEnv(AECEnv[str, str, str]):  # type: ignore[misc]  # PettingZoo 
         """Return the ticket or the last answer (desk), or the case and all that was said and done (customer)."""
         if _named(agent) == "desk":
             return self.env.observe()
-        view = self.env.seen_by_customer()
-        return view.opening + "".join(tell(view.names, turn) for turn in view.turns)
+        return self.env.seen_by_customer().text
 
     def step(self, action: str | None) -> None:
         """Play the selected agent's act; at the end, None takes an agent out."""
@@ -106,7 +108,7 @@ class TelecomAECEnv(AECEnv[str, str, str]):  # type: ignore[misc]  # PettingZoo 
             self._command = clean(action)
             self.env.submit(self._command)
         else:
-            self.env.hear(parse(action)[0])
+            self.env.hear(read_act(clean(action)))
         if self.env.view is None:
             reward, over, valid = self.env.act(self._command)
             self._steps += 1

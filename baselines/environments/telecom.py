@@ -142,5 +142,5 @@ TELECOM = EnvSettings(
     made=("faults", "kinds", "hopeless", "num_tasks"),
     advisers={"desk": _desk},
     kind_names={"service": "Service", "mobile_data": "Data", "mms": "MMS"},
-    scripted=Scripted(16, (0.3, 0.5, 0.7)),
+    scripted=Scripted(16, (0.1, 0.19, 0.34)),
 )

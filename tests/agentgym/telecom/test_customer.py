@@ -9,11 +9,12 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from agentgym.outside.tool_calls import ToolCall, write_call
-from agentgym.sotopia.acts import LEAVE, NONE, Act, write
-from agentgym.sotopia.dialogue import Failure, View
-from agentgym.telecom.customer import MOST_ACTS, PATIENCE, asked
+from agentgym.sotopia.acts import LEAVE, Act, write
+from agentgym.sotopia.dialogue import Failure
+from agentgym.telecom.customer import MOST_ACTS, NONE, PATIENCE, View, asked
 from agentgym.telecom.env import TelecomEnv
 from agentgym.telecom.player import TelecomPlayer
+from agentgym.trajectory import Reply
 
 
 def say(text: str) -> str:
@@ -137,6 +138,34 @@ def test_a_customer_that_fails_or_never_stops() -> None:
     assert len(env._talk.turns) == MOST_ACTS + 1
     with pytest.raises(ValueError, match="customer must be 'rules'"):
         TelecomEnv(side="agent", customer="robot")
+
+
+class Fixed:
+    """A policy that writes the same replies one after the other, and keeps what it was shown."""
+
+    def __init__(self, *replies: str) -> None:
+        self.replies, self.shown = list(replies), list[str]()
+
+    def act(self, observations: Sequence, infos: dict, rng: np.random.Generator) -> list[Reply]:
+        self.shown += [observation[-1]["content"] for observation in observations]
+        return [Reply(self.replies.pop(0)) for _ in observations]
+
+
+def test_policies_and_models_in_the_slot_of_sotopia_are_customers() -> None:
+    from agentgym.sotopia.models import act_request
+    from baselines.second_player import PolicyPartner
+
+    acts = [write(Act("action", "toggle_data()")), write(Act("speak", "It is done."))]
+    policy = Fixed(*(f"<action>{act}</action>" for act in acts))
+    env = begun(TelecomEnv(side="agent", customer=PolicyPartner(policy, order="random", history=4)))
+    before = env._world.data_enabled
+    assert env.step(say("Please switch the data."))[0] == "Customer: It is done."
+    assert env._world.data_enabled is not before
+    assert 'The desk said: "Please switch the data."' in policy.shown[0]
+    assert "toggle_data() -> Mobile Data is now" in policy.shown[1]
+    request = act_request(env.seen_by_customer())
+    assert "toggle_data() -> Mobile Data is now" in request.messages[1]["content"]
+    assert "grant_app_permission(app_name, permission)" in request.messages[1]["content"]
 
 
 def test_branches_go_on_with_their_talk() -> None:
