@@ -60,7 +60,7 @@ from benchmarks.training.records import (
     size_of,
 )
 from benchmarks.training.run import STAGES, reporting, score, train
-from benchmarks.training.stack import CLONE, GREEDY, SAMPLED, trainer_config
+from benchmarks.training.stack import CLONE, GREEDY, SAMPLED, learned_policy, trainer_config
 from wrappers.credit.method import methods as known_methods
 
 if TYPE_CHECKING:
@@ -191,10 +191,7 @@ def _train(plan: Plan, folder: Path, job: Job, progress: Progress) -> Record:
 
 def _policy(plan: Plan, folder: Path, seed: int) -> HuggingFacePolicy:
     """The clone that the runs of a seed begin with."""
-    from policies.huggingface import HuggingFacePolicy
-
-    device = "cpu" if plan.config.learning.model == TINY else None
-    return HuggingFacePolicy.from_pretrained(folder / Job(CLONE, seed).name / "model", device=device)
+    return learned_policy(folder / Job(CLONE, seed).name / "model", plan.config.learning.model)
 
 
 def _played(config: Config, policy: Policy, name: str, seed: int) -> dict[str, str]:
