@@ -94,6 +94,7 @@ class Method:
         figures: what the scores are worth, for the log, from the table, the scores and all options.
         scorer: module of `baselines.scorers`, "critic"; "": the trainer must be given one.
         settings: of the scorer's configuration.
+        scorers: modules of `baselines.scorers` by values of the option `scores`, "": the trainer must be given one.
         keeps: bool (n_groups,), the groups that dynamic sampling keeps, from the table and all options; None: those
             won sometimes.
         space: values that a search tries, by option or field of `TrainerConfig`.
@@ -115,6 +116,7 @@ class Method:
     figures: Callable[[StepTable, Floats, Mapping[str, Any]], Mapping[str, float]] | None = None
     scorer: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
+    scorers: Mapping[str, str] = field(default_factory=dict)
     keeps: Callable[[StepTable, Mapping[str, Any]], Bools] | None = None
     space: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     contender: str = ""

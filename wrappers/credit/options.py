@@ -130,11 +130,12 @@ class StatisticsOptions(EpisodeOptions, total=False):
     """Options of every group-relative method."""
 
     std: Annotated[
-        Literal["group", "batch", "none"],
+        Literal["group", "batch", "none", "mean"],
         option(
             "group",
             'divide by the standard deviation of the "group", of the whole "batch" (of what is left of the values of '
-            'all groups when their means are taken off), or "none"',
+            'all groups when their means are taken off), or "none"; or by the "mean" outcome of the group (MaxRL), '
+            "which takes outcomes from 0 to 1 alone",
         ),
     ]
     ddof: Annotated[Literal[0, 1], option(1, "1 sample, 0 population standard deviation")]

@@ -1,0 +1,152 @@
+"""Turn credit: what each turn adds to a score of the state, spent on it and the turns before, and summing to zero.
+
+    p_k = score(after turn k) - score(before it)       0 where one of the two is not known
+    c_j = sum_{k >= j} p_k gamma^(k-j) / Z_k           Z_k = sum_{d < k} gamma^d, turns counted from 1: sum c = sum p
+    A_j = (R + sum p - mean of the group) + beta (c_j - mean of c over the episode's tokens)
+
+The state of the reset is scored too: otherwise the first turn earns nothing and lowers its episode's level.
+
+Source: prime-rl, pull request 3282. See docs/credit/privileged.md.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from agentgym.trajectory import Floats, StepTable
+from wrappers.credit.forks import discounted_sums, over_forks
+from wrappers.credit.group import group_means
+from wrappers.credit.method import NEEDS_MODEL, PENALTY, Method
+from wrappers.credit.options import OutcomeOptions, credit, option, presets
+from wrappers.credit.returns import episode_scores, outcomes, penalties
+from wrappers.credit.scores import reply_lengths, step_scores
+
+
+class TurnCreditOptions(OutcomeOptions, total=False):
+    """Options of `turn_credit`."""
+
+    scores: Annotated[
+        Literal["solver", "distance", "values", "judge"],
+        option(
+            "solver",
+            'what scores are: "solver", the exact gain of each step, known by the environment; "distance", of the state '
+            'after each step, by all that was seen of the task; "values", of the state before it, a critic\'s, and the '
+            'outcome at the end; "judge", of the state after it, by a scorer that is given',
+        ),
+    ]
+    gamma: Annotated[float, option(0.9, "how much of a gain reaches the turn before", low=0, high=1)]
+    beta: Annotated[float, option(1.0, "weight of turns within their episode", low=0)]
+    level: Annotated[
+        Literal["progress", "outcome"],
+        option(
+            "progress",
+            'what episodes are compared by: outcome and net "progress", so that reward + last score - first is learned; '
+            'or the "outcome" alone',
+        ),
+    ]
+
+
+PRESETS: dict[str, TurnCreditOptions] = presets(TurnCreditOptions, paper={})
+
+
+@credit(TurnCreditOptions, **PRESETS)
+@over_forks("given", "first", "tokens")
+def turn_credit(
+    table: StepTable,
+    *,
+    given: ArrayLike,
+    first: ArrayLike | None = None,
+    tokens: ArrayLike | None = None,
+    preset: str = "paper",
+    **options: Unpack[TurnCreditOptions],
+) -> Floats:
+    """Return the advantage of every step.
+
+    Args:
+        given: float (N,), what the option `scores` says; nan: not known.
+        first: float (N,), for scores of states after steps, on each row the score of the state that its episode began
+            in; None: not known, the first step with a score then earns nothing.
+        tokens: int (N,), tokens of each reply; None: by the table's replies, or 1 each where it has none.
+
+    Raises:
+        ValueError: on an unknown preset, an option's value out of range, or arrays of another length or infinite.
+
+    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
+    ...     action=["right", "up", "left"], next_state=["u", "goal", "s"], reward=[0, 1, 0], won=[1, 1, 0])
+    >>> turn_credit(table, given=[1, 1, 0], gamma=0.0)  # levels 3 and 0; both turns of a gained one step
+    array([ 1.5,  1.5, -1.5])
+    """
+    said = step_scores("given", given, len(table))
+    if tokens is None:
+        tokens = np.ones(len(table)) if table.replies is None else reply_lengths(table)
+    lengths = np.asarray(tokens, np.float64)
+    gained = progress(table, said, first, options)
+    spent = smeared(table, gained, options["gamma"])
+    total = np.bincount(table.trajectory, lengths, minlength=table.n_trajectories)
+    mean = np.bincount(table.trajectory, lengths * spent, minlength=table.n_trajectories) / np.maximum(total, 1)
+    worth = episode_scores(table, options)
+    if options["level"] == "progress":
+        worth = worth + np.bincount(table.trajectory, gained, minlength=table.n_trajectories)[table.trajectory]
+    level = worth - group_means(worth[table.last], table.trajectory_group, table.n_groups)[table.group]
+    return level + options["beta"] * (spent - mean[table.trajectory]) - penalties(table, options, "advantage")
+
+
+def progress(table: StepTable, said: Floats, first: ArrayLike | None, options: TurnCreditOptions) -> Floats:
+    """Return what each step gained in score, float64 (N,); the scores of states in between may be missing."""
+    if options["scores"] == "solver":
+        return np.nan_to_num(said)
+    gained = np.zeros(len(table))
+    start = np.full(len(table), np.nan) if first is None else step_scores("first", first, len(table))
+    worth = outcomes(table, options)
+    for i in range(table.n_trajectories):
+        rows = table.order[table.offsets[i] : table.offsets[i + 1]]
+        if options["scores"] == "values":
+            last, after = said[rows[0]], np.append(said[rows[1:]], worth[i])
+        else:
+            last, after = start[rows[0]], said[rows]
+        for row, score in zip(rows.tolist(), after.tolist(), strict=True):
+            if not np.isnan(score):
+                gained[row] = 0.0 if np.isnan(last) else score - last
+                last = score
+    return gained
+
+
+def smeared(table: StepTable, gained: Floats, gamma: float) -> Floats:
+    """Return c, float64 (N,): each step's gain, divided among it and the steps before it."""
+    place = np.arange(len(table)) - np.repeat(table.offsets[:-1], np.diff(table.offsets)) + 1.0
+    z = place if gamma == 1 else (1 - gamma**place) / (1 - gamma)
+    spent = np.empty(len(table))
+    spent[table.order] = discounted_sums(gained[table.order] / z, table.offsets[:-1], gamma)
+    return spent
+
+
+def beliefs(gaps: Floats, start: float = 0.5) -> Floats:
+    """Return AgentOPSD's belief in success before the first turn and after each, float64 (turns + 1,).
+
+    V_k = sigmoid(logit(V_0) + sum of the gaps of turns 1 to k), cut at 1e-6. Its gaps have the mean -KL per token, so
+    that V runs to 0 whatever was done: centre them over the episode first.
+    """
+    logits = np.log(start / (1 - start)) + np.concatenate(([0.0], np.cumsum(gaps)))
+    found: Floats = np.clip(1 / (1 + np.exp(-np.clip(logits, -700, 700))), 1e-6, 1 - 1e-6)
+    return found
+
+
+METHODS = (
+    Method(
+        "turn_credit",
+        turn_credit,
+        "What each turn adds to a score of the state, beside outcome and progress; zero in sum over an episode.",
+        options=PENALTY,
+        scored="turn",
+        argument="given",
+        scorer="exact_gain",
+        scorers={"solver": "exact_gain", "distance": "task_distance", "values": "critic", "judge": ""},
+        space={"gamma": (0.0, 0.9), "beta": (0.3, 1.0)},
+        contender="turn_credit",
+        colour="#17BECF",
+        unmeasured=NEEDS_MODEL,
+    ),
+)
