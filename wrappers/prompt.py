@@ -1,8 +1,6 @@
-"""Turn observations into chat messages: the rules, the last k (observation, action) pairs, and what is seen now.
+"""Render observations as chat messages: the rules, the last k (observation, action) pairs, the current observation.
 
-`PromptStyle` says what a prompt holds and renders it; the wrappers keep one `Episode`, what was shown so far, per
-sub-environment. In the MDP's terms the wrapper replaces the observation by a finite history, so that a policy without
-memory sees more of the state.
+The wrapper replaces the observation by a finite history, so that a policy without memory sees more of the state.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ UNREADABLE = "(no readable command)"
 
 @dataclass
 class Episode:
-    """What one episode has shown: the first and the current observation's text, and the latest pairs."""
+    """The history of one episode: texts of the first and the current observation, and the latest pairs."""
 
     first: str
     now: str
@@ -45,36 +43,34 @@ class Episode:
     steps: int = 0
 
     def copy(self) -> Episode:
-        """Return an episode that goes on by itself."""
+        """Return an independent copy."""
         return Episode(self.first, self.now, self.pairs.copy(), self.steps)
 
 
 @fields_checked
 @dataclass(frozen=True)
 class PromptStyle:
-    """What a prompt holds; these are the options of the wrappers.
+    """Content of a prompt; the options of the wrappers.
 
     Attributes:
-        history: how many of the latest (observation, action) pairs are shown; None for all.
-        instructions: True for the environment's own `instructions` followed by `reply_format`, a text to use instead
-            of both, or False for no system message.
-        reply_format: how to answer. Where the parser inside reads tool calls, `wrappers.tools.CALL_FORMAT` is in the
-            place of the default, or nothing with `tools="template"`.
-        tools: where the parser reads tool calls, who lists their schemas: the system message ("text"), or the policy's
-            chat template ("template"), which gets them by `template={"tools": listed_tools(envs)}`.
-        keep_first: show the episode's first observation once it is no longer among those shown (for environments
-            that state the task only at the start).
+        history: number of latest (observation, action) pairs shown; None for all.
+        instructions: True for the environment's `instructions` followed by `reply_format`, a text in place of both, or
+            False for no system message.
+        reply_format: the format of replies. If the parser inside reads tool calls, `wrappers.tools.CALL_FORMAT`
+            replaces the default, or nothing with `tools="template"`.
+        tools: with tool calls, where their schemas are listed: the system message ("text"), or the policy's chat
+            template ("template"), by `template={"tools": listed_tools(envs)}`.
+        keep_first: show the episode's first observation after it left the history (for environments that state the task
+            only at the start).
         admissible: list the admissible commands after the observation.
-        shown: what the history shows of a step: "pairs", observation and action, or "actions" alone, which is much
-            shorter.
-        facts: info entries that are shown below the current observation, for what the environment's text leaves out:
-            `("location", "inventory")` repairs ALFWorld's, as the GraphGPO paper's prompt does.
-        max_chars: longest text of the user message, in characters; None for no limit. The oldest pairs go first; if
-            the rest is still too long, the end of the current observation is cut and marked. The first observation
-            and the commands are never cut.
+        shown: content of a history step: "pairs", observation and action, or "actions" alone (much shorter).
+        facts: info entries shown below the current observation: `("location", "inventory")` completes ALFWorld's text,
+            as the GraphGPO paper's prompt does.
+        max_chars: longest user message in characters; None for no limit. The oldest pairs are dropped first, then the
+            end of the current observation is cut and marked. The first observation and the commands are never cut.
 
     Raises:
-        ValueError: on a negative `history`, a `max_chars` below 1, or a `shown` that does not exist.
+        ValueError: on a negative `history`, a `max_chars` below 1, or an unknown `shown` or `tools`.
         TypeError: when `facts` is not a sequence of names.
     """
 
@@ -89,7 +85,7 @@ class PromptStyle:
     tools: Literal["text", "template"] = "text"
 
     def __post_init__(self) -> None:
-        """Refuse options that mean nothing."""
+        """Refuse invalid options."""
         if self.shown not in ("pairs", "actions"):
             raise ValueError(f"shown must be 'pairs' or 'actions', got {self.shown!r}")
         if self.tools not in ("text", "template"):
@@ -102,7 +98,7 @@ class PromptStyle:
                 raise ValueError(f"{name} must be an integer of at least {least} or None (no limit), got {value!r}")
 
     def settled(self, env: gym.vector.VectorEnv[Any, Any, Any]) -> PromptStyle:
-        """Check the observation space, and replace `instructions=True` by the environment's own."""
+        """Check the observation space, and replace `instructions=True` by the environment's text."""
         space = env.single_observation_space
         if isinstance(space, gym.spaces.Dict):
             keys = set(space.keys())
@@ -129,7 +125,7 @@ class PromptStyle:
         return replace(self, instructions="\n\n".join(part for part in parts if part))
 
     def remember(self, episode: Episode, observation: Any, command: str) -> None:
-        """Add a played step to the episode: what was seen before it, and the observation after it."""
+        """Add a played step and the observation after it to the episode."""
         episode.steps += 1
         if self.history != 0:
             episode.pairs.append((episode.now, clean(command)))
@@ -138,10 +134,10 @@ class PromptStyle:
         episode.now = text_of(observation)
 
     def messages_of(self, i: int, episode: Episode, shown: Shown) -> Messages:
-        """Render the prompt of sub-environment i at what it shows: an optional system message and a user message.
+        """Render the prompt of sub-environment i: an optional system message and a user message.
 
         Raises:
-            KeyError: when the infos lack an entry that is to be shown as a fact.
+            KeyError: when the infos lack a fact.
         """
         observation, nothing = shown.observation(i), object()
         facts = {name: shown.entry(name, i, nothing) for name in self.facts}
@@ -157,7 +153,7 @@ class PromptStyle:
         return ({"role": "system", "content": told}, user) if told else (user,)
 
     def user_text(self, episode: Episode, commands: Sequence[str] = (), facts: Mapping[str, Any] | None = None) -> str:
-        """Render the text of the user message; without pairs and extras it is the observation itself."""
+        """Render the text of the user message; without pairs and extras it is the observation."""
         below = ["\n".join(f"{name}: {value}" for name, value in facts.items())] if facts else []
         if self.admissible and commands:
             below.append("Commands you can give now: " + ", ".join(commands))
@@ -198,10 +194,10 @@ def text_of(observation: Any) -> str:
 
 
 class MessageSpace(gym.Space[Messages]):
-    """Non-empty tuples of messages `{"role": ..., "content": ...}` in the common chat format.
+    """Non-empty tuples of messages `{"role": ..., "content": ...}`.
 
-    The content is a string, or for prompts with a picture a list of parts `{"type": "text", "text": str}` and
-    `{"type": "image", "image": uint8 array (height, width, 3)}`.
+    The content is a string, or for prompts with a picture a list of parts `{"type": "text", "text": str}` and `{"type":
+    "image", "image": uint8 array (height, width, 3)}`.
 
     >>> space = MessageSpace(seed=0)
     >>> ({"role": "user", "content": "hello"},) in space, ({"role": "user"},) in space, space.sample() in space
@@ -213,17 +209,14 @@ class MessageSpace(gym.Space[Messages]):
 
     @property
     def is_np_flattenable(self) -> bool:
-        """Messages have no fixed-size array form."""
         return False
 
     def sample(self, mask: None = None, probability: None = None) -> Messages:
-        """Draw a single user message with a random number for text (neither mask nor probability are supported)."""
         if mask is not None or probability is not None:
             raise ValueError("MessageSpace.sample takes neither mask nor probability: sample without them")
         return ({"role": "user", "content": str(self.np_random.integers(1 << 32))},)
 
     def contains(self, x: Any) -> bool:
-        """Say whether `x` is a non-empty tuple of well-formed messages."""
         return isinstance(x, tuple) and bool(x) and all(_is_message(message) for message in x)
 
     def __repr__(self) -> str:
@@ -255,14 +248,10 @@ def _is_part(part: Any) -> bool:
 
 
 class VectorPromptWindow(SubEnvWrapper[tuple[Episode, Messages]]):
-    """Vector form of `PromptWindow`: a tuple with one tuple of messages per sub-environment.
+    """Vector form of `PromptWindow`: a tuple of messages per sub-environment; options as `PromptStyle`.
 
     `final_obs` is rendered with the history of the episode that ended. A finished sub-environment under `DISABLED`
     keeps its messages.
-
-    Args:
-        env: a vector environment.
-        **style: see `PromptStyle`.
     """
 
     def __init__(self, env: gym.vector.VectorEnv[Any, Any, Any], **style: Any) -> None:
@@ -272,13 +261,11 @@ class VectorPromptWindow(SubEnvWrapper[tuple[Episode, Messages]]):
         self.observation_space = gym.vector.utils.batch_space(self.single_observation_space, self.num_envs)
 
     def begin(self, indices: Sequence[int], shown: Shown) -> None:
-        """Start with an empty history."""
         for i in indices:
             text = text_of(shown.observation(i))
             self._show(i, Episode(text, text), shown)
 
     def advance(self, step: Step) -> None:
-        """Add what was played to the histories."""
         for i in step.played:
             episode, _ = self.states[i]
             command = step.after.entry("command", i)
@@ -286,11 +273,9 @@ class VectorPromptWindow(SubEnvWrapper[tuple[Episode, Messages]]):
             self._show(i, episode, step.after)
 
     def copied(self, state: tuple[Episode, Messages]) -> tuple[Episode, Messages]:
-        """Return a copy of the history; messages are written once."""
         return state[0].copy(), state[1]
 
     def observed(self) -> tuple[Messages, ...]:
-        """Return the messages."""
         return tuple(messages for _, messages in self.states)
 
     def _show(self, i: int, episode: Episode, shown: Shown) -> None:
@@ -298,11 +283,10 @@ class VectorPromptWindow(SubEnvWrapper[tuple[Episode, Messages]]):
 
 
 class PromptWindow(SingleForm):
-    """Show chat messages instead of bare observations.
+    """Show chat messages in place of observations; options as `PromptStyle`.
 
-    Put it outside `ReplyParser`: the history then shows the commands that were played, not whole replies. Observations
-    are texts, or `Dict(text, image)`: the current picture becomes a part of the content beside the text. Arguments are
-    those of `PromptStyle`.
+    Put it outside `ReplyParser`, so that the history shows commands and not whole replies. Observations are texts, or
+    `Dict(text, image)`: the current picture becomes a part of the content.
 
     >>> import agentgym
     >>> env = PromptWindow(gym.make("AgentRL/Sokoban-v0"), history=0, instructions=False)

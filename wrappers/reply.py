@@ -1,25 +1,20 @@
-"""Turn a model's raw reply into a command, or say why it is not one.
+"""Parse a model's raw reply into a command or an error.
 
-A reply is text with blocks `<think>...</think>` (any number, ignored by the environment) and one block
-`<action>...</action>`, whose stripped content is the command:
+A reply has any number of blocks `<think>...</think>` and one block `<action>...</action>`, whose stripped content is
+the command:
 
     <think>The box is left of me.</think><action>left</action>
 
-The grammar, read from left to right:
-
-* where the environment has commands that are blocks themselves (`command_tags`; Search-QA's `<search>...</search>` and
-  `<answer>...</answer>`), such a block is an action block too, and its command is the whole block;
+* a block whose tag is one of the environment's `command_tags` (Search-QA's `<search>...</search>`) is an action block,
+  and its command is the whole block;
 * a block ends at the first closing tag of its kind; inside a think block every other tag is plain text;
-* a tag inside an action block other than its closing tag makes the reply malformed, and so does a closing tag that
-  closes nothing;
+* another tag inside an action block, or a closing tag without an opening one, makes the reply malformed;
 * text outside the blocks is ignored unless `outside="error"`;
-* several action blocks are malformed unless `several` is "first" (reading stops after the first) or "last".
+* several action blocks are malformed unless `several` is "first" (parsing stops after the first) or "last".
 
-With `form="labels"` a reply is lines with labels instead, as ReAct writes them, see `read_labels`; with
-`form="tool_calls"` it is a thought and calls of the environment's tools, see `wrappers.tools.read_tool_reply`.
-
-Reading is one pass over the tags, so its time is linear in the length of the reply. A malformed reply never raises:
-it becomes the command `""`, which no environment accepts, and `ReplyError` says what was wrong.
+`form="labels"` parses ReAct's labelled lines (`read_labels`), `form="tool_calls"` a thought and calls of the
+environment's tools (`wrappers.tools.read_tool_reply`). Parsing is one pass, linear in the reply's length. A malformed
+reply never raises: its command is `""`, which no environment accepts, and a `ReplyError` says why.
 """
 
 from __future__ import annotations
@@ -49,7 +44,7 @@ _LABEL = re.compile(
 
 
 class ReplyError(StrEnum):
-    """What is wrong with a reply; the first that applies, in this order. The values go into `info["reply_error"]`."""
+    """Error of a reply, the first that applies in this order; the values go into `info["reply_error"]`."""
 
     OK = ""
     UNCLOSED_THINK = "unclosed_think"
@@ -79,7 +74,7 @@ class ReplyError(StrEnum):
 
 
 class ParsedReply(NamedTuple):
-    """What `parse_reply` found: `command` is `""` exactly when `error` is not `OK`; `thought` may be there anyway."""
+    """Result of `parse_reply`: `command` is `""` exactly when `error` is not `OK`; `thought` may be set in any case."""
 
     command: str
     error: ReplyError
@@ -152,16 +147,16 @@ def _scan(text: str, tags: re.Pattern[str], first_only: bool) -> _Scan:
 
 
 def read_labels(text: str) -> tuple[str, str | None]:
-    r"""Return the thought and the command of a reply with labels (Yao et al. 2023); no `Action:` is a command of None.
+    r"""Return thought and command of a reply with labels (Yao et al. 2023); without `Action:` the command is None.
 
         Thought: The mug is dirty, so the sink comes first.
         Action: clean mug 1 with sinkbasin 1
 
-    The first `Action:` counts. Its command is the rest of its line, or the next line that holds something; one that
-    opens a brace, as SOTOPIA's do, goes on to the last closing one before the next label. What comes after it is
-    ignored: models go on with observations that they make up. Labels stand at the beginning of a line, in any case, and
-    may be numbered (`Action 2:`) or set off with asterisks, which may close after the command; a command may stand in
-    backticks. What a thinking model writes before its `</think>` is not looked at.
+    * The first `Action:` counts: the rest of its line, or the next non-empty line. A command that opens a brace
+      (SOTOPIA) ends at the last closing one before the next label. Later text is ignored, since models invent
+      observations.
+    * Labels start a line, in any case; they may be numbered (`Action 2:`) or in asterisks, closed after the command or
+      before. A command may be in backticks. Text before a thinking model's `</think>` is ignored.
 
     >>> read_labels("Thought: a wall.\nAction: up\nObservation: you won")
     ('a wall.', 'up')
@@ -185,7 +180,6 @@ def read_labels(text: str) -> tuple[str, str | None]:
 
 
 def _command(written: str, emphasis: bool) -> str:
-    """Return the command alone; `emphasis`: its label has asterisks, so that those after the command close them."""
     if written.startswith("{") and "}" in written:
         return written[: written.rindex("}") + 1]
     command = written.partition("\n")[0].strip()
@@ -222,28 +216,26 @@ def parse_reply(
     form: Form = "tags",
     tools: Tools | None = None,
 ) -> ParsedReply:
-    """Read a reply.
+    """Parse a reply.
 
     Args:
-        text: the reply; it is cleaned and read up to the limit of `agentgym.outside.text.clean`.
-        require_think: a think block must come before the action.
-        several: what several action blocks mean: an error, or the first or the last of them counts; "all", of tool
-            calls alone: the command has them all, in lines.
-        outside: whether text outside the blocks is ignored or an error.
-        max_length: longest command accepted, in characters.
+        text: the reply, cleaned and cut as by `agentgym.outside.text.clean`.
+        require_think: a think block must precede the action.
+        several: several action blocks are an error, or the first or last counts; "all", of tool calls alone: the
+            command has them all, in lines.
+        outside: text outside the blocks is ignored or an error.
+        max_length: longest accepted command, in characters.
         action_tag: name of the action tag.
         think_tag: name of the think tag.
-        command_tags: names of tags, in lower case, whose whole block is a command; the wrappers below ask the
-            environment for them.
-        ignore_case: also read `<Action>` and the like (the command's own case is never changed).
-        form: what a reply looks like: blocks in tags; lines with the labels `Thought:` and `Action:`, for which
-            `several`, `outside` and the names of tags say nothing; or tool calls, for which `outside` and the names of
-            tags say nothing.
-        tools: JSON schemas that a tool call must fit; the wrappers below ask the environment for them.
+        command_tags: lower-case names of tags whose whole block is a command; the wrappers take the environment's.
+        ignore_case: also accept `<Action>` and the like (the command's case is unchanged).
+        form: blocks in "tags"; "labels" `Thought:` and `Action:` (`several`, `outside` and tag names have no effect);
+            or "tool_calls" (`outside` and tag names have no effect).
+        tools: JSON schemas that a tool call must fit; the wrappers take the environment's.
 
     Raises:
-        TypeError: when `text` is not a string (a wrong call, not a malformed reply).
-        ValueError: on an option that does not exist or a tag name that is none.
+        TypeError: when `text` is not a string.
+        ValueError: on an unknown option value or an invalid tag name.
 
     >>> parse_reply("<think>a wall</think> <action> up </action>")
     ParsedReply(command='up', error=<ReplyError.OK: ''>, thought='a wall')
@@ -290,7 +282,6 @@ def parse_reply(
 
 
 def _with_command_tags(env: Any, options: dict[str, Any]) -> dict[str, Any]:
-    """The options, and the environment's command tags where they name none."""
     tags = getattr(env.unwrapped, "command_tags", None)
     if tags is None:  # a vector environment
         tags = getattr(getattr(env.unwrapped, "env_class", None), "command_tags", ())
@@ -308,7 +299,7 @@ def reads_tool_calls(env: Any) -> bool:
 
 
 def parses_replies(env: Any) -> bool:
-    """Say whether a reply parser is among the wrappers of an environment, single or vector, or of its sub-environments.
+    """Return whether a reply parser is among the wrappers of an environment or of its sub-environments.
 
     >>> import agentgym
     >>> env = gym.make("AgentRL/Sokoban-v0")
@@ -324,7 +315,6 @@ def parses_replies(env: Any) -> bool:
 
 
 def _reply_space(commands: gym.Space[Any], action_tag: str = "action", form: str = "tags", **_: Any) -> TextSpace:
-    """The space of replies: any text; samples are well-formed replies where commands have samples."""
     samples = commands.samples if isinstance(commands, TextSpace) else ()
     frames = {"labels": ("Action: ", ""), "tool_calls": ("", "")}
     before, after = frames.get(form, (f"<{action_tag}>", f"</{action_tag}>"))
@@ -344,14 +334,14 @@ class VectorReplyParser(SubEnvWrapper[_Parsed]):
     """Vector form of `ReplyParser`: `infos["command"]` and `infos["reply_error"]` are object arrays of strings.
 
     Under `SAME_STEP` the command that ended an episode is in `final_info`, and the sub-environment's own entry is `""`,
-    as after every reset. Sub-environments that ignore their action (finished ones under `DISABLED`, resetting ones
-    under `NEXT_STEP`) do not have their reply read: the former keep their entries, the latter have `""`.
+    as after every reset. Replies of sub-environments that ignore their action are not parsed: finished ones under
+    `DISABLED` keep their entries, resetting ones under `NEXT_STEP` have `""`.
 
     Args:
         env: a vector environment whose actions are commands.
-        **options: as of `parse_reply`. With `form="tool_calls"`, `tools` are those that the environment lists in
-            `info["tools"]` or its attribute `tools`. What is wrong with a reply is shown in the observation's place,
-            `Error: ...`; calls that do not fit the tools are checked here unless the environment `checks_calls`.
+        **options: as `parse_reply`. With `form="tool_calls"`, `tools` are listed by the environment in `info["tools"]`
+            or its attribute `tools`. Errors of a reply are shown in place of the observation, `Error: ...`; calls that
+            do not fit the tools are checked here unless the environment `checks_calls`.
     """
 
     frozen = True
@@ -378,7 +368,6 @@ class VectorReplyParser(SubEnvWrapper[_Parsed]):
         self.action_space = gym.vector.utils.batch_space(self.single_action_space, env.num_envs)
 
     def begin(self, indices: Sequence[int], shown: Shown) -> None:
-        """Empty the entries."""
         for i in indices:
             self.states[i] = _Parsed(shown=shown.observation(i) if self._says else None, tools=self._tools(shown, i))
 
@@ -386,12 +375,6 @@ class VectorReplyParser(SubEnvWrapper[_Parsed]):
         return shown.entry("tools", i) if self._calls and "tools" not in self._fixed else None
 
     def sent(self, actions: Sequence[str]) -> tuple[str, ...]:
-        """Parse one reply per sub-environment and return the commands.
-
-        Raises:
-            TypeError: when the replies are no list, tuple or array, or one that would be played is not a string.
-            ValueError: when the number of replies is not the number of sub-environments.
-        """
         if not isinstance(actions, (list, tuple, np.ndarray)):
             raise TypeError(
                 f"step expects a list, tuple or array with one reply per sub-environment ({self.num_envs}), got "
@@ -432,7 +415,6 @@ class VectorReplyParser(SubEnvWrapper[_Parsed]):
         return tuple(found.shown for found in self.states) if self._says else None
 
     def columns(self) -> dict[str, Array]:
-        """Return commands and errors."""
         return {
             "command": objects([found.command for found in self.states]),
             "reply_error": objects([found.error for found in self.states]),
@@ -440,11 +422,10 @@ class VectorReplyParser(SubEnvWrapper[_Parsed]):
 
 
 class ReplyParser(SingleForm):
-    """Let an environment of commands take raw replies.
+    """Accept raw replies in an environment of commands; options as `parse_reply`.
 
-    In the MDP's terms the wrapper enlarges the action set: every string is an action, and all malformed ones are the
-    same invalid command `""`. Info gains `command` (what was played) and `reply_error` (a `ReplyError` value, `""`
-    when the reply was well-formed); both are `""` after a reset. Arguments are those of `parse_reply`.
+    Every string is an action; all malformed ones are the same invalid command `""`. Info gains `command` (as played)
+    and `reply_error` (a `ReplyError` value, `""` for a well-formed reply); both are `""` after a reset.
 
     >>> import agentgym
     >>> env = ReplyParser(gym.make("AgentRL/Sokoban-v0"))

@@ -1,7 +1,7 @@
-"""Turn an episode into one growing conversation: observations are user messages, raw replies assistant messages.
+"""Show an episode as one growing conversation: observations are user messages, raw replies assistant messages.
 
-The papers show a window (`wrappers.prompt`): a new prompt at every step. A transcript only ever grows, so that each
-prompt begins with the one before and its reply, and a model can read a whole episode in one pass.
+The papers show a window (`wrappers.prompt`), a new prompt at every step. A transcript's prompt begins with the previous
+one and its reply, so that a model can read a whole episode in one pass.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class VectorTranscript(SubEnvWrapper[Messages]):
     """Vector form of `Transcript`: a tuple with one conversation per sub-environment.
 
     `final_obs` is the whole conversation of the episode that ended. A finished sub-environment under `DISABLED` keeps
-    its conversation. Successive observations share their messages: do not write into them.
+    its conversation. Successive observations share their messages; do not change them.
 
     Args:
         env: a vector environment.
@@ -40,18 +40,15 @@ class VectorTranscript(SubEnvWrapper[Messages]):
         self.observation_space = gym.vector.utils.batch_space(self.single_observation_space, self.num_envs)
 
     def begin(self, indices: Sequence[int], shown: Shown) -> None:
-        """Start conversations."""
         for i in indices:
             self.states[i] = self._prompt(i, shown)
 
     def advance(self, step: Step) -> None:
-        """Append what was replied and what is seen after it."""
         for i in step.played:
             reply: Message = {"role": "assistant", "content": clean(step.actions[i])}
             self.states[i] = (*self.states[i], reply, self._prompt(i, step.after)[-1] | self._answer)
 
     def observed(self) -> tuple[Messages, ...]:
-        """Return the conversations."""
         return tuple(self.states)
 
     def _prompt(self, i: int, shown: Shown) -> Messages:
@@ -60,7 +57,7 @@ class VectorTranscript(SubEnvWrapper[Messages]):
 
 
 class Transcript(SingleForm):
-    """Show the whole episode as chat messages that are only ever appended to.
+    """Show the whole episode as an append-only conversation; arguments as `VectorTranscript`.
 
     Put it outside `ReplyParser`, in the place of `PromptWindow`: the conversation holds whole replies, thoughts
     included, as the policy wrote them. What follows a tool call (`form="tool_calls"`) has the role "tool".

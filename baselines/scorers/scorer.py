@@ -135,6 +135,10 @@ class ScorerConfig:
     def check_envs(self, make: Callable[[], Any]) -> None:
         """Raise ValueError where environments, made by `make`, lack what the scorer asks of them; most ask nothing."""
 
+    def around(self, envs: Any) -> Any:
+        """Return the vector environments with what the scorer must note while they are played; most note nothing."""
+        return envs
+
     def make_in(self, policy: Any, envs: Any) -> StepScorer:
         """Make the scorer beside a policy that plays in these environments; most scorers ask nothing of them."""
         return self.make(policy)

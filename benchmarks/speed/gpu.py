@@ -21,18 +21,7 @@ from benchmarks.console import explained, say, stop, telling
 from benchmarks.json_files import OtherConfigurationError, created
 from benchmarks.machine import describe_machine
 from benchmarks.report.page import print_page, write_page
-from benchmarks.speed.gpu_measures import (
-    SHAPES,
-    WatchedPolicy,
-    expected_memory,
-    make_envs,
-    make_policy,
-    measure_agreement,
-    measure_decode,
-    measure_pass,
-    run_training,
-    trainer_config,
-)
+from benchmarks.speed import gpu_measures as gpus
 from benchmarks.speed.gpu_results import NO_GPU, RESULTS, VERSION, GpuResults, ShapeResult, Sizes, load, page, save
 from benchmarks.study import Tell
 
@@ -103,23 +92,23 @@ def measure_shape(name: str, sizes: Sizes, device: torch.device, tell: Tell) -> 
                 f"sizes need another folder. Cause: {error}"
             ) from error
 
-    shape, places, found = SHAPES[name], sizes.groups * sizes.group_size, dict[str, Any]()
+    shape, places, found = gpus.SHAPES[name], sizes.groups * sizes.group_size, dict[str, Any]()
     with step("the model", "it needs a larger card, or a smaller shape"):
-        policy = WatchedPolicy.over(make_policy(shape, sizes, device))
+        policy = gpus.WatchedPolicy.over(gpus.make_policy(shape, sizes, device))
     with step(f"a pass of {places} replies", "lower --groups or --tokens"):
-        found |= measure_agreement(policy, make_envs(shape, sizes, places), sizes)
+        found |= gpus.measure_agreement(policy, gpus.make_envs(shape, sizes, places), sizes)
     with step("the decode loop", f"lower --decode-batch (now {sizes.decode_batch})"):
-        found |= measure_decode(policy, sizes)
+        found |= gpus.measure_decode(policy, sizes)
     for recomputation in (False, True):
         what = f"a {'recomputed ' * recomputation}training pass of {sizes.tokens} tokens"
         with step(what, f"lower --tokens (now {sizes.tokens})"):
-            found |= measure_pass(policy, sizes.tokens, recomputation=recomputation)
+            found |= gpus.measure_pass(policy, sizes.tokens, recomputation=recomputation)
     with step("an iteration of the trainer", f"lower --tokens (now {sizes.tokens}) or --groups"):
-        found |= run_training(
+        found |= gpus.run_training(
             policy, shape, sizes, lambda done, total: tell(f"{name}: iteration {done} of {total}")
         )  # fmt: skip
-    config, weights = trainer_config(shape, sizes), list(policy.model.parameters())
-    parts = expected_memory(policy, sizes.tokens, reference=config.loss.kl > 0)
+    config, weights = gpus.trainer_config(shape, sizes), list(policy.model.parameters())
+    parts = gpus.expected_memory(policy, sizes.tokens, reference=config.loss.kl > 0)
     measured, expected = found["stages.update.allocated"], sum(parts.values())
     cuda, trained = device.type == "cuda", [weight for weight in weights if weight.requires_grad]
     found |= {
@@ -203,8 +192,10 @@ def gpu(
     """
     names = [name.strip() for name in shapes.split(",") if name.strip()]
     for name in names:
-        if name not in SHAPES:
-            raise typer.BadParameter(f"unknown name {name!r}; {suggest(name, list(SHAPES))}", param_hint="--shapes")
+        if name not in gpus.SHAPES:
+            raise typer.BadParameter(
+                f"unknown name {name!r}; {suggest(name, list(gpus.SHAPES))}", param_hint="--shapes"
+            )
     if not names or len(set(names)) < len(names):
         raise typer.BadParameter(f"expected distinct names such as 1.5B,7B-lora, got {shapes!r}", param_hint="--shapes")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -219,7 +210,7 @@ def gpu(
         "decode_batch": decode_batch, "decode_context": decode_context,
     }  # fmt: skip
     chosen = {name: value for name, value in given.items() if value is not None}
-    asked = {name: dataclasses.replace(SHAPES[name].sizes, **chosen) for name in names}
+    asked = {name: dataclasses.replace(gpus.SHAPES[name].sizes, **chosen) for name in names}
     console, kept = Console(), "Shapes measured before are kept: the same command continues."
     with explained("stopped; the same command continues with the next shape", kept), telling(console, "gpu") as tell:
         try:

@@ -134,7 +134,7 @@ def test_a_shape_that_does_not_fit_says_what_to_lower_and_the_ones_before_are_ke
 
     told = []
     with monkeypatch.context() as patch:
-        patch.setattr(gpu, "measure_decode", full)
+        patch.setattr(gpu.gpus, "measure_decode", full)
         with pytest.raises(DoesNotFitError, match=r"more: the decode loop does not fit .*--decode-batch \(now 4\)"):
             run_shapes(asked, tmp_path, CPU, told.append)
     assert "tiny: measured before" in told
@@ -163,10 +163,10 @@ def test_every_part_that_does_not_fit_names_its_option(monkeypatch):
         ("measure_pass", "--tokens"), ("run_training", "--tokens"),
     ):  # fmt: skip
         with monkeypatch.context() as patch:
-            patch.setattr(gpu, part, full)
+            patch.setattr(gpu.gpus, part, full)
             if part == "run_training":  # the parts before it are measured elsewhere
                 for name in ("measure_decode", "measure_pass"):
-                    patch.setattr(gpu, name, lambda *_, **__: {})
+                    patch.setattr(gpu.gpus, name, lambda *_, **__: {})
             with pytest.raises(DoesNotFitError, match=option):
                 gpu.measure_shape("tiny", sizes, CPU, quiet)
 
@@ -183,7 +183,7 @@ def test_a_wrong_choice_is_told(shapes, expected, tmp_path, monkeypatch):
 
 def test_every_token_of_a_shape_is_a_word():
     sizes = SHAPES["tiny"].sizes
-    policy = gpu.make_policy(SHAPES["tiny"], sizes, CPU)
+    policy = gpu.gpus.make_policy(SHAPES["tiny"], sizes, CPU)
     assert len(policy.tokenizer) == SHAPES["tiny"].vocabulary
     texts = [policy.tokenizer.decode([token]) for token in range(len(policy.tokenizer))]
     assert len(set(texts)) == len(texts)
