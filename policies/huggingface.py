@@ -314,6 +314,7 @@ class HuggingFacePolicy:
         share_prefixes: bool = False,
         entropy: bool = True,
         allowed: Sequence[Sequence[Sequence[int]]] | None = None,
+        distributions: bool = False,
     ) -> TokenScores:
         """Return log-probabilities and entropies of reply tokens, differentiable in the weights.
 
@@ -329,8 +330,10 @@ class HuggingFacePolicy:
             allowed: n entries like `Reply.allowed`, for replies that were restricted: the log-probabilities are those
                 among the tokens that were allowed. None: none was.
 
+            distributions: whether the distributions at all reply tokens are returned.
+
         Raises:
-            ValueError: restricted replies cannot be packed.
+            ValueError: restricted replies cannot be packed, nor distributions returned of packed ones.
 
         Returns:
             `policies.scoring.TokenScores`: float32 (n, L) each, with a bool mask.
@@ -340,9 +343,14 @@ class HuggingFacePolicy:
         given: dict[str, Any] = {"temperature": temperature, "entropy": entropy, "precision": self.precision}
         if tokens_per_pass is not None and allowed is not None:
             raise ValueError("replies restricted to admissible commands are not packed: set microbatch_tokens=None")
+        if tokens_per_pass is not None and distributions:
+            raise ValueError(
+                "distributions of packed replies are not kept: set microbatch_tokens=None, or distillation.sampled=True"
+            )
         if tokens_per_pass is not None:
             packed = score_trees if share_prefixes else score_packed
             return packed(self.model, prompts, replies, tokens_per_pass=tokens_per_pass, **given)
+        given |= {"distributions": True} if distributions else {}
         return score_replies(self.model, prompts, replies, fill=self._fill, allowed=allowed, **given)
 
     # -- files ------------------------------------------------------------------------------------------------

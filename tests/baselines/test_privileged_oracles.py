@@ -1,6 +1,6 @@
 """The published functions' recorded answers; see docs/credit/privileged.md for what is a method here and what is not.
 
-Methods that were left out (SDAR, Skill-SD, OPID, SDPG, prime-rl's ref_kl) are put together of the parts that they share.
+Methods that were left out (SDAR, Skill-SD, OPID, SDPG, prime-rl's ref_kl) are put together of the parts they share.
 """
 
 import json
@@ -45,7 +45,8 @@ def rows(rewards: Any, group: Any = None, lengths: Any = None) -> StepTable:
     return StepTable.from_arrays(
         group=[group[i] if group else "g" for i, _ in at], trajectory=[i for i, _ in at], t=[t for _, t in at],
         state=[f"{i} {t}" for i, t in at], action=["a"] * len(at), next_state=[f"{i} {t + 1}" for i, t in at],
-        reward=[rewards[i] if end else 0 for (i, _), end in zip(at, last, strict=True)], won=[bool(rewards[i]) for i, _ in at],
+        reward=[rewards[i] if end else 0 for (i, _), end in zip(at, last, strict=True)],
+        won=[bool(rewards[i]) for i, _ in at],
     )  # fmt: skip
 
 
@@ -130,9 +131,8 @@ def of_tokens(case: Any) -> dict[str, Any]:
         return {"loss": x.mean(x.surrogate(rlsd(x.table, gaps=gaps, **x.given, **numbers)))}
     if name.startswith("rlcsd_loss"):
         contrasts = contrasts_of(x.t.numpy(), x.wrong)
-        keys = {"tau": "rlcsd_tau", "beta": "rlcsd_beta", "lam": "rlcsd_lam", "delta": "rlcsd_delta", "eta": "rlcsd_eta",
-                "low": "rlcsd_residual_clip_low", "high": "rlcsd_residual_clip_high"}  # fmt: skip
-        given = {mine: o[theirs] for mine, theirs in keys.items()}
+        given = {name: o[f"rlcsd_{name}"] for name in ("tau", "beta", "lam", "delta", "eta")}
+        given |= {"low": o["rlcsd_residual_clip_low"], "high": o["rlcsd_residual_clip_high"]}
         pushed = np.clip(o["rlcsd_beta"] * o["rlcsd_lam"] * np.tanh(contrasts / o["rlcsd_tau"]), -2, 2)
         chosen = (np.abs(pushed) > o["rlcsd_delta"]) & x.given["mask"]
         loss = x.mean(x.surrogate(rlcsd(x.table, contrasts=contrasts, **x.given, **given)))

@@ -312,13 +312,15 @@ def component_advantages(
         raise ValueError(f"weights must be one finite number per reward ({earned.shape[1]}), got {weights!r}")
     total = np.zeros(len(table))
     for number, weight in enumerate(times.tolist()):
-        sums = np.bincount(table.trajectory, earned[:, number], minlength=table.n_trajectories)
+        sums: Floats = np.bincount(table.trajectory, earned[:, number], table.n_trajectories).astype(np.float64)
         low, high = np.full(table.n_groups, np.inf), np.full(table.n_groups, -np.inf)
         np.minimum.at(low, table.trajectory_group, sums)
         np.maximum.at(high, table.trajectory_group, sums)
         tells = high - low > least * np.abs(sums).max(initial=0.0)
         if len(sums) and not tells.any():
-            warnings.warn(f"reward component {number} hardly differs in any group: left out", RuntimeWarning, stacklevel=3)
+            warnings.warn(
+                f"reward component {number} hardly differs in any group: left out", RuntimeWarning, stacklevel=3
+            )
         total += weight * np.where(tells[table.group], episode_advantages(table, sums[table.trajectory], options), 0.0)
     whole: Floats = whitened(total[table.last], ddof=options["ddof"])[table.trajectory]
     return whole

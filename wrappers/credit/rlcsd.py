@@ -36,7 +36,7 @@ class RLCSDOptions(FadeOptions, total=False):
     high: Annotated[float, option(2.0, "largest R", low=0)]
     means: Annotated[
         Literal["batch", "reply"],
-        option("batch", 'both means are over the "batch", or over each "reply", where A = 0 counts as A > 0 (prime-rl)'),
+        option("batch", 'both means are over the "batch", or each "reply", where A = 0 counts as A > 0 (prime-rl)'),
     ]
 
 
@@ -67,14 +67,11 @@ def rlcsd(
     Returns:
         float64 (N, K), 0 where masked.
 
-    Raises:
-        ValueError: on an unknown preset, an option's value out of range, arrays of another shape, or infinite contrasts.
-
     >>> table = StepTable.from_arrays(group=["g"] * 2, trajectory=["a", "b"], t=[0, 0], state=["s"] * 2,
     ...     action=["right", "left"], next_state=["goal", "pit"], reward=[1, 0], won=[1, 0])
     >>> rlcsd(table, contrasts=[[1.0, 0.0], [1.0, 0.0]], mask=[[1, 1], [1, 1]], std="none")  # .5 + .5 and -.5 + .5
     array([[ 2.,  1.],
-           [-0., -1.]])
+           [ 0., -1.]])
     """
     kept = written_tokens(table) if mask is None else reply_tokens(mask, len(table))
     contrast = np.nan_to_num(token_scores("contrasts", contrasts, kept))

@@ -31,9 +31,7 @@ class FadeOptions(StatisticsOptions, total=False):
     """How strong a weight is, and when it ends."""
 
     lam: Annotated[float, option(0.5, "share of the advantage that is weighted, at the first update", low=0, high=1)]
-    fade: Annotated[
-        int, option(50, "updates in which lam falls linearly to 0; 0: it stays", authors=100, low=0)
-    ]  # fmt: skip
+    fade: Annotated[int, option(50, "updates in which lam falls linearly to 0; 0: it stays", authors=100, low=0)]
     update: Annotated[int, option(0, "number of finished updates; a trainer sets it", low=0)]
 
 
@@ -66,9 +64,6 @@ def rlsd(
 
     Returns:
         float64 (N, K), 0 where masked.
-
-    Raises:
-        ValueError: on an unknown preset, an option's value out of range, arrays of another shape, or infinite gaps.
 
     >>> table = StepTable.from_arrays(group=["g"] * 2, trajectory=["a", "b"], t=[0, 0], state=["s"] * 2,
     ...     action=["right", "left"], next_state=["goal", "pit"], reward=[1, 0], won=[1, 0])

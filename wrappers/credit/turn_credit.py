@@ -11,7 +11,7 @@ Source: prime-rl, pull request 3282. See docs/credit/privileged.md.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Unpack
+from typing import Annotated, Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,20 +32,16 @@ class TurnCreditOptions(OutcomeOptions, total=False):
         Literal["solver", "distance", "values", "judge"],
         option(
             "solver",
-            'what scores are: "solver", the exact gain of each step, known by the environment; "distance", of the state '
-            'after each step, by all that was seen of the task; "values", of the state before it, a critic\'s, and the '
-            'outcome at the end; "judge", of the state after it, by a scorer that is given',
+            'what scores are: "solver", the exact gain of each step, known by the environment; "distance", of the '
+            'state after each step, by all that was seen of the task; "values", of the state before it, a critic\'s, '
+            'and the outcome at the end; "judge", of the state after it, by a scorer that is given',
         ),
     ]
     gamma: Annotated[float, option(0.9, "how much of a gain reaches the turn before", low=0, high=1)]
     beta: Annotated[float, option(1.0, "weight of turns within their episode", low=0)]
-    level: Annotated[
+    worth: Annotated[
         Literal["progress", "outcome"],
-        option(
-            "progress",
-            'what episodes are compared by: outcome and net "progress", so that reward + last score - first is learned; '
-            'or the "outcome" alone',
-        ),
+        option("progress", 'what episodes are compared by: outcome and net "progress", or the "outcome" alone'),
     ]
 
 
@@ -71,9 +67,6 @@ def turn_credit(
             in; None: not known, the first step with a score then earns nothing.
         tokens: int (N,), tokens of each reply; None: by the table's replies, or 1 each where it has none.
 
-    Raises:
-        ValueError: on an unknown preset, an option's value out of range, or arrays of another length or infinite.
-
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "s"], reward=[0, 1, 0], won=[1, 1, 0])
     >>> turn_credit(table, given=[1, 1, 0], gamma=0.0)  # levels 3 and 0; both turns of a gained one step
@@ -88,7 +81,7 @@ def turn_credit(
     total = np.bincount(table.trajectory, lengths, minlength=table.n_trajectories)
     mean = np.bincount(table.trajectory, lengths * spent, minlength=table.n_trajectories) / np.maximum(total, 1)
     worth = episode_scores(table, options)
-    if options["level"] == "progress":
+    if options["worth"] == "progress":
         worth = worth + np.bincount(table.trajectory, gained, minlength=table.n_trajectories)[table.trajectory]
     level = worth - group_means(worth[table.last], table.trajectory_group, table.n_groups)[table.group]
     return level + options["beta"] * (spent - mean[table.trajectory]) - penalties(table, options, "advantage")
@@ -121,17 +114,6 @@ def smeared(table: StepTable, gained: Floats, gamma: float) -> Floats:
     spent = np.empty(len(table))
     spent[table.order] = discounted_sums(gained[table.order] / z, table.offsets[:-1], gamma)
     return spent
-
-
-def beliefs(gaps: Floats, start: float = 0.5) -> Floats:
-    """Return AgentOPSD's belief in success before the first turn and after each, float64 (turns + 1,).
-
-    V_k = sigmoid(logit(V_0) + sum of the gaps of turns 1 to k), cut at 1e-6. Its gaps have the mean -KL per token, so
-    that V runs to 0 whatever was done: centre them over the episode first.
-    """
-    logits = np.log(start / (1 - start)) + np.concatenate(([0.0], np.cumsum(gaps)))
-    found: Floats = np.clip(1 / (1 + np.exp(-np.clip(logits, -700, 700))), 1e-6, 1 - 1e-6)
-    return found
 
 
 METHODS = (
