@@ -27,7 +27,7 @@ def _made(method: Method) -> Recipe:
     return Recipe(
         method.name, function, options, method.notes, method.training, method.scored, scorer,
         argument=method.argument, silent=method.silent, figures=method.figures, keeps=method.keeps,
-        scorers={word: _scorer(module, {}) for word, module in method.scorers.items()},
+        scorers={word: _scorer(*each) for word, each in method.scorers.items()},
     )  # fmt: skip
 
 
@@ -148,13 +148,14 @@ def recipe(name: str) -> Recipe:
     scoring = {key: read_word(given.pop(key), kinds[key]) for key in list(given) if key in kinds and key not in own}
     try:
         options = read_options(found.credit, given)
-        scorer = found.scorers.get(options.get("scores", ""), found.scorer)
+        scorer = found.scorers.get(options["scores"]) if found.scorers and "scores" in options else found.scorer
         scorer = dataclasses.replace(scorer, **scoring) if scorer and scoring else scorer
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name!r}: {error}") from None
     written = {key: "+".join(value) if isinstance(value, tuple) else value for key, value in options.items()}
     words = [f"{key}={value}" for key, value in written.items()]
-    words += [f"{key.rpartition('.')[2]}={value}" for key, value in training.items()]
+    short = {key: key.rpartition(".")[2] for key in training if not key.startswith("distillation.")}
+    words += [f"{short.get(key, key)}={value}" for key, value in training.items()]
     words += [f"{key}={value}" for key, value in scoring.items()]
     if not words:
         return found
@@ -163,7 +164,9 @@ def recipe(name: str) -> Recipe:
 
 
 def _number(name: str, setting: str, value: str) -> dict[str, float | int]:
-    """Return a number of TrainerConfig that a recipe's name sets."""
+    """Return a number, or a flag, of TrainerConfig that a recipe's name sets."""
+    if value.lower() in ("true", "false"):
+        return by_name({setting: value.lower() == "true"})
     try:
         return by_name({setting: int(value) if value.isdigit() else float(value)})
     except ValueError:

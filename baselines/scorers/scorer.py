@@ -56,9 +56,9 @@ class StepScorer(Protocol):
     """
 
     @property
-    def level(self) -> ScoreLevel: ...  # noqa: D102
+    def level(self) -> ScoreLevel: ...
     @property
-    def order(self) -> Literal["before", "after"]: ...  # noqa: D102
+    def order(self) -> Literal["before", "after"]: ...
 
     def scores(self, table: StepTable) -> Floats:
         """Return float64 (N,), a number per row, or (N, K), one per reply token, 0 behind a reply's end.

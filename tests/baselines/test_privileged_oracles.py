@@ -21,12 +21,12 @@ from baselines.distillation import (
 )
 from baselines.losses import clipped_surrogate
 from baselines.losses import divergence as estimate
+from benchmarks.truth.privileged import beliefs
 from tests.oracles import FOLDER, oracle
-from wrappers.credit.group import component_advantages
 from wrappers.credit.grpo import grpo
 from wrappers.credit.rlcsd import contrasts_of, rlcsd
 from wrappers.credit.rlsd import faded, rlsd
-from wrappers.credit.turn_credit import beliefs, smeared, turn_credit
+from wrappers.credit.turn_credit import smeared, turn_credit
 
 PATH = FOLDER / "privileged" / "oracles.json"
 DATA: dict[str, Any] = json.loads(PATH.read_text()) if PATH.exists() else {"cases": [], "fixtures": {}}
@@ -227,9 +227,8 @@ def of_rewards(case: Any) -> dict[str, Any]:
     earned, weights = np.array(given["rewards"]), np.array(given["weights"])
     table = rows([0.0] * len(earned), given["group"])
     if "whiten" in o:
-        return {"advantage": component_advantages(table, earned, weights, {
-            "over": "trajectories", "singleton": "zero", "std": "group", "ddof": o["ddof"], "eps": o["eps"],
-        })}  # fmt: skip
+        given = {"reward_components": earned, "component_weights": weights, "ddof": o["ddof"], "eps": o["eps"]}
+        return {"advantage": grpo(table, **given)}
     summed = rows((earned @ weights).tolist(), given["group"])
     if o["scale"] != "batch":
         return {"advantage": grpo(summed, std=o["scale"], eps=o["eps"], ddof=o["ddof"])}

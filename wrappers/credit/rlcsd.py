@@ -7,7 +7,7 @@
 
 The two means become weights of the tokens, N / number of each kind, so that the token mean of the ordinary loss is L.
 
-Source: 2606.11709 and its release; the port in prime-rl takes both means over each reply. See docs/credit/privileged.md.
+Source: 2606.11709 and its release; prime-rl takes both means over each reply. See docs/credit/privileged.md.
 """
 
 from __future__ import annotations
@@ -90,19 +90,13 @@ def rlcsd(
 
 
 def contrasts_of(right: Floats, wrong: Floats) -> Floats:
-    """Return `right - log mean_k exp(wrong_k)`, float64 (N, K): a mean of probabilities, not of their logarithms.
-
-    Args:
-        right: float64 (N, K), log-probabilities with the right context.
-        wrong: float64 (W, N, K), with each wrong one; nan where a row has fewer than W.
-    """
+    """Return `right - log mean_k exp(wrong_k)`, float64 (N, K), of `right` (N, K) and `wrong` (W, N, K); nan: none."""
     count = (~np.isnan(wrong)).sum(axis=0)
     total = np.logaddexp.reduce(np.where(np.isnan(wrong), -np.inf, wrong), axis=0)
     return np.where(count > 0, right - (total - np.log(np.maximum(count, 1))), np.nan)
 
 
 def _share(kept: Bools, part: Bools, by_reply: bool) -> Floats:
-    """All tokens per token of a part, over the batch or each reply."""
     axis = 1 if by_reply else None
     share: Floats = kept.sum(axis=axis, keepdims=True) / np.maximum(part.sum(axis=axis, keepdims=True), 1)
     return share
@@ -120,7 +114,6 @@ METHODS = (
         scorer="privileged",
         settings={"contrast": True},
         space={"tau": (0.02, 1.0), "lam": (0.25, 0.5)},
-        contender="rlcsd",
         colour="#E377C2",
         unmeasured=ASKS_POLICY,
     ),

@@ -23,9 +23,6 @@ from wrappers.credit.options import StatisticsOptions, credit, option, presets
 from wrappers.credit.returns import given_or_episode_level, penalties
 from wrappers.credit.scores import reply_tokens, token_scores, written_tokens
 
-#: exp of a larger gap would overflow; the band is long active there.
-_LARGEST_GAP = 20.0
-
 
 class FadeOptions(StatisticsOptions, total=False):
     """How strong a weight is, and when it ends."""
@@ -81,7 +78,7 @@ def rlsd(
 
 def weights(gaps: Floats, signs: Floats, band: float) -> Floats:
     """Return `clip(exp(sign g), 1 - band, 1 + band)`, 1 where the gap is nan."""
-    known = np.nan_to_num(np.clip(gaps, -_LARGEST_GAP, _LARGEST_GAP))
+    known = np.nan_to_num(np.clip(gaps, -20.0, 20.0))
     found: Floats = np.clip(np.exp(signs * known), 1 - band, 1 + band)
     return found
 
@@ -99,12 +96,11 @@ def figures(table: StepTable, gaps: Floats, options: Mapping[str, Any]) -> dict[
     """Return for the log: mean gap, share of tokens with one, and share of those that the band clips."""
     found = gaps[written_tokens(table)]
     found = found[~np.isnan(found)]
-    if not len(found):
-        return {"gap": 0.0, "gap_known": 0.0, "gap_clipped": 0.0}
-    band = options.get("band", np.inf)
-    clipped = (found < np.log1p(-min(band, 1 - 1e-12))) | (found > np.log1p(band))
+    band = options.get("band", 0.2)
+    clipped = (found < np.log(max(1 - band, 1e-12))) | (found > np.log1p(band))
     known = len(found) / max(int(written_tokens(table).sum()), 1)
-    return {"gap": float(found.mean()), "gap_known": known, "gap_clipped": float(clipped.mean())}
+    mean, share = (float(each.mean()) if len(found) else 0.0 for each in (found, clipped))
+    return {"gap": mean, "gap_known": known, "gap_clipped": share}
 
 
 METHODS = (
@@ -117,8 +113,7 @@ METHODS = (
         argument="gaps",
         figures=figures,
         scorer="privileged",
-        space={"lam": (0.5, 1.0), "band": (0.2, 0.5)},
-        contender="rlsd",
+        space={"lam": (0.5, 1.0)},
         colour="#8C564B",
         unmeasured=ASKS_POLICY,
     ),

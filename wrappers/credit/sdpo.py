@@ -62,7 +62,6 @@ METHODS = (
         argument="gates",
         scorer="privileged",
         settings={"level": "turn"},
-        contender="sdpo",
         colour="#BCBD22",
         unmeasured=ASKS_POLICY,
     ),

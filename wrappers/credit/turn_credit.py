@@ -32,9 +32,8 @@ class TurnCreditOptions(OutcomeOptions, total=False):
         Literal["solver", "distance", "values", "judge"],
         option(
             "solver",
-            'what scores are: "solver", the exact gain of each step, known by the environment; "distance", of the '
-            'state after each step, by all that was seen of the task; "values", of the state before it, a critic\'s, '
-            'and the outcome at the end; "judge", of the state after it, by a scorer that is given',
+            'what scores are: "solver", each step\'s exact gain, known by the environment; "distance", its gain by all '
+            'that was seen of the task; "values", of the state before it, a critic\'s; "judge", of the state after it',
         ),
     ]
     gamma: Annotated[float, option(0.9, "how much of a gain reaches the turn before", low=0, high=1)]
@@ -63,8 +62,7 @@ def turn_credit(
 
     Args:
         given: float (N,), what the option `scores` says; nan: not known.
-        first: float (N,), for scores of states after steps, on each row the score of the state that its episode began
-            in; None: not known, the first step with a score then earns nothing.
+        first: float (N,), for "judge", the score of the state that each row's episode began in; None: not known.
         tokens: int (N,), tokens of each reply; None: by the table's replies, or 1 each where it has none.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
@@ -88,22 +86,17 @@ def turn_credit(
 
 
 def progress(table: StepTable, said: Floats, first: ArrayLike | None, options: TurnCreditOptions) -> Floats:
-    """Return what each step gained in score, float64 (N,); the scores of states in between may be missing."""
-    if options["scores"] == "solver":
+    """Return what each step gained in score, float64 (N,), over steps in between without a score."""
+    if options["scores"] in ("solver", "distance"):
         return np.nan_to_num(said)
-    gained = np.zeros(len(table))
+    gained, values = np.zeros(len(table)), options["scores"] == "values"
     start = np.full(len(table), np.nan) if first is None else step_scores("first", first, len(table))
-    worth = outcomes(table, options)
-    for i in range(table.n_trajectories):
+    for i, worth in enumerate(outcomes(table, options).tolist()):
         rows = table.order[table.offsets[i] : table.offsets[i + 1]]
-        if options["scores"] == "values":
-            last, after = said[rows[0]], np.append(said[rows[1:]], worth[i])
-        else:
-            last, after = start[rows[0]], said[rows]
-        for row, score in zip(rows.tolist(), after.tolist(), strict=True):
-            if not np.isnan(score):
-                gained[row] = 0.0 if np.isnan(last) else score - last
-                last = score
+        known = [said[rows[0]] if values else start[rows[0]], *(said[rows[1:]] if values else said[rows])]
+        scores = np.array([*known, worth] if values else known)
+        last = np.maximum.accumulate(np.where(np.isnan(scores), -1, np.arange(len(scores))))
+        gained[rows] = np.where(last[:-1] >= 0, scores[last[1:]] - scores[last[:-1]], 0.0)
     return gained
 
 
@@ -125,9 +118,8 @@ METHODS = (
         scored="turn",
         argument="given",
         scorer="exact_gain",
-        scorers={"solver": "exact_gain", "distance": "task_distance", "values": "critic", "judge": ""},
+        scorers={"solver": ("exact_gain", {}), "distance": ("task_distance", {"of": "gain"}), "values": ("critic", {})},
         space={"gamma": (0.0, 0.9), "beta": (0.3, 1.0)},
-        contender="turn_credit",
         colour="#17BECF",
         unmeasured=NEEDS_MODEL,
     ),
