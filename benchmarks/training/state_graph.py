@@ -145,7 +145,7 @@ def build_graph(
         if table.t[row] == 0:
             starts.append(source)
         if table.valid[row]:
-            value = float("nan") if advantages is None else float(advantages[row])
+            value = float("nan") if advantages is None else float(np.mean(advantages[row]))
             taken.setdefault((source, target, int(table.action[row])), []).append(value)
     mine = np.flatnonzero(table.trajectory_group == group)
     won = mine[table.trajectory_won[mine]]

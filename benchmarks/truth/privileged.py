@@ -1,6 +1,9 @@
-"""x"""
+"""Numbers of an informed teacher that are held against the truth, beside the methods that train by them."""
+
+from __future__ import annotations
 
 import numpy as np
+
 from agentgym.trajectory import Floats
 
 
