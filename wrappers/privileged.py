@@ -55,6 +55,10 @@ class Seen:
     legal: tuple[str, ...]
 
 
+#: Of a state that was not reached in the environments that are noted.
+_UNSEEN = Seen("", (), ())
+
+
 class Privileged(SubEnvWrapper[None]):
     """Notes what contexts are made of, the first time that a state is reached. No observation or info holds it.
 
@@ -205,7 +209,7 @@ def contexts(kind: Context, table: StepTable, notes: Privileged | None = None, m
 def _expert(table: StepTable, notes: Any) -> Contexts:
     right, wrong = list[str | None](), list[tuple[str, ...]]()
     for task, state in _places(table, table.state):
-        seen = notes.seen[task, state]
+        seen = notes.seen.get((task, state), _UNSEEN)
         others = [command for command in seen.legal if command not in seen.best]
         if others:  # not always the first of the list
             start = zlib.crc32(f"{task} {state}".encode()) % len(others)
@@ -217,7 +221,7 @@ def _expert(table: StepTable, notes: Any) -> Contexts:
 
 def _demonstrations(table: StepTable, notes: Any) -> Contexts:
     tasks = list(map(str, table.groups))
-    texts = [f"It is done by: {'; '.join(done[:MOST])}" if (done := notes.solved[task]) else None for task in tasks]
+    texts = [f"It is done by: {'; '.join(done[:MOST])}" if (done := notes.solved.get(task)) else None for task in tasks]
     others = [tuple(text for text in texts[group + 1 :] + texts[:group] if text) for group in range(len(texts))]
     groups = table.group.tolist()
     return Contexts([texts[group] for group in groups], [others[group] for group in groups])
@@ -244,16 +248,17 @@ def _siblings(table: StepTable) -> Contexts:
 
 
 def _next(table: StepTable, notes: Any) -> Contexts:
-    texts = [notes.seen[place].text for place in _places(table, table.next_state)]
+    after = [notes.seen.get(place) for place in _places(table, table.next_state)]
+    texts = [None if seen is None else f"What is seen next:\n{seen.text}" for seen in after]
     beside: dict[tuple[int, int], dict[str, None]] = {}
-    for row, at in enumerate(zip(table.group.tolist(), table.state.tolist(), strict=True)):
-        beside.setdefault(at, {})[texts[row]] = None
+    places = list(zip(table.group.tolist(), table.state.tolist(), strict=True))
+    for at, text in zip(places, texts, strict=True):
+        if text is not None:
+            beside.setdefault(at, {})[text] = None
     elsewhere = [
-        tuple(other for other in beside[at] if other != texts[row])
-        for row, at in enumerate(zip(table.group.tolist(), table.state.tolist(), strict=True))
+        tuple(other for other in beside.get(at, ()) if other != text) for at, text in zip(places, texts, strict=True)
     ]
-    said = "What is seen next:\n"
-    return Contexts([said + text for text in texts], [tuple(said + text for text in found) for found in elsewhere])
+    return Contexts(list(texts), elsewhere)
 
 
 def _feedback(table: StepTable) -> Contexts:
