@@ -206,17 +206,20 @@ def contexts(kind: Context, table: StepTable, notes: Privileged | None = None, m
     return Contexts(found.right, [texts[:most_wrong] for texts in found.wrong])
 
 
+def expert_texts(task: str, state: str, notes: Privileged) -> tuple[str | None, tuple[str, ...]]:
+    """Return the context "expert" of a state, None where no best command is known, and its wrong twins."""
+    seen = notes.seen.get((task, state), _UNSEEN)
+    others = [command for command in seen.legal if command not in seen.best]
+    if others:  # not always the first of the list
+        start = zlib.crc32(f"{task} {state}".encode()) % len(others)
+        others = others[start:] + others[:start]
+    said = "The best command now: "
+    return said + seen.best[0] if seen.best else None, tuple(said + command for command in others)
+
+
 def _expert(table: StepTable, notes: Any) -> Contexts:
-    right, wrong = list[str | None](), list[tuple[str, ...]]()
-    for task, state in _places(table, table.state):
-        seen = notes.seen.get((task, state), _UNSEEN)
-        others = [command for command in seen.legal if command not in seen.best]
-        if others:  # not always the first of the list
-            start = zlib.crc32(f"{task} {state}".encode()) % len(others)
-            others = others[start:] + others[:start]
-        right.append(f"The best command now: {seen.best[0]}" if seen.best else None)
-        wrong.append(tuple(f"The best command now: {command}" for command in others))
-    return Contexts(right, wrong)
+    found = [expert_texts(task, state, notes) for task, state in _places(table, table.state)]
+    return Contexts([right for right, _ in found], [wrong for _, wrong in found])
 
 
 def _demonstrations(table: StepTable, notes: Any) -> Contexts:
