@@ -170,7 +170,7 @@ def is_possible(game: Game, goal: Goal) -> bool:
     [
         ("fly-Mug-None-Cabinet", r"unknown task type 'fly'; known: 'pick_and_place_simple'"),
         ("pick_and_place_simple-Mug-Cabinet", r"expected '<task type>-<thing>-None-<place>'"),
-        ("pick_and_place_simple-mug-None-cabinet", r"it is written 'pick_and_place_simple-Mug-None-Cabinet'"),
+        ("pick_and_place_simple-mug-None-cabinet", r"its canonical form is 'pick_and_place_simple-Mug-None-Cabinet'"),
         ("pick_and_place_simple-Apple-None-Cabinet", r"has no 'apple' to do that with among desklamp, mug"),
         ("pick_and_place_simple-DeskLamp-None-Cabinet", r"has no 'desklamp' to do that with"),
         (

@@ -93,7 +93,7 @@ def test_types_and_unknown_names(folder: Path) -> None:
     assert all(few.by_index("all", index).task_type == "Wash clothes" for index in range(few.count("all")))
     with pytest.raises(ValueError, match="unknown task_id 's1/27_9'"):
         activities.by_id("s1/27_9", None)
-    with pytest.raises(ValueError, match="is one of split"):
+    with pytest.raises(ValueError, match="belongs to split"):
         activities.by_id("s1/475_1", "valid_unseen")
 
 
