@@ -238,7 +238,7 @@ def test_the_environment_resets_to_a_chore_and_holds_it_in_snapshots() -> None:
         *_, info = env.step(info["expert_action"])
         assert other.step(other.describe(True)["expert_action"])[4] == info
     assert info["score"] == 1.0
-    with pytest.raises(ValueError, match="one of split 'train', not of 'valid_seen'"):
+    with pytest.raises(ValueError, match="belongs to split 'train', not to 'valid_seen'"):
         env.reset(options={"task_id": task_id, "split": "valid_seen"})
 
 

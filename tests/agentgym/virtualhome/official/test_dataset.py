@@ -109,7 +109,7 @@ def test_tasks_of_other_scenes(folder: Path) -> None:
 def test_a_folder_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="is not a folder; expected a folder that holds TrimmedTestScene1"):
         OfficialActivities(tmp_path / "none")
-    with pytest.raises(DataError, match=r"holds no scene1_518_programs\.json"):
+    with pytest.raises(DataError, match=r"contains no scene1_518_programs\.json"):
         OfficialActivities(tmp_path)
     with pytest.raises(ValueError, match=r"unknown goal 'best'; .*either"):
         OfficialActivities(tmp_path, "best")
