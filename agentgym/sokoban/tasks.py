@@ -120,7 +120,7 @@ class LevelFiles:
             files = sorted(file for file in self.path.rglob("*") if file.name.endswith(SUFFIXES) and file.is_file())
             if not files:
                 raise DataError(
-                    f"{self.path}: the folder contains no file that ends in {', '.join(SUFFIXES)}; {_FETCH}"
+                    f"{self.path}: the folder contains no file ending in {', '.join(SUFFIXES)}; {_FETCH}"
                 )
             return files
         if not self.path.name.endswith(SUFFIXES):
