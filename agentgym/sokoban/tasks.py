@@ -119,9 +119,7 @@ class LevelFiles:
         if self.path.is_dir():
             files = sorted(file for file in self.path.rglob("*") if file.name.endswith(SUFFIXES) and file.is_file())
             if not files:
-                raise DataError(
-                    f"{self.path}: the folder contains no file ending in {', '.join(SUFFIXES)}; {_FETCH}"
-                )
+                raise DataError(f"{self.path}: the folder contains no file ending in {', '.join(SUFFIXES)}; {_FETCH}")
             return files
         if not self.path.name.endswith(SUFFIXES):
             raise DataError(f"{self.path}: unknown kind of file; {suggest(''.join(self.path.suffixes), SUFFIXES)}")
