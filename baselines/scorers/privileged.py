@@ -25,7 +25,7 @@ from agentgym.outside.text import clean
 from agentgym.rollout.groups import unnumbered
 from agentgym.trajectory import Floats, Reply, StepTable
 from baselines.batch import make_batch
-from baselines.config import Share, Size
+from baselines.config import Memory, Share, Size
 from baselines.dynamic_sampling import task_of
 from baselines.scorers.own_likelihood import OwnLikelihood, OwnLikelihoodConfig
 from baselines.scorers.scorer import ScoreLevel
@@ -245,7 +245,8 @@ class PrivilegedScorer(OwnLikelihood):
         given = dataclasses.replace(table, replies=np.fromiter(asked, np.object_, len(table)))
         batch = make_batch(given, np.where([bool(prompt) for prompt in prompts], 0.0, np.nan))
         heat = self.config.temperature or self._policy.settings.temperature or 1.0
-        scored = score_batch(self.teacher, batch, heat, tokens=self.config.microbatch_tokens).double().numpy()
+        memory = Memory(microbatch_tokens=self.config.microbatch_tokens)
+        scored = score_batch(self.teacher, batch, heat, memory).double().numpy()
         allowed = batch.allowed or ((),) * len(batch)
         place = {key: at for at, key in enumerate(zip(batch.prompts, batch.replies, allowed, strict=True))}
         found = np.full(written_tokens(table).shape, np.nan)
