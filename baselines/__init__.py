@@ -1,5 +1,23 @@
 """Who learns: batches, losses, the trainer, its recipes, and behaviour cloning.
 
-Importing this package loads nothing heavy; import the file you need, for example
-`from baselines.imitation.cloning import clone`.
+    from baselines import train
+    run = train("AgentRL/Sokoban-v0", method="graphgpo")
+
+Importing this package loads nothing heavy; `train` loads torch when it is asked for. Everything else is in the file
+of its name, for example `from baselines.imitation.cloning import clone`.
 """
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from baselines.runs.run import train
+
+__all__ = ["train"]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "train":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from baselines.runs.run import train
+
+    return train

@@ -28,9 +28,9 @@ from rich.progress import (
 from rich.table import Column, Table
 from rich.text import Text
 
-from agentgym.outside.files import LockedError
+from agentgym.outside.files import LockedError, OtherConfigurationError
 from agentgym.outside.text import DataError, clean
-from benchmarks.json_files import OtherConfigurationError, write_json
+from benchmarks.json_files import write_json
 from benchmarks.machine import missing_package
 from benchmarks.processes import Job, JobFailedError
 

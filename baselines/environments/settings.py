@@ -176,6 +176,7 @@ class EnvSettings:
         data: arguments that say where data of others are, each with the variable that counts without it, "" for none.
         made: options of the setups that speak of generated tasks alone.
         scripted: players that credit is measured on; None: it is not.
+        is_known: whether these are the environment's own settings, and not what any environment gets.
     """
 
     name: str
@@ -198,6 +199,7 @@ class EnvSettings:
     data: Mapping[str, str] = field(default_factory=dict)
     made: tuple[str, ...] = ()
     scripted: Scripted | None = None
+    is_known: bool = True
 
     def played_by(self, model: str) -> ModelSettings:
         """Return how a model plays: its own settings, the tiny policy's, or those of any model from a folder."""
@@ -208,9 +210,9 @@ class EnvSettings:
 
 
 def tasks(split: str, count: int, first: int = 0) -> list[dict[str, Any]]:
-    """Reset options of `count` tasks of a split.
+    """Reset options of `count` tasks of a split; "": the environment has no splits, and draws each by its seed.
 
     >>> tasks("test", 2)
     [{'split': 'test', 'index': 0}, {'split': 'test', 'index': 1}]
     """
-    return [{"split": split, "index": first + i} for i in range(count)]
+    return [{"split": split, "index": first + i} if split else {} for i in range(count)]

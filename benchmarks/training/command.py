@@ -79,7 +79,7 @@ def learning(
         return
     from baselines.environments.registry import settings_of
     from baselines.environments.sokoban import SOKOBAN
-    from benchmarks.config import make_config
+    from baselines.runs.config import make_config
 
     given = arguments(option or ())
     row = settings_of(known_env(env, pictures=True))
@@ -123,7 +123,7 @@ def _check_envs(config: Any) -> None:
     from agentgym.rollout.hindsight import relabelling_env
     from baselines.imitation.method import Imitation
     from baselines.recipes.methods import method as method_of
-    from benchmarks.training.stack import make_envs
+    from baselines.runs.stack import make_envs
 
     for method in map(method_of, config.methods):
         try:
@@ -188,6 +188,15 @@ def train(
     groups: options.Groups = None,
     group_size: options.GroupSize = None,
     validation_tasks: options.ValidationTasks = None,
+    clone: Annotated[
+        int | None,
+        of(
+            SIZES,
+            "Expert episodes that are imitated first. Default: for tiny as the environment's settings say (300 "
+            "in Sokoban), 0 for other models and with --paper.",
+            min=0,
+        ),
+    ] = None,
     history: options.History = None,
     transcript: options.Transcript = False,
     truncate: Annotated[
@@ -227,8 +236,8 @@ def train(
     from baselines.config import TrainerConfig
     from baselines.environments.registry import settings_of
     from baselines.recipes import papers, recipe
-    from benchmarks.training.engine import Engine
-    from benchmarks.training.settings import run_settings
+    from baselines.runs.engine import Engine
+    from baselines.runs.settings import run_settings
 
     named, changes = arguments(option or ()), arguments(change or (), "--set")
     row = settings_of(known_env(env, pictures=True))
@@ -245,12 +254,18 @@ def train(
             recipe(method)
         settings = run_settings(
             row, method=method, model=model, seed=seed, quick=quick, lora=lora, history=history, paper=printed,
-            sizes=sizes, changes=changes, transcript=transcript, truncate=truncate,
+            sizes=sizes, changes=changes, transcript=transcript, truncate=truncate, clone=clone,
         )  # fmt: skip
     except (TypeError, ValueError) as error:
         raise stop(str(error), 2) from None
+    asked = [*sizes, *["clone_tasks"] * (clone is not None)]
     config, source = on_data(
-        settings.config, row, named, asked=list(sizes), whole=not quick, told=("training_tasks", "validation_tasks")
+        settings.config,
+        row,
+        named,
+        asked=asked,
+        whole=not quick,
+        told=("training_tasks", "validation_tasks"),
     )
     settings = dataclasses.replace(settings, config=config, source=source, variable=next(iter(row.data.items()), None))
     console = Console()

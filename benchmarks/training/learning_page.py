@@ -11,11 +11,11 @@ import numpy as np
 
 from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY
+from baselines.runs.stack import CLONE, EXPERT, GREEDY, RANDOM, SAMPLED, tile_names
 from benchmarks.console import NONE
 from benchmarks.report import assemble
 from benchmarks.report.page import Cell, Figure, Page, Panel, Table
 from benchmarks.statistics import Interval, paired_difference, percent, points, seed_band, success_interval
-from benchmarks.training.stack import CLONE, EXPERT, GREEDY, RANDOM, SAMPLED, tile_names
 from benchmarks.training.state_graph import placed
 
 if TYPE_CHECKING:

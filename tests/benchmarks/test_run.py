@@ -15,8 +15,9 @@ import pytest
 typer_testing = pytest.importorskip("typer.testing")
 pytest.importorskip("torch")
 
+from agentgym.outside.files import OtherConfigurationError  # noqa: E402
 from agentgym.outside.text import DataError  # noqa: E402
-from benchmarks.json_files import OtherConfigurationError, ResultsError  # noqa: E402
+from benchmarks.json_files import ResultsError  # noqa: E402
 from benchmarks.processes import JobFailedError  # noqa: E402
 from benchmarks.run import COMMANDS, app  # noqa: E402
 
@@ -150,7 +151,7 @@ def test_interrupted_and_continued_equals_uninterrupted(finished_run, small_opti
 
 def test_a_pretrained_model_is_not_trained_at_the_tiny_models_rate() -> None:
     from baselines.environments.sokoban import SOKOBAN
-    from benchmarks.config import make_config
+    from baselines.runs.config import make_config
 
     tiny, pretrained = (
         make_config(SOKOBAN, methods=["grpo"], seeds=[0], model=model, history=None, sizes=SOKOBAN.quick)

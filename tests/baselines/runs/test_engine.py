@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from baselines.metrics import read_log, without_times
 from benchmarks.run import app
-from benchmarks.training.engine import ENGINE_FOLDER, Engine
+from baselines.runs.engine import ENGINE_FOLDER, Engine
 from policies.decode.sampler import Decoding, LoopSampler
 from policies.tiny import tiny_policy
 
