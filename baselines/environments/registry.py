@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-import gymnasium as gym
-
-import agentgym.registry
-from agentgym.checks import suggest
 from baselines.environments.alfworld import ALFWORLD
 from baselines.environments.corridor import CORRIDOR
 from baselines.environments.searchqa import SEARCHQA
@@ -18,7 +14,9 @@ from baselines.environments.sokoban import SOKOBAN, VISUAL_SOKOBAN
 from baselines.environments.sotopia import SOTOPIA
 from baselines.environments.virtualhome import VIRTUALHOME
 from baselines.environments.webshop import WEBSHOP
-from wrappers.advice import Adviser
+
+if TYPE_CHECKING:
+    from wrappers.advice import Adviser
 
 SETTINGS: tuple[EnvSettings, ...] = (
     SOKOBAN,
@@ -51,35 +49,3 @@ def settings_of(env: str) -> EnvSettings:
         SOKOBAN, name=env.rpartition("/")[2].rpartition(":")[2], id=env, full=full, quick=quick, setup=Setup(),
         tiles=None, data={}, scripted=None, is_known=False,
     )  # fmt: skip
-
-
-def known_env(env: str) -> str:
-    """Return the id of an environment from its name, its id, or "my_module:Env-v0", whose module is imported.
-
-    Raises:
-        ValueError: there is none; the message suggests one.
-
-    >>> known_env("sokoban")
-    'AgentRL/Sokoban-v0'
-    """
-    short = {row.name: row.id for row in SETTINGS}
-    module, colon, name = env.rpartition(":")
-    if colon:
-        try:
-            importlib.import_module(module)
-        except ModuleNotFoundError as error:
-            if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-                raise  # of a package that the module needs
-            raise ValueError(
-                f"{env!r}: no module {module!r} can be imported ({error}): is it in the current folder or installed?"
-            ) from None
-        if name not in gym.registry:
-            raise ValueError(
-                f"{env!r}: {module} registers no such environment; expected it to call "
-                f"gymnasium.register({name!r}, entry_point=...)"
-            )
-        return env
-    if env in short or env in gym.registry:
-        return short.get(env, env)
-    known = [*short, *(row.id for row in agentgym.registry.ROWS)]
-    raise ValueError(f"unknown name {env!r}; {suggest(env, known)}; or one of your own: my_module:Env-v0")

@@ -32,6 +32,7 @@ def learning(
             "[bold]gigpo:gamma=.9:std=none[/]; functions of your own, [bold]my_module:credit[/]; or imitation: "
             "[bold]sft[/], [bold]rft[/], [bold]hindsight[/], [bold]dpo[/], [bold]eto[/], [bold]ipr[/], "
             "[bold]stepagent[/], [bold]spear[/].",
+            autocompletion=options.method_names,
         ),
     ] = DEFAULT_METHODS,
     seeds: options.Seeds = "0",
@@ -68,6 +69,7 @@ def learning(
     transcript: options.Transcript = False,
     jobs: options.Jobs = None,
     out: options.Out = None,
+    version: options.Version = False,
 ) -> None:
     """Train policies with each credit method and compare them on held-out tasks.
 
@@ -77,12 +79,13 @@ def learning(
     """
     if context.invoked_subcommand is not None:
         return
+    given = arguments(option or ())
+    env = known_env(env, pictures=True)
     from baselines.environments.registry import settings_of
     from baselines.environments.sokoban import SOKOBAN
     from baselines.runs.config import make_config
 
-    given = arguments(option or ())
-    row = settings_of(known_env(env, pictures=True))
+    row = settings_of(env)
     chosen = {
         "steps": steps, "groups": groups, "group_size": group_size, "clone_tasks": clone_tasks,
         "clone_epochs": clone_epochs, "eval_tasks": eval_tasks, "validation_tasks": validation_tasks,
@@ -172,7 +175,14 @@ def train(
     option: options.EnvOption = None,
     model: options.Model = "tiny",
     download: options.Download = False,
-    method: Annotated[str, of(WHAT, "Credit method, a name in baselines.recipes.")] = "grpo",
+    method: Annotated[
+        str,
+        of(
+            WHAT,
+            "Credit method: a name in baselines.recipes, options after a colon each, or [bold]my_module:credit[/].",
+            autocompletion=options.method_names,
+        ),
+    ] = "grpo",
     paper: Annotated[bool, of(WHAT, "Settings as the method's paper prints them.", "--paper")] = False,
     script: Annotated[bool, of(WHAT, "As the authors' run script has them, where it differs.", "--script")] = False,
     lora: Annotated[
@@ -228,19 +238,21 @@ def train(
     project: Annotated[str, of(WHERE, "Of the tracker.")] = "stepcredit",
     only_print: Annotated[bool, of(WHERE, "Print the settings and end.", "--print")] = False,
 ) -> None:
-    """Train a policy by one method, and leave log, samples, checkpoints, the final model and a page.
+    """Train a policy by one method; `from baselines import train` is the same in Python.
 
-    With [bold]--paper[/] it says before it starts what differs from the paper. Ctrl-C and the same command again: it
-    goes on where it was.
+    Leaves log, samples, checkpoints, the final model and a page. With
+    [bold]--paper[/] it says before it starts what differs from the paper. Ctrl-C and the same command again: it goes
+    on where it was.
     """
+    named, changes = arguments(option or ()), arguments(change or (), "--set")
+    env = known_env(env, pictures=True)
     from baselines.config import TrainerConfig
     from baselines.environments.registry import settings_of
     from baselines.recipes import papers, recipe
     from baselines.runs.engine import Engine
     from baselines.runs.settings import run_settings
 
-    named, changes = arguments(option or ()), arguments(change or (), "--set")
-    row = settings_of(known_env(env, pictures=True))
+    row = settings_of(env)
     model = check_model(model, download=download)
     check_sight(row.id, model, download=download)
     given = {"steps": steps, "groups": groups, "group_size": group_size, "validation_tasks": validation_tasks}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,10 +12,16 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+import agentgym
+from agentgym.checks import suggest
+from agentgym.registry import ROWS, short_name
+from agentgym.registry import known_env as known_env_of_all
 from benchmarks.console import say, stop
 from benchmarks.machine import missing_package
 
 WHAT, SIZES, WHERE = "What", "Sizes", "Where and how"
+#: Names in `baselines.recipes.methods.IMITATION`.
+_IMITATION = ("sft", "rft", "hindsight", "dpo", "eto", "ipr", "stepagent", "spear")
 
 
 def of(panel: str, words: str, *names: str, **limits: Any) -> Any:
@@ -21,7 +29,19 @@ def of(panel: str, words: str, *names: str, **limits: Any) -> Any:
     return typer.Option(*names, help=words, rich_help_panel=panel, **limits)
 
 
-Env = Annotated[str, of(WHAT, "Environment: a name such as [bold]sokoban[/] or [bold]alfworld[/], or an id.")]
+def _env_names() -> list[str]:
+    return [short_name(row.id) for row in ROWS]
+
+
+Env = Annotated[
+    str,
+    of(
+        WHAT,
+        "Environment: a name such as [bold]sokoban[/] or [bold]alfworld[/], an id, or one of your own, "
+        "[bold]my_module:Env-v0[/], whose module registers it.",
+        autocompletion=_env_names,
+    ),
+]
 EnvOption = Annotated[
     list[str] | None,
     of(
@@ -65,6 +85,55 @@ Jobs = Annotated[int | None, of(WHERE, "Processes of one thread each. Default: t
 Out = Annotated[
     Path | None, of(WHERE, "Folder of the results; the same command in it continues. Default: a folder below runs/.")
 ]
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(agentgym.__version__)
+        raise typer.Exit
+
+
+Version = Annotated[
+    bool, typer.Option("--version", help="Print the version and end.", is_eager=True, callback=_print_version)
+]
+
+
+def method_names() -> list[str]:
+    """Return the names of all methods, as the text of their files has them: no library is imported."""
+    found = list(_IMITATION)
+    for package, called in (("wrappers.credit", "Method"), ("baselines.recipes", "_search_row")):
+        top, _, below = package.partition(".")
+        spec = importlib.util.find_spec(top)  # a package's own file is not run
+        for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
+            for path in sorted((Path(folder) / below).glob("*.py")):
+                found += re.findall(rf'\b{called}\(\s*"(\w+)"', path.read_text(encoding="utf-8"))
+    return list(dict.fromkeys(found))
+
+
+def check_names(arguments: Sequence[str]) -> None:
+    """Refuse a wrong name of an environment or a method among the words of a command, before anything is imported.
+
+    Whatever else is wrong with the words is found when they are parsed, which takes longer than this.
+
+    Raises:
+        typer.BadParameter: there is one.
+    """
+    pairs = [word.partition("=")[::2] for word in arguments if "=" in word]
+    for option, value in [*zip(arguments, arguments[1:], strict=False), *pairs]:
+        with _refused(option):
+            if option == "--env":
+                known_env_of_all(value)
+            elif option in ("--method", "--methods"):
+                _check_methods(value)
+
+
+def _check_methods(values: str) -> None:
+    known = method_names()
+    for each in filter(None, map(str.strip, values.split(","))):
+        name, colon, rest = each.partition(":")
+        own = colon and "=" not in rest.partition(":")[0]
+        if name not in known and not own:
+            raise ValueError(f"unknown method {name!r}; {suggest(name, known)}, or a function of your own: module:name")
 
 
 def named_methods(values: str, *, imitation: bool = False) -> list[str]:
@@ -115,10 +184,8 @@ def check_model(model: str, *, download: bool = False) -> str:
 
 def known_env(env: str, *, pictures: bool = False) -> str:
     """Return the id of an environment that policies can play, of texts or also pictures; else typer.BadParameter."""
-    from baselines.environments.registry import known_env
-
     with _refused("--env"):
-        found = known_env(env)
+        found = known_env_of_all(env)
         if pictures:
             return found
         from baselines.runs.stack import shows_text

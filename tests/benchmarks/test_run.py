@@ -198,7 +198,7 @@ def test_the_same_mistake_has_the_same_status_everywhere(name, monkeypatch):
         (ResultsError("no such results"), 2, "no such results"),
         (DataError("no such data"), 2, "no such data"),
         (OtherConfigurationError("another one"), 2, "another one"),
-        (ModuleNotFoundError("No module named 'jinja2'", name="jinja2"), 2, "pip install 'stepcredit[bench]'"),
+        (ModuleNotFoundError("No module named 'jinja2'", name="jinja2"), 2, "[bench]'"),
         (ImportError("this needs spaCy"), 2, "this needs spaCy"),
         (OSError("disk full"), 1, "disk full"),
         (JobFailedError("a job failed"), 1, "a job failed"),
@@ -241,9 +241,8 @@ def test_smollm2_without_its_extra_says_what_to_install_before_anything_starts(m
     monkeypatch.setitem(sys.modules, "gguf", None)
     monkeypatch.setenv("AGENTGYM_CACHE", str(tmp_path / "cache"))
     options = (*command, "--env", "searchqa", "--model", "smollm2", "--quick", "--out", str(tmp_path / "out"))
-    assert invoke(*options) == (
-        2, "reading SmolLM2's file needs gguf: pip install 'stepcredit[smollm2]' (in a checkout: ./do setup)"
-    )  # fmt: skip
+    status, words = invoke(*options)
+    assert (status, "reading SmolLM2's file needs gguf: pip install" in words, "[smollm2]'" in words) == (2, True, True)
     assert not (tmp_path / "out").exists()
     monkeypatch.setenv("AGENTGYM_CACHE", "off")
     status, words = invoke(*options)
@@ -258,5 +257,5 @@ def test_without_the_extra_the_command_says_which_one_to_install(tmp_path):
         env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{root}"},
     )  # fmt: skip
     assert result.returncode == 2
-    assert "pip install 'stepcredit[bench]'" in result.stderr
+    assert "[bench]'" in result.stderr
     assert "Traceback" not in result.stderr

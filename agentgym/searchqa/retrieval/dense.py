@@ -3,7 +3,7 @@
     python -m agentgym.searchqa.retrieval.dense indexes/wiki-18 intfloat/e5-base-v2
 
 encodes the passages of an index folder (made by `index_folder`) into it. An interrupted encoding goes on where it was.
-Needs the extra `dense`: `pip install "stepcredit[dense]"`.
+Needs the extra `dense`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from agentgym.outside.packages import install
 from agentgym.outside.text import DataError, read_json
 from agentgym.searchqa.retrieval.index_folder import Progress, run_command, write_json
 from agentgym.searchqa.retrieval.lexical import PassageFile
@@ -28,7 +29,7 @@ MODEL = "intfloat/e5-base-v2"
 _VECTORS, _HEAD, _STARTED = "dense.f32", "dense.json", "dense.started.json"
 #: Passages encoded between two points that an interrupted encoding can go on from.
 _STRETCH = 1024
-_EXTRA = 'dense retrieval needs two packages: pip install "stepcredit[dense]" (sentence-transformers and faiss-cpu)'
+_EXTRA = f"dense retrieval needs sentence-transformers and faiss-cpu: {install('dense')}"
 
 Vectors = NDArray[np.float32]
 #: Turns n texts into n vectors of one length, shape (n, dimensions).

@@ -1,6 +1,6 @@
 """A retriever by its name, one of each kind for each corpus in a process; Lucene's through pyserini.
 
-Lucene needs the extra `search` (`pip install "stepcredit[search]"`) and a Java runtime, 21 or later.
+Lucene needs the extra `search` and a Java runtime, 21 or later.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 from agentgym.checks import suggest
 from agentgym.outside.files import cache_folder
+from agentgym.outside.packages import install
 from agentgym.outside.redaction import refuse_credential
 from agentgym.outside.text import DataError, clean, read_json
 from agentgym.searchqa.official import check_passages, corpus_state, read_passages
@@ -78,7 +79,7 @@ def _searcher_class() -> Any:
     try:
         from pyserini.search.lucene import LuceneSearcher
     except ImportError as error:
-        raise ImportError(f'the Lucene retriever needs pyserini: pip install "stepcredit[search]" ({error})') from error
+        raise ImportError(f"the Lucene retriever needs pyserini: {install('search')} ({error})") from error
     except Exception as error:
         # What the bridge to Java raises when there is no Java, or one that is too old, is of no common class.
         raise ImportError(f"pyserini is installed, but Java does not start: it needs 21 or later ({error})") from error

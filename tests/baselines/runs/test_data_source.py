@@ -29,7 +29,7 @@ from tests.agentgym.sotopia.support import needs_data
 from tests.agentgym.virtualhome import official_houses
 from tests.oracles import oracle
 
-PUBLISHED = Path(__file__).parents[2] / "docs" / "results" / "head-to-head"
+PUBLISHED = Path(__file__).parents[3] / "docs" / "results" / "head-to-head"
 VARIABLES = ("ALFWORLD_DATA", "VIRTUALHOME_DATA")
 
 
