@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import json
+import sys
 import warnings
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -47,7 +48,7 @@ def hidden() -> dict[str, Path]:
     """Return the packages of this project that a folder earlier on the import path hides, with that folder."""
     found = {}
     for name in BESIDE:
-        if not (HOME / name / "__init__.py").is_file():
+        if name in sys.modules or not (HOME / name / "__init__.py").is_file():
             continue
         try:
             spec = importlib.util.find_spec(name)

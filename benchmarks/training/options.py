@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -119,7 +120,7 @@ def check_names(arguments: Sequence[str]) -> None:
         typer.BadParameter: there is one.
     """
     pairs = [word.partition("=")[::2] for word in arguments if "=" in word]
-    for option, value in [*zip(arguments, arguments[1:], strict=False), *pairs]:
+    for option, value in [*itertools.pairwise(arguments), *pairs]:
         with _refused(option):
             if option == "--env":
                 known_env_of_all(value)

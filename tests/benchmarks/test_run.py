@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+import agentgym
+
 typer_testing = pytest.importorskip("typer.testing")
 pytest.importorskip("torch")
 
@@ -20,6 +22,7 @@ from agentgym.outside.text import DataError  # noqa: E402
 from benchmarks.json_files import ResultsError  # noqa: E402
 from benchmarks.processes import JobFailedError  # noqa: E402
 from benchmarks.run import COMMANDS, app  # noqa: E402
+from benchmarks.training.options import method_names
 
 
 def invoke(*arguments):
@@ -259,3 +262,30 @@ def test_without_the_extra_the_command_says_which_one_to_install(tmp_path):
     assert result.returncode == 2
     assert "[bench]'" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_names_are_known_without_importing_a_method():
+    from baselines.recipes.methods import IMITATION
+    from baselines.recipes.rows import RECIPES, SEARCH_ROWS
+
+    assert set(method_names()) == {*RECIPES, *SEARCH_ROWS, *IMITATION}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--help"], "Train a policy by one method"),
+        (["--version"], agentgym.__version__),
+        (["--env", "nope"], "unknown environment 'nope'"),
+        (["train", "--method=nope"], "unknown method 'nope'"),
+        (["--methods", "grpo,nope"], "unknown method 'nope'"),
+    ],
+)
+def test_help_and_refusals_import_nothing_heavy(words, said):
+    code = "import sys; from benchmarks.run import main\ntry: main()\nfinally: print(sorted(HEAVY & set(sys.modules)))"
+    heavy = "HEAVY = {'torch', 'scipy', 'transformers', 'matplotlib', 'baselines'}\n"
+    result = subprocess.run(
+        [sys.executable, "-c", heavy + code, *words], cwd=Path(__file__).parents[2], capture_output=True, text=True,
+        check=False, timeout=120,
+    )  # fmt: skip
+    assert said in result.stdout + result.stderr and "[]" in result.stdout.splitlines()[-1]
