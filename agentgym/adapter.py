@@ -312,6 +312,7 @@ class AdaptedVectorEnv(TextVectorEnv):
         self.spec = inner.spec
         self.instructions = self._attribute("instructions", "")
         self.command_tags = self._attribute("command_tags", ())
+        self.tools, self.checks_calls = self._attribute("tools", ()), self._attribute("checks_calls", False)
 
     def make_envs(self, **functions: Any) -> list[TextEnv[Any]]:
         """Return the sub-environments of the stock vector environment."""

@@ -157,6 +157,10 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
     """Why `fulfilled` raises."""
     command_tags: ClassVar[tuple[str, ...]] = ()
     """Tags whose whole block is a command, such as `<search>...</search>`; `wrappers.reply` finds them in replies."""
+    tools: Sequence[dict[str, Any]] = ()
+    """JSON schemas of the tools that commands call; `wrappers.reply` reads calls, `wrappers.prompt` shows schemas."""
+    checks_calls: ClassVar[bool] = False
+    """Whether the environment itself answers calls that do not fit its tools; else `wrappers.reply` does."""
 
     @keywords_checked
     def __init__(self, *, render_mode: str | None = None, expert: bool = False) -> None:

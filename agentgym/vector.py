@@ -85,6 +85,7 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
         self.metadata = {**first.metadata, "autoreset_mode": self.autoreset_mode}
         self.render_mode = first.render_mode
         self.instructions = first.instructions
+        self.tools, self.checks_calls = first.tools, first.checks_calls
         self.single_observation_space = first.observation_space
         self.single_action_space = first.action_space
         self.observation_space = batch_space(first.observation_space, num_envs)

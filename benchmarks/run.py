@@ -41,7 +41,7 @@ STUDIES = {
     "scorers": "benchmarks.truth.scorers:STUDY",
     "shaping": "benchmarks.training.shaping:STUDY",
     "aliasing": "benchmarks.keys.aliasing:STUDY",
-    "merging": "benchmarks.keys.searchqa:STUDY",
+    "merging": "benchmarks.keys.merging:STUDY",
     "hindsight": "benchmarks.keys.hindsight:STUDY",
     "search-players": "benchmarks.play.search_players:STUDY",
     "crossplay": "benchmarks.play.sotopia_cross_play:STUDY",

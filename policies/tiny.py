@@ -34,7 +34,8 @@ _MATCH = 0.7
 
 # The shortest template that keeps the speakers apart: the tiny model pays for every token.
 _TEMPLATE = (
-    "{% for message in messages %}<|{{ message['role'] }}|>{{ message['content'] }}{% endfor %}"
+    "{% for message in messages %}"
+    "<|{{ 'user' if message['role'] == 'tool' else message['role'] }}|>{{ message['content'] }}{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
 

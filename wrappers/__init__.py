@@ -1,7 +1,4 @@
-"""Gymnasium wrappers around text environments: replies, prompts, invalid actions, state keys, credit.
-
-The functions behind the credit wrappers are in `wrappers.credit`.
-"""
+"""Gymnasium wrappers of text environments: replies, prompts, invalid actions, state keys, credit."""
 
 from wrappers.advice import VectorAdvice
 from wrappers.canonical import (

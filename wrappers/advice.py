@@ -1,7 +1,7 @@
-"""Ask an adviser of your own in every state, and put its answer where policies look for the expert's.
+"""Ask an adviser in every state and show its answer as the expert's action.
 
-An environment's own expert may know what its text does not show. An adviser sees what a player sees: the observation
-and the admissible commands.
+An environment's own expert may use hidden state. An adviser gets what a player gets: observation and admissible
+commands.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from wrappers.vector_wrapper import Array, Shown, Step, SubEnvWrapper, objects
 
 
 class Adviser(Protocol):
-    """Who advises in one sub-environment: `agentgym.alfworld.player.ALFWorldPlayer`, for example."""
+    """The adviser of one sub-environment, such as `agentgym.alfworld.player.ALFWorldPlayer`."""
 
     def act(self, observation: str, admissible: Collection[str]) -> str:
-        """Return a command for what is seen now; called once per step, with an episode's steps in order."""
+        """Return a command; called once per step, in order."""
         ...
 
 
 class _Advised(NamedTuple):
-    """The adviser of an episode, and what it says now."""
+    """The adviser of an episode and its current advice."""
 
     adviser: Adviser
     advice: str
@@ -34,12 +34,8 @@ class _Advised(NamedTuple):
 class VectorAdvice(SubEnvWrapper[_Advised]):
     """Put an adviser's commands into `infos["expert_action"]`, in place of the environment's expert.
 
-    Put it directly around the environment, where observations are bare. Every episode gets a new adviser. At the end
-    of an episode the entry is "".
-
-    Args:
-        env: a vector environment, with or without an expert of its own.
-        adviser: makes an adviser.
+    Put it directly around the environment (bare observations). `adviser()` makes a new adviser for every episode; the
+    entry is "" at the end of an episode.
 
     >>> import agentgym
     >>> from agentgym.alfworld.player import ALFWorldPlayer
@@ -56,12 +52,10 @@ class VectorAdvice(SubEnvWrapper[_Advised]):
         self.adviser = adviser
 
     def begin(self, indices: Sequence[int], shown: Shown) -> None:
-        """Give every episode a new adviser, and ask it."""
         for i in indices:
             self._ask(i, self.adviser(), shown)
 
     def advance(self, step: Step) -> None:
-        """Ask for advice where the episode goes on."""
         for i in step.played:
             if step.terminated[i] or step.truncated[i]:
                 self.states[i] = self.states[i]._replace(advice="")
@@ -69,11 +63,9 @@ class VectorAdvice(SubEnvWrapper[_Advised]):
                 self._ask(i, self.states[i].adviser, step.after)
 
     def copied(self, state: _Advised) -> _Advised:
-        """Return an adviser of its own that knows the same, and what it says."""
         return _Advised(copy.deepcopy(state.adviser), state.advice)
 
     def columns(self) -> dict[str, Array]:
-        """Return what the advisers say."""
         return {"expert_action": objects([state.advice for state in self.states])}
 
     def _ask(self, i: int, adviser: Adviser, shown: Shown) -> None:

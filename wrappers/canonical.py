@@ -1,13 +1,8 @@
-"""State keys: which situations count as the same node of the state graph.
+"""State keys: which situations are the same node of the state graph.
 
-Step-level credit compares actions taken in the same state, so it depends on what "same" means. Three answers, from
-strict to loose:
-
-* the environment's `info["state_key"]`, the exact latent state (no wrapper needed);
-* `CanonicalStates(envs, key=...)`: a key of one's own while the episodes run: the bare observation, or the observation
-  enriched with what it hides, by `enriched_key` or as the papers do it in ALFWorld;
-* `relabel_states(table, label)`: merge the distinct states of a finished table; by the similarity of text embeddings,
-  `wrappers.similar_states` does.
+From strict to loose: the environment's exact `info["state_key"]`; a custom key, `CanonicalStates(envs, key=...)`, such
+as the papers' keys of ALFWorld; states of a finished table merged by `relabel_states` (by embeddings:
+`wrappers.similar_states`).
 """
 
 from __future__ import annotations
@@ -27,16 +22,12 @@ Key = Callable[[Any, dict[str, Any]], str]
 
 
 def observation_key(observation: Any, info: dict[str, Any]) -> str:
-    """The text of the observation: situations that look the same are the same (GiGPO's anchor states)."""
+    """Return the text of the observation (GiGPO's anchor states)."""
     return text_of(observation)
 
 
 def enriched_key(*names: str) -> Key:
-    """Return a key that joins the observation's text with the info entries of these names.
-
-    >>> enriched_key("score")("You are in a room.", {"score": 0.5})
-    'You are in a room. | score=0.5'
-    """
+    """Return a key that joins the observation's text with the named info entries."""
 
     def key(observation: Any, info: dict[str, Any]) -> str:
         missing = [name for name in names if name not in info]
@@ -52,7 +43,7 @@ _WITH_LOCATION = enriched_key("location", "inventory")
 
 
 def rewardflow_key(observation: Any, info: dict[str, Any]) -> str:
-    """The text of the observation, and what is carried with its status: RewardFlow's states of ALFWorld.
+    """Return the observation and the inventory with its status: RewardFlow's states of ALFWorld.
 
     >>> rewardflow_key("You arrive at shelf 1.", {"inventory": "apple 1 (cleaned)"})
     'You arrive at shelf 1. | inventory=apple 1 (cleaned)'
@@ -61,7 +52,7 @@ def rewardflow_key(observation: Any, info: dict[str, Any]) -> str:
 
 
 def graphgpo_key(observation: Any, info: dict[str, Any]) -> str:
-    """The text of the observation, the location, and what is carried with its status: GraphGPO's states of ALFWorld.
+    """Return the observation, the location and the inventory with its status: GraphGPO's states of ALFWorld.
 
     >>> graphgpo_key("Nothing happens.", {"inventory": "nothing", "location": "shelf 1"})
     'Nothing happens. | location=shelf 1 | inventory=nothing'
@@ -70,10 +61,10 @@ def graphgpo_key(observation: Any, info: dict[str, Any]) -> str:
 
 
 class CanonicalStates(SubEnvWrapper[str]):
-    """Add `infos["canonical_key"]`, which the recorder of trajectories prefers to `state_key`.
+    """Add `infos["canonical_key"]`, which the trajectory recorder prefers to `state_key`.
 
-    Put it inside `VectorPromptWindow`, where observations are still bare. Under `SAME_STEP` the key of an episode's
-    last state is in `final_info`; a finished sub-environment under `DISABLED` keeps its key.
+    Put it inside `VectorPromptWindow` (bare observations). Under `SAME_STEP` the key of an episode's last state is in
+    `final_info`; a finished sub-environment under `DISABLED` keeps its key.
 
     Args:
         env: a vector environment.
@@ -95,7 +86,6 @@ class CanonicalStates(SubEnvWrapper[str]):
         self.key = key
 
     def begin(self, indices: Sequence[int], shown: Shown) -> None:
-        """Name the first states."""
         for i in indices:
             name = self.key(shown.observation(i), shown.info(i))
             if not isinstance(name, str):
@@ -103,25 +93,23 @@ class CanonicalStates(SubEnvWrapper[str]):
             self.states[i] = name
 
     def advance(self, step: Step) -> None:
-        """Name the states reached."""
         self.begin(step.played, step.after)
 
     def columns(self) -> dict[str, Array]:
-        """Return the keys."""
         return {"canonical_key": objects(self.states)}
 
 
 def relabel_states(table: StepTable, label: Callable[[Sequence[Hashable]], Sequence[Hashable]]) -> StepTable:
-    """Return the table with its states merged: states of equal label become one.
+    """Return a table in which states of equal label are one; all else is equal.
 
-    States in which an episode terminated keep their own identity and are not shown to `label`.
+    States in which an episode terminated stay distinct and are not passed to `label`.
 
     Args:
-        table: N rows; not changed. Rows, their order and all other columns stay.
-        label: takes the distinct ordinary states, in order of first appearance, and returns one hashable label each.
+        table: N rows; not changed.
+        label: takes the distinct ordinary states in order of first appearance, returns one hashable label each.
 
     Raises:
-        ValueError: when `label` returns another number of labels, or one that is the name of a terminal state.
+        ValueError: when `label` returns another number of labels, or the key of a terminal state.
 
     >>> table = StepTable.from_arrays(group=[0, 0], trajectory=[0, 0], t=[0, 1], state=["a1", "b"], action=["x", "y"],
     ...     next_state=["b", "goal"], reward=[0, 1], won=[1, 1])

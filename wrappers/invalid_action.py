@@ -1,8 +1,7 @@
 """Count invalid actions and subtract a penalty for each.
 
-An action is invalid when the environment says so in `info["is_action_valid"]`: no readable reply, or a command that
-the world does not accept. The penalty is part of the reward of that very step, as in the published agent trainers
-(their coefficient is 0.1).
+An action is invalid if `info["is_action_valid"]` is False: an unreadable reply or a command that the environment
+refuses. The penalty is part of that step's reward, as in published trainers (coefficient 0.1).
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ class VectorInvalidActionPenalty(SubEnvWrapper[int]):
     """Vector form of `InvalidActionPenalty`: `infos["invalid_actions"]` is int64 (num_envs,).
 
     Under `SAME_STEP` the count of a finished episode is in `final_info`. Sub-environments that ignore their action are
-    not charged.
+    not penalised.
 
     Args:
         env: a vector environment whose infos have `is_action_valid`.
@@ -39,12 +38,10 @@ class VectorInvalidActionPenalty(SubEnvWrapper[int]):
         self.penalty = float(penalty)
 
     def begin(self, indices: Sequence[int], shown: Shown) -> None:
-        """Start counting."""
         for i in indices:
             self.states[i] = 0
 
     def advance(self, step: Step) -> NDArray[np.float64]:
-        """Count the invalid actions and return their charges."""
         charges = np.zeros(self.num_envs)
         for i in step.played:
             if not step.after.entry("is_action_valid", i):
@@ -53,15 +50,13 @@ class VectorInvalidActionPenalty(SubEnvWrapper[int]):
         return charges
 
     def columns(self) -> dict[str, Array]:
-        """Return the counts."""
         return {"invalid_actions": np.array(self.states, np.int64)}
 
 
 class InvalidActionPenalty(SingleForm):
-    """Subtract `penalty` from the reward of every invalid action.
+    """Subtract `penalty` from the reward of every invalid action; arguments as `VectorInvalidActionPenalty`.
 
-    Info gains `invalid_actions`: the number of invalid actions in this episode so far (int). Arguments are those of
-    `VectorInvalidActionPenalty`.
+    Info gains `invalid_actions`: the number of invalid actions of this episode so far (int).
 
     >>> import agentgym
     >>> env = InvalidActionPenalty(gym.make("AgentRL/Sokoban-v0"), penalty=0.5)

@@ -1,21 +1,15 @@
-"""Add the scores of a process reward model to the rewards, step by step: around any environment, for any RL code.
+"""Add step scores (a rule, a reward model, a judge) to the rewards of any environment, for any RL code.
 
-The scorer is any function from steps to numbers: a rule, a reward model, a judge behind an endpoint. It is called once
-per step of the environment, in the vector form once for all sub-environments that played, and may be silent about a
-step. What is added to the reward:
-
-| kind | what a score is | added |
+| kind | meaning of a score | added |
 |---|---|---|
 | "contribution" | a share of the outcome | `weight * score` |
-| "advantage" | a difference already, such as a log-ratio | `weight * score`, for learners without a discount |
-| "value" | a level: how good the state is that the step led to | `weight * (gamma * s' - s)` |
+| "advantage" | a difference, such as a log-ratio | `weight * score`, for learners without a discount |
+| "value" | quality of the state after the step | `weight * (gamma * s' - s)` |
 
-In the last row s' is the score of this step and s that of the step before: 0 in an episode's first step, and s' is 0
-where the episode terminates; where it is truncated, s' is what was said. A scorer that is silent leaves the level as it
-was, s' = s. Over an episode of T steps the discounted sum of what is added is then `weight * gamma^T * s_T`, which is 0
-after a termination, whatever was done and said: the best policy stays the best (Ng, Harada and Russell 1999; potentials
-that depend on what happened before: Devlin and Kudenko 2012; their value at an end: Grzes 2017). The other two kinds
-reward what the scorer likes, and can change which policy is best.
+With "value", s' is this step's score and s the previous one: s is 0 in the first step, s' is 0 after a termination and
+the score after a truncation; without a score s' = s. The discounted sum over T steps is `weight * gamma^T * s_T`, 0
+after a termination, so the optimal policy is unchanged (Ng, Harada and Russell 1999; Devlin and Kudenko 2012; Grzes
+2017). The other kinds can change it.
 """
 
 from __future__ import annotations
@@ -36,23 +30,21 @@ from wrappers.vector_wrapper import Alone, Array, Shown, SingleForm, Step, SubEn
 
 Kind = Literal["contribution", "value", "advantage"]
 
-# Sub-environments that an error names; of the others it gives the number.
+# Number of sub-environments that an error names.
 _MOST_NAMED = 8
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredStep:
-    """One step that a scorer is asked about.
+    """One step to be scored.
 
     Attributes:
-        task_id: `info["task_id"]` of the episode's reset, "" where there is none.
-        messages: what the policy was shown when it replied: the observation before the step, a text or chat messages
-            (whatever the environment observes, for environments without text). Do not write into it.
-        reply: what was given to the wrapper, raw.
-        action: the command in the reply, `info["command"]`, where a reply parser is inside ("" for a malformed reply);
-            else the reply itself.
-        observation: what the step led to, as `messages`; the last one of its episode where the step ended it, never
-            the first of the next.
+        task_id: `info["task_id"]` of the episode's reset, "" without one.
+        messages: observation before the step, a text or chat messages (anything, for environments without text); read
+            only.
+        reply: the raw action given to the wrapper.
+        action: `info["command"]` if a reply parser is inside ("" for a malformed reply), else the reply.
+        observation: observation after the step; the last one of its episode if the step ended it.
         terminated: whether the episode terminated (a time limit only truncates).
     """
 
@@ -70,7 +62,7 @@ Scorer = Callable[[Sequence[ScoredStep]], Sequence[float | None]]
 
 @dataclass(slots=True)
 class _Episode:
-    """Where an episode is: its task, what it shows, its steps, the level said last, the last numbers."""
+    """An episode's task, observation, steps, last level and last numbers."""
 
     task: Hashable = ""
     shown: Any = None
@@ -81,25 +73,23 @@ class _Episode:
 
 
 class VectorProcessReward(SubEnvWrapper[_Episode]):
-    """Vector form of `ProcessReward`: the scorer is called once per step, with the steps of all that played, in order.
+    """Vector form of `ProcessReward`: one call of the scorer per step, with the steps of all that played, in order.
 
-    It is not called where nobody played. `infos["process_reward"]` and `infos["env_reward"]` are float64 (num_envs,);
-    of sub-environments that ignored their action the first is nan. Under `SAME_STEP` the numbers of an episode's last
-    step are in `final_info`, as its last observation is the one that was scored.
+    `infos["process_reward"]` and `infos["env_reward"]` are float64 (num_envs,); the first is nan for sub-environments
+    that ignored their action. Under `SAME_STEP` the numbers of an episode's last step are in `final_info`.
 
     Args:
-        env: an environment of any kind. A time limit belongs inside (`gym.make` puts it there).
-        scorer: called with a list of one `ScoredStep` per step of the environment; answers a sequence (or an array)
-            of one finite number, or of None or nan for no opinion.
-        weight: multiplies what is added, in units of reward; finite. 0 only watches: the scorer is asked and
-            `process_reward` shown, and rewards are the very ones from inside.
-        kind: what a score is, "contribution", "value" or "advantage".
-        gamma: the learner's discount, in (0, 1]; only "value" uses it.
+        env: an environment of any kind; a time limit belongs inside (as in `gym.make`).
+        scorer: list of `ScoredStep` -> sequence of one finite number each, None or nan for no score; not called with an
+            empty list.
+        weight: finite factor, in units of reward; 0 scores without a change of rewards.
+        kind: "contribution", "value" or "advantage".
+        gamma: the learner's discount, in (0, 1]; used by "value" only.
 
     Raises:
-        RuntimeError: by `step`, when the scorer raises; the message names the steps. They have been played: reset.
-        TypeError: by `step`, when the scorer answers no sequence, or something that is no number.
-        ValueError: by `step`, when it answers another number of scores, or an infinite one.
+        RuntimeError: by `step`, when the scorer raises; the steps (named in the message) have been played: reset.
+        TypeError: by `step`, when the scorer returns no sequence, or something that is not a number.
+        ValueError: by `step`, on another number of scores, or an infinite one.
     """
 
     def __init__(
@@ -124,22 +114,20 @@ class VectorProcessReward(SubEnvWrapper[_Episode]):
         if kind not in get_args(Kind):
             raise ValueError(f"kind must be one of {get_args(Kind)}, got {kind!r}")
         self.scorer, self.weight, self.kind, self.gamma = scorer, float(weight), kind, float(gamma)
-        # An environment may use its arrays again; conversations only ever grow, and are long to copy.
+        # An environment may reuse its arrays; conversations only grow, and are expensive to copy.
         self._constant = isinstance(self.env.single_observation_space, MessageSpace)
         self.states = [_Episode() for _ in range(self.num_envs)]
 
     @property
     def potential(self) -> NDArray[np.float64]:
-        """float64 (num_envs,), the level s of kind "value" that each next step is measured against."""
+        """float64 (num_envs,), the level s of kind "value" before each next step."""
         return np.array([episode.potential for episode in self.states])
 
     def begin(self, indices: Sequence[int], shown: Shown) -> None:
-        """Start episodes; what they begin with is not scored."""
         for i in indices:
             self.states[i] = _Episode(shown.info(i).get("task_id", ""), self._kept(shown.observation(i)))
 
     def advance(self, step: Step) -> NDArray[np.float64] | None:
-        """Ask the scorer about the steps that were played, and return what is added."""
         for episode, reward in zip(self.states, step.rewards.tolist(), strict=True):
             episode.score, episode.env_reward = math.nan, float(reward)
         if not step.played:
@@ -155,25 +143,21 @@ class VectorProcessReward(SubEnvWrapper[_Episode]):
         return gains if self.weight else None
 
     def copied(self, state: _Episode) -> _Episode:
-        """Return an episode that goes on by itself; what was shown is never written into."""
         return replace(state)
 
     def columns(self) -> dict[str, Array]:
-        """Return what was said of the last step, and its reward from inside."""
         return {
             "process_reward": np.array([episode.score for episode in self.states]),
             "env_reward": np.array([episode.env_reward for episode in self.states]),
         }
 
     def _made(self, episode: _Episode, i: int, step: Step) -> ScoredStep:
-        """Move an episode on, and return the step for the scorer."""
         reply, before = step.actions[i], episode.shown
         episode.shown, episode.steps = self._kept(step.after.observation(i)), episode.steps + 1
         command = step.after.info(i).get("command", reply)
         return ScoredStep(episode.task, before, reply, command, episode.shown, bool(step.terminated[i]))
 
     def _ask(self, steps: Sequence[ScoredStep], names: Sequence[str]) -> list[float]:
-        """Return the scores of steps, nan where there is none; `names` say where they were made."""
         try:
             answer: Any = self.scorer(steps)
         except Exception as error:
@@ -194,7 +178,6 @@ class VectorProcessReward(SubEnvWrapper[_Episode]):
         return [_number(score, name) for score, name in zip(answer, names, strict=True)]
 
     def _gain(self, episode: _Episode, score: float, terminated: bool) -> float:
-        """Note a step's score in its episode, and return what is added to its reward."""
         episode.score = score
         silent = math.isnan(score)
         if self.kind != "value":
@@ -208,11 +191,10 @@ class VectorProcessReward(SubEnvWrapper[_Episode]):
 
 
 class ProcessReward(SingleForm):
-    r"""Add the scores of a scorer to the rewards; see the module for the kinds.
+    r"""Add a scorer's scores to the rewards; arguments as `VectorProcessReward`, kinds in the module's docstring.
 
-    Put it outside `ReplyParser` and `PromptWindow`: the scorer then sees what the policy saw, and raw replies. Info
-    gains `process_reward`, the step's score as it was said (nan where the scorer was silent, and after a reset), and
-    `env_reward`, the reward from inside (0 after a reset). Arguments are those of `VectorProcessReward`.
+    Put it outside `ReplyParser` and `PromptWindow`, so that the scorer gets the policy's observations and raw replies.
+    Info gains `process_reward` (nan without a score and after a reset) and `env_reward` (0 after a reset).
 
     >>> import agentgym
     >>> def crossed(steps):
@@ -230,17 +212,15 @@ class ProcessReward(SingleForm):
 
     @property
     def potential(self) -> float:
-        """The level s of kind "value" that the next step is measured against; 0 for the other kinds."""
+        """The level s of kind "value" before the next step; 0 for the other kinds."""
         return float(self.vector.states[0].potential)
 
 
 def _plain(value: Any) -> Any:
-    """Return numbers of numpy or torch as Python's, arrays of them as lists, and anything else as it is."""
     return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _number(score: Any, name: str) -> float:
-    """Return a score as a float, nan for None."""
     score = _plain(score)
     if score is None:
         return math.nan

@@ -1,8 +1,6 @@
-"""Turn observations into chat messages: the rules, the last k (observation, action) pairs, and what is seen now.
+"""Render observations as chat messages: the rules, the last k (observation, action) pairs, the current observation.
 
-`PromptStyle` says what a prompt holds and renders it; the wrappers keep one `Episode`, what was shown so far, per
-sub-environment. In the MDP's terms the wrapper replaces the observation by a finite history, so that a policy without
-memory sees more of the state.
+The wrapper replaces the observation by a finite history, so that a policy without memory sees more of the state.
 """
 
 from __future__ import annotations
@@ -18,13 +16,14 @@ import numpy as np
 
 from agentgym.checks import fields_checked
 from agentgym.outside.text import clean
-from wrappers.reply import parses_replies
+from wrappers.reply import parses_replies, reads_tool_calls
+from wrappers.tools import CALL_FORMAT, describe_tools, listed_tools
 from wrappers.vector_wrapper import Alone, Shown, SingleForm, Step, SubEnvWrapper
 
 Message = dict[str, Any]
 Messages = tuple[Message, ...]
 
-ROLES = ("system", "user", "assistant")
+ROLES = ("system", "user", "assistant", "tool")
 
 REPLY_FORMAT = (
     "Think first, inside <think> and </think>. Then give exactly one command, inside <action> and </action>, "
@@ -36,7 +35,7 @@ UNREADABLE = "(no readable command)"
 
 @dataclass
 class Episode:
-    """What one episode has shown: the first and the current observation's text, and the latest pairs."""
+    """The history of one episode: texts of the first and the current observation, and the latest pairs."""
 
     first: str
     now: str
@@ -44,33 +43,34 @@ class Episode:
     steps: int = 0
 
     def copy(self) -> Episode:
-        """Return an episode that goes on by itself."""
+        """Return an independent copy."""
         return Episode(self.first, self.now, self.pairs.copy(), self.steps)
 
 
 @fields_checked
 @dataclass(frozen=True)
 class PromptStyle:
-    """What a prompt holds; these are the options of the wrappers.
+    """Content of a prompt; the options of the wrappers.
 
     Attributes:
-        history: how many of the latest (observation, action) pairs are shown; None for all.
-        instructions: True for the environment's own `instructions` followed by `reply_format`, a text to use instead
-            of both, or False for no system message.
-        reply_format: how to answer.
-        keep_first: show the episode's first observation once it is no longer among those shown (for environments
-            that state the task only at the start).
+        history: number of latest (observation, action) pairs shown; None for all.
+        instructions: True for the environment's `instructions` followed by `reply_format`, a text in place of both, or
+            False for no system message.
+        reply_format: the format of replies. If the parser inside reads tool calls, `wrappers.tools.CALL_FORMAT`
+            replaces the default, or nothing with `tools="template"`.
+        tools: with tool calls, where their schemas are listed: the system message ("text"), or the policy's chat
+            template ("template"), by `template={"tools": listed_tools(envs)}`.
+        keep_first: show the episode's first observation after it left the history (for environments that state the task
+            only at the start).
         admissible: list the admissible commands after the observation.
-        shown: what the history shows of a step: "pairs", observation and action, or "actions" alone, which is much
-            shorter.
-        facts: info entries that are shown below the current observation, for what the environment's text leaves out:
-            `("location", "inventory")` repairs ALFWorld's, as the GraphGPO paper's prompt does.
-        max_chars: longest text of the user message, in characters; None for no limit. The oldest pairs go first; if
-            the rest is still too long, the end of the current observation is cut and marked. The first observation
-            and the commands are never cut.
+        shown: content of a history step: "pairs", observation and action, or "actions" alone (much shorter).
+        facts: info entries shown below the current observation: `("location", "inventory")` completes ALFWorld's text,
+            as the GraphGPO paper's prompt does.
+        max_chars: longest user message in characters; None for no limit. The oldest pairs are dropped first, then the
+            end of the current observation is cut and marked. The first observation and the commands are never cut.
 
     Raises:
-        ValueError: on a negative `history`, a `max_chars` below 1, or a `shown` that does not exist.
+        ValueError: on a negative `history`, a `max_chars` below 1, or an unknown `shown` or `tools`.
         TypeError: when `facts` is not a sequence of names.
     """
 
@@ -82,11 +82,14 @@ class PromptStyle:
     max_chars: int | None = None
     shown: Literal["pairs", "actions"] = "pairs"
     facts: Sequence[str] = ()
+    tools: Literal["text", "template"] = "text"
 
     def __post_init__(self) -> None:
-        """Refuse options that mean nothing."""
+        """Refuse invalid options."""
         if self.shown not in ("pairs", "actions"):
             raise ValueError(f"shown must be 'pairs' or 'actions', got {self.shown!r}")
+        if self.tools not in ("text", "template"):
+            raise ValueError(f"tools must be 'text' or 'template', got {self.tools!r}")
         if isinstance(self.facts, str) or not all(isinstance(name, str) for name in self.facts):
             raise TypeError(f"facts must be a sequence of names of info entries, got {self.facts!r}")
         for name, least in (("history", 0), ("max_chars", 1)):
@@ -95,7 +98,7 @@ class PromptStyle:
                 raise ValueError(f"{name} must be an integer of at least {least} or None (no limit), got {value!r}")
 
     def settled(self, env: gym.vector.VectorEnv[Any, Any, Any]) -> PromptStyle:
-        """Check the observation space, and replace `instructions=True` by the environment's own."""
+        """Check the observation space, and replace `instructions=True` by the environment's text."""
         space = env.single_observation_space
         if isinstance(space, gym.spaces.Dict):
             keys = set(space.keys())
@@ -106,17 +109,23 @@ class PromptStyle:
         told = getattr(env.unwrapped, "instructions", "")
         if not isinstance(told, str) or not told:
             raise ValueError(f"{env} has no `instructions`: pass a text as instructions=..., or False for none")
-        if self.reply_format and not parses_replies(env):
+        calls = reads_tool_calls(env)
+        listed = listed_tools(env) if calls and self.tools == "text" else ()
+        form = self.reply_format
+        if calls and form == REPLY_FORMAT:
+            form = CALL_FORMAT if self.tools == "text" else ""
+        if form and not parses_replies(env):
             warnings.warn(
                 f"the prompt asks for a reply format that nothing reads: {env} gets whole replies as commands; put "
                 "a reply parser inside, PromptWindow(ReplyParser(env)), or pass reply_format='' where replies are "
                 "commands",
                 stacklevel=3 + isinstance(env, Alone),
             )
-        return replace(self, instructions=f"{told}\n\n{self.reply_format}" if self.reply_format else told)
+        parts = [told, describe_tools(listed) if listed else "", form]
+        return replace(self, instructions="\n\n".join(part for part in parts if part))
 
     def remember(self, episode: Episode, observation: Any, command: str) -> None:
-        """Add a played step to the episode: what was seen before it, and the observation after it."""
+        """Add a played step and the observation after it to the episode."""
         episode.steps += 1
         if self.history != 0:
             episode.pairs.append((episode.now, clean(command)))
@@ -125,10 +134,10 @@ class PromptStyle:
         episode.now = text_of(observation)
 
     def messages_of(self, i: int, episode: Episode, shown: Shown) -> Messages:
-        """Render the prompt of sub-environment i at what it shows: an optional system message and a user message.
+        """Render the prompt of sub-environment i: an optional system message and a user message.
 
         Raises:
-            KeyError: when the infos lack an entry that is to be shown as a fact.
+            KeyError: when the infos lack a fact.
         """
         observation, nothing = shown.observation(i), object()
         facts = {name: shown.entry(name, i, nothing) for name in self.facts}
@@ -138,10 +147,13 @@ class PromptStyle:
         if isinstance(observation, dict) and "image" in observation:
             content = [{"type": "image", "image": observation["image"]}, {"type": "text", "text": content}]
         user: Message = {"role": "user", "content": content}
-        return ({"role": "system", "content": self.instructions}, user) if self.instructions else (user,)
+        told = self.instructions
+        if told and self.tools == "text" and (tools := shown.entry("tools", i)):
+            told = f"{told}\n\n{describe_tools(tools)}"
+        return ({"role": "system", "content": told}, user) if told else (user,)
 
     def user_text(self, episode: Episode, commands: Sequence[str] = (), facts: Mapping[str, Any] | None = None) -> str:
-        """Render the text of the user message; without pairs and extras it is the observation itself."""
+        """Render the text of the user message; without pairs and extras it is the observation."""
         below = ["\n".join(f"{name}: {value}" for name, value in facts.items())] if facts else []
         if self.admissible and commands:
             below.append("Commands you can give now: " + ", ".join(commands))
@@ -182,10 +194,10 @@ def text_of(observation: Any) -> str:
 
 
 class MessageSpace(gym.Space[Messages]):
-    """Non-empty tuples of messages `{"role": ..., "content": ...}` in the common chat format.
+    """Non-empty tuples of messages `{"role": ..., "content": ...}`.
 
-    The content is a string, or for prompts with a picture a list of parts `{"type": "text", "text": str}` and
-    `{"type": "image", "image": uint8 array (height, width, 3)}`.
+    The content is a string, or for prompts with a picture a list of parts `{"type": "text", "text": str}` and `{"type":
+    "image", "image": uint8 array (height, width, 3)}`.
 
     >>> space = MessageSpace(seed=0)
     >>> ({"role": "user", "content": "hello"},) in space, ({"role": "user"},) in space, space.sample() in space
@@ -197,17 +209,14 @@ class MessageSpace(gym.Space[Messages]):
 
     @property
     def is_np_flattenable(self) -> bool:
-        """Messages have no fixed-size array form."""
         return False
 
     def sample(self, mask: None = None, probability: None = None) -> Messages:
-        """Draw a single user message with a random number for text (neither mask nor probability are supported)."""
         if mask is not None or probability is not None:
             raise ValueError("MessageSpace.sample takes neither mask nor probability: sample without them")
         return ({"role": "user", "content": str(self.np_random.integers(1 << 32))},)
 
     def contains(self, x: Any) -> bool:
-        """Say whether `x` is a non-empty tuple of well-formed messages."""
         return isinstance(x, tuple) and bool(x) and all(_is_message(message) for message in x)
 
     def __repr__(self) -> str:
@@ -239,14 +248,10 @@ def _is_part(part: Any) -> bool:
 
 
 class VectorPromptWindow(SubEnvWrapper[tuple[Episode, Messages]]):
-    """Vector form of `PromptWindow`: a tuple with one tuple of messages per sub-environment.
+    """Vector form of `PromptWindow`: a tuple of messages per sub-environment; options as `PromptStyle`.
 
     `final_obs` is rendered with the history of the episode that ended. A finished sub-environment under `DISABLED`
     keeps its messages.
-
-    Args:
-        env: a vector environment.
-        **style: see `PromptStyle`.
     """
 
     def __init__(self, env: gym.vector.VectorEnv[Any, Any, Any], **style: Any) -> None:
@@ -256,13 +261,11 @@ class VectorPromptWindow(SubEnvWrapper[tuple[Episode, Messages]]):
         self.observation_space = gym.vector.utils.batch_space(self.single_observation_space, self.num_envs)
 
     def begin(self, indices: Sequence[int], shown: Shown) -> None:
-        """Start with an empty history."""
         for i in indices:
             text = text_of(shown.observation(i))
             self._show(i, Episode(text, text), shown)
 
     def advance(self, step: Step) -> None:
-        """Add what was played to the histories."""
         for i in step.played:
             episode, _ = self.states[i]
             command = step.after.entry("command", i)
@@ -270,11 +273,9 @@ class VectorPromptWindow(SubEnvWrapper[tuple[Episode, Messages]]):
             self._show(i, episode, step.after)
 
     def copied(self, state: tuple[Episode, Messages]) -> tuple[Episode, Messages]:
-        """Return a copy of the history; messages are written once."""
         return state[0].copy(), state[1]
 
     def observed(self) -> tuple[Messages, ...]:
-        """Return the messages."""
         return tuple(messages for _, messages in self.states)
 
     def _show(self, i: int, episode: Episode, shown: Shown) -> None:
@@ -282,11 +283,10 @@ class VectorPromptWindow(SubEnvWrapper[tuple[Episode, Messages]]):
 
 
 class PromptWindow(SingleForm):
-    """Show chat messages instead of bare observations.
+    """Show chat messages in place of observations; options as `PromptStyle`.
 
-    Put it outside `ReplyParser`: the history then shows the commands that were played, not whole replies. Observations
-    are texts, or `Dict(text, image)`: the current picture becomes a part of the content beside the text. Arguments are
-    those of `PromptStyle`.
+    Put it outside `ReplyParser`, so that the history shows commands and not whole replies. Observations are texts, or
+    `Dict(text, image)`: the current picture becomes a part of the content.
 
     >>> import agentgym
     >>> env = PromptWindow(gym.make("AgentRL/Sokoban-v0"), history=0, instructions=False)

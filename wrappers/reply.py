@@ -1,24 +1,20 @@
-"""Turn a model's raw reply into a command, or say why it is not one.
+"""Parse a model's raw reply into a command or an error.
 
-A reply is text with blocks `<think>...</think>` (any number, ignored by the environment) and one block
-`<action>...</action>`, whose stripped content is the command:
+A reply has any number of blocks `<think>...</think>` and one block `<action>...</action>`, whose stripped content is
+the command:
 
     <think>The box is left of me.</think><action>left</action>
 
-The grammar, read from left to right:
-
-* where the environment has commands that are blocks themselves (`command_tags`; Search-QA's `<search>...</search>` and
-  `<answer>...</answer>`), such a block is an action block too, and its command is the whole block;
+* a block whose tag is one of the environment's `command_tags` (Search-QA's `<search>...</search>`) is an action block,
+  and its command is the whole block;
 * a block ends at the first closing tag of its kind; inside a think block every other tag is plain text;
-* a tag inside an action block other than its closing tag makes the reply malformed, and so does a closing tag that
-  closes nothing;
+* another tag inside an action block, or a closing tag without an opening one, makes the reply malformed;
 * text outside the blocks is ignored unless `outside="error"`;
-* several action blocks are malformed unless `several` is "first" (reading stops after the first) or "last".
+* several action blocks are malformed unless `several` is "first" (parsing stops after the first) or "last".
 
-With `form="labels"` a reply is lines with labels instead, as ReAct writes them, see `read_labels`.
-
-Reading is one pass over the tags, so its time is linear in the length of the reply. A malformed reply never raises:
-it becomes the command `""`, which no environment accepts, and `ReplyError` says what was wrong.
+`form="labels"` parses ReAct's labelled lines (`read_labels`), `form="tool_calls"` a thought and calls of the
+environment's tools (`wrappers.tools.read_tool_reply`). Parsing is one pass, linear in the reply's length. A malformed
+reply never raises: its command is `""`, which no environment accepts, and a `ReplyError` says why.
 """
 
 from __future__ import annotations
@@ -28,7 +24,7 @@ import warnings
 from collections.abc import Sequence
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import gymnasium as gym
 import numpy as np
@@ -36,7 +32,10 @@ import numpy as np
 from agentgym.adapter import AdaptedVectorEnv
 from agentgym.core import TextSpace
 from agentgym.outside.text import clean
-from wrappers.vector_wrapper import Alone, Array, Shown, SingleForm, SubEnvWrapper, objects
+from wrappers.tools import Tools, checks_calls, listed_tools, read_tool_reply
+from wrappers.vector_wrapper import Alone, Array, Shown, SingleForm, Step, SubEnvWrapper, objects
+
+Form = Literal["tags", "labels", "tool_calls"]
 
 #: Bounded repetitions keep the time linear in the length of the reply.
 _LABEL = re.compile(
@@ -45,7 +44,7 @@ _LABEL = re.compile(
 
 
 class ReplyError(StrEnum):
-    """What is wrong with a reply; the first that applies, in this order. The values go into `info["reply_error"]`."""
+    """Error of a reply, the first that applies in this order; the values go into `info["reply_error"]`."""
 
     OK = ""
     UNCLOSED_THINK = "unclosed_think"
@@ -68,10 +67,14 @@ class ReplyError(StrEnum):
     """No think block before the action, though `require_think` asks for one."""
     TEXT_OUTSIDE = "text_outside"
     """Text outside the blocks, with `outside="error"`."""
+    UNREADABLE_CALL = "unreadable_call"
+    """With `form="tool_calls"`: a tool call that cannot be read."""
+    WRONG_CALL = "wrong_call"
+    """With `form="tool_calls"`: there is no such tool, or the arguments do not fit it."""
 
 
 class ParsedReply(NamedTuple):
-    """What `parse_reply` found: `command` is `""` exactly when `error` is not `OK`; `thought` may be there anyway."""
+    """Result of `parse_reply`: `command` is `""` exactly when `error` is not `OK`; `thought` may be set in any case."""
 
     command: str
     error: ReplyError
@@ -144,16 +147,16 @@ def _scan(text: str, tags: re.Pattern[str], first_only: bool) -> _Scan:
 
 
 def read_labels(text: str) -> tuple[str, str | None]:
-    r"""Return the thought and the command of a reply with labels (Yao et al. 2023); no `Action:` is a command of None.
+    r"""Return thought and command of a reply with labels (Yao et al. 2023); without `Action:` the command is None.
 
         Thought: The mug is dirty, so the sink comes first.
         Action: clean mug 1 with sinkbasin 1
 
-    The first `Action:` counts. Its command is the rest of its line, or the next line that holds something; one that
-    opens a brace, as SOTOPIA's do, goes on to the last closing one before the next label. What comes after it is
-    ignored: models go on with observations that they make up. Labels stand at the beginning of a line, in any case, and
-    may be numbered (`Action 2:`) or set off with asterisks, which may close after the command; a command may stand in
-    backticks. What a thinking model writes before its `</think>` is not looked at.
+    * The first `Action:` counts: the rest of its line, or the next non-empty line. A command that opens a brace
+      (SOTOPIA) ends at the last closing one before the next label. Later text is ignored, since models invent
+      observations.
+    * Labels start a line, in any case; they may be numbered (`Action 2:`) or in asterisks, closed after the command or
+      before. A command may be in backticks. Text before a thinking model's `</think>` is ignored.
 
     >>> read_labels("Thought: a wall.\nAction: up\nObservation: you won")
     ('a wall.', 'up')
@@ -177,7 +180,6 @@ def read_labels(text: str) -> tuple[str, str | None]:
 
 
 def _command(written: str, emphasis: bool) -> str:
-    """Return the command alone; `emphasis`: its label has asterisks, so that those after the command close them."""
     if written.startswith("{") and "}" in written:
         return written[: written.rindex("}") + 1]
     command = written.partition("\n")[0].strip()
@@ -194,38 +196,46 @@ def _labelled(text: str) -> _Scan:
     return _Scan(ReplyError.OK, actions, thoughts, thought_first=bool(thought), outside=False)
 
 
+def check_reply(text: Any) -> None:
+    """Raise a TypeError unless a reply is a string."""
+    if not isinstance(text, str):
+        raise TypeError(f"parse_reply: expected a str reply, got {type(text).__name__} ({text!r:.200})")
+
+
 def parse_reply(
     text: str,
     *,
     require_think: bool = False,
-    several: Literal["error", "first", "last"] = "error",
+    several: Literal["error", "first", "last", "all"] = "error",
     outside: Literal["ignore", "error"] = "ignore",
     max_length: int = 1000,
     action_tag: str = "action",
     think_tag: str = "think",
     command_tags: Sequence[str] = (),
     ignore_case: bool = True,
-    form: Literal["tags", "labels"] = "tags",
+    form: Form = "tags",
+    tools: Tools | None = None,
 ) -> ParsedReply:
-    """Read a reply.
+    """Parse a reply.
 
     Args:
-        text: the reply; it is cleaned and read up to the limit of `agentgym.outside.text.clean`.
-        require_think: a think block must come before the action.
-        several: what several action blocks mean: an error, or the first or the last of them counts.
-        outside: whether text outside the blocks is ignored or an error.
-        max_length: longest command accepted, in characters.
+        text: the reply, cleaned and cut as by `agentgym.outside.text.clean`.
+        require_think: a think block must precede the action.
+        several: several action blocks are an error, or the first or last counts; "all", of tool calls alone: the
+            command has them all, in lines.
+        outside: text outside the blocks is ignored or an error.
+        max_length: longest accepted command, in characters.
         action_tag: name of the action tag.
         think_tag: name of the think tag.
-        command_tags: names of tags, in lower case, whose whole block is a command; the wrappers below ask the
-            environment for them.
-        ignore_case: also read `<Action>` and the like (the command's own case is never changed).
-        form: what a reply looks like: blocks in tags, or lines with the labels `Thought:` and `Action:`, for which
-            `several`, `outside` and the names of tags say nothing.
+        command_tags: lower-case names of tags whose whole block is a command; the wrappers take the environment's.
+        ignore_case: also accept `<Action>` and the like (the command's case is unchanged).
+        form: blocks in "tags"; "labels" `Thought:` and `Action:` (`several`, `outside` and tag names have no effect);
+            or "tool_calls" (`outside` and tag names have no effect).
+        tools: JSON schemas that a tool call must fit; the wrappers take the environment's.
 
     Raises:
-        TypeError: when `text` is not a string (a wrong call, not a malformed reply).
-        ValueError: on an option that does not exist or a tag name that is none.
+        TypeError: when `text` is not a string.
+        ValueError: on an unknown option value or an invalid tag name.
 
     >>> parse_reply("<think>a wall</think> <action> up </action>")
     ParsedReply(command='up', error=<ReplyError.OK: ''>, thought='a wall')
@@ -234,16 +244,22 @@ def parse_reply(
     >>> parse_reply("I go <action>up").error, parse_reply("up").error
     (<ReplyError.UNCLOSED_ACTION: 'unclosed_action'>, <ReplyError.NO_ACTION: 'no_action'>)
     """
-    if not isinstance(text, str):
-        raise TypeError(f"parse_reply: expected a str reply, got {type(text).__name__} ({text!r:.200})")
-    if several not in ("error", "first", "last"):
-        raise ValueError(f"parse_reply: several must be 'error', 'first' or 'last', got {several!r}")
+    check_reply(text)
+    if several not in ("error", "first", "last") and not (several == "all" and form == "tool_calls"):
+        raise ValueError(
+            f"parse_reply: several must be 'error', 'first' or 'last' ('all' with form='tool_calls'), got {several!r}"
+        )
     if outside not in ("ignore", "error"):
         raise ValueError(f"parse_reply: outside must be 'ignore' or 'error', got {outside!r}")
     if max_length < 1:
         raise ValueError(f"parse_reply: max_length must be at least 1, got {max_length!r}")
-    if form not in ("tags", "labels"):
-        raise ValueError(f"parse_reply: form must be 'tags' or 'labels', got {form!r}")
+    if form not in get_args(Form):
+        raise ValueError(f"parse_reply: form must be one of {', '.join(map(repr, get_args(Form)))}, got {form!r}")
+    if form == "tool_calls":
+        called = read_tool_reply(
+            text, several=several, max_length=max_length, require_think=require_think, tools=tools
+        )  # fmt: skip
+        return ParsedReply(called.command, ReplyError(called.error), called.thought)
     tags = _tags(action_tag, think_tag, ignore_case, tuple(command_tags))
     scan = _labelled(clean(text)) if form == "labels" else _scan(clean(text), tags, several == "first")
     thought = "\n".join(scan.thoughts)
@@ -266,15 +282,24 @@ def parse_reply(
 
 
 def _with_command_tags(env: Any, options: dict[str, Any]) -> dict[str, Any]:
-    """The options, and the environment's command tags where they name none."""
     tags = getattr(env.unwrapped, "command_tags", None)
     if tags is None:  # a vector environment
         tags = getattr(getattr(env.unwrapped, "env_class", None), "command_tags", ())
     return {"command_tags": tuple(tags), **options} if tags else options
 
 
+def reads_tool_calls(env: Any) -> bool:
+    """Say whether a reply parser with `form="tool_calls"` is among the wrappers of an environment, single or vector."""
+    while isinstance(env, (gym.Wrapper, gym.vector.VectorWrapper, Alone)):
+        if isinstance(env, (ReplyParser, VectorReplyParser)):
+            parser = env.vector if isinstance(env, ReplyParser) else env
+            return bool(parser.options.get("form") == "tool_calls")
+        env = env.env
+    return False
+
+
 def parses_replies(env: Any) -> bool:
-    """Say whether a reply parser is among the wrappers of an environment, single or vector, or of its sub-environments.
+    """Return whether a reply parser is among the wrappers of an environment or of its sub-environments.
 
     >>> import agentgym
     >>> env = gym.make("AgentRL/Sokoban-v0")
@@ -290,22 +315,33 @@ def parses_replies(env: Any) -> bool:
 
 
 def _reply_space(commands: gym.Space[Any], action_tag: str = "action", form: str = "tags", **_: Any) -> TextSpace:
-    """The space of replies: any text; samples are well-formed replies where commands have samples."""
     samples = commands.samples if isinstance(commands, TextSpace) else ()
-    before, after = ("Action: ", "") if form == "labels" else (f"<{action_tag}>", f"</{action_tag}>")
+    frames = {"labels": ("Action: ", ""), "tool_calls": ("", "")}
+    before, after = frames.get(form, (f"<{action_tag}>", f"</{action_tag}>"))
     return TextSpace(samples=[f"{before}{command}{after}" for command in samples])
 
 
-class VectorReplyParser(SubEnvWrapper[tuple[str, str]]):
+class _Parsed(NamedTuple):
+    """What a sub-environment's last reply was read as, what is shown after it, and its tools where they change."""
+
+    command: str = ""
+    error: str = ""
+    shown: Any = None
+    tools: Tools | None = None
+
+
+class VectorReplyParser(SubEnvWrapper[_Parsed]):
     """Vector form of `ReplyParser`: `infos["command"]` and `infos["reply_error"]` are object arrays of strings.
 
     Under `SAME_STEP` the command that ended an episode is in `final_info`, and the sub-environment's own entry is `""`,
-    as after every reset. Sub-environments that ignore their action (finished ones under `DISABLED`, resetting ones
-    under `NEXT_STEP`) do not have their reply read: the former keep their entries, the latter have `""`.
+    as after every reset. Replies of sub-environments that ignore their action are not parsed: finished ones under
+    `DISABLED` keep their entries, resetting ones under `NEXT_STEP` have `""`.
 
     Args:
         env: a vector environment whose actions are commands.
-        **options: as of `parse_reply`.
+        **options: as `parse_reply`. With `form="tool_calls"`, `tools` are listed by the environment in `info["tools"]`
+            or its attribute `tools`. Errors of a reply are shown in place of the observation, `Error: ...`; calls that
+            do not fit the tools are checked here unless the environment `checks_calls`.
     """
 
     frozen = True
@@ -320,23 +356,25 @@ class VectorReplyParser(SubEnvWrapper[tuple[str, str]]):
                 stacklevel=2 + isinstance(env, Alone),
             )
         options = _with_command_tags(env, options)
+        self._calls = options.get("form") == "tool_calls"
+        self._fixed = frozenset(options)  # tools that were given are not asked for
+        if self._calls and "tools" not in options and not checks_calls(env):
+            options["tools"] = listed_tools(env) or None
         parse_reply("", **options)  # a wrong option fails here, not in the first step
         self.options = options
+        # What is wrong with a call takes the observation's place.
+        self._says = self._calls and not isinstance(env.single_observation_space, gym.spaces.Dict)
         self.single_action_space = _reply_space(env.single_action_space, **options)
         self.action_space = gym.vector.utils.batch_space(self.single_action_space, env.num_envs)
 
     def begin(self, indices: Sequence[int], shown: Shown) -> None:
-        """Empty the entries."""
         for i in indices:
-            self.states[i] = ("", "")
+            self.states[i] = _Parsed(shown=shown.observation(i) if self._says else None, tools=self._tools(shown, i))
+
+    def _tools(self, shown: Shown, i: int) -> Tools | None:
+        return shown.entry("tools", i) if self._calls and "tools" not in self._fixed else None
 
     def sent(self, actions: Sequence[str]) -> tuple[str, ...]:
-        """Parse one reply per sub-environment and return the commands.
-
-        Raises:
-            TypeError: when the replies are no list, tuple or array, or one that would be played is not a string.
-            ValueError: when the number of replies is not the number of sub-environments.
-        """
         if not isinstance(actions, (list, tuple, np.ndarray)):
             raise TypeError(
                 f"step expects a list, tuple or array with one reply per sub-environment ({self.num_envs}), got "
@@ -348,25 +386,46 @@ class VectorReplyParser(SubEnvWrapper[tuple[str, str]]):
             )
         playing = np.flatnonzero(~self.idle).tolist()
         commands = [""] * self.num_envs
-        parsed = [parse_reply(actions[i], **self.options) for i in playing]
-        for i, (command, error, _) in zip(playing, parsed, strict=True):
-            self.states[i], commands[i] = (command, error.value), command
+        for i in playing:
+            before = self.states[i]
+            if self._calls:
+                commands[i], error, wrong = self._called(actions[i], before.tools)
+                self.states[i] = before._replace(command=commands[i], error=error, shown=wrong and f"Error: {wrong}")
+            else:
+                commands[i], found, _ = parse_reply(actions[i], **self.options)
+                self.states[i] = _Parsed(commands[i], found.value)
         return tuple(commands)
 
+    def _called(self, reply: str, tools: Tools | None) -> tuple[str, str, str]:
+        """Return command, error and what is wrong with it, in words."""
+        check_reply(reply)
+        names = ("several", "max_length", "require_think", "tools")
+        known = {name: self.options[name] for name in names if name in self.options}
+        return read_tool_reply(reply, **(known if tools is None else known | {"tools": tools}))[:3]
+
+    def advance(self, step: Step) -> None:
+        """Show what is wrong with calls, and note tools that change."""
+        for i in step.played if self._calls else ():
+            found = self.states[i]
+            shown = (found.shown or step.after.observation(i)) if self._says else None
+            self.states[i] = found._replace(shown=shown, tools=self._tools(step.after, i))
+
+    def observed(self) -> tuple[Any, ...] | None:
+        """Return what is wrong with calls in place of observations; None where nothing is to be said."""
+        return tuple(found.shown for found in self.states) if self._says else None
+
     def columns(self) -> dict[str, Array]:
-        """Return commands and errors."""
         return {
-            "command": objects([command for command, _ in self.states]),
-            "reply_error": objects([error for _, error in self.states]),
+            "command": objects([found.command for found in self.states]),
+            "reply_error": objects([found.error for found in self.states]),
         }
 
 
 class ReplyParser(SingleForm):
-    """Let an environment of commands take raw replies.
+    """Accept raw replies in an environment of commands; options as `parse_reply`.
 
-    In the MDP's terms the wrapper enlarges the action set: every string is an action, and all malformed ones are the
-    same invalid command `""`. Info gains `command` (what was played) and `reply_error` (a `ReplyError` value, `""`
-    when the reply was well-formed); both are `""` after a reset. Arguments are those of `parse_reply`.
+    Every string is an action; all malformed ones are the same invalid command `""`. Info gains `command` (as played)
+    and `reply_error` (a `ReplyError` value, `""` for a well-formed reply); both are `""` after a reset.
 
     >>> import agentgym
     >>> env = ReplyParser(gym.make("AgentRL/Sokoban-v0"))

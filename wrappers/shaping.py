@@ -1,19 +1,13 @@
-"""Reward a step for what it gains on the way to success, without changing which policy is best.
+"""Potential-based shaping by the distance to success in per-task state graphs (`wrappers.credit.task_graph`).
 
-The episodes of a task span a graph (`wrappers.credit.task_graph`), kept across episodes. A state's potential is
-`phi(s) = scale * decay^d(s)`, with d(s) the fewest observed steps to success, and 0 where no way is known. The wrapped
-environment pays
+The wrapped environment pays
 
-    r + gamma * phi(s') - phi(s)
+    r + gamma * phi(s') - phi(s),   phi(s) = scale * decay^d(s)
 
-which leaves the order of policies as it is (Ng, Harada and Russell 1999) when
-
-* gamma is the learner's own discount;
-* the potential of a state that an episode *terminates* in is 0 (Grzes 2017);
-* what is subtracted for s is what was added when s was entered, though the graph has grown meanwhile (Devlin and
-  Kudenko 2012).
-
-Over an episode of T steps the discounted shaping is then `gamma^T phi(s_T) - phi(s_0)`, whatever was done between.
+with d(s) the fewest observed steps to success, phi = 0 without a known path. The order of policies is unchanged (Ng,
+Harada and Russell 1999) if gamma is the learner's discount; phi is 0 in a *terminal* state (Grzes 2017); and phi(s) is
+subtracted as it was added when s was entered, although the graph has grown (Devlin and Kudenko 2012). The discounted
+shaping of T steps is then `gamma^T phi(s_T) - phi(s_0)`.
 """
 
 from __future__ import annotations
@@ -36,7 +30,7 @@ Truncation = Literal["keep", "zero"]
 
 
 def state_key(observation: Any, info: dict[str, Any]) -> Hashable:
-    """The default `key`: `info["canonical_key"]` where a wrapper provides it, else `info["state_key"]`."""
+    """The default `key`: `info["canonical_key"]` if present, else `info["state_key"]`."""
     for name in ("canonical_key", "state_key"):
         if name in info:
             found: Hashable = info[name]
@@ -48,19 +42,19 @@ def state_key(observation: Any, info: dict[str, Any]) -> Hashable:
 
 
 def task_id(info: dict[str, Any]) -> Hashable:
-    """The default `task`: `info["task_id"]`, and one task for all where there is none."""
+    """The default `task`: `info["task_id"]`, or one task for all."""
     found: Hashable = info.get("task_id", "")
     return found
 
 
 def won_or_rewarded(reward: float, terminated: bool, info: dict[str, Any]) -> bool:
-    """The default `success`: `info["won"]`, and where there is none a termination with a reward above 0."""
+    """The default `success`: `info["won"]`, or else a termination with a reward above 0."""
     return bool(info["won"]) if "won" in info else terminated and reward > 0
 
 
 @dataclass(slots=True)
 class _Episode:
-    """An episode's task, its state, the potential that was paid for entering it, and what the last step paid."""
+    """An episode's task, its state, the potential paid on entering it, and the last step's shaping."""
 
     task: Hashable = ""
     state: Hashable = ""
@@ -70,33 +64,29 @@ class _Episode:
 
 
 class VectorGraphShaping(SubEnvWrapper[_Episode]):
-    """Vector form of `GraphShaping`; all sub-environments share the graphs, and grow them in their order.
+    """Vector form of `GraphShaping`; all sub-environments share the graphs, and extend them in their order.
 
-    `infos["shaping"]` and `infos["unshaped_reward"]` are float64 (num_envs,). Only actions that were played are
-    shaped: never those of finished or resetting sub-environments. Under `SAME_STEP` the values of an episode's last
-    step are in `final_info`, and the sub-environment itself shows the 0 of its reset.
+    `infos["shaping"]` and `infos["unshaped_reward"]` are float64 (num_envs,). Only played actions are shaped. Under
+    `SAME_STEP` the values of an episode's last step are in `final_info`, and the sub-environment itself shows 0.
 
     Args:
-        env: an environment of any kind; a time limit belongs inside (`gym.make` puts it there).
+        env: an environment of any kind; a time limit belongs inside (as in `gym.make`).
         gamma: the learner's discount, in (0, 1].
-        decay: value kept per step from success, in (0, 1]. Below gamma every step of a shortest way gains; at gamma
-            it gains nothing and every detour loses; at 1 every state with a known way is worth the same.
-        scale: potential at success, in units of reward; at least 0 (0: the graph grows, rewards stay).
-        key: `key(observation, info)`, a hashable name of the state. Default: `info["canonical_key"]`, else
-            `info["state_key"]`. Any function is safe for the optimal policy; one that merges states that are far
-            apart guides badly.
-        task: `task(info)`, a hashable name of the episode's task, asked after every reset. Default:
-            `info["task_id"]`, else one task for all episodes.
-        success: `success(reward, terminated, info)`, whether this step was a success; the reward is the one from
-            inside. Default: `info["won"]`, else terminated with a reward above 0.
-        graphs: a `TaskGraphs` to share between wrappers, to limit, or to restore. It is not part of `env.spec`.
-        truncation: "keep" the potential of a state that the episode is cut off in, for learners that go on from its
-            value (Stable-Baselines3 does); "zero" for learners that take the end of an episode for the end of all
-            rewards.
+        decay: value kept per step from success, in (0, 1]. Below gamma every step of a shortest path gains; at gamma it
+            gains nothing and every detour loses; at 1 all states with a known path are equal.
+        scale: potential at success, in units of reward, at least 0 (0: rewards unchanged).
+        key: `key(observation, info)`, a hashable state name; default `info["canonical_key"]`, else `info["state_key"]`.
+            The optimal policy is safe with any function; merging distant states guides badly.
+        task: `task(info)`, a hashable task name, called after every reset; default `info["task_id"]`, else one task.
+        success: `success(reward, terminated, info)` with the inner reward; default `info["won"]`, else terminated with
+            a reward above 0.
+        graphs: a `TaskGraphs` to share, limit or restore; not part of `env.spec`.
+        truncation: "keep" the potential of a truncated state, for learners that bootstrap there (Stable-Baselines3);
+            "zero" for learners that treat truncation as the end.
 
     Raises:
         KeyError: by `reset`, when info has no state key and no `key` was given.
-        TypeError: when `key` returns something that cannot be hashed.
+        TypeError: when `key` returns something unhashable.
     """
 
     def __init__(
@@ -140,18 +130,16 @@ class VectorGraphShaping(SubEnvWrapper[_Episode]):
 
     @property
     def potential(self) -> NDArray[np.float64]:
-        """float64 (num_envs,), potential of each sub-environment's state, as it was when the state was entered."""
+        """float64 (num_envs,), potential of each state at the time it was entered."""
         return np.array([episode.potential for episode in self.states])
 
     def begin(self, indices: Sequence[int], shown: Shown) -> None:
-        """Start episodes; what they begin with is not shaped."""
         for i in indices:
             observation, info = shown.observation(i), shown.info(i)
             task, state = self.task(info), self._state(observation, info)
             self.states[i] = _Episode(task, state, self._potential(task, state))
 
     def advance(self, step: Step) -> NDArray[np.float64]:
-        """Let the graphs grow, and return the shaping."""
         for episode in self.states:
             episode.shaping = episode.unshaped = 0.0
         for i in step.played:
@@ -159,18 +147,15 @@ class VectorGraphShaping(SubEnvWrapper[_Episode]):
         return np.array([episode.shaping for episode in self.states])
 
     def copied(self, state: _Episode) -> _Episode:
-        """Return an episode that goes on by itself; the graphs belong to all."""
         return replace(state)
 
     def columns(self) -> dict[str, Array]:
-        """Return what the last step paid."""
         return {
             "shaping": np.array([episode.shaping for episode in self.states]),
             "unshaped_reward": np.array([episode.unshaped for episode in self.states]),
         }
 
     def _pay(self, episode: _Episode, i: int, step: Step) -> None:
-        """Grow the graph by a step, and move the episode on."""
         info, terminated, reward = step.after.info(i), bool(step.terminated[i]), float(step.rewards[i])
         state, left = self._state(step.after.observation(i), info), episode.potential
         self.graphs.add(episode.task, episode.state, state, bool(self.success(reward, terminated, info)))
@@ -195,10 +180,9 @@ class VectorGraphShaping(SubEnvWrapper[_Episode]):
 
 
 class GraphShaping(SingleForm):
-    r"""Add `gamma * phi(s') - phi(s)` to every reward; see the module for phi and for what it guarantees.
+    r"""Add `gamma * phi(s') - phi(s)` to every reward (see the module); arguments as `VectorGraphShaping`.
 
-    Works around any Gymnasium environment. Info gains `shaping`, what was added, and `unshaped_reward`, what came from
-    inside (both 0 after a reset). Arguments are those of `VectorGraphShaping`; `graphs` is not part of `env.spec`.
+    Works with any Gymnasium environment. Info gains `shaping` and `unshaped_reward` (both 0 after a reset).
 
     >>> import agentgym
     >>> env = GraphShaping(gym.make("AgentRL/Sokoban-v0"), gamma=0.99)
@@ -220,5 +204,5 @@ class GraphShaping(SingleForm):
 
     @property
     def potential(self) -> float:
-        """Potential of the state that the episode is in, as it was when the state was entered."""
+        """Potential of the current state at the time it was entered."""
         return float(self.vector.states[0].potential)

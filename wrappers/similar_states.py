@@ -1,12 +1,9 @@
-"""Clusters of states by the cosine similarity of embeddings, within each group or over a whole table.
+"""Clusters of states by cosine similarity of embeddings, within each group or over a table.
 
-Two definitions of a cluster:
-
-* "leader": states are taken in order of first appearance; one joins the first earlier leader that is near it, or
-  becomes a leader itself. Every member is near its leader. The clusters depend on the order of the rows, on nothing
-  else; a cluster is called by its leader.
-* "components": two states are in one cluster when a chain of near states joins them. The clusters do not depend on
-  any order, and neither does the name: the member whose text (`str(state)`) is smallest.
+* "leader": in order of first appearance, a state joins the first earlier leader near it, or becomes a leader. The
+  cluster has its leader's name; the result depends on the order of rows only.
+* "components": states connected by chains of near states. The cluster has the name of the member with the smallest text
+  (`str(state)`); the result does not depend on order.
 
 Near: cosine at least `threshold`, up to rounding (1e-5 for float32 vectors, 1e-12 for others).
 """
@@ -53,19 +50,18 @@ def merge_similar_states(
 ) -> StepTable:
     """Return the table with similar states merged, for any credit method.
 
-    States are compared within their group, as step-level credit does, with one call of `embed`. A merged state has the
-    key of one of its members. States in which an episode of the group terminated keep their own identity.
+    A merged state has the key of one of its members. States in which an episode of the group terminated stay distinct.
 
     Args:
-        table: N rows; not changed. Rows, their order and all other columns stay.
-        embed: takes n distinct states and returns n vectors, shape (n, dimensions), none of length zero;
-            for instance a `SentenceEncoder`.
+        table: N rows; not changed.
+        embed: n distinct states -> n vectors, shape (n, dimensions), none of length zero, such as a `SentenceEncoder`;
+            called once.
         threshold: in (0, 1]; RewardFlow's appendix uses 0.9, inside each group's graph.
         method: "leader" or "components", see the module.
-        within: "group", or "table": states of all groups are compared, `relabel_states` with `cosine_clusters`.
+        within: compare states of each "group", or of the whole "table" (`relabel_states` with `cosine_clusters`).
 
     Raises:
-        ValueError: on a threshold, method or `within` that does not exist, and on vectors of a wrong shape or length.
+        ValueError: on an invalid threshold, method or `within`, and on vectors of a wrong shape or length.
 
     >>> table = StepTable.from_arrays(group=[0, 0], trajectory=[0, 1], t=[0, 0], action=["open", "knock"],
     ...     state=["the red door", "a red door"], next_state=["goal", "pit"], reward=[1, 0], won=[1, 0])
@@ -100,17 +96,10 @@ def merge_similar_states(
 def cosine_clusters(
     embed: Embed, threshold: float = 0.9, *, method: Method = "leader"
 ) -> Callable[[Sequence[Hashable]], list[Hashable]]:
-    """Return a `label` for `relabel_states`: the name of each state's cluster, over the whole table.
+    """Return a `label` for `relabel_states`: the name of each state's cluster over the whole table.
 
-    Args:
-        embed: takes n states and returns n vectors, shape (n, dimensions), none of length zero.
-        threshold: in (0, 1].
-        method: "leader" or "components", see the module. Time is O(states * leaders * dimensions) for leaders,
-            O(states^2 * dimensions) for components.
-
-    >>> label = cosine_clusters(lambda states: [[1, 0], [0.99, 0.1], [0, 1]])
-    >>> label(["red door", "red doors", "key"])
-    ['red door', 'red door', 'key']
+    Arguments as `merge_similar_states`. Time is O(states * leaders * dimensions) for leaders, O(states^2 * dimensions)
+    for components.
     """
     _check(threshold, method)
 
@@ -130,12 +119,9 @@ def cluster_vectors(
 
     Args:
         vectors: (n, dimensions), none of length zero; float32 stays float32, all else becomes float64.
-        groups: int (n,), only rows of the same group are compared; all rows by default.
+        groups: int (n,), only rows of the same group are compared; default all.
         threshold: least cosine, in (0, 1].
         method: "leader" (in order of rows) or "components", see the module.
-
-    >>> cluster_vectors([[1, 0], [0, 1], [2, 0.1], [3, 0]], [0, 0, 0, 1])
-    array([0, 1, 0, 3])
     """
     _check(threshold, method)
     given = np.asarray(vectors)
@@ -164,18 +150,18 @@ def cluster_vectors(
 
 
 class SentenceEncoder:
-    """Callable: n states -> float32 (n, dimensions). Texts it has seen lately are not encoded again.
+    """Callable: n states -> float32 (n, dimensions), with a cache of recent texts.
 
-    The model is loaded at the first call and sees `str(state)`, cut off at its own maximal length.
+    The model is loaded at the first call and reads `str(state)`, cut at its maximal length.
 
     Args:
-        model: name of a sentence-transformers model (fetched from its hub) or a folder that holds one.
+        model: name of a sentence-transformers model, or a folder that holds one.
         batch_size: texts encoded at a time.
         device: "cpu", "cuda", ...; by default the library's choice.
-        cache_size: number of texts whose vectors are kept, the latest used ones.
+        cache_size: number of cached vectors, most recently used.
 
     Raises:
-        ImportError: at the first call, where sentence-transformers (the extra `embed`) is not installed.
+        ImportError: at the first call, without sentence-transformers (the extra `embed`).
     """
 
     def __init__(
@@ -238,13 +224,11 @@ class _Near:
     cosine: float
 
     def __call__(self, some: Ints, others: Ints) -> NDArray[np.bool_]:
-        """Bool (len(some), len(others))."""
         dots = self.points[some] @ self.points[others].T
         near: NDArray[np.bool_] = dots >= self.cosine * self.lengths[some][:, None] * self.lengths[others]
         return near
 
     def pairs(self, order: Ints, starts: Ints, sizes: Ints) -> tuple[Ints, Ints]:
-        """Rows (earlier, later) that are near each other, in the groups `order[start:start + size]`, many at a time."""
         found = [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
         points = self.points if (order == np.arange(len(order))).all() else self.points[order]
         by_size = np.argsort(sizes, kind="stable")
@@ -293,7 +277,6 @@ def _leaders(n: int, earlier: Ints, later: Ints) -> Ints:
 
 
 def _joined(n: int, earlier: Ints, later: Ints) -> Ints:
-    """First row of each row's connected component."""
     graph = csr_array((np.ones(len(earlier), np.int8), (earlier, later)), shape=(n, n))
     count, component = connected_components(graph, directed=False)
     first = np.full(count, n, np.int64)
@@ -302,7 +285,7 @@ def _joined(n: int, earlier: Ints, later: Ints) -> Ints:
 
 
 def _leaders_in_blocks(near: _Near, rows: Ints) -> Ints:
-    """`_leaders` of one large group, as positions in `rows`: memory for one block against all leaders."""
+    """`_leaders` of one large group, as positions in `rows`: memory for one block times all leaders."""
     leader = np.arange(len(rows))
     leaders = np.zeros(0, np.int64)
     for begin in range(0, len(rows), _BLOCK):
@@ -319,7 +302,7 @@ def _leaders_in_blocks(near: _Near, rows: Ints) -> Ints:
 
 
 def _joined_in_blocks(near: _Near, rows: Ints) -> Ints:
-    """`_joined` of one large group, as positions in `rows`: memory for one block against all rows before it."""
+    """`_joined` of one large group, as positions in `rows`: memory for one block times all rows before it."""
     first = np.arange(len(rows))
     for begin in range(0, len(rows), _BLOCK):
         end = min(begin + _BLOCK, len(rows))
@@ -330,7 +313,6 @@ def _joined_in_blocks(near: _Near, rows: Ints) -> Ints:
 
 
 def _smallest(states: Sequence[Hashable], same: Ints) -> Ints:
-    """For each state the position of the one with the smallest text in its cluster (members have equal `same`)."""
     several = np.flatnonzero((np.bincount(same, minlength=len(same)) > 1)[same])
     ranked = sorted(several.tolist(), key=lambda i: (str(states[i]), type(states[i]).__name__), reverse=True)
     smallest = same.copy()

@@ -1,8 +1,8 @@
-"""Text boards as numbers, for any reinforcement-learning library: planes of symbols in, numbered commands out.
+"""Text boards as numbers for any RL library: planes of symbols as observations, numbered commands as actions.
 
     DiscreteActions(SymbolPlanes(gym.make("AgentRL/Sokoban-v0")))
 
-has a `Box` of shape (symbols, height, width) and a `Discrete` of commands, as convolutional and other networks take.
+has a `Box` of shape (symbols, height, width) and a `Discrete` of commands.
 """
 
 from __future__ import annotations
@@ -22,21 +22,20 @@ from agentgym.core import TextSpace
 class SymbolPlanes(BranchingWrapper, gym.ObservationWrapper[NDArray[Any], Any, Any], RecordConstructorArgs):
     r"""Show a text board as one-hot planes: `planes[k, row, column]` is 1 where the board has the k-th symbol.
 
-    The observation space is `Box(0, 1, (symbols, height, width), dtype)`. Alphabet and shape are fixed, so that a
-    network fits every episode; for Sokoban they are taken from the environment.
+    The observation space is `Box(0, 1, (symbols, height, width), dtype)`. Defaults (None) are Sokoban's, from the
+    environment.
 
     Args:
         env: an environment whose observation is a board as text, rows separated by line breaks.
-        symbols: the alphabet, distinct characters in the order of the planes. None: Sokoban's.
-        shape: (height, width) in cells. None: Sokoban's.
-        separator: text between the cells of a row. None: Sokoban's, else nothing.
-        fill: symbol that fills a smaller board up to the shape, below and to the right; None: every board must have
-            the shape.
+        symbols: the alphabet, distinct characters in the order of the planes.
+        shape: (height, width) in cells.
+        separator: text between the cells of a row; None: Sokoban's, else nothing.
+        fill: symbol that pads a smaller board below and to the right; None: every board must have the shape.
         dtype: of the planes, an unsigned integer or a float.
 
     Raises:
-        ValueError: at once, when the alphabet or the shape is missing or malformed; by `reset` and `step`, when a
-            board has another shape, or a symbol outside the alphabet.
+        ValueError: at once, when the alphabet or the shape is missing or malformed; by `reset` and `step`, when a board
+            has another shape or an unknown symbol.
 
     >>> import agentgym
     >>> env = SymbolPlanes(gym.make("AgentRL/Sokoban-v0", size=(4, 5), boxes=1))
@@ -113,7 +112,6 @@ class SymbolPlanes(BranchingWrapper, gym.ObservationWrapper[NDArray[Any], Any, A
         return self.observation(observation), info
 
     def _cells(self, row: str) -> str:
-        """The cells of a row by position: a separator may be a symbol too."""
         cells = row[:: 1 + len(self.separator)]
         if self.separator.join(cells) != row:
             raise ValueError(f"expected cells of one character with {self.separator!r} between them, got {row!r:.200}")
@@ -121,16 +119,16 @@ class SymbolPlanes(BranchingWrapper, gym.ObservationWrapper[NDArray[Any], Any, A
 
 
 class DiscreteActions(BranchingWrapper, gym.ActionWrapper[Any, Any, Any], RecordConstructorArgs):
-    """Take the number of a command instead of the command.
+    """Take the number of a command as action.
 
     Args:
         env: an environment with text actions.
-        commands: the commands, numbered from 0; None: the samples of the environment's `TextSpace` (for Sokoban up,
-            down, left, right).
+        commands: the commands, numbered from 0; None: samples of the environment's `TextSpace` (Sokoban: up, down,
+            left, right).
 
     Raises:
-        ValueError: at once, when there are no commands, or two are equal; by `step`, when the action is no number of
-            a command.
+        ValueError: at once, without commands or with equal ones; by `step`, when the action is not the number of a
+            command.
 
     >>> import agentgym
     >>> env = DiscreteActions(gym.make("AgentRL/Sokoban-v0"))
@@ -162,7 +160,6 @@ class DiscreteActions(BranchingWrapper, gym.ActionWrapper[Any, Any, Any], Record
 
 
 def _sokoban_board(env: gym.Env[Any, Any]) -> tuple[str, tuple[int, int], str] | None:
-    """Symbols, shape and separator of a Sokoban environment's boards; None for another environment."""
     from agentgym.sokoban.env import SokobanBase
 
     inner = env.unwrapped

@@ -1,8 +1,7 @@
-"""Base of the wrappers that act in every sub-environment, and the single form that is made of such a wrapper.
+"""Base of wrappers with one state per sub-environment, and their form for single environments.
 
-Gymnasium's three autoreset modes differ in when a sub-environment resets, whether its action counts, and where the end
-of an episode is shown. `SubEnvWrapper` makes the distinction once; a wrapper says what happens in one sub-environment.
-`SingleForm` runs the same hooks around a single environment, so that a wrapper is written once.
+`SubEnvWrapper` handles Gymnasium's three autoreset modes once: when a sub-environment resets, whether its action
+counts, and where the end of an episode is shown. `SingleForm` runs the same hooks around a single environment.
 """
 
 from __future__ import annotations
@@ -31,13 +30,10 @@ _Reader = tuple[str, Any, Any]
 
 
 class Shown:
-    """What a reset or a step showed; asked for single sub-environments.
+    """Result of a reset or step, read per sub-environment.
 
-    Args:
-        space: the single observation space.
-        observations: the batch.
-        infos: one column per key.
-        final: bool (num_envs,), who is shown as its episode ended, from `final_obs` and `final_info`; None: nobody.
+    `space`: the single observation space. `final`: bool (num_envs,), whose `final_obs` and `final_info` are read; None:
+    nobody's.
     """
 
     def __init__(
@@ -56,12 +52,12 @@ class Shown:
         return self._observations[i] if self._is_batch else observation_of(self._space, self._observations, i)
 
     def entry(self, name: str, i: int, default: Any = None) -> Any:
-        """Return one entry of the info of sub-environment i, the default where there is no such column."""
+        """Return one entry of the info of sub-environment i, or the default without such a column."""
         columns = self._infos["final_info"] if self._final is not None and self._final[i] else self._infos
         return columns[name][i] if name in columns else default
 
     def info(self, i: int) -> dict[str, Any]:
-        """Return the info of sub-environment i as a single environment would show it."""
+        """Return the info of sub-environment i in the form of a single environment."""
         readers = self._final_readers if self._final is not None and self._final[i] else self._readers
         return {name: column[i] for name, column, mask in readers if mask is None or mask[i]}
 
@@ -79,8 +75,8 @@ class Step:
     """One step of all sub-environments.
 
     Attributes:
-        played: the sub-environments whose action was played (the others ignored theirs).
-        after: what they show after it, before any of them began anew.
+        played: sub-environments whose action was played (the others ignored theirs).
+        after: their observations and infos after it, before any reset.
         actions: as given to the wrapper's `step`.
         rewards: float64 (num_envs,), from inside.
         terminated: bool (num_envs,).
@@ -98,16 +94,16 @@ class Step:
 class SubEnvWrapper(Branching, gym.vector.VectorWrapper[Any, Any, Any, Any, Array], Generic[StateT]):
     """A vector wrapper with one state per sub-environment.
 
-    A subclass overrides `begin` and, as needed, `sent`, `advance`, `columns` and `observed`. All it knows about a
-    sub-environment is in `states[i]`, so that `snapshot`, `restore` and `fork` can save, copy and continue it; one that
-    knows more overrides `get_state` and `set_state`. `frozen` says that states are replaced and never changed in place.
+    A subclass overrides `begin` and, as needed, `sent`, `advance`, `columns` and `observed`. Everything about a
+    sub-environment is in `states[i]`, so that `snapshot`, `restore` and `fork` work; with more state it overrides
+    `get_state` and `set_state`. `frozen`: states are replaced and never changed in place.
 
     Args:
-        env: a vector environment; its `metadata["autoreset_mode"]` says the mode. A text environment of Gymnasium's
-            own vector classes, or a single one, is adapted first (`agentgym.adapter.adapt`).
+        env: a vector environment; its `metadata["autoreset_mode"]` gives the mode. A text environment of Gymnasium's
+            vector classes, or a single one, is adapted first (`agentgym.adapter.adapt`).
 
     Raises:
-        ValueError: when the environment does not say its autoreset mode.
+        ValueError: when the environment has no autoreset mode.
     """
 
     frozen: ClassVar[bool] = False
@@ -126,44 +122,44 @@ class SubEnvWrapper(Branching, gym.vector.VectorWrapper[Any, Any, Any, Any, Arra
         self._over: Mask = np.zeros(env.num_envs, np.bool_)
 
     def begin(self, indices: Sequence[int], shown: Shown) -> None:
-        """Set the states of sub-environments that begin an episode, which `shown` shows."""
+        """Set the states of sub-environments that begin an episode, shown in `shown`."""
         raise NotImplementedError
 
     def sent(self, actions: Sequence[Any]) -> Sequence[Any]:
-        """Return the actions for the environment inside; by default those that came."""
+        """Return the actions for the inner environment; default unchanged."""
         return actions
 
     def advance(self, step: Step) -> NDArray[np.float64] | None:
-        """Move the states of `step.played` on; return what is added to the rewards, float64 (num_envs,), or None."""
+        """Update the states of `step.played`; return what is added to the rewards, float64 (num_envs,), or None."""
         return None
 
     def columns(self) -> dict[str, Array]:
-        """Return info columns made of the states, each of shape (num_envs,)."""
+        """Return info columns, each of shape (num_envs,)."""
         return {}
 
     def observed(self) -> tuple[Any, ...] | None:
-        """Return observations made of the states, or None to show those from inside."""
+        """Return observations, or None for those from inside."""
         return None
 
     @property
     def idle(self) -> Mask:
-        """The sub-environments that will ignore their next action: their episode is over."""
+        """Sub-environments that will ignore their next action: their episode is over."""
         return np.zeros(self.num_envs, np.bool_) if self.mode is AutoresetMode.SAME_STEP else self._over.copy()
 
     def copied(self, state: StateT) -> StateT:
-        """Return a copy of a state that later steps do not change; override it where states are cheaper to copy."""
+        """Return a copy of a state; override it if a cheaper copy exists."""
         return state if self.frozen else copy.deepcopy(state)
 
     def get_state(self, i: int) -> Any:
-        """Return a copy of what this wrapper (not those inside) knows of sub-environment i."""
+        """Return a copy of this wrapper's (not the inner ones') state of sub-environment i."""
         return self.copied(self.states[i])
 
     def set_state(self, i: int, state: Any) -> None:
-        """Load what `get_state` returned, of this sub-environment or another one."""
+        """Load a `get_state` of this or another sub-environment."""
         self.states[i] = self.copied(state)
 
     def snapshot(self, i: int) -> Saved:
-        """Return sub-environment i as it stands; see `agentgym.branching.Branching`."""
+        """Return sub-environment i's state; see `agentgym.branching.Branching`."""
         below = inside(self.env, self).snapshot(i)
         return Saved(type(self).__name__, below, (bool(self._over[i]), self.get_state(i)))
 
@@ -222,7 +218,7 @@ class SubEnvWrapper(Branching, gym.vector.VectorWrapper[Any, Any, Any, Any, Arra
 
 
 class Alone(gym.vector.VectorEnv[Any, Any, Array]):
-    """A single environment with the attributes of a vector environment of one, for the hooks of a `SubEnvWrapper`."""
+    """A single environment as a vector environment of one, for the hooks of a `SubEnvWrapper`."""
 
     num_envs = 1
 
@@ -243,30 +239,27 @@ class Alone(gym.vector.VectorEnv[Any, Any, Array]):
 
 
 class ShownAlone(Shown):
-    """What a single environment showed."""
+    """Result of a reset or step of a single environment."""
 
     def __init__(self, observation: Any, info: dict[str, Any]) -> None:
         self._observation, self._info = observation, info
 
     def observation(self, i: int) -> Any:
-        """Return the observation."""
         return self._observation
 
     def entry(self, name: str, i: int, default: Any = None) -> Any:
-        """Return an entry of the info."""
         return self._info.get(name, default)
 
     def info(self, i: int) -> dict[str, Any]:
-        """Return the info."""
         return self._info
 
 
 class SingleForm(BranchingWrapper, gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """The form for single environments of a `SubEnvWrapper`, which a subclass names as `form`.
+    """The single form of a `SubEnvWrapper`, which a subclass names as `form`.
 
     Args:
         env: a single environment.
-        *args: arguments of the vector form, by their names too.
+        *args: arguments of the vector form, also by name.
         **kwargs: arguments of the vector form.
 
     Attributes:
@@ -315,15 +308,15 @@ class SingleForm(BranchingWrapper, gym.Wrapper[Any, Any, Any, Any], RecordConstr
         return observation, reward, terminated, truncated, info
 
     def get_state(self) -> Any:
-        """Return what the wrapper knows of the episode."""
+        """Return the wrapper's state of the episode."""
         return self.vector.get_state(0)
 
     def set_state(self, state: Any) -> None:
-        """Load what `get_state` returned."""
+        """Load a `get_state`."""
         self.vector.set_state(0, state)
 
     def shown(self, observation: Any, info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """Return what is seen from inside, as this wrapper shows it."""
+        """Return an inner observation and info as this wrapper shows them."""
         mine = self.vector.observed()
         own = {name: column.tolist()[0] for name, column in self.vector.columns().items()}
         # Gymnasium's checker asks for observations that share nothing with earlier ones.
@@ -336,7 +329,7 @@ def reset_mask(options: Any) -> Mask | None:
 
 
 def for_inside(options: Any) -> Any:
-    """Return a copy of the options of a reset: Gymnasium's own vector environments take `reset_mask` out of them."""
+    """Return a copy of the options of a reset: Gymnasium's vector environments remove `reset_mask` from them."""
     return dict(options) if isinstance(options, Mapping) else options
 
 
@@ -347,7 +340,7 @@ def objects(values: Sequence[Any]) -> Array:
 
 
 def observation_of(space: gym.Space[Any], observations: Any, i: int) -> Any:
-    """Return sub-environment i's observation from a batch; those of `Dict` and `Tuple` spaces hold one batch per part.
+    """Return sub-environment i's observation from a batch, also of `Dict` and `Tuple` spaces.
 
     >>> observation_of(gym.spaces.Discrete(4), np.array([3, 1]), 1).item()
     1
@@ -360,11 +353,6 @@ def observation_of(space: gym.Space[Any], observations: Any, i: int) -> Any:
 
 
 def _readers(infos: Mapping[str, Any]) -> list[_Reader]:
-    """Name, entries and mask of the columns with one value per sub-environment.
-
-    `_key` masks the sub-environments that `key` holds for. Entries that hold no array concern no single one and are
-    left out, as are the last observation and info of a finished episode.
-    """
     found: list[_Reader] = []
     for name, column in infos.items():
         if name.startswith("_") or name in ("final_obs", "final_info"):

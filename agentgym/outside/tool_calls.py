@@ -1,14 +1,14 @@
 """Tool calls in what a model writes: as JSON, in `<tool_call>` tags, or as `name(key=value)`.
 
 Reading is linear in the text. What cannot be read is no exception: `read_calls` says what is wrong, in words that can
-be shown to the model.
+be shown to the model, and so does `check_call` of calls that do not fit the tools' schemas.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 #: Most calls of one text, most arguments of one call, and how deep arguments may be nested.
@@ -20,6 +20,12 @@ _WORD = re.compile(r"[^\s,()'\"{}\[\]=]{1,200}")
 _QUOTED = re.compile(r"'((?:[^'\\]|\\.)*)'", re.DOTALL)
 _SPACE = re.compile(r"\s*")
 _WORDS = {"True": True, "False": False, "None": None}
+#: Python's classes of the types of a JSON schema; a truth value is no number.
+_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,), "integer": (int,), "number": (int, float), "boolean": (bool,), "array": (list,),
+    "object": (dict,), "null": (type(None),),
+}  # fmt: skip
+_ORDER = ("boolean", "integer", "number", "string", "array", "object", "null")
 
 
 class ToolCall(NamedTuple):
@@ -76,6 +82,67 @@ def write_call(name: str, arguments: Mapping[str, Any]) -> str:
     'look(where="shelf", times=2)'
     """
     return f"{name}({', '.join(f'{key}={json.dumps(value)}' for key, value in arguments.items())})"
+
+
+def function_of(tool: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return name, description and parameters of a tool, written bare or as `{"type": "function", "function": ...}`.
+
+    Raises:
+        TypeError: it is not the schema of a tool.
+    """
+    found = tool.get("function", tool) if isinstance(tool, Mapping) else tool
+    if not isinstance(found, Mapping) or not isinstance(found.get("name"), str):
+        raise TypeError(f'a tool must be a JSON schema with "name" and "parameters", got {tool!r:.200}')
+    return found
+
+
+def check_call(call: ToolCall, tools: Iterable[Mapping[str, Any]]) -> str:
+    """Return what is wrong with a call by the tools' JSON schemas, "" where it fits.
+
+    Checked are the name, missing and unknown arguments, and of each argument type and enum; `$ref` and what is nested
+    in arguments are not.
+
+    >>> add = {"name": "add", "parameters": {"properties": {"a": {"type": "number"}}, "required": ["a"]}}
+    >>> check_call(ToolCall("add", {"a": "two"}), [add])
+    "add: the argument 'a' must be of type number, got a string"
+    >>> check_call(ToolCall("add", {}), [add]), check_call(ToolCall("sub", {}), [add])
+    ("add: the argument 'a' is missing", "there is no tool 'sub'; there are add")
+    """
+    known = {found["name"]: found for found in map(function_of, tools)}
+    if call.name not in known:
+        return f"there is no tool {call.name!r}; there are {', '.join(known)}"
+    schema = known[call.name].get("parameters") or {}
+    properties = schema.get("properties") or {}
+    for name in schema.get("required") or ():
+        if name not in call.arguments:
+            return f"{call.name}: the argument {name!r} is missing"
+    for name, value in call.arguments.items():
+        if name not in properties:
+            if schema.get("additionalProperties"):
+                continue
+            return f"{call.name}: unknown argument {name!r}; arguments are {', '.join(properties) or 'none'}"
+        if wrong := _misfit(properties[name], value):
+            return f"{call.name}: the argument {name!r} must be {wrong}"
+    return ""
+
+
+def _misfit(schema: Mapping[str, Any], value: Any) -> str:
+    """Return what a value should have been, "" where it fits."""
+    either = schema.get("anyOf") or schema.get("oneOf")
+    if either:
+        return "" if any("$ref" in each or not _misfit(each, value) for each in either) else _misfit(either[0], value)
+    if "enum" in schema and value not in schema["enum"]:
+        return f"one of {', '.join(json.dumps(each) for each in schema['enum'])}, got {_shown(value)}"
+    kinds = schema.get("type", ())
+    kinds = (kinds,) if isinstance(kinds, str) else tuple(kinds)
+    whole = isinstance(value, float) and value.is_integer() and "integer" in kinds  # 2.0 is a whole number in JSON
+    fits = whole or any(
+        isinstance(value, _TYPES.get(kind, ())) and (kind == "boolean" or not isinstance(value, bool)) for kind in kinds
+    )
+    if not kinds or fits:
+        return ""
+    found = next(kind for kind in _ORDER if isinstance(value, _TYPES[kind]))
+    return f"of type {' or '.join(kinds)}, got {'an' if found[0] in 'aio' else 'a'} {found}"
 
 
 def _forms(text: str) -> Any:

@@ -16,8 +16,8 @@ from agentgym.outside.tool_calls import ToolCall, read_calls, write_call
 from agentgym.tasks import check_split, choose
 from agentgym.telecom import text
 from agentgym.telecom.expert import Expert
-from agentgym.telecom.rules import TOOLS, call, solved
-from agentgym.telecom.state import PERMISSIONS, World, difference
+from agentgym.telecom.rules import TOOLS, play, problem, solved
+from agentgym.telecom.state import PERMISSIONS, Difference, World
 from agentgym.telecom.tasks import KINDS, REFUEL, GeneratedDesk, OfficialDesk, Task, open_desk
 from agentgym.vector import TextVectorEnv
 
@@ -30,7 +30,6 @@ _TRANSFER = "transfer_to_human_agents"
 _NAMED = re.compile(r"\b[BCDLP]\d{4,10}\b|\b\d{3}-\d{3}-\d{4}\b|\b(?:messaging|browser)\b|\b\d+\.\d GB\b")
 #: Characters of an action whose reading is remembered: most are written in a few ways.
 _SHORT = 200
-_read = lru_cache(maxsize=8192)(read_calls)
 _BARE = [write_call(tool.name, {}) for tool in TOOLS.values() if not tool.required]
 _MODES = [write_call("set_network_mode_preference", {"mode": mode}) for mode in
           ("4g_5g_preferred", "4g_only", "3g_only", "2g_only")]  # fmt: skip
@@ -100,6 +99,7 @@ class TelecomEnv(TextEnv[str]):
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012
     OPTIONS: ClassVar[tuple[str, ...]] = ("split", "index", "task_id")
     SETTLED = ("task_id", "kind", "faults")
+    checks_calls: ClassVar[bool] = True
     no_hindsight: ClassVar[str] = "a case is closed by what was broken, so no other case does as well"
 
     @keywords_checked
@@ -149,48 +149,61 @@ class TelecomEnv(TextEnv[str]):
         self._seen = _named(task.ticket)
         self._read: frozenset[str] = frozenset()
         self._left = frozenset(range(len(task.actions)))
-        self._holds, self._known = solved(self._world, task.assertions), ""
+        self._look()
+
+    def _look(self) -> None:
+        """Work out what follows from the rest."""
+        self._offers, self._difference = _admissible(self._seen), Difference(self._task.start)
+        self._judge()
+
+    def _judge(self) -> None:
+        self._held, self._known = sum(solved(self._world, self._task.assertions)), ""
 
     def act(self, command: str) -> tuple[float, bool, bool]:
         """Play one command; see the class page for the reward."""
-        calls, wrong = _read(command) if len(command) <= _SHORT else read_calls(command)
+        calls, wrong = _read(command) if len(command) <= _SHORT else _read_anew(command)
         if wrong and not (calls and not self.several):
             return self._failed(f"Error: {wrong}")
-        shown, valid = [], True
-        before = sum(self._holds)
-        for each in calls if self.several else calls[:1]:
-            answer, error = self._make(each)
-            shown.append(answer)
-            valid = valid and (not error or (self.errors_are_valid and each.name in TOOLS))
+        before = self._held
+        shown, valid = self._make(*calls[0])
+        for each in calls[1:] if self.several else ():
             if self._end:
                 break
-        self._shown = "\n\n".join(shown)
-        self._seen |= _named(self._shown)
+            answer, fine = self._make(*each)
+            shown, valid = f"{shown}\n\n{answer}", valid and fine
+        self._shown = shown
+        named = _named(shown)
+        if not named <= self._seen:
+            self._seen |= named
+            self._offers = _admissible(self._seen)
         if self.key == "seen":
-            self._read |= {f"{write_call(*calls[0])}: {self._shown}"}
-        done = self._won if self.auto_done else False
-        self._end = self._end or done or self._errors >= MOST_ERRORS
+            self._read |= {f"{write_call(*calls[0][0])}: {shown}"}
+        self._end = self._end or self._errors >= MOST_ERRORS or (self.auto_done and self._won)
         if self.reward == "assertions":
-            return (sum(self._holds) - before) / len(self._holds), self._end, valid
-        return float(self._closed_well), self._end, valid
+            return (self._held - before) / len(self._task.assertions), self._end, valid
+        return float(self._end and self._closed_well), self._end, valid
 
-    def _make(self, made: ToolCall) -> tuple[str, bool]:
-        if made.name == "done" and not made.arguments:
+    def _make(self, made: ToolCall, wrong: str) -> tuple[str, bool]:
+        """Make a call; return the answer, and whether it counts as a valid action."""
+        name, arguments = made
+        if name == "done" and not arguments:
             self._end = True
-            return "The case is closed.", False
-        answer, error = call(self._world, made.name, made.arguments)
-        self._errors += error
-        if not error:
-            if made.name == _TRANSFER:
-                self._end = True
+            return "The case is closed.", True
+        answer, error = (wrong, True) if wrong else play(self._world, name, arguments)
+        if error:
+            self._errors += 1
+            return answer, self.errors_are_valid and name in TOOLS
+        if name == _TRANSFER:
+            self._end = True
+        if self._left:
             self._left -= {
-                i for i, (name, arguments) in enumerate(self._task.actions)
-                if name == made.name and (name == _TRANSFER or arguments == made.arguments)
+                i for i, (wanted, given) in enumerate(self._task.actions)
+                if wanted == name and (name == _TRANSFER or given == arguments)
             }  # fmt: skip
-            if not TOOLS[made.name].reads:
-                self._holds = solved(self._world, self._task.assertions)
-                self._known = ""
-        return answer, error
+            self._known = ""
+        if not TOOLS[name].reads:
+            self._judge()
+        return answer, True
 
     def _failed(self, words: str) -> tuple[float, bool, bool]:
         self._shown, self._errors = words, self._errors + 1
@@ -199,7 +212,7 @@ class TelecomEnv(TextEnv[str]):
 
     @property
     def _won(self) -> bool:
-        return all(self._holds) and not self._left
+        return self._held == len(self._task.assertions) and not self._left
 
     @property
     def _closed_well(self) -> bool:
@@ -219,10 +232,10 @@ class TelecomEnv(TextEnv[str]):
 
     def _describe(self, info: Info) -> Info:
         """Write the state into an info dict of the same episode."""
-        info["admissible_actions"] = () if self._end else _admissible(self._seen)
-        info["state_key"] = self._state_key()
-        info["won"] = self._closed_well
-        info["score"] = sum(self._holds) / len(self._holds)
+        info["admissible_actions"] = () if self._end else self._offers
+        info["state_key"] = self._state_key() if self._end or not self._known else self._known
+        info["won"] = self._end and self._closed_well
+        info["score"] = self._held / len(self._task.assertions)
         if self.expert:
             info["expert_action"] = "".join(self.optimal_actions()[:1])
         return info
@@ -239,7 +252,7 @@ class TelecomEnv(TextEnv[str]):
             return "\n".join(sorted(self._read)) or self._task.ticket
         if not self._known:
             made = f"; made {len(self._task.actions) - len(self._left)}" if self._task.actions else ""
-            self._known = difference(self._world.snapshot(), self._task.start) + made or "as it was"
+            self._known = self._difference.words(self._world.snapshot()) + made or "as it was"
         return self._known
 
     def get_state(self) -> Any:
@@ -258,7 +271,7 @@ class TelecomEnv(TextEnv[str]):
         for place, value in changed:
             values[place] = value
         self._world = World(tuple(values))
-        self._holds, self._known = solved(self._world, self._task.assertions), ""
+        self._look()
 
     def content(self, task_id: str) -> Any:
         """Return ticket, faults and goal, see `TextEnv.content`."""
@@ -308,6 +321,15 @@ class TelecomVectorEnv(TextVectorEnv):
     """Many `TelecomEnv` in one process."""
 
     env_class = TelecomEnv
+
+
+def _read_anew(text: str) -> tuple[tuple[tuple[ToolCall, str], ...], str]:
+    """Return the calls of a text, each with its `problem`, and what is wrong with the rest."""
+    calls, wrong = read_calls(text)
+    return tuple((each, problem(*each)) for each in calls), wrong
+
+
+_read = lru_cache(maxsize=8192)(_read_anew)
 
 
 @lru_cache(maxsize=8192)

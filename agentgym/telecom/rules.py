@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, get_type_hints
@@ -135,8 +134,17 @@ TOOLS: dict[str, Tool] = {
 _CLASSES = {"agent": "TelecomTools", "user": "TelecomUserTools"}
 
 
-def call(world: World, name: str, arguments: Mapping[str, Any]) -> tuple[str, bool]:
-    """ToolCall a tool, and let the other side know what changed, unless it is an error.
+def problem(name: str, arguments: Mapping[str, Any]) -> str:
+    """Return what the original answers to a call that no tool takes, "" where one does."""
+    tool = TOOLS.get(name)
+    if tool is None:
+        return f"Error: Tool '{name}' not found."
+    wrong = _wrong_arguments(tool, arguments)
+    return f"Error: {_CLASSES[tool.side]}.{name}() {wrong}" if wrong else ""
+
+
+def play(world: World, name: str, arguments: Mapping[str, Any]) -> tuple[str, bool]:
+    """Make a call without a `problem`, and let the other side know what changed, unless it is an error.
 
     Args:
         world: changed in place.
@@ -146,18 +154,18 @@ def call(world: World, name: str, arguments: Mapping[str, Any]) -> tuple[str, bo
     Returns:
         The answer to the character of the original, and whether it is an error. Nothing raises.
     """
-    tool = TOOLS.get(name)
-    if tool is None:
-        return f"Error: Tool '{name}' not found.", True
-    wrong = _wrong_arguments(tool, arguments)
-    if wrong:
-        return f"Error: {_CLASSES[tool.side]}.{name}() {wrong}", True
     try:
-        answer = tool.function(world, **arguments)
+        answer = TOOLS[name].function(world, **arguments)
     except (ValueError, TypeError, AttributeError, OverflowError) as error:
         return f"Error: {error}", True
     synchronise(world)
     return answer if isinstance(answer, str) else _printed(answer), False
+
+
+def call(world: World, name: str, arguments: Mapping[str, Any]) -> tuple[str, bool]:
+    """Make any call, as `play` does; a `problem` is an error."""
+    wrong = problem(name, arguments)
+    return (wrong, True) if wrong else play(world, name, arguments)
 
 
 def _wrong_arguments(tool: Tool, arguments: Mapping[str, Any]) -> str:
@@ -190,8 +198,11 @@ def _printed(answer: Any) -> str:
 
 def synchronise(world: World) -> None:
     """Let the phone know what the company changed, and the company what was paid."""
-    agreed = world.lines, world.bills, world.payment_request
-    if world.phone_number is None or (world.agreed and all(map(operator.is_, agreed, world.agreed))):
+    if world.agreed:
+        lines, bills, request = world.agreed
+        if world.lines is lines and world.bills is bills and world.payment_request is request:
+            return
+    if world.phone_number is None:
         return
     if world.owner is None:
         line_id = company.line_by_phone(world, world.phone_number)["line_id"]
@@ -260,4 +271,4 @@ ASSERTIONS: dict[str, Callable[..., bool]] = {
 
 def solved(world: World, assertions: Sequence[ToolCall]) -> list[bool]:
     """Return for each assertion whether it holds."""
-    return [bool(ASSERTIONS[name](world, **arguments)) for name, arguments in assertions]
+    return [ASSERTIONS[name](world, **arguments) for name, arguments in assertions]

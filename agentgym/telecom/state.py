@@ -141,6 +141,7 @@ SURROUNDINGS: Mapping[str, Any] = {
 }  # fmt: skip
 TABLES = ("plans", "customers", "lines", "bills", "devices")
 _NAMES = (*PHONE, *SURROUNDINGS, *TABLES, "made", "owner", "agreed")
+_PLACES = tuple(range(len(_NAMES)))
 _VALUES = attrgetter(*_NAMES)
 
 
@@ -212,27 +213,45 @@ def make_world(tables: Mapping[str, Table], phone: Mapping[str, Any], surroundin
     return World(tuple(values[name] for name in _NAMES))
 
 
-def difference(values: tuple[Any, ...], start: tuple[Any, ...]) -> str:
-    """Return what is not as it was, of two snapshots, in words that are equal where the states are.
+class Difference:
+    """What differs from a snapshot, in words that are equal where the states are.
+
+    Args:
+        start: the snapshot.
 
     >>> world = make_world({}, {}, {name: () for name in TABLES})
-    >>> start, world.airplane_mode = world.snapshot(), True
-    >>> difference(world.snapshot(), start)
+    >>> difference = Difference(world.snapshot())
+    >>> world.airplane_mode = True
+    >>> difference.words(world.snapshot())
     'airplane_mode=True'
     """
+
+    def __init__(self, start: tuple[Any, ...]) -> None:
+        self._start = self._last = start
+        self._words = [""] * len(start)
+
+    def words(self, values: tuple[Any, ...]) -> str:
+        """Return how a snapshot differs; fields that are as in the one before are not looked at again."""
+        words, start = self._words, self._start
+        for place in compress(_PLACES, map(is_not, values, self._last)):
+            value = values[place]
+            words[place] = "" if value is start[place] else _changed(_NAMES[place], value, start[place])
+        self._last = values
+        return "; ".join(filter(None, words))
+
+
+def _changed(name: str, value: Any, before: Any) -> str:
+    """Return how a value differs, "" where it does not."""
+    if name in ("owner", "agreed") or value == before:
+        return ""
+    if name not in TABLES:
+        return f"{name}={value}"
     found = []
-    # Most fields are the very object that they were.
-    for name, value, before in compress(zip(_NAMES, values, start, strict=True), map(is_not, values, start)):
-        if value == before or name in ("owner", "agreed"):
-            continue
-        if name in TABLES:
-            for key, record in value.items():
-                old = before.get(key, {})
-                if record is not old:
-                    changed = (f"{each}={inner}" for each, inner in record.items() if old.get(each, ...) != inner)
-                    found.append(f"{key} {', '.join(changed)}")
-        else:
-            found.append(f"{name}={value}")
+    for key, record in value.items():
+        old = before.get(key, {})
+        if record is not old:
+            changed = (f"{each}={inner}" for each, inner in record.items() if old.get(each, ...) != inner)
+            found.append(f"{key} {', '.join(changed)}")
     return "; ".join(found)
 
 

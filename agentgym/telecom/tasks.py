@@ -209,11 +209,7 @@ def _made(task_id: str, kind: str, names: tuple[str, ...], draws: Draws) -> Task
     customer = draws.pick(list(found.customers.values()))
     line = found.lines[draws.pick(customer["line_ids"])]
     person = _Person(customer["customer_id"], line["line_id"], customer["full_name"], line["phone_number"])
-    world = World(found.snapshot())
-    calls = [*_calls("set_user_info", name=person.name, phone_number=person.number)]
-    for name in names:
-        calls += _MEND[name](person)
-    begin(world, calls)
+    start = _broken(person, names)
     assertions, actions = list(_WANTED[kind]), tuple[ToolCall, ...]()
     if "overdue_bill_suspension" in names:
         assertions += _calls("assert_no_overdue_bill", overdue_bill_id=_overdue_bill(person))
@@ -222,9 +218,23 @@ def _made(task_id: str, kind: str, names: tuple[str, ...], draws: Draws) -> Task
     if any(name in HOPELESS for name in names):
         assertions = [*_calls("assert_service_status", expected_status="no_service")]
         actions = _calls("transfer_to_human_agents", **_SUMMARY)
-    place = "abroad" if world.is_abroad else "at home"
+    place = "abroad" if any(name in GROUPS["roaming"] for name in names) else "at home"
     ticket = _TICKETS[kind].format(name=person.name, number=person.number, place=place, refuel=REFUEL)
-    return Task(task_id, kind, names, ticket, world.snapshot(), tuple(assertions), actions)
+    return Task(task_id, kind, names, ticket, start, tuple(assertions), actions)
+
+
+@lru_cache(maxsize=20_000)
+def _broken(person: _Person, names: tuple[str, ...]) -> tuple[Any, ...]:
+    """Return the world with faults, brought about one after the other: cases share their beginnings."""
+    if names:
+        world, calls = World(_broken(person, names[:-1])), _MEND[names[-1]](person)
+    else:
+        world, calls = (
+            World(company().snapshot()),
+            _calls("set_user_info", name=person.name, phone_number=person.number),
+        )
+    begin(world, calls)
+    return world.snapshot()
 
 
 class OfficialDesk:

@@ -204,6 +204,9 @@ class EnvSettings:
         made: options of the setups that speak of generated tasks alone.
         scripted: players that credit is measured on; None: it is not.
         is_known: whether these are the environment's own settings, and not what any environment gets.
+        token_budget: reply tokens of the tiny policy's run in the head to head.
+        search: what a head to head searches: the whole "space" of a method, or learning "rates" and dynamic sampling.
+        with_options: returns the row for arguments of the environment that change sizes and name; None: none do.
     """
 
     name: str
@@ -227,11 +230,14 @@ class EnvSettings:
     made: tuple[str, ...] = ()
     scripted: Scripted | None = None
     is_known: bool = True
+    token_budget: int = 100_000
+    search: Literal["space", "rates"] = "space"
+    with_options: Callable[[EnvSettings, Mapping[str, Any]], EnvSettings] | None = None
 
     def played_by(self, model: str) -> ModelSettings:
         """Return how a model plays: its own settings, the tiny policy's, or those of any model from a folder."""
         if model == TINY:
-            return ModelSettings(self.tiny, self.full, self.quick, self.setup, self.history, instructions=False)
+            return ModelSettings(self.tiny, self.full, self.quick, self.setup, self.history, False, self.token_budget)
         found = self.models.get(model)
         return found or ModelSettings(self.pretrained, self.full, self.quick, self.pretrained_setup or self.setup)
 

@@ -1,12 +1,11 @@
 """`aliasing`: how often state keys take different states for the same, on random play.
 
-A visit is a state in which an action was taken. All visits of one task with the same key form a group; a visit is
-aliased when the states of its group are not all the same.
+A visit is a state in which an action was taken. It is aliased when its task has visits of other states with its key.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -84,20 +83,16 @@ def aliased_share(groups: Sequence[Hashable], states: Sequence[Hashable]) -> flo
     return sum(len(seen[group]) > 1 for group in groups) / max(len(groups), 1)
 
 
-def any_command(commands: Sequence[str], rng: np.random.Generator) -> str:
-    """Draw a command, all with the same probability."""
+#: How commands may be drawn: any, or a verb first (most commands walk about, and most verbs do something else).
+PLAYERS = ("commands", "verbs")
+
+
+def drawn(commands: Sequence[str], rng: np.random.Generator, player: str = "commands") -> str:
+    """Draw a command, as one of `PLAYERS` does."""
+    if player == "verbs":
+        verb = drawn(sorted({command.partition(" ")[0] for command in commands}), rng)
+        commands = [command for command in commands if command.partition(" ")[0] == verb]
     return commands[int(rng.integers(len(commands)))]
-
-
-def any_verb(commands: Sequence[str], rng: np.random.Generator) -> str:
-    """Draw a verb, then a command that begins with it: most commands walk about, and most verbs do something else."""
-    verbs = sorted({command.partition(" ")[0] for command in commands})
-    verb = verbs[int(rng.integers(len(verbs)))]
-    return any_command([command for command in commands if command.partition(" ")[0] == verb], rng)
-
-
-#: How commands may be drawn.
-PLAYERS: dict[str, Callable[[Sequence[str], np.random.Generator], str]] = {"commands": any_command, "verbs": any_verb}
 
 
 def measure_aliasing(
@@ -107,7 +102,7 @@ def measure_aliasing(
     progress: Progress = lambda done, total, words: None,
 ) -> AliasingReport:
     """Play every task several times at random in bare environments with autoreset `DISABLED`, and compare the keys."""
-    draw, rng = PLAYERS[config.player], np.random.default_rng(config.seed)
+    rng = np.random.default_rng(config.seed)
     labels: dict[str, list[Hashable]] = {name: [] for name in keys}
     states: list[Hashable] = []
     episodes = [task for task in tasks(config.split, config.tasks) for _ in range(config.repeats)]
@@ -124,7 +119,7 @@ def measure_aliasing(
                 states.append((task, info["state_key"]))
                 for name, key in keys.items():
                     labels[name].append((task, key(observations[i], info)))
-                actions[i] = draw(info["admissible_actions"], rng)
+                actions[i] = drawn(info["admissible_actions"], rng, config.player)
             observations, _, terminated, truncated, infos = envs.step(actions)
             running &= ~(terminated | truncated)
         progress(start + len(wave), len(episodes), "episodes")
@@ -168,35 +163,28 @@ def make(config: AliasingConfig, num_envs: int) -> Any:
     ids = {row.name: row.id for row in SETTINGS}
     if config.env not in ids:
         raise ValueError(f"expected one of {', '.join(ids)}, got {config.env!r}")
-    return gym.make_vec(
-        ids[config.env], num_envs, autoreset_mode="Disabled", data=config.data, split=config.split
-    )  # fmt: skip
+    return gym.make_vec(ids[config.env], num_envs, autoreset_mode="Disabled", data=config.data, split=config.split)
 
 
-def run(config: AliasingConfig, env: str, context: Any, progress: Progress) -> AliasingReport:
-    """Measure one environment."""
+def _run(config: AliasingConfig, env: str, context: Any, progress: Progress) -> AliasingReport:
     envs = make(config, min(SIDE_BY_SIDE, config.tasks * config.repeats))
     return measure_aliasing(envs, config, progress=progress)
 
 
-def page(found: AliasingFound) -> Page:
-    """Return one table: a row per key."""
+def _page(found: AliasingFound) -> Page:
     config, report = found.config, found.report
-    tasks = "generated" if config.data == "generated" else "official"
+    title = f"{config.env}, {'generated' if config.data == 'generated' else 'official'} tasks"
     rows = [[row.key, f"{100 * row.aliased:.1f} %", f"{row.groups:,}"] for row in report.keys]
+    caption = f"{report.visits:,} visits of {report.states:,} states"
     return Page(
         "How often do state keys mix states?",
-        f"{config.env}, {tasks} tasks, {config.split}: {config.tasks} tasks x {config.repeats} episodes, random "
-        f"{config.player}.",
-        [Table(
-            f"{config.env}, {tasks} tasks", ["state key", "aliased visits", "distinct keys"], rows,
-            f"{report.visits:,} visits of {report.states:,} states",
-        )],
-    )  # fmt: skip
+        f"{title}, {config.split}: {config.tasks} tasks x {config.repeats} episodes, random {config.player}.",
+        [Table(title, ["state key", "aliased visits", "distinct keys"], rows, caption)],
+    )
 
 
 STUDY = Study(
     name="aliasing", file="aliasing.json", version=1, part="environment", record=AliasingReport, results=AliasingFound,
-    configure=configure, parts=lambda config: [config.env], run=run, page=page,
+    configure=configure, parts=lambda config: [config.env], run=_run, page=_page,
     summary=lambda config, reports, context: {"report": reports[0]},
 )  # fmt: skip

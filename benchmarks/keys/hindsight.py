@@ -1,10 +1,8 @@
 """`hindsight`: how many failed episodes are successes of another task, and which tasks these are.
 
-Players are the random one, one that plays the expert's action half of the time, and a tiny policy that is cloned for
-this from a few demonstrations. What is relabelled is played once more, command by command, in a single environment
-without wrappers.
-
-With `--updates` fresh policies are cloned from random play, without and with what it did, and play held-out tasks.
+Players are random, half the expert, and a tiny clone. What is relabelled is played once more in a single environment
+without wrappers. With `--updates`, policies are cloned from random play, without and with what it did, and play
+held-out tasks.
 """
 
 from __future__ import annotations
@@ -59,17 +57,10 @@ class Relabelled:
     """What one player's episodes of one environment become.
 
     Attributes:
-        env: its name.
-        player: who played.
-        episodes: how many.
-        failed: those that failed their task.
-        done: those of them that are successes of another task.
-        replayed: share of relabelled episodes (all tasks of all episodes) that won when played again, and with their
-            last step, in 0..1; None without any.
-        tasks: distinct new tasks, by how one is chosen; see `agentgym.rollout.hindsight.CHOICES`.
-        successes: relabelled episodes, likewise.
-        steps: mean steps of an episode relabelled with its hardest task.
-        steps_needed: the same without loops.
+        failed, done: episodes that failed their task, and those of them that are successes of another one.
+        replayed: share of relabelled episodes that won when played again, with their last step; None without any.
+        tasks, successes: distinct new tasks and relabelled episodes, by `agentgym.rollout.hindsight.CHOICES`.
+        steps, steps_needed: mean steps of an episode relabelled with its hardest task, with and without loops.
         cloned: steps of won episodes before; and with those of the hardest tasks, without loops.
         kinds: episodes relabelled with their hardest task, by kind of task; and with all tasks.
     """
@@ -157,15 +148,9 @@ def wins_again(single: Any, relabelled: StepTable) -> list[bool]:
 
 
 def measure_hindsight(
-    env: str,
-    player: str,
-    policy: Policy,
-    config: Config,
-    chosen: Sequence[Mapping[str, Any]],
-    *,
-    group_size: int,
+    env: str, player: str, policy: Policy, config: Config, chosen: Sequence[Mapping[str, Any]], *, group_size: int,
     seed: int,
-) -> Relabelled:
+) -> Relabelled:  # fmt: skip
     """Let a policy play `chosen` tasks, relabel in every way, play again, and count."""
     envs = make_envs(config, len(chosen) * group_size, expert=player == HALF)
     single: Any = gym.make(config.env, **config.setup.options, **config.setup.plenty)
@@ -195,16 +180,6 @@ def measure_hindsight(
     )
 
 
-def cloned_policy(config: Config, seed: int) -> Policy:
-    """Return the tiny policy after its demonstrations."""
-    from baselines.imitation.cloning import clone
-
-    policy = new_policy(config, seed)
-    envs = make_envs(config, config.clone_tasks, expert=True)
-    clone(policy, envs, tasks(config.setup.train, config.clone_tasks), seed=seed, **cloning(config))
-    return policy
-
-
 def measure_learning(
     env: str, config: Config, chosen: Sequence[Mapping[str, Any]], *, group_size: int, updates: int, seed: int
 ) -> list[Learned]:
@@ -232,8 +207,7 @@ def measure_learning(
     return found
 
 
-def run(config: HindsightConfig, env: str, context: Any, progress: Progress) -> list[Relabelled | Learned]:
-    """Measure one environment."""
+def _run(config: HindsightConfig, env: str, context: Any, progress: Progress) -> list[Relabelled | Learned]:
     row, seed = settings_of(env), config.seed
     sizes = dataclasses.replace(row.full, clone_tasks=config.clone_tasks)
     learning = make_config(row, methods=["grpo"], seeds=[seed], model=TINY, history=None, sizes=sizes)
@@ -245,13 +219,17 @@ def run(config: HindsightConfig, env: str, context: Any, progress: Progress) -> 
     whole = dataclasses.replace(learning, setup=row.pretrained_setup or row.setup)
     players: list[tuple[str, Policy, Config]] = [(RANDOM, RandomPolicy(), whole), (HALF, HalfExpert(), whole)]
     if config.clone_tasks:
-        players.append((CLONE, cloned_policy(learning, seed), learning))
+        from baselines.imitation.cloning import clone
+
+        policy, advised = new_policy(learning, seed), make_envs(learning, config.clone_tasks, expert=True)
+        clone(policy, advised, tasks(learning.setup.train, config.clone_tasks), seed=seed, **cloning(learning))
+        players.append((CLONE, policy, learning))
     found: list[Relabelled | Learned] = []
-    for player, policy, played in players:
+    for player, who, played in players:
         progress(len(found), len(players), "players")
         # behind those that the clone has learned from
         chosen = tasks(played.setup.train, config.tasks, config.clone_tasks)
-        found.append(measure_hindsight(env, player, policy, played, chosen, **sized))
+        found.append(measure_hindsight(env, player, who, played, chosen, **sized))
     return found
 
 
@@ -282,8 +260,16 @@ def configure(
     )  # fmt: skip
 
 
-def page(found: HindsightFound) -> Page:
-    """Return tables of what episodes became and of the kinds of tasks that they did, or of what was learned."""
+def _page(found: HindsightFound) -> Page:
+    title = "Which tasks did failed episodes do?"
+    if found.config.updates:
+        heads = ["environment", "learned from", "steps", "updates", "greedy", "sampled"]
+        learned = [
+            [each.env, each.source, f"{each.steps:,}", str(each.updates), f"{each.greedy:.1%}", f"{each.sampled:.1%}"]
+            for each in found.learned
+        ]
+        words = "A tiny policy that has learned from random play alone, on held-out tasks"
+        return Page(title, "Exact hindsight: every task is played again.", [Table(words, heads, learned)])
     relabelled = found.relabelled
     rows = [
         [
@@ -303,15 +289,8 @@ def page(found: HindsightFound) -> Page:
         for each in relabelled
         for kind, count in each.kinds["all"].items()
     ]
-    learned = [
-        [each.env, each.source, f"{each.steps:,}", str(each.updates), f"{each.greedy:.1%}", f"{each.sampled:.1%}"]
-        for each in found.learned
-    ]
     tables = [shares, Table("What they did", ["environment", "player", "kind of task", "hardest", "all"], kinds)]
-    if found.config.updates:
-        heads = ["environment", "learned from", "steps", "updates", "greedy", "sampled"]
-        tables = [Table("A tiny policy that has learned from random play alone, on held-out tasks", heads, learned)]
-    return Page("Which tasks did failed episodes do?", "Exact hindsight: every task is played again.", tables)
+    return Page(title, "Exact hindsight: every task is played again.", tables)
 
 
 def _summary(config: HindsightConfig, found: list[list[Relabelled | Learned]], context: Any) -> Mapping[str, Any]:
@@ -324,5 +303,6 @@ def _summary(config: HindsightConfig, found: list[list[Relabelled | Learned]], c
 
 STUDY = Study(
     name="hindsight", file="hindsight.json", version=1, part="environment", record=list[Relabelled | Learned],
-    results=HindsightFound, configure=configure, parts=lambda config: config.envs, run=run, summary=_summary, page=page,
+    results=HindsightFound, configure=configure, parts=lambda config: config.envs, run=_run, page=_page,
+    summary=_summary,
 )  # fmt: skip

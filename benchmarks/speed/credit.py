@@ -1,9 +1,4 @@
-"""Time to give credit and to find clusters of similar states, beside the ways of published code, in plain Python.
-
-The time from texts to advantages has to grow as the number of rows does. Each peer does one thing of published code:
-for every step it scans all rows for those of the episode; it collects steps of equal text in a dict of lists and
-compares them in Python; it compares texts character by character; it spreads a success by sweeps over a dict graph.
-"""
+"""Time to give credit and to find clusters of similar states, beside what published code does, in plain Python."""
 
 from __future__ import annotations
 
@@ -114,10 +109,9 @@ def _credit_of(method: Callable[[StepTable], Any], columns: dict[str, Any]) -> A
 
 
 def similar_vectors(seed: int, groups: int, states: int, dimensions: int) -> tuple[NDArray[np.float32], NDArray[Any]]:
-    """Return vectors of `states` states per group, around a third as many centres; cosines in a cluster are about .93.
+    """Return vectors, float32 (groups * states, dimensions), and the group of each, int64 (groups * states,).
 
-    Returns:
-        float32 (groups * states, dimensions), and int64 (groups * states,), the group of each.
+    They lie around a third as many centres; cosines in a cluster are about .93.
     """
     rng = np.random.default_rng(seed)
     centres = rng.normal(size=(groups, max(1, states // 3), dimensions))
@@ -152,11 +146,7 @@ def measure_clusters(quick: bool) -> list[Measurement]:
 
 
 def random_walk_table(seed: int, groups: int, size: int, length: int, states: int = 300) -> StepTable:
-    """Synthetic groups of full-length episodes: walks over a ring of `states` states with chords; half succeed.
-
-    Returns:
-        A table of `groups * size * length` rows; the reward is 1 in the last step of a successful walk.
-    """
+    """Return `groups * size` walks of `length` steps over a ring of states with chords; half succeed, with reward 1."""
     rng = np.random.default_rng(seed)
     episodes = groups * size
     moves = rng.integers(0, 4, (episodes, length))
@@ -176,10 +166,7 @@ def random_walk_table(seed: int, groups: int, size: int, length: int, states: in
 
 
 class FreshTexts:
-    """A synthetic rollout (see `random_walk_table`) that can be returned many times, each time with new strings.
-
-    Python keeps the hash of a string with the string: measured twice on the same objects, interning costs nothing.
-    """
+    """A `random_walk_table` with new strings each time: Python keeps a string's hash, so a second interning is free."""
 
     def __init__(self, groups: int, size: int, length: int) -> None:
         self.table = table = random_walk_table(0, groups, size, length)
@@ -204,9 +191,7 @@ class FreshTexts:
     def columns(self, *, shared: bool = True) -> dict[str, Any]:
         """Return the arguments of `StepTable.from_arrays`, all of them lists.
 
-        Args:
-            shared: the next state of a step is the same object as the state of the following step, as in a rollout;
-                otherwise every string is an object of its own.
+        With `shared`, the next state of a step is the object of the following step's state, as in a rollout.
         """
         table = self.table
         state = [text.decode() for text in self.state]
@@ -283,44 +268,38 @@ def _scored(values: Floats, eps: float) -> Floats:
 
 def matched_texts(texts: Sequence[str], threshold: float) -> list[int]:
     """Greedy leader clusters by `difflib` similarity: the number of each text's leader."""
-    leaders: list[int] = []
-    found = []
-    for i, text in enumerate(texts):
-        matcher = difflib.SequenceMatcher(None, "", text)
-        for leader in leaders:
-            matcher.set_seq1(texts[leader])
-            if matcher.ratio() >= threshold:
-                found.append(leader)
-                break
-        else:
-            leaders.append(i)
-            found.append(i)
-    return found
+    matcher = difflib.SequenceMatcher(None)
+
+    def similar(leader: int, i: int) -> bool:
+        matcher.set_seqs(texts[leader], texts[i])  # keeps what it knows of the same second text
+        return matcher.ratio() >= threshold
+
+    return _leaders([0] * len(texts), similar)
 
 
 def pairwise_leaders(vectors: Any, groups: Sequence[int], threshold: float) -> list[int]:
     """Greedy leader clusters inside each group, one cosine at a time: the row of each vector's leader."""
+
+    def similar(leader: int, i: int) -> bool:
+        u, v = vectors[leader], vectors[i]
+        return bool(u @ v / np.sqrt((u @ u) * (v @ v)) >= threshold)
+
+    return _leaders(groups, similar)
+
+
+def _leaders(groups: Sequence[int], similar: Callable[[int, int], bool]) -> list[int]:
     leaders: dict[int, list[int]] = {}
     found = []
     for i, group in enumerate(groups):
         mine = leaders.setdefault(group, [])
-        for leader in mine:
-            u, v = vectors[leader], vectors[i]
-            if u @ v / np.sqrt((u @ u) * (v @ v)) >= threshold:
-                found.append(leader)
-                break
-        else:
+        found.append(next((leader for leader in mine if similar(leader, i)), i))
+        if found[-1] == i:
             mine.append(i)
-            found.append(i)
     return found
 
 
 def sweeping_propagation(table: StepTable, gamma: float = 0.9, sweeps: int = 1000) -> list[dict[int, float]]:
-    """Values gamma^d of every group by a fixed number of sweeps over all nodes, without a test of convergence.
-
-    Returns:
-        Per group, a dict state id -> value.
-    """
+    """Return values gamma^d by state of every group, by a fixed number of sweeps without a test of convergence."""
     result = []
     for group in range(table.n_groups):
         rows = np.flatnonzero(table.group == group).tolist()
@@ -332,7 +311,7 @@ def sweeping_propagation(table: StepTable, gamma: float = 0.9, sweeps: int = 100
             if source != target:
                 successors[source].add(target)
         value = dict.fromkeys(successors, 0.0)
-        for i in _won_in(table, group):
+        for i in np.flatnonzero((table.trajectory_group == group) & table.trajectory_won).tolist():
             value[int(table.next_state[table.last[i]])] = 1.0
         for _ in range(sweeps):
             value = {
@@ -341,10 +320,6 @@ def sweeping_propagation(table: StepTable, gamma: float = 0.9, sweeps: int = 100
             }
         result.append(value)
     return result
-
-
-def _won_in(table: StepTable, group: int) -> Sequence[int]:
-    return [i for i in range(table.n_trajectories) if table.trajectory_group[i] == group and table.trajectory_won[i]]
 
 
 CREDIT_COMPARISONS = (

@@ -73,17 +73,14 @@ class World:
         options: of all its sub-environments.
         new: further ones, with which hardly a task comes twice.
         forms: figures of steps, of `_FORMS`, and "reset".
-        steps: of a wave.
+        steps, alone: of a wave, with and without restarts.
         episodes: most episodes of a wave, whose tasks are made before it; 0: `prepare` is called instead.
-        alone: steps of a wave without restarts.
         singles: episodes of one environment, for each wave.
         tasks: what its tasks are called.
-        waves: of first visits, quick and full.
-        repeats: of other figures, quick and full.
+        waves, repeats: of first visits, and of other figures, quick and full.
         choose, prepare: see `measure_visits`.
         more: its further figures, from the row, repetitions and waves.
-        branch: steps before a branch.
-        branch_options: of its sub-environments there.
+        branch, branch_options: steps before a branch, and options of its sub-environments there.
     """
 
     id: str
@@ -105,13 +102,11 @@ class World:
     branch: int = 10
     branch_options: dict[str, Any] = field(default_factory=dict)
 
-    def speed(self, key: str, what: str, speed: Speed, unit: str = "steps/s", ours: bool = True) -> Measurement:
-        """Return a speed as a figure of this environment."""
-        return Measurement.of_speed(f"{self.key}_{key}", self.title, what, ours, speed, unit)
-
-    def cost(self, key: str, what: str, value: float, unit: str = "ms") -> Measurement:
-        """Return a cost as a figure of this environment."""
-        return Measurement(f"{self.key}_{key}", self.title, what, True, value, unit)
+    def figure(
+        self, key: str, what: str, found: Speed | float, unit: str = "steps/s", ours: bool = True
+    ) -> Measurement:
+        """Return a figure of this environment."""
+        return Measurement.of(f"{self.key}_{key}", self.title, what, found, unit, ours)
 
 
 #: Figures of steps: words, whether tasks are made before a wave, and how actions are chosen.
@@ -129,7 +124,7 @@ def measure_world(world: World, quick: bool) -> list[Measurement]:
     found = []
     if "1" in world.forms:
         env = gym.make(world.id, disable_env_checker=True, **world.options)
-        found.append(world.speed("1", "gym.make, 1 env, replayed", single_rate(env, world.singles * waves, repeats)))
+        found.append(world.figure("1", "gym.make, 1 env, replayed", single_rate(env, world.singles * waves, repeats)))
     for seed, (form, (words, ready, choose)) in enumerate(_FORMS.items()):
         if form not in world.forms:
             continue
@@ -140,14 +135,14 @@ def measure_world(world: World, quick: bool) -> list[Measurement]:
             envs, steps=world.alone if alone else world.steps, waves=waves, choose=choose or world.choose, seed=seed,
             resets=not alone, prepare=open_tasks(world.episodes) if ready and world.episodes else world.prepare,
         )  # fmt: skip
-        found.append(world.speed(f"{form}_128", f"{_VECTOR}, {words.format(tasks=world.tasks)}", visits.first))
+        found.append(world.figure(f"{form}_128", f"{_VECTOR}, {words.format(tasks=world.tasks)}", visits.first))
         if form == "vector":
-            found.append(world.speed("replayed_128", f"{_VECTOR}, the same replayed", visits.replayed))
+            found.append(world.figure("replayed_128", f"{_VECTOR}, the same replayed", visits.replayed))
     if "reset" in world.forms:
         envs = gym.make_vec(world.id, NUM_ENVS, **world.options, **world.new)
         every = best_milliseconds(partial(envs.reset, seed=0), repeats)
-        found.append(world.cost("reset_128", f"reset of {NUM_ENVS} envs, {world.tasks} known", every))
-        found.append(world.cost("reset_1", "that for one of them", every / NUM_ENVS))
+        found.append(world.figure("reset_128", f"reset of {NUM_ENVS} envs, {world.tasks} known", every, "ms"))
+        found.append(world.figure("reset_1", "that for one of them", every / NUM_ENVS, "ms"))
     return found + world.more(world, repeats, waves)
 
 
@@ -157,23 +152,20 @@ def _sokoban(world: World, repeats: int, waves: int) -> list[Measurement]:
     stock = gym.make_vec(world.id, NUM_ENVS, vectorization_mode="sync", vector_kwargs=mode, **world.options)
     visits = measure_visits(stock, steps=world.steps, waves=max(3, waves // 3))
     words = f"the same environment in gymnasium's SyncVectorEnv, {NUM_ENVS} envs, replayed"
-    found = [world.speed("stock_128", words, visits.replayed, ours=False)]
+    found = [world.figure("stock_128", words, visits.replayed, ours=False)]
     loop = bare_loop(NUM_ENVS, *gym.make(world.id, disable_env_checker=True, **world.options).reset(seed=0))
     speed = best_rate(loop, start=20_000, seconds=0.3, repeats=repeats)
-    found.append(world.speed("bare", f"limit: bare Python loop, no rules, {NUM_ENVS} envs", speed, ours=False))
+    found.append(world.figure("bare", f"limit: bare Python loop, no rules, {NUM_ENVS} envs", speed, ours=False))
     for render, start in (("rgb_array", 100), ("tiny_rgb_array", 1000), ("none", 3000)) if peers.gym_sokoban() else ():
         play = peers.sokoban_stepper(render, **world.options)
         speed = best_rate(play, start=start, seconds=0.02 * waves, repeats=repeats)
         words = f"gym-sokoban 0.0.6, {'rendering removed' if render == 'none' else render}"
-        found.append(world.speed(f"gym_sokoban_{render}", words, speed, ours=False))
+        found.append(world.figure(f"gym_sokoban_{render}", words, speed, ours=False))
     return found + _levels(world.options["size"], world.options["boxes"], max(2, repeats // 4), 0.04 * waves)
 
 
 def bare_loop(num_envs: int, text: str, info: dict[str, Any]) -> Callable[[int], int]:
-    """Return a function that passes `text` and a fresh copy of `info` around, one sub-environment after the other.
-
-    It makes the calls and containers that any environment in Python must make, and follows no rules.
-    """
+    """Return a function that makes the calls and containers of any environment in Python, and follows no rules."""
 
     class Nothing:
         def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
@@ -213,7 +205,7 @@ def _levels(size: int, boxes: int, repeats: int, seconds: float) -> list[Measure
 
     def add(key: str, what: str, ours: bool, work: Callable[[int], int], start: int) -> None:
         speed = best_rate(work, start=start, seconds=seconds, repeats=repeats)
-        found.append(Measurement.of_speed(f"levels_{key}", "new levels, Sokoban", what, ours, speed, "levels/s"))
+        found.append(Measurement.of(f"levels_{key}", "new levels, Sokoban", what, speed, "levels/s", ours))
 
     def generator(number: int) -> Callable[[int], int]:
         spec, fresh = LevelSpec(size, size, (number,)), Counter()
@@ -250,7 +242,7 @@ def _alfworld(world: World, repeats: int, waves: int) -> list[Measurement]:
     if isinstance(play, str):
         return []
     speed = best_rate(play, start=20, seconds=0.4 * waves, repeats=2 if waves < 9 else 3)
-    return [world.speed("package", "the alfworld package's engine, 1 env", speed, ours=False)]
+    return [world.figure("package", "the alfworld package's engine, 1 env", speed, ours=False)]
 
 
 #: VirtualHome's programs of a wave, generated and published; steps before a snapshot; snapshots at a time.
@@ -262,11 +254,11 @@ def _virtualhome(world: World, repeats: int, waves: int) -> list[Measurement]:
     words = "simulator alone, {} programs on the first visit, restarts included"
     made = GeneratedActivities(num_activities=MANY_TASKS)
     speeds = [play_programs(made, "train", wave * _PROGRAMS, _PROGRAMS)[0] for wave in range(waves)]
-    found = [world.speed("simulator", words.format("generated"), median(speeds))]
+    found = [world.figure("simulator", words.format("generated"), median(speeds))]
     if folder := os.environ.get(VARIABLE):
         official = OfficialActivities(folder)
         speeds = [play_programs(official, "all", wave * _PUBLISHED, _PUBLISHED)[0] for wave in range(waves)]
-        found.append(world.speed("published", words.format("published"), median(speeds)))
+        found.append(world.figure("published", words.format("published"), median(speeds)))
     env = gym.make(world.id, disable_env_checker=True, **world.options).unwrapped
     _, info = env.reset(seed=0)
     for number in range(_MOVES):
@@ -276,17 +268,16 @@ def _virtualhome(world: World, repeats: int, waves: int) -> list[Measurement]:
     saved = inner.get_state()
     take = best_milliseconds(lambda: [inner.get_state() for _ in range(_SNAPSHOTS)], repeats)
     load = best_milliseconds(lambda: [inner.set_state(saved) for _ in range(_SNAPSHOTS)], repeats)
-    found.append(world.cost("snapshot", f"snapshot of the world after {_MOVES} commands", take / _SNAPSHOTS))
-    found.append(world.cost("restore", "restoring it", load / _SNAPSHOTS))
+    found.append(world.figure("snapshot", f"snapshot of the world after {_MOVES} commands", take / _SNAPSHOTS, "ms"))
+    found.append(world.figure("restore", "restoring it", load / _SNAPSHOTS, "ms"))
     words = f"{NUM_ENVS} envs after {_MOVES} steps, with their {world.tasks}"
-    return [*found, world.cost("memory", words, _megabytes(world, NUM_ENVS, _MOVES), "MB")]
+    return [*found, world.figure("memory", words, _megabytes(world, NUM_ENVS, _MOVES), "MB")]
 
 
 def play_programs(tasks: Activities, split: str, first: int, count: int) -> tuple[Speed, int]:
     """Play the programs of `count` activities of a split, from an index on, in the simulator alone.
 
-    Returns:
-        speed, with restarts and without making houses and reading programs; and the number of steps.
+    Returns the speed, with restarts and without making houses and reading programs; and the number of steps.
     """
 
     def play(activity: Any, lines: Sequence[Any]) -> None:
@@ -369,9 +360,9 @@ def _webshop(world: World, repeats: int, waves: int) -> list[Measurement]:
         watch.time(ask)
         speeds.append(watch.speed(len(queries)))
     return [
-        world.cost("start", "open the shop: products, goals, search index", start, "s"),
-        world.speed("searches", "searches that were never made before, one by one", best(speeds), "searches/s"),
-        world.cost("memory", "256 more environments, begun", _megabytes(world, 256, 20), "MB"),
+        world.figure("start", "open the shop: products, goals, search index", start, "s"),
+        world.figure("searches", "searches that were never made before, one by one", best(speeds), "searches/s"),
+        world.figure("memory", "256 more environments, begun", _megabytes(world, 256, 20), "MB"),
     ]
 
 
@@ -409,7 +400,7 @@ def _searchqa(world: World, repeats: int, waves: int) -> list[Measurement]:
                 for actions in (*[search] * _TURNS, answer):
                     watch.time(envs.step, actions)
             speeds.append(watch.speed(episodes * (_TURNS + 1) * NUM_ENVS))
-        found.append(world.speed(key, words, median(speeds)))
+        found.append(world.figure(key, words, median(speeds)))
     return found + measure_searches(repeats, 0.1 * waves, 6_000 if waves < 9 else 30_000)
 
 
@@ -484,10 +475,7 @@ def play_again(envs: Any, seed: int, replies: Sequence[str]) -> Any:
 
 
 def measure_branches(quick: bool) -> list[Measurement]:
-    """Milliseconds of a branch (snapshot and restore), of many at once, and of its beginning played again.
-
-    The beginning is played again in a stack of one sub-environment, which is faster than a step of all.
-    """
+    """Return milliseconds of a branch, of each of many at once, and of its beginning played again."""
     repeats, others, found = (200 if quick else 1000), range(1, NUM_ENVS), []
     for name, form in BRANCH_FORMS:
         steps = WORLDS[name].branch

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import gc
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,65 +16,18 @@ from rich.console import Console
 
 from agentgym.checks import suggest
 from agentgym.outside.files import OtherConfigurationError, locked
-from baselines.utilisation import forward_flops, peak_bandwidth, peak_flops, training_flops
+from baselines.utilisation import peak_bandwidth, peak_flops
 from benchmarks.console import explained, say, stop, telling
 from benchmarks.json_files import created
 from benchmarks.machine import describe_machine
 from benchmarks.report.page import print_page, write_page
-from benchmarks.speed.gpu_measures import (
-    SHAPES,
-    TRAINING_FORMULA,
-    Measured,
-    WatchedPolicy,
-    absence,
-    expected_memory,
-    make_envs,
-    make_policy,
-    measure_agreement,
-    measure_decode,
-    measure_pass,
-    run_training,
-    trainer_config,
-)
-from benchmarks.speed.gpu_results import (
-    NO_GPU,
-    RESULTS,
-    VERSION,
-    Agreement,
-    Figure,
-    GpuResults,
-    Hardware,
-    Memory,
-    Model,
-    Rates,
-    ShapeResult,
-    Sizes,
-    Stage,
-    Stages,
-    Tokens,
-    load,
-    page,
-    save,
-)
+from benchmarks.speed import gpu_measures as gpus
+from benchmarks.speed.gpu_results import NO_GPU, RESULTS, VERSION, GpuResults, ShapeResult, Sizes, load, page, save
 from benchmarks.study import Tell
-
-_ON_HOST = "works on the host"
 
 
 class DoesNotFitError(RuntimeError):
     """The device's memory is too small for a part; says which option to lower."""
-
-
-@contextlib.contextmanager
-def fits(shape: str, what: str, advice: str) -> Iterator[None]:
-    """Say which option to lower where the block runs out of the device's memory."""
-    try:
-        yield
-    except torch.OutOfMemoryError as error:
-        raise DoesNotFitError(
-            f"{shape}: {what} does not fit the device's memory: {advice}. Shapes measured before are kept; other "
-            f"sizes need another folder. Cause: {error}"
-        ) from error
 
 
 def run_shapes(asked: Mapping[str, Sizes], folder: Path, device: torch.device, tell: Tell) -> GpuResults:
@@ -93,9 +46,20 @@ def run_shapes(asked: Mapping[str, Sizes], folder: Path, device: torch.device, t
     """
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder / ".lock", wait=False):
-        found = GpuResults(VERSION, dict(asked), [])
-        if (folder / RESULTS).is_file():
-            found = _continued(load(folder), asked, folder)
+        found = load(folder) if (folder / RESULTS).is_file() else GpuResults(VERSION, {}, [])
+        for name, sizes in asked.items():
+            there = found.asked.get(name)
+            if there not in (None, sizes) and found.of(name) is not None:
+                differing = [
+                    f"  {key}: there {value}, asked for {getattr(sizes, key)}"
+                    for key, value in vars(there).items()
+                    if value != getattr(sizes, key)
+                ]
+                raise OtherConfigurationError(
+                    f"{folder} holds {name} with other sizes:\n" + "\n".join(differing) + "\n"
+                    "Give another folder with --out, or repeat the old options."
+                )
+        found = dataclasses.replace(found, asked={**found.asked, **asked})
         save(found, folder)
         for name, sizes in asked.items():
             if found.of(name) is not None:
@@ -110,164 +74,72 @@ def run_shapes(asked: Mapping[str, Sizes], folder: Path, device: torch.device, t
     return found
 
 
-def _continued(found: GpuResults, asked: Mapping[str, Sizes], folder: Path) -> GpuResults:
-    for name, sizes in asked.items():
-        there = found.asked.get(name)
-        if there is not None and there != sizes:
-            differing = [
-                f"  {key}: there {value}, asked for {getattr(sizes, key)}"
-                for key, value in vars(there).items()
-                if value != getattr(sizes, key)
-            ]
-            if found.of(name) is not None:
-                raise OtherConfigurationError(
-                    f"{folder} holds {name} with other sizes:\n" + "\n".join(differing) + "\n"
-                    "Give another folder with --out, or repeat the old options."
-                )
-    return dataclasses.replace(found, asked={**found.asked, **asked})
-
-
 def measure_shape(name: str, sizes: Sizes, device: torch.device, tell: Tell) -> ShapeResult:
     """Measure one shape.
 
     Raises:
         DoesNotFitError: it is too large for the device.
     """
-    shape = SHAPES[name]
-    tell(f"{name}: making random weights")
-    with fits(name, "the model", "it needs a larger card, or a smaller shape"):
-        policy = WatchedPolicy.over(make_policy(shape, sizes, device))
-    places = sizes.groups * sizes.group_size
-    tell(f"{name}: log-probabilities side by side")
-    with fits(name, f"a pass of {places} replies", "lower --groups or --tokens"):
-        sampler, precision = measure_agreement(policy, make_envs(shape, sizes, places), sizes)
-    tell(f"{name}: decode loop")
-    with fits(name, "the decode loop", f"lower --decode-batch (now {sizes.decode_batch})"):
-        decode = measure_decode(policy, sizes)
-    passes = []
+
+    @contextlib.contextmanager
+    def step(what: str, advice: str) -> Iterator[None]:
+        tell(f"{name}: {what}")
+        try:
+            yield
+        except torch.OutOfMemoryError as error:
+            raise DoesNotFitError(
+                f"{name}: {what} does not fit the device's memory: {advice}. Shapes measured before are kept; other "
+                f"sizes need another folder. Cause: {error}"
+            ) from error
+
+    shape, places, found = gpus.SHAPES[name], sizes.groups * sizes.group_size, dict[str, Any]()
+    with step("the model", "it needs a larger card, or a smaller shape"):
+        policy = gpus.WatchedPolicy.over(gpus.make_policy(shape, sizes, device))
+    with step(f"a pass of {places} replies", "lower --groups or --tokens"):
+        found |= gpus.measure_agreement(policy, gpus.make_envs(shape, sizes, places), sizes)
+    with step("the decode loop", f"lower --decode-batch (now {sizes.decode_batch})"):
+        found |= gpus.measure_decode(policy, sizes)
     for recomputation in (False, True):
-        tell(f"{name}: training pass, {'with' if recomputation else 'without'} recomputation")
-        with fits(name, f"a training pass of {sizes.tokens} tokens", f"lower --tokens (now {sizes.tokens})"):
-            passes.append(measure_pass(policy, sizes.tokens, recomputation=recomputation))
-    with fits(name, "an iteration of the trainer", f"lower --tokens (now {sizes.tokens}) or --groups"):
-        measured, success = run_training(
+        what = f"a {'recomputed ' * recomputation}training pass of {sizes.tokens} tokens"
+        with step(what, f"lower --tokens (now {sizes.tokens})"):
+            found |= gpus.measure_pass(policy, sizes.tokens, recomputation=recomputation)
+    with step("an iteration of the trainer", f"lower --tokens (now {sizes.tokens}) or --groups"):
+        found |= gpus.run_training(
             policy, shape, sizes, lambda done, total: tell(f"{name}: iteration {done} of {total}")
-        )
-    config = trainer_config(shape, sizes)
-    stages = stages_of(measured, device)
-    weights = list(policy.model.parameters())
-    trained = [weight for weight in weights if weight.requires_grad]
-    clipped = sum(one.row.get("tis_clipped", 0.0) for one in measured) / len(measured)
-    parts = expected_memory(policy, sizes.tokens, reference=config.loss.kl > 0)
-    expected = sum(parts.values())
-    peak = stages.update.allocated
-    ratio = peak.value / expected if isinstance(peak.value, float) else None
-    return ShapeResult(
-        shape=name,
-        created=created(),
-        hardware=describe_hardware(device),
-        model=Model(
-            f"{type(_base(policy.model)).__name__}: {shape.layers} layers of width {shape.width}, vocabulary "
-            f"{shape.vocabulary}, random weights",
-            sum(weight.numel() for weight in weights), sum(weight.numel() for weight in trained), shape.rank,
-            _type(weights[0].dtype), _type(trained[0].dtype), f"AdamW, {_type(trained[0].dtype)}",
-            _type(policy.precision or weights[0].dtype), "the loop of policies.decode.sampler",
-            str(policy.model.config._attn_implementation), config.memory.activation_checkpointing,
-        ),
-        stages=stages,
-        tokens=tokens_of(measured),
-        rates=rates_of(measured, policy),
-        decode=decode,
-        passes=passes,
-        agreement=Agreement(sampler, precision, 100 * clipped),
-        memory=Memory(peak, expected, Figure.of(ratio, peak.absent), parts),
-        success=success,
-    )  # fmt: skip
-
-
-def _base(model: torch.nn.Module) -> torch.nn.Module:
-    get = getattr(model, "get_base_model", None)
-    return get() if get is not None else model
-
-
-def _type(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
-
-
-def stages_of(measured: Sequence[Measured], device: torch.device) -> Stages:
-    """Return where the time and the memory of some iterations went."""
-    count = len(measured)
-    scoring = sum(one.watch.scoring for one in measured) / count
-    seconds = {
-        name: sum(one.row[f"seconds_{name}"] for one in measured) / count
-        for name in ("environment", "generation", "credit", "update")
-    }
-    seconds["update"] -= scoring  # the trainer counts old and reference log-probabilities to it
-    seconds["scoring"] = scoring
-    whole = sum(seconds.values())
-
-    def peak(name: str) -> Figure:
-        values = [one.row.get(name, one.watch.memory.get(name)) for one in measured]
-        there = [value for value in values if value is not None]
-        return Figure.of(max(there) if there else None, absence(device))
-
-    def stage(name: str, memory: bool) -> Stage:
-        allocated, reserved = Figure.of(None, _ON_HOST), Figure.of(None, _ON_HOST)
-        if memory:
-            allocated, reserved = peak(f"memory_{name}"), peak(f"memory_{name}_reserved")
-        return Stage(Figure.of(seconds[name]), Figure.of(100 * seconds[name] / whole), allocated, reserved)
-
-    nothing = Figure.of(None, "the loop samples with the trainer's own weights")
-    return Stages(
-        stage("environment", False), stage("generation", True), Stage(nothing, nothing, nothing, nothing),
-        stage("scoring", True), stage("credit", False), stage("update", True),
-    )  # fmt: skip
-
-
-def tokens_of(measured: Sequence[Measured]) -> Tokens:
-    """Return means of an iteration."""
-    count = len(measured)
-    passes = sum(one.watch.passes for one in measured)
-    through = sum(one.watch.tokens for one in measured)
-    real = sum(sum(one.lengths) for one in measured)
-    rows, chains = sum(one.rows for one in measured), sum(len(one.lengths) for one in measured)
-    return Tokens(
-        sum(one.prompt_tokens for one in measured) / count, sum(one.reply_tokens for one in measured) / count,
-        through / max(passes, 1), 100 * (1 - real / max(through, 1)), rows / count, chains / count,
-        chains / max(rows, 1),
-    )  # fmt: skip
-
-
-def rates_of(measured: Sequence[Measured], policy: WatchedPolicy) -> Rates:
-    """Return tokens per second of generation and update, and the update's share of the peak."""
-    generation = sum(one.row["seconds_generation"] for one in measured)
-    update = max(sum(one.row["seconds_update"] - one.watch.scoring for one in measured), 1e-9)
-    lengths = [length for one in measured for length in one.lengths]
-    peak = peak_flops(policy.device)
-    model = training_flops(policy.model, lengths)
-    done = model + forward_flops(policy.model, lengths)
-    return Rates(
-        sum(one.reply_tokens for one in measured) / max(generation, 1e-9), sum(lengths) / update,
-        Figure.of(None if peak is None else 100 * model / update / peak, absence(policy.device)),
-        Figure.of(None if peak is None else 100 * done / update / peak, absence(policy.device)), TRAINING_FORMULA,
-    )  # fmt: skip
-
-
-def describe_hardware(device: torch.device) -> Hardware:
-    """Name the machine, the device with what its maker prints of it, and the commit."""
-    cuda = device.type == "cuda"
-    memory = torch.cuda.get_device_properties(device).total_memory / 2**30 if cuda else None
+        )  # fmt: skip
+    config, weights = gpus.trainer_config(shape, sizes), list(policy.model.parameters())
+    parts = gpus.expected_memory(policy, sizes.tokens, reference=config.loss.kl > 0)
+    measured, expected = found["stages.update.allocated"], sum(parts.values())
+    cuda, trained = device.type == "cuda", [weight for weight in weights if weight.requires_grad]
+    found |= {
+        "hardware.memory": torch.cuda.get_device_properties(device).total_memory / 2**30 if cuda else None,
+        "hardware.peak": peak_flops(device), "hardware.bandwidth": peak_bandwidth(device),
+        "model.parameters": sum(weight.numel() for weight in weights),
+        "model.trained": sum(weight.numel() for weight in trained),
+        "memory.measured": measured, "memory.expected": expected, "memory.ratio": measured and measured / expected,
+        **{f"memory.parts.{part}": value for part, value in parts.items()},
+    }  # fmt: skip
+    get = getattr(policy.model, "get_base_model", lambda: policy.model)
     driver = _said("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader") if cuda else None
-    root = str(Path(__file__).parents[2])
+    root, dtype = str(Path(__file__).parents[2]), str(trained[0].dtype).removeprefix("torch.")
     commit = _said("git", "-C", root, "describe", "--always", "--dirty", "--abbrev=40", "--match=")
-    return Hardware(
-        describe_machine(),
-        Figure.of(torch.cuda.get_device_name(device) if cuda else None),
-        Figure.of(driver and driver.splitlines()[0], "nvidia-smi was not found" if cuda else NO_GPU),
-        Figure.of(torch.version.cuda if cuda else None),
-        Figure.of(memory), Figure.of(peak_flops(device), absence(device)),
-        Figure.of(peak_bandwidth(device), absence(device)), Figure.of(commit, "not a git checkout"),
-    )  # fmt: skip
+    about = {
+        "device": torch.cuda.get_device_name(device) if cuda else NO_GPU,
+        "driver": driver.splitlines()[0] if driver else "nvidia-smi was not found" if cuda else NO_GPU,
+        "cuda": str(torch.version.cuda) if cuda else NO_GPU,
+        "commit": commit or "not a git checkout",
+        "model": f"{type(get()).__name__}: {shape.layers} layers of width {shape.width}, vocabulary "
+        f"{shape.vocabulary}, random weights",
+        "weights": str(weights[0].dtype).removeprefix("torch."),
+        "trained weights": dtype,
+        "optimiser": f"AdamW, {dtype}",
+        "arithmetic": str(policy.precision or weights[0].dtype).removeprefix("torch."),
+        "engine": "the loop of policies.decode.sampler",
+        "attention": str(policy.model.config._attn_implementation),
+        "adapter rank": str(shape.rank),
+        "activations recomputed": str(config.memory.activation_checkpointing),
+    }
+    return ShapeResult.of(name, created(), describe_machine(), about, found)
 
 
 def _said(*command: str) -> str | None:
@@ -320,8 +192,10 @@ def gpu(
     """
     names = [name.strip() for name in shapes.split(",") if name.strip()]
     for name in names:
-        if name not in SHAPES:
-            raise typer.BadParameter(f"unknown name {name!r}; {suggest(name, list(SHAPES))}", param_hint="--shapes")
+        if name not in gpus.SHAPES:
+            raise typer.BadParameter(
+                f"unknown name {name!r}; {suggest(name, list(gpus.SHAPES))}", param_hint="--shapes"
+            )
     if not names or len(set(names)) < len(names):
         raise typer.BadParameter(f"expected distinct names such as 1.5B,7B-lora, got {shapes!r}", param_hint="--shapes")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -336,7 +210,7 @@ def gpu(
         "decode_batch": decode_batch, "decode_context": decode_context,
     }  # fmt: skip
     chosen = {name: value for name, value in given.items() if value is not None}
-    asked = {name: dataclasses.replace(SHAPES[name].sizes, **chosen) for name in names}
+    asked = {name: dataclasses.replace(gpus.SHAPES[name].sizes, **chosen) for name in names}
     console, kept = Console(), "Shapes measured before are kept: the same command continues."
     with explained("stopped; the same command continues with the next shape", kept), telling(console, "gpu") as tell:
         try:

@@ -33,7 +33,7 @@ from baselines.utilisation import (
     peak_flops,
     training_flops,
 )
-from benchmarks.speed.gpu_results import MEASURED, WARMUP, Decode, Difference, Figure, Pass, Sizes, Success
+from benchmarks.speed.gpu_results import MEASURED, ON_DEVICE, STAGES, WARMUP, Figures, Sizes
 from benchmarks.statistics import wilson_interval
 from policies.decode.sampler import Decoding, complete
 from policies.huggingface import HuggingFacePolicy
@@ -50,14 +50,12 @@ _SEED = 0
 
 @dataclass(frozen=True)
 class Shape:
-    """The Qwen2 architecture in one size, and what is measured with it.
+    """The Qwen2 architecture in one size, and what is measured with it by default.
 
     Attributes:
-        width, mlp, layers, heads, kv_heads, vocabulary: of the model.
         tied: whether embedding and output head are one matrix.
-        rank: of the adapter; 0: all weights are trained, in float32. The base of an adapter is bfloat16.
+        rank: of the adapter, whose base is bfloat16; 0: all weights are trained, in float32.
         instructions: whether prompts begin with the task's rules: about 800 tokens here.
-        sizes: what is measured unless told otherwise.
     """
 
     width: int
@@ -89,11 +87,7 @@ SHAPES = {
 
 
 def make_policy(shape: Shape, sizes: Sizes, device: torch.device) -> HuggingFacePolicy:
-    """Return a policy with random weights on a device.
-
-    Raises:
-        torch.OutOfMemoryError: it does not fit.
-    """
+    """Return a policy with random weights on a device; `torch.OutOfMemoryError` where it does not fit."""
     from transformers import AutoModelForCausalLM, Qwen2Config
 
     # A word for every token: what the model writes is the text of its tokens and of no others.
@@ -101,19 +95,12 @@ def make_policy(shape: Shape, sizes: Sizes, device: torch.device) -> HuggingFace
     plain = len(tiny_tokenizer([]))
     tokenizer = tiny_tokenizer([], list(itertools.islice(names, shape.vocabulary - plain)))
     config = Qwen2Config(
-        vocab_size=shape.vocabulary,
-        hidden_size=shape.width,
-        intermediate_size=shape.mlp,
-        num_hidden_layers=shape.layers,
-        num_attention_heads=shape.heads,
-        num_key_value_heads=shape.kv_heads,
-        max_position_embeddings=32_768,
+        vocab_size=shape.vocabulary, hidden_size=shape.width, intermediate_size=shape.mlp,
+        num_hidden_layers=shape.layers, num_attention_heads=shape.heads, num_key_value_heads=shape.kv_heads,
+        max_position_embeddings=32_768, tie_word_embeddings=shape.tied,
         rope_theta=1e6,  # type: ignore[call-arg]  # releases 4 and 5 both take this name
-        tie_word_embeddings=shape.tied,
-        pad_token_id=tokenizer.pad_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-        bos_token_id=None,
-    )
+        pad_token_id=tokenizer.pad_token_id, eos_token_id=tokenizer.eos_token_id, bos_token_id=None,
+    )  # fmt: skip
     dtype = torch.bfloat16 if shape.rank else torch.float32
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []), device:
         torch.manual_seed(_SEED)
@@ -133,12 +120,9 @@ _HEAD, _HEAD_COPIES = 512, 5
 
 
 def expected_memory(policy: Any, tokens: int, *, reference: bool) -> dict[str, float]:
-    """Return the parts of an update's peak in GiB: recomputed activations, AdamW, packed passes.
+    """Return the parts of an update's peak in GiB, for passes of so many tokens, activations recomputed, with AdamW.
 
-    Args:
-        policy: with its model.
-        tokens: of a pass.
-        reference: whether a bfloat16 copy of the start is kept; with an adapter there is none.
+    With `reference` a bfloat16 copy of the start is kept, but for an adapter.
     """
     model, config = policy.model, policy.model.config
     weights = list(model.parameters())
@@ -159,17 +143,15 @@ def expected_memory(policy: Any, tokens: int, *, reference: bool) -> dict[str, f
     return {name: value / GIB for name, value in parts.items()}
 
 
-DECODE_FORMULA = "tokens/s = B / max((2 W + B C kv) / bandwidth, (2 W B + a B C) / peak)"
-TRAINING_FORMULA = "((4 W + 2 W_trained) S + 3 a S^2 / 2) / seconds / peak; recomputed: + 2 W S + a S^2 / 2"
-UNKNOWN = "the device's peak is not known to baselines.utilisation"
 _REPEATS = 3
 #: Tokens of a chain of a training pass, half prompt and half reply.
 _CHAIN = 1024
 
 
-def absence(device: torch.device) -> str:
-    """Say why a share of the peak is not there."""
-    return "no GPU" if device.type != "cuda" else UNKNOWN
+def share_of_peak(flops: float, seconds: float, device: torch.device) -> float | None:
+    """Return a share of the device's peak arithmetic in percent."""
+    peak = peak_flops(device)
+    return None if peak is None else 100 * flops / seconds / peak
 
 
 def seconds_of(device: torch.device, work: Callable[[], Any], repeats: int = _REPEATS) -> float:
@@ -189,7 +171,7 @@ def _wait(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def measure_decode(policy: HuggingFacePolicy, sizes: Sizes) -> Decode:
+def measure_decode(policy: HuggingFacePolicy, sizes: Sizes) -> Figures:
     """Time the decode loop without its prefill: many tokens less one token."""
     device, batch = policy.device, sizes.decode_batch
     rng = np.random.default_rng(0)
@@ -202,22 +184,20 @@ def measure_decode(policy: HuggingFacePolicy, sizes: Sizes) -> Decode:
 
     spent = seconds_of(device, write(sizes.decode_tokens)) - seconds_of(device, write(1))
     rate = batch * (sizes.decode_tokens - 1) / max(spent, 1e-9)
-    peak, bandwidth = peak_flops(device), peak_bandwidth(device)
-    limit = None
+    peak, bandwidth, limit = peak_flops(device), peak_bandwidth(device), None
     if peak is not None and bandwidth is not None:
         context = sizes.decode_context + sizes.decode_tokens // 2
         limit = decode_limit(policy.model, batch, context, bandwidth, peak)
     share = None if limit is None else 100 * rate / limit
-    return Decode(rate, Figure.of(limit, absence(device)), Figure.of(share, absence(device)), DECODE_FORMULA)
+    return {"decode.tokens_per_second": rate, "decode.limit": limit, "decode.share": share}
 
 
-def measure_pass(policy: HuggingFacePolicy, tokens: int, *, recomputation: bool) -> Pass:
+def measure_pass(policy: HuggingFacePolicy, tokens: int, *, recomputation: bool) -> Figures:
     """Time one forward and backward pass over packed random rows, and weigh what it keeps."""
-    device, peak = policy.device, peak_flops(policy.device)
+    device, cuda, few = policy.device, policy.device.type == "cuda", max(tokens // 2, 4)
     mode = recomputed_activations(policy.model) if recomputation else contextlib.nullcontext()
     with mode:
-        half, _ = _forward(policy, max(tokens // 2, 4))
-        kept, lengths = _forward(policy, tokens)
+        half, (kept, lengths) = _forward(policy, few)[0], _forward(policy, tokens)
 
         def train() -> None:
             policy.model.zero_grad(set_to_none=True)
@@ -225,22 +205,20 @@ def measure_pass(policy: HuggingFacePolicy, tokens: int, *, recomputation: bool)
             scores = policy.score(prompts, replies, 1.0, tokens_per_pass=tokens, entropy=False)
             scores.logprobs.sum().backward()
 
-        if device.type == "cuda":
+        if cuda:
             torch.cuda.reset_peak_memory_stats(device)
         spent = seconds_of(device, train)
-        most = torch.cuda.max_memory_allocated(device) / 2**30 if device.type == "cuda" else None
+        most = torch.cuda.max_memory_allocated(device) / 2**30 if cuda else None
     policy.model.zero_grad(set_to_none=True)
     model = training_flops(policy.model, lengths)
     done = model + forward_flops(policy.model, lengths) * recomputation
     count = sum(lengths)
-    grown = (kept - half) / (count - max(tokens // 2, 4)) / 1e6
-    return Pass(
-        recomputation, count, spent, count / spent,
-        Figure.of(None if peak is None else 100 * model / spent / peak, absence(device)),
-        Figure.of(None if peak is None else 100 * done / spent / peak, absence(device)),
-        Figure.of(grown if device.type == "cuda" else None),
-        Figure.of(most),
-    )  # fmt: skip
+    found = {
+        "tokens": count, "seconds": spent, "tokens_per_second": count / spent, "peak": most,
+        "utilisation": share_of_peak(model, spent, device), "with_recomputation": share_of_peak(done, spent, device),
+        "kept": (kept - half) / (count - few) / 1e6 if cuda else None,
+    }  # fmt: skip
+    return {f"passes.{int(recomputation)}.{name}": value for name, value in found.items()}
 
 
 def _rows(policy: HuggingFacePolicy, tokens: int) -> tuple[list[list[int]], list[list[int]], list[int]]:
@@ -271,7 +249,7 @@ def _forward(policy: HuggingFacePolicy, tokens: int) -> tuple[int, list[int]]:
 
 
 @torch.no_grad()
-def measure_agreement(policy: HuggingFacePolicy, envs: Any, sizes: Sizes) -> tuple[Difference, Difference]:
+def measure_agreement(policy: HuggingFacePolicy, envs: Any, sizes: Sizes) -> Figures:
     """Compare sampled log-probabilities with scored ones, and scores in bfloat16 with scores in float32."""
     observations, infos = envs.reset(seed=0)
     replies = policy.act(observations, infos, np.random.default_rng(0))
@@ -285,20 +263,24 @@ def measure_agreement(policy: HuggingFacePolicy, envs: Any, sizes: Sizes) -> tup
 
     sampled = np.concatenate([np.asarray(one.logprobs, np.float64) for one in replies])
     trainer = scored(policy.precision)
+    apart: dict[str, Any] = {"sampler": difference(sampled, trainer)}
     if any(weight.dtype == torch.bfloat16 for weight in policy.model.parameters()):
-        nothing = Figure.of(None, "the base is stored in bfloat16")
-        return difference(sampled, trainer), Difference(nothing, nothing, nothing)
-    return difference(sampled, trainer), difference(scored(torch.bfloat16), scored(None))
+        apart["precision"] = dict.fromkeys(apart["sampler"], "the base is stored in bfloat16")
+    else:
+        apart["precision"] = difference(scored(torch.bfloat16), scored(None))
+    return {f"agreement.{of}.{name}": value for of, each in apart.items() for name, value in each.items()}
 
 
-def difference(one: Sequence[float] | NDArray[np.float64], other: Sequence[float] | NDArray[np.float64]) -> Difference:
+def difference(one: Sequence[float] | NDArray[np.float64], other: Sequence[float] | NDArray[np.float64]) -> Figures:
     """Return the mean, the 99th percentile and the largest of absolute differences.
 
-    >>> difference([0.0, -1.0], [-1.0, -4.0]).mean.value
+    >>> difference([0.0, -1.0], [-1.0, -4.0])["mean"]
     2.0
     """
     apart = np.abs(np.asarray(one, np.float64) - np.asarray(other, np.float64))
-    return Difference(*(Figure.of(float(value)) for value in (apart.mean(), np.percentile(apart, 99), apart.max())))
+    return {
+        "mean": float(apart.mean()), "percentile_99": float(np.percentile(apart, 99)), "largest": float(apart.max()),
+    }  # fmt: skip
 
 
 #: Weights of a correction are clipped here.
@@ -307,19 +289,27 @@ _TIS = 2.0
 
 @dataclass
 class Watch:
-    """What one iteration does besides what its row says.
+    """One iteration.
 
     Attributes:
         scoring: seconds of passes without gradients (old and reference log-probabilities).
         memory: figures of `baselines.utilisation.PeakMemory` for them.
-        passes: forward passes with gradients.
-        tokens: of those, padding included.
+        passes, through: forward passes with gradients, and their tokens, padding included.
+        row: of the trainer.
+        prompts, replies: tokens of all steps.
+        rows: of the batch.
+        lengths: tokens of each chain that went through the update.
     """
 
     scoring: float = 0.0
     memory: dict[str, float] = field(default_factory=dict)
     passes: int = 0
-    tokens: int = 0
+    through: int = 0
+    row: Row = field(default_factory=dict)
+    prompts: int = 0
+    replies: int = 0
+    rows: int = 0
+    lengths: list[int] = field(default_factory=list)
 
 
 class WatchedPolicy(HuggingFacePolicy):
@@ -352,26 +342,6 @@ class WatchedPolicy(HuggingFacePolicy):
         return found
 
 
-@dataclass(frozen=True)
-class Measured:
-    """One measured iteration: the trainer's row, what was watched, and what it was trained on.
-
-    Attributes:
-        row: of the trainer.
-        watch: of the policy.
-        prompt_tokens, reply_tokens: of all steps.
-        rows: distinct rows of the batch.
-        lengths: tokens of each chain that went through the update.
-    """
-
-    row: Row
-    watch: Watch
-    prompt_tokens: int
-    reply_tokens: int
-    rows: int
-    lengths: list[int]
-
-
 def make_envs(shape: Shape, sizes: Sizes, places: int) -> Any:
     """Return Sokoban in conversations, `places` side by side."""
     envs = gym.make_vec(
@@ -395,34 +365,21 @@ def trainer_config(shape: Shape, sizes: Sizes) -> TrainerConfig:
     )
 
 
-def run_training(
-    policy: WatchedPolicy, shape: Shape, sizes: Sizes, report: Callable[[int, int], None]
-) -> tuple[list[Measured], Success]:
-    """Train, and return the measured iterations and the success on held-out tasks.
-
-    Args:
-        policy: changed in place.
-        shape: of its model.
-        sizes: what is measured.
-        report: called with finished iterations and their number.
-    """
+def run_training(policy: WatchedPolicy, shape: Shape, sizes: Sizes, report: Callable[[int, int], None]) -> Figures:
+    """Train a policy in place; return what the measured iterations cost, and the success on held-out tasks."""
     config = trainer_config(shape, sizes)
-    found: list[Measured] = []
+    found: list[Watch] = []
 
     def note(trainer: Trainer, table: StepTable | None, row: Row) -> None:
         if table is not None and trainer.advantages is not None:
-            scored = make_batch(
-                table, trainer.advantages, weighting=config.loss.weighting, keep_zero=config.loss.keep_zero
-            )
-            batch = scored.kept()
-            replies = [] if table.replies is None else list(table.replies)
-            chains = merge_chains(batch.prompts, batch.replies)
-            found.append(
-                Measured(
-                    row, policy.watch, sum(len(one.prompt_ids) for one in replies),
-                    sum(len(one.token_ids) for one in replies), len(batch), [len(chain.tokens) for chain in chains],
-                )
-            )  # fmt: skip
+            loss = config.loss
+            batch = make_batch(table, trainer.advantages, weighting=loss.weighting, keep_zero=loss.keep_zero).kept()
+            watch, replies = policy.watch, [] if table.replies is None else list(table.replies)
+            watch.row, watch.rows = row, len(batch)
+            watch.prompts = sum(len(one.prompt_ids) for one in replies)
+            watch.replies = sum(len(one.token_ids) for one in replies)
+            watch.lengths = [len(chain.tokens) for chain in merge_chains(batch.prompts, batch.replies)]
+            found.append(watch)
             report(len(found), config.iterations)
         policy.watch = Watch()
         # The reference is a copy of the policy: it has to note where the policy does.
@@ -433,7 +390,7 @@ def run_training(
     def count(_: torch.nn.Module, __: tuple[Any, ...], given: Mapping[str, Any]) -> None:
         if torch.is_grad_enabled():
             policy.watch.passes += 1
-            policy.watch.tokens += given["input_ids"].numel()
+            policy.watch.through += given["input_ids"].numel()
 
     places = sizes.groups * sizes.group_size
     hook = policy.model.register_forward_pre_hook(count, with_kwargs=True)
@@ -448,6 +405,41 @@ def run_training(
             played = evaluate(envs, policy, tasks("test", sizes.held_out), seed=_SEED, temperature=0.0)
     finally:
         hook.remove()
-    won = float(np.sum(played.success))
-    interval = wilson_interval(won, sizes.held_out)
-    return found[sizes.warmup :], Success(interval.mean, interval.low, interval.high, sizes.held_out)
+    won = wilson_interval(float(np.sum(played.success)), sizes.held_out)
+    success = {"share": won.mean, "low": won.low, "high": won.high, "tasks": sizes.held_out}
+    return {**costs_of(found[sizes.warmup :], policy), **{f"success.{name}": value for name, value in success.items()}}
+
+
+def costs_of(measured: Sequence[Watch], policy: WatchedPolicy) -> Figures:
+    """Return means of some iterations: time and memory of every stage, tokens, and rates."""
+    count, device = len(measured), policy.device
+
+    def total(name: str) -> float:
+        return float(sum(getattr(one, name) for one in measured))
+
+    seconds = {name: sum(one.row[f"seconds_{name}"] for one in measured) for name in STAGES if name != "scoring"}
+    seconds["scoring"] = total("scoring")
+    seconds["update"] -= seconds["scoring"]  # the trainer counts old and reference log-probabilities to it
+    whole, found = sum(seconds.values()), Figures()
+    for name, spent in seconds.items():
+        found |= {f"stages.{name}.seconds": spent / count, f"stages.{name}.share": 100 * spent / whole}
+    for name, (key, end) in itertools.product(ON_DEVICE, (("allocated", ""), ("reserved", "_reserved"))):
+        memory = f"memory_{name}{end}"
+        values = [one.row.get(memory, one.memory.get(memory)) for one in measured]
+        found[f"stages.{name}.{key}"] = max((value for value in values if value is not None), default=None)
+    lengths = [length for one in measured for length in one.lengths]
+    model, update = training_flops(policy.model, lengths), max(seconds["update"], 1e-9)
+    return found | {
+        "tokens.prompts": total("prompts") / count,
+        "tokens.replies": total("replies") / count,
+        "tokens.per_pass": total("through") / max(total("passes"), 1),
+        "tokens.padding": 100 * (1 - sum(lengths) / max(total("through"), 1)),
+        "tokens.rows": total("rows") / count,
+        "tokens.chains": len(lengths) / count,
+        "tokens.chains_per_row": len(lengths) / max(total("rows"), 1),
+        "rates.generated": total("replies") / max(seconds["generation"], 1e-9),
+        "rates.trained": sum(lengths) / update,
+        "rates.utilisation": share_of_peak(model, update, device),
+        "rates.with_recomputation": share_of_peak(model + forward_flops(policy.model, lengths), update, device),
+        "agreement.tis_clipped": 100 * sum(one.row.get("tis_clipped", 0.0) for one in measured) / count,
+    }

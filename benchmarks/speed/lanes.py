@@ -1,10 +1,7 @@
 """`speed lanes`: what lanes of sub-environments gain over lock-step where replies differ in length.
 
-Two measurements, both through `collect_lanes`, of 5 to 30 turns an episode:
-
-* decoding on a computed clock: a step of a batch takes the time to read weights and key-value cache once, as in a
-  memory-bound engine; no accelerator is needed;
-* a stub endpoint on loopback with delays of the same shape, in seconds of the wall clock.
+Episodes have 5 to 30 turns. Decoding is on a computed clock, on which a step of a batch takes the time to read weights
+and key-value cache once, as in a memory-bound engine; or it is a stub endpoint's, in seconds of the wall clock.
 """
 
 from __future__ import annotations
@@ -78,12 +75,7 @@ class CountdownVectorEnv(TextVectorEnv):
 class Decoding:
     """A policy whose engine writes a token of every reply at hand in the time that its memory takes.
 
-    Args:
-        weights: bytes that each step reads.
-        per_token: bytes of each token before.
-
-    Attributes:
-        seconds: on the engine's clock so far.
+    Each step reads the bytes of the weights, and `per_token` of each token before. `seconds` are on its clock.
     """
 
     def __init__(self, weights: float, per_token: float) -> None:
@@ -143,7 +135,7 @@ def play(policy: Policy, episodes: int, places: int, seed: int) -> None:
 
 
 def measure(config: SpeedConfig, part: str, folder: Path) -> Part:
-    """Return seconds of the same episodes by places of a lane: on an engine's clock, or with an endpoint."""
+    """Measure the same episodes by places of a lane."""
     episodes, delay, repeats = (config.options[name] for name in ("episodes", "delay", "repeats"))
     places = sorted({episodes, episodes // 4, 8, 4, 1} - {0}, reverse=True)
     places = [each for each in places if episodes % each == 0]

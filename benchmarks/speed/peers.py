@@ -21,12 +21,10 @@ from agentgym.outside.packages import install, install_package
 
 
 def gym_sokoban() -> tuple[type[Any], Callable[..., Any]] | None:
-    """Return gym-sokoban's environment class and level generator, or None where it is not installed.
-
-    Where `pkg_resources` is missing (setuptools dropped it in 2025), the one function that it uses is put in place.
-    """
+    """Return gym-sokoban's environment class and level generator, or None where it is not installed."""
     if importlib.util.find_spec("gym_sokoban") is None or importlib.util.find_spec("gym") is None:
         return None
+    # Setuptools dropped `pkg_resources` in 2025; gym-sokoban needs one function of it.
     if "pkg_resources" not in sys.modules and importlib.util.find_spec("pkg_resources") is None:
         stand_in = types.ModuleType("pkg_resources")
         stand_in.resource_filename = _resource_filename  # type: ignore[attr-defined]
@@ -56,10 +54,7 @@ def _resource_filename(package: str, resource: str) -> str:
 def sokoban_stepper(render: str, size: int, boxes: int) -> Callable[[int], int]:
     """Return a function that plays n random steps in gym-sokoban and returns n.
 
-    Args:
-        render: "rgb_array" (its default), "tiny_rgb_array", or "none" (its rules alone, rendering taken out).
-        size: side of the room.
-        boxes: number of boxes.
+    `render` is "rgb_array" (its default), "tiny_rgb_array", or "none" (its rules alone, rendering taken out).
     """
     base, _ = _installed()
 

@@ -1,18 +1,16 @@
-"""What `speed WHAT` has in common: a figure, the file of figures, its table and page, and the command.
-
-Every WHAT is a study of `benchmarks.study` whose parts return figures; its folder holds WHAT.json and the page.
-"""
+"""What `speed WHAT` has in common: a study of `benchmarks.study` whose parts return figures."""
 
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from benchmarks.console import NONE
-from benchmarks.processes import Progress
+from benchmarks.processes import Progress, in_fresh_process
 from benchmarks.report.page import Cell, Page, Table
 from benchmarks.speed.timing import REFERENCE_SECONDS, Speed
 from benchmarks.study import Found, Study
@@ -27,36 +25,42 @@ class Measurement:
     """A figure.
 
     Attributes:
-        key: short name, unique in a file.
+        key: unique in a file.
         section: title of its table.
         what: row of the table.
         ours: whether it is this project's code; otherwise a peer or a limit.
-        value: as measured, in `unit`.
-        unit: "steps/s", "levels/s" and so on (more is better), "ms", "µs", "s" or "MB" (less is better).
+        value: in `unit`; None: not measured.
+        unit: "ms", "µs", "s" and "MB": less is better.
         loop_seconds: seconds of ten million additions meanwhile, see `benchmarks.speed.timing`; None: no loop ran.
         column: of a table with several figures a row, such as sizes; "": one figure a row.
+        absent: why there is no value.
     """
 
     key: str
     section: str
     what: str
     ours: bool
-    value: float
+    value: float | None
     unit: str
     loop_seconds: float | None = None
     column: str = ""
+    absent: str = ""
 
     @classmethod
-    def of_speed(
-        cls, key: str, section: str, what: str, ours: bool, speed: Speed, unit: str = "steps/s"
+    def of(
+        cls, key: str, section: str, what: str, found: Speed | float, unit: str = "steps/s", ours: bool = True
     ) -> Measurement:
-        """Return the figure of a speed, with its loop."""
-        return cls(key, section, what, ours, speed.value, unit, speed.loop_seconds)
+        """Return a figure, of a speed with its loop."""
+        if isinstance(found, Speed):
+            return cls(key, section, what, ours, found.value, unit, found.loop_seconds)
+        return cls(key, section, what, ours, found, unit)
 
     @property
     def scaled(self) -> float | None:
         """A speed where ten million additions take `REFERENCE_SECONDS`; None where no loop ran."""
-        return None if self.loop_seconds is None else Speed(self.value, self.loop_seconds).scaled
+        if self.value is None or self.loop_seconds is None:
+            return None
+        return Speed(self.value, self.loop_seconds).scaled
 
 
 @dataclass(frozen=True)
@@ -105,22 +109,25 @@ class Speeds(Found):
 
 def ratios(found: Sequence[Measurement], comparisons: Iterable[Comparison]) -> list[Ratio]:
     """Return the comparisons of which both figures were measured."""
-    by_key = {each.key: each for each in found}
+    by_key = {each.key: (each, each.value) for each in found if each.value is not None}
     result = []
     for each in comparisons:
         if each.ours in by_key and each.other in by_key:
-            ours, other = by_key[each.ours], by_key[each.other]
-            faster, slower = (other, ours) if ours.unit in _COSTS else (ours, other)
-            result.append(Ratio(ours.section, each.what, faster.value / slower.value))
+            (ours, mine), (_, other) = by_key[each.ours], by_key[each.other]
+            result.append(Ratio(ours.section, each.what, other / mine if ours.unit in _COSTS else mine / other))
     return result
 
 
 def amount(measurement: Measurement) -> str:
-    """Return value and unit, rounded to the digits that repeat.
+    """Return value and unit, rounded to the digits that repeat; or why there is no value.
 
     >>> amount(Measurement("k", "steps", "w", True, 123456.7, "steps/s"))
     '123,000 steps/s'
     """
+    if measurement.value is None:
+        return f"absent: {measurement.absent}"
+    if not measurement.unit and measurement.value.is_integer():
+        return f"{measurement.value:,.0f}"
     return f"{_rounded(measurement.value)} {measurement.unit}".rstrip()
 
 
@@ -128,11 +135,11 @@ def _rounded(value: float) -> str:
     return f"{value:.3g}" if value < 100 else f"{round(value, 3 - len(str(int(value)))):,.0f}"
 
 
-def tables(found: Speeds) -> list[Table]:
+def tables(measurements: Sequence[Measurement], compared: Sequence[Ratio] = ()) -> list[Table]:
     """Return a table for each section: a figure a row with its loop, or a row of figures; ratios below it."""
     result = []
-    for section in dict.fromkeys(each.section for each in found.measurements):
-        mine = [each for each in found.measurements if each.section == section]
+    for section in dict.fromkeys(each.section for each in measurements):
+        mine = [each for each in measurements if each.section == section]
         columns = list(dict.fromkeys(each.column for each in mine if each.column))
         rows: list[Sequence[Cell] | None]
         if columns:
@@ -143,7 +150,7 @@ def tables(found: Speeds) -> list[Table]:
         else:
             heads = ["", "measured", "loop", "scaled"]
             rows = [[each.what, amount(each), *_by_loop(each)] for each in mine]
-        said = [f"{each.what}: x {each.value:.3g}" for each in found.ratios if each.section == section]
+        said = [f"{each.what}: x {each.value:.3g}" for each in compared if each.section == section]
         result.append(Table(section, heads, rows, "; ".join(said)))
     return result
 
@@ -162,6 +169,23 @@ def memory_of(name: str) -> float:
         return 0.0
 
 
+def costs_of(work: Callable[..., Any], *given: Any) -> tuple[dict[str, float], Any]:
+    """Return seconds and memory (MB) of a call in a process of its own, by name, and what it returned."""
+    return in_fresh_process(_costs, work, given)
+
+
+def _costs(work: Callable[..., Any], given: Sequence[Any]) -> tuple[dict[str, float], Any]:
+    begin, wall = time.process_time(), time.perf_counter()
+    found = work(*given)
+    spent = {"processor": time.process_time() - begin, "clock": time.perf_counter() - wall}
+    return {**spent, "peak": memory_of("VmHWM"), "private": memory_of("RssAnon")}, found
+
+
+def disk_of(folder: Path) -> float:
+    """Return the size of all files of a folder in MB."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
+
+
 def speed_study(
     name: str,
     title: str,
@@ -169,15 +193,7 @@ def speed_study(
     measure: Callable[[SpeedConfig, str, Path], Part],
     comparisons: Iterable[Comparison] = (),
 ) -> Study[SpeedConfig, Part, Speeds]:
-    """Return the study of a `speed` command.
-
-    Args:
-        name: of the command and its file.
-        title: of the page.
-        configure: as in `benchmarks.study.Study`.
-        measure: measures one part; called with the configuration, the part and the folder.
-        comparisons: between figures.
-    """
+    """Return the study of a `speed` command; `measure` gets the configuration, a part and the folder."""
 
     def run(config: SpeedConfig, part: str, context: Any, progress: Progress) -> Part:
         return measure(config, part, context)
@@ -191,7 +207,7 @@ def speed_study(
         loop = f"loop: seconds of ten million additions in between; scaled: where they take {REFERENCE_SECONDS:g} s"
         timed = any(each.loop_seconds is not None for each in found.measurements)
         lead = f"Processor time of one thread; {loop}." if timed else "Measured in processes of this machine."
-        shown = tables(found)
+        shown = tables(found.measurements, found.ratios)
         if found.skipped:
             shown.append(Table("Not measured", ["what is missing"], [[words] for words in found.skipped]))
         return Page(title, lead, shown, chips=[(key, str(value)) for key, value in found.config.options.items()])

@@ -22,8 +22,7 @@ from agentgym.searchqa.retrieval.lexical import LexicalRetriever
 from agentgym.searchqa.retrieval.remote import HttpRetriever
 from agentgym.searchqa.retrieval.serve import RetrievalServer
 from agentgym.searchqa.retriever import Found, Passage, Retriever
-from benchmarks.processes import in_fresh_process
-from benchmarks.speed.record import Measurement, Part, SpeedConfig, memory_of, speed_study
+from benchmarks.speed.record import Measurement, Part, SpeedConfig, costs_of, disk_of, speed_study
 from benchmarks.speed.timing import Speed, Stopwatch, best_rate
 
 #: A question and the ids of the passages that support its answer.
@@ -41,10 +40,10 @@ _BLOCK = 1000
 
 
 class SyntheticPassages:
-    """Passages as many as wanted, of 100 made-up words, and questions with one source each; the same in every process.
+    """Passages of 100 made-up words, and questions with one source each; the same in every process.
 
-    Frequencies of words fall with their rank as in ordinary text (Zipf-Mandelbrot), and four words in ten are English
-    stop words: the lists of passages are then as uneven in length as those of an encyclopaedia's words.
+    Frequencies of words are Zipf-Mandelbrot, and four words in ten are English stop words: inverted lists are then as
+    uneven in length as those of an encyclopaedia.
     """
 
     def __init__(self, seed: int = 0) -> None:
@@ -82,7 +81,7 @@ class SyntheticPassages:
     def _drawn(self, block: int) -> tuple[Words, Numbers]:
         """Words, shape (passages, words of one), and the numbers of the stop words in their place (-1: none)."""
         if self._last is not None and self._last[0] == block:
-            return self._last[1], self._last[2]
+            return self._last[1:]
         rng = np.random.default_rng([self._seed, 2, block])
         shape = (_BLOCK, _TITLE + _TEXT)
         words = self._words[np.searchsorted(self._shares, rng.random(shape)).clip(max=len(self._words) - 1)]
@@ -98,8 +97,8 @@ def measure_searches(repeats: int, seconds: float, count: int) -> list[Measureme
     passages = tuple(made.passages(count))
     questions = [question for question, _ in made.questions(2_000, count)]
 
-    def add(key: str, what: str, ours: bool, speed: Speed, unit: str = "queries/s") -> None:
-        found.append(Measurement.of_speed(f"searches_{key}", "searches, Search-QA", what, ours, speed, unit))
+    def add(key: str, what: str, speed: Speed, unit: str = "queries/s", ours: bool = True) -> None:
+        found.append(Measurement.of(f"searches_{key}", "searches, Search-QA", what, speed, unit, ours))
 
     def rate(answer: Callable[[Sequence[str]], object], size: int) -> Speed:
         return best_rate(batches(questions, answer, size), start=size, seconds=seconds, repeats=repeats)
@@ -107,20 +106,20 @@ def measure_searches(repeats: int, seconds: float, count: int) -> list[Measureme
     watch = Stopwatch()
     lexical = watch.time(LexicalRetriever, passages)
     words = f"passages indexed in memory ({count:,} of 100 words)"
-    add("build", words, True, watch.speed(count), "passages/s")
-    add("batch", f"lexical, batches of {_BATCH}", True, rate(lambda batch: lexical.search(batch, _TOP), _BATCH))
-    add("single", "lexical, one query at a time", True, rate(lambda batch: lexical.search(batch, _TOP), 1))
+    add("build", words, watch.speed(count), "passages/s")
+    add("batch", f"lexical, batches of {_BATCH}", rate(lambda batch: lexical.search(batch, _TOP), _BATCH))
+    add("single", "lexical, one query at a time", rate(lambda batch: lexical.search(batch, _TOP), 1))
     with RetrievalServer(lexical) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         remote = HttpRetriever(server.url)
         words = f"lexical behind its server, batches of {_BATCH}, client's share included"
-        add("http", words, True, rate(lambda batch: remote.search(batch, _TOP), _BATCH))
+        add("http", words, rate(lambda batch: remote.search(batch, _TOP), _BATCH))
         server.shutdown()
         thread.join()
     with contextlib.closing(sqlite(passages)) as base:
         speed = rate(lambda batch: [sqlite_search(base, query) for query in batch], 1)
-        add("sqlite", "SQLite FTS5 with its Porter stemmer, one query at a time", False, speed)
+        add("sqlite", "SQLite FTS5 with its Porter stemmer, one query at a time", speed, ours=False)
     return found
 
 
@@ -175,24 +174,17 @@ def measure_scale(corpus: Path, questions: Sequence[Question], folder: Path) -> 
     """
     if folder.exists():
         raise ValueError(f"{folder} exists: what building costs cannot be measured; remove it or name another folder")
-    built = in_fresh_process(_build, corpus, folder)
-    searched = in_fresh_process(_search, folder, list(questions))
-    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    built, _ = costs_of(build_index, corpus, folder)
+    searched, found = costs_of(_search, folder, list(questions))
     return {
         "corpus_mb": ("corpus file", corpus.stat().st_size / 1e6, "MB"),
-        "folder_mb": ("index folder", size / 1e6, "MB"),
-        **built,
-        **searched,
-    }
-
-
-def _build(corpus: Path, folder: Path) -> dict[str, tuple[str, float, str]]:
-    clock, processor = time.perf_counter(), time.process_time()
-    build_index(corpus, folder)
-    return {
-        "built_seconds": ("build, on the clock", time.perf_counter() - clock, "s"),
-        "built_processor": ("build, of the processor", time.process_time() - processor, "s"),
-        "built_peak": ("build, peak memory", memory_of("VmHWM"), "MB"),
+        "folder_mb": ("index folder", disk_of(folder), "MB"),
+        "built_seconds": ("build, on the clock", built["clock"], "s"),
+        "built_processor": ("build, of the processor", built["processor"], "s"),
+        "built_peak": ("build, peak memory", built["peak"], "MB"),
+        **found,
+        "own": ("own memory", searched["private"], "MB"),
+        "peak": ("peak memory, with pages of the index", searched["peak"], "MB"),
     }
 
 
@@ -218,8 +210,6 @@ def _search(folder: Path, questions: list[Question]) -> dict[str, tuple[str, flo
         "threads": ("queries on the clock, all threads", several, "queries/s"),
         "processor": ("queries of the processor", len(texts) / processor, "queries/s"),
         "recall": ("recall of supporting passages at 3", sum(shares) / len(shares), ""),
-        "own": ("own memory", memory_of("RssAnon"), "MB"),
-        "peak": ("peak memory, with pages of the index", memory_of("VmHWM"), "MB"),
     }
 
 

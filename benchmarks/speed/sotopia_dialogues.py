@@ -7,7 +7,7 @@ import statistics
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import gymnasium as gym
 import numpy as np
@@ -37,12 +37,10 @@ class Tireless:
 
     def act(self, views: Sequence[View]) -> list[Act]:
         """Return one act per view."""
-        return [play_deal(view, _side(view), self._TEMPER) if len(view.kinds) > 1 else NONE for view in views]
-
-
-def _side(view: View) -> DealSide:
-    assert isinstance(view.private, DealSide)
-    return view.private
+        return [
+            play_deal(view, cast(DealSide, view.private), self._TEMPER) if len(view.kinds) > 1 else NONE
+            for view in views
+        ]
 
 
 def make_dialogues() -> VectorEnv:
@@ -68,13 +66,13 @@ def measure_dialogues(key: str, title: str, waves: int) -> list[Measurement]:
         "known": "the first ones said again",
     }
     found = [
-        Measurement.of_speed(f"{key}_{row}", title, f"{words}, {more}", True, median(speeds[row][1:]), "episodes/s")
+        Measurement.of(f"{key}_{row}", title, f"{words}, {more}", median(speeds[row][1:]), "episodes/s")
         for row, more in rows.items()
     ]
     package = package_rate(waves < 9)
     if package is not None:
         words = "the sotopia package, scripted people, without a judge"
-        found.append(Measurement(f"{key}_package", title, words, False, package, "episodes/s"))
+        found.append(Measurement.of(f"{key}_package", title, words, package, "episodes/s", ours=False))
     return found
 
 
@@ -101,11 +99,7 @@ def random_commands(first: int) -> list[list[str]]:
 
 
 def play_dialogues(envs: VectorEnv, plan: Sequence[list[str]], first: int) -> Speed:
-    """Return dialogues per processor second, in the tasks from an index on.
-
-    Raises:
-        RuntimeError: a dialogue did not take all its turns.
-    """
+    """Return dialogues per processor second, in the tasks from an index on; all must take all turns."""
     infos: dict[str, Any] = {}
     watch = Stopwatch()
     watch.time(envs.reset, options=_indices(first))
@@ -121,11 +115,7 @@ def _indices(first: int) -> list[dict[str, int]]:
 
 
 def measure_endpoint(config: SpeedConfig, part: str, folder: Path) -> Part:
-    """Play dialogues against a stub endpoint on loopback; the first round, which opens connections, is not timed.
-
-    Raises:
-        RuntimeError: an episode was not scored.
-    """
+    """Play dialogues against a stub endpoint on loopback; the first round, which opens connections, is not timed."""
     dialogues, delay, turns, repeats = (config.options[name] for name in ("dialogues", "delay", "turns", "repeats"))
     scores = {name: ["", highest] for name, (_, highest) in DIMENSIONS.items()}
     verdict = json.dumps({"evaluations": {"agent_1": scores, "agent_2": scores}})
@@ -148,7 +138,6 @@ def measure_endpoint(config: SpeedConfig, part: str, folder: Path) -> Part:
 
 
 def _play(envs: gym.vector.VectorEnv, seed: int) -> tuple[float, float]:
-    """Play one dialogue in every sub-environment; return seconds on the clock and of the processor."""
     command = write(Act("speak", "Let me think about what you said."))
     begin, worked = time.perf_counter(), time.process_time()
     envs.reset(seed=seed)

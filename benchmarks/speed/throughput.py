@@ -2,8 +2,7 @@
 
     python -m benchmarks.run speed throughput --only sokoban,alfworld
 
-Every figure is processor time of one thread, which other jobs disturb little. Speeds of environments are medians of
-first visits, other figures the best of several repetitions, see `benchmarks.speed.timing`.
+Speeds of environments are medians of first visits, other figures the best of several repetitions.
 """
 
 from __future__ import annotations
@@ -23,28 +22,16 @@ from benchmarks.speed.record import Part, SpeedConfig, speed_study
 PARTS = (*environments.WORLDS, "branches", "credit", "clusters")
 
 
-def parse_parts(text: str) -> list[str]:
-    """Read names of `PARTS`, separated by commas.
-
-    Raises:
-        typer.BadParameter: an unknown name.
-
-    >>> parse_parts("sokoban,credit")
-    ['sokoban', 'credit']
-    """
-    names = text.split(",")
-    for name in names:
-        if name not in PARTS:
-            raise typer.BadParameter(f"unknown part {name!r}; {suggest(name, PARTS)}", param_hint="--only")
-    return names
-
-
 def configure(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions, about two minutes.")] = False,
     only: Annotated[str | None, typer.Option(help=f"Parts to measure, of {', '.join(PARTS)}; all by default.")] = None,
 ) -> SpeedConfig:
     """Measure environment steps, levels, searches, branches, credit and clusters, beside peers, as ratios."""
-    return SpeedConfig(list(PARTS) if only is None else parse_parts(only), {"quick": quick})
+    parts = list(PARTS) if only is None else only.split(",")
+    for name in parts:
+        if name not in PARTS:
+            raise typer.BadParameter(f"unknown part {name!r}; {suggest(name, PARTS)}", param_hint="--only")
+    return SpeedConfig(parts, {"quick": quick})
 
 
 def measure(config: SpeedConfig, part: str, folder: Path) -> Part:

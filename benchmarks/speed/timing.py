@@ -1,22 +1,20 @@
 """Processor seconds of timed calls, with a fixed loop in between as a measure of the processor's speed.
 
 Shared machines are slower or faster by the hour. So pieces of one pure Python loop run in turns with every measurement,
-in the same process. The loop's time is printed beside each figure, and the figure is given again for a machine on which
-ten million additions of the loop take `REFERENCE_SECONDS`. The loop's names are global, as in a script:
+and each figure is given again for a machine on which ten million additions of the loop take `REFERENCE_SECONDS`:
 
     python -c "total = 0
     for number in range(10_000_000):
         total += number"
 
-Steps of environments are timed in **first visits**: the tasks, and with them states, texts, commands and keys, are new
-to the process (they are drawn from a million). Modules, environments, shared data (rooms, catalogues, indices) and code
-are not new: one wave of other tasks goes before. `open_tasks` makes the tasks' data beforehand; without it, restarts
-include the generator. A **replay** resets to the same seed and plays the recorded actions again in the same
-environments, whose caches are then warm. Actions are chosen between two timed steps, from what was offered.
+Steps of environments are timed in **first visits**: tasks, states, texts, commands and keys are new to the process.
+Modules, environments, shared data (rooms, catalogues, indices) and code are not: one wave of other tasks goes before. A
+**replay** plays the recorded actions again in the same environments, whose caches are then warm.
 """
 
 from __future__ import annotations
 
+import operator
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -60,6 +58,9 @@ class Speed:
         return self.value * self.loop_seconds / REFERENCE_SECONDS
 
 
+_scaled = operator.attrgetter("scaled")
+
+
 class Stopwatch:
     """Sums the seconds of calls by a clock (default: the processor's); a piece of the loop follows every 10 ms."""
 
@@ -100,12 +101,12 @@ class Stopwatch:
 
 def median(speeds: Sequence[Speed]) -> Speed:
     """Return the median by scaled values; of two the slower one."""
-    return sorted(speeds, key=lambda speed: speed.scaled)[(len(speeds) - 1) // 2]
+    return sorted(speeds, key=_scaled)[(len(speeds) - 1) // 2]
 
 
 def best(speeds: Sequence[Speed]) -> Speed:
     """Return the best by scaled values."""
-    return max(speeds, key=lambda speed: speed.scaled)
+    return max(speeds, key=_scaled)
 
 
 def best_rate(
@@ -116,14 +117,9 @@ def best_rate(
     repeats: int,
     clock: Callable[[], float] = time.process_time,
 ) -> Speed:
-    """Return the best speed of several repetitions.
+    """Return the best speed of several repetitions of about so many seconds.
 
-    Args:
-        work: does about n units and returns how many.
-        start: first n; it is raised until one call takes `seconds` / 2.
-        seconds: of one repetition, roughly.
-        repeats: number of repetitions.
-        clock: returns seconds.
+    `work` does about n units and returns how many; n is raised from `start` until one call takes `seconds` / 2.
     """
     count, speeds = start, list[Speed]()
     while len(speeds) < repeats:
@@ -139,12 +135,12 @@ def best_rate(
 def best_milliseconds(work: Callable[[], Any], repeats: int) -> float:
     """Return the fewest processor milliseconds of one call, after one call to warm up."""
     work()
-    times = []
+    least = float("inf")
     for _ in range(repeats):
         begin = time.process_time()
         work()
-        times.append(time.process_time() - begin)
-    return min(times) * 1e3
+        least = min(least, time.process_time() - begin)
+    return least * 1e3
 
 
 @dataclass(frozen=True)
@@ -187,16 +183,16 @@ def measure_visits(
     seed: int = 0,
     clock: Callable[[], float] = time.process_time,
 ) -> Visits:
-    """Measure first visits and their replays, each wave in other tasks.
+    """Measure first visits and their replays, each wave in other tasks; with autoreset, restarts are part of the steps.
 
     Args:
-        envs: with autoreset, restarts are part of the steps.
+        envs: what is timed.
         steps: of a wave.
         waves: timed waves; one goes before them.
         choose: actions of a step, from the infos before it.
         resets: whether the first reset of a wave counts.
         prepare: called before a wave with its seed, untimed.
-        seed: choose another one for each measurement of a process, for other tasks.
+        seed: another one for each measurement of a process, for other tasks.
         clock: returns seconds.
     """
     found: tuple[list[Speed], list[Speed]] = ([], [])
@@ -236,10 +232,7 @@ def replay(envs: VectorEnv, visit: Visit, watch: Stopwatch, resets: bool = True)
 
 
 def open_tasks(episodes: int) -> Callable[[VectorEnv, int], None]:
-    """Return a function that makes or reads the tasks of so many coming episodes of every sub-environment.
-
-    For environments that draw nothing but tasks from their generator.
-    """
+    """Return a function that makes the tasks of so many coming episodes, where only tasks are drawn."""
 
     def prepare(envs: VectorEnv, seed: int) -> None:
         for i, env in enumerate(envs.unwrapped.envs):  # type: ignore[attr-defined]  # of `TextVectorEnv`

@@ -1,7 +1,6 @@
-"""`speed shop-scale`: what a WebShop of a million products costs: time, memory, disk of each step, searches per second.
+"""`speed shop-scale`: time, memory and disk of a WebShop of a million generated products, and its searches per second.
 
-Every step runs in a process of its own, which has its own peak memory. The products are generated; real ones have more
-words each and many more different words. The shop stays in the folder of the results.
+Real products have more words each and many more different words. The shop stays in the folder of the results.
 """
 
 from __future__ import annotations
@@ -15,8 +14,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from benchmarks.processes import in_fresh_process
-from benchmarks.speed.record import Measurement, Part, SpeedConfig, memory_of, speed_study
+from benchmarks.speed.record import Measurement, Part, SpeedConfig, costs_of, disk_of, speed_study
 
 _SHOP, _INDEX = "catalogue", "bm25"
 _K = 50
@@ -86,13 +84,13 @@ def measure(config: SpeedConfig, part: str, folder: Path) -> Part:
     if written:
         shutil.rmtree(folder / written, ignore_errors=True)
     count = config.options["queries" if part == "search" else "products"]
-    figures, seconds = in_fresh_process(_timed, work, folder, count)
+    figures, seconds = costs_of(work, folder, count)
     if written:
-        figures["disk"] = sum(path.stat().st_size for path in (folder / written).rglob("*")) / 1e6, "MB"
-    title = f"{config.options['products']:,} generated products"
+        figures["disk"] = disk_of(folder / written)
+    title, units = f"{config.options['products']:,} generated products", {"processor": "s", "clock": "s"}
     found = [
-        Measurement(f"{part}_{name}", title, words, True, value, unit, column=name)
-        for name, (value, unit) in figures.items()
+        Measurement(f"{part}_{name}", title, words, True, value, units.get(name, "MB"), column=name)
+        for name, value in figures.items()
     ]
     for kind, times in (seconds or {}).items():
         for name, value, unit in (
@@ -102,17 +100,6 @@ def measure(config: SpeedConfig, part: str, folder: Path) -> Part:
             key = f"{name}_{kind.replace(' ', '_')}"
             found.append(Measurement(key, "best 50 products, every query new", kind, True, value, unit, column=name))
     return Part(found)
-
-
-def _timed(work: Callable[[Path, int], Any], folder: Path, count: int) -> tuple[dict[str, tuple[float, str]], Any]:
-    begin, wall = time.process_time(), time.perf_counter()
-    found = work(folder, count)
-    return {
-        "processor": (time.process_time() - begin, "s"),
-        "clock": (time.perf_counter() - wall, "s"),
-        "peak": (memory_of("VmHWM"), "MB"),
-        "private": (memory_of("RssAnon"), "MB"),
-    }, found
 
 
 def configure(

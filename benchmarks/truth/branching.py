@@ -1,15 +1,12 @@
 """`branching`: how well do Monte-Carlo values rank actions, by how many continuations, with which random numbers?
 
-The players of `ranking` play its first levels, 16 episodes each. From every state that they came to, the same player
-plays on 16 times, with the time limit of a whole episode. `vine` then credits the episodes by 1, 4 or 16 continuations
-a state, beside GraphGPO, which has the episodes alone. What fewer than 16 continuations are worth is a mean over
-disjoint parts of the 16.
-
-Random numbers are independent, or common: the k-th continuations of all states of a level meet the same luck, step by
-step, so that two states differ by what they are.
+The players of `ranking` play its first levels, 16 episodes each. From every state the same player plays on 16 times,
+with the time limit of a whole episode. `vine` credits the episodes by 1, 4 or 16 of these continuations (a mean over
+disjoint parts of the 16), beside GraphGPO, which has the episodes alone. Random numbers are independent, or common: the
+k-th continuations of all states of a level meet the same luck, step by step.
 
 Then the methods for branches on trees such as a trainer collects, 8 episodes a level and continuations of their own
-steps, with what is left of the time limit; beside each what GRPO and GraphGPO make of the same trees.
+steps; beside each what GRPO and GraphGPO make of the same trees.
 """
 
 from __future__ import annotations
@@ -35,19 +32,9 @@ from benchmarks.processes import Progress
 from benchmarks.report.page import Page, Table
 from benchmarks.statistics import Interval
 from benchmarks.study import Found, Study
+from benchmarks.truth import episodes as playing
 from benchmarks.truth.credits import graph_steps
 from benchmarks.truth.distances import WON, distance_changes, state_distances
-from benchmarks.truth.episodes import (
-    ENVIRONMENTS,
-    Levels,
-    NoisyExpert,
-    Seed,
-    TruthConfig,
-    make_config,
-    play,
-    scripted_of,
-    tasks_of,
-)
 from benchmarks.truth.league import RANKED, SOKOBAN
 from benchmarks.truth.measures import Comparisons, Sample, bootstrap_weights, estimate, intervals, samples
 from wrappers.credit.agentprm import GAMMA
@@ -103,22 +90,15 @@ class BranchScore:
 class Branching(Found):
     """The whole file."""
 
-    config: TruthConfig
+    config: playing.TruthConfig
     scores: list[BranchScore]
 
 
-def continuations(episodes: StepTable, policy: NoisyExpert, count: int, common: bool, seed: int) -> StepTable:
-    """Play on from every state that was reached, `count` times each.
+def continuations(episodes: StepTable, policy: playing.NoisyExpert, count: int, common: bool, seed: int) -> StepTable:
+    """Play on from every state of episodes of Sokoban (state keys are boards), `count` times each.
 
-    Args:
-        episodes: of Sokoban; its groups are levels, its state keys boards in the default symbols.
-        policy: who plays on.
-        count: continuations of each state.
-        common: whether k-th continuations of a level draw the same numbers step by step; otherwise each draws its own.
-        seed: of the numbers.
-
-    Returns:
-        Groups are those of the episodes; states in the order of their first sight, the continuations of one together.
+    With `common`, k-th continuations of a level draw the same numbers step by step. Groups are those of the episodes;
+    states come in the order of their first sight.
     """
     reached = np.stack([episodes.group, episodes.state, episodes.group, episodes.next_state], axis=1).reshape(-1, 2)
     places = [
@@ -148,17 +128,17 @@ def continuations(episodes: StepTable, policy: NoisyExpert, count: int, common: 
 
 
 def _envs(count: int) -> Any:
-    row = ENVIRONMENTS[SOKOBAN]
+    row = playing.ENVIRONMENTS[SOKOBAN]
     return gym.make_vec(row.id, count, autoreset_mode="Disabled", expert=True, **row.setup.plenty)
 
 
-def _player(config: TruthConfig, name: str) -> NoisyExpert:
-    return NoisyExpert(config.players[SOKOBAN][name], scripted_of(SOKOBAN).others)
+def _player(config: playing.TruthConfig, name: str) -> playing.NoisyExpert:
+    return playing.NoisyExpert(config.players[SOKOBAN][name], playing.scripted_of(SOKOBAN).others)
 
 
-def measure_player(config: TruthConfig, name: str, progress: Progress) -> list[BranchScore]:
+def measure_player(config: playing.TruthConfig, name: str, progress: Progress) -> list[BranchScore]:
     """Let one player play and play on, and measure `vine` and GraphGPO on the same steps."""
-    episodes = play(config, SOKOBAN, name, progress).table
+    episodes = playing.play(config, SOKOBAN, name, progress).table
     truth = distance_changes(episodes, state_distances(episodes))
     weights = bootstrap_weights(episodes.n_groups, config.resamples, config.seed)
     compared = Comparisons.of(episodes, episodes.group, truth)
@@ -181,10 +161,10 @@ def measure_player(config: TruthConfig, name: str, progress: Progress) -> list[B
     return scores
 
 
-def measure_trees(config: TruthConfig, name: str, progress: Progress) -> list[BranchScore]:
+def measure_trees(config: playing.TruthConfig, name: str, progress: Progress) -> list[BranchScore]:
     """Let one player play trees, and measure the method that they were collected for on the steps that it scores."""
     scores = []
-    tasks = tasks_of(SOKOBAN, config.tasks[SOKOBAN])
+    tasks = playing.tasks_of(SOKOBAN, config.tasks[SOKOBAN])
     for i, (method, tree) in enumerate(TREES.items()):
         progress(i, len(TREES), "kinds of trees")
         grown = collect_tree(
@@ -204,18 +184,13 @@ def measure_trees(config: TruthConfig, name: str, progress: Progress) -> list[Br
     return scores
 
 
-def run_player(config: TruthConfig, name: str, context: Any, progress: Progress) -> list[BranchScore]:
-    """Measure one player."""
-    return [*measure_player(config, name, progress), *measure_trees(config, name, progress)]
-
-
 def configure(
     quick: Annotated[bool, typer.Option("--quick", help="2 levels instead of 12.")] = False,
-    groups: Levels = None,
-    seed: Seed = 0,
-) -> TruthConfig:
+    groups: playing.Levels = None,
+    seed: playing.Seed = 0,
+) -> playing.TruthConfig:
     """Measure how well Monte-Carlo values of 1, 4 and 16 continuations rank actions in Sokoban."""
-    return make_config(
+    return playing.make_config(
         RANKED, envs=[SOKOBAN], players=("random", "expert 25", "expert 50"), tasks=groups or (2 if quick else 12),
         seed=seed,
     )  # fmt: skip
@@ -248,6 +223,9 @@ def page(found: Branching) -> Page:
 
 STUDY = Study(
     name="branching", file="branching.json", version=1, part="player", record=list[BranchScore], results=Branching,
-    configure=configure, parts=lambda config: list(config.players[SOKOBAN]), run=run_player, page=page,
+    configure=configure, parts=lambda config: list(config.players[SOKOBAN]), page=page,
+    run=lambda config, name, context, progress: [
+        *measure_player(config, name, progress), *measure_trees(config, name, progress)
+    ],
     summary=lambda config, players, context: {"scores": [score for scores in players for score in scores]},
 )  # fmt: skip

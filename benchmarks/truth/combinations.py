@@ -1,8 +1,7 @@
 """`combinations`: combinations of step credit beside all methods, each paired with the one that was chosen.
 
-What the league measures of single players is averaged over the players of an environment here, and every credit is also
-held against the chosen combination on the same steps: the bootstrap draws the same tasks for both, and for all players.
-A part of the study is one environment.
+The measures of the league are averaged over the players of an environment, which is a part of the study. The bootstrap
+draws the same tasks for all players and for the chosen combination.
 """
 
 from __future__ import annotations
@@ -20,36 +19,10 @@ from benchmarks.processes import Progress
 from benchmarks.report.page import Page, Table
 from benchmarks.statistics import Interval
 from benchmarks.study import Found, Study
+from benchmarks.truth import episodes as playing
+from benchmarks.truth import measures as measuring
 from benchmarks.truth.credits import CHOSEN, OWN, SETS, credits_called, graph_else_vine, names_of
-from benchmarks.truth.episodes import (
-    FULL,
-    QUICK,
-    VALIDATION,
-    Branches,
-    Continuations,
-    Envs,
-    Gamma,
-    Players,
-    Seed,
-    Sizes,
-    Split,
-    Tasks,
-    TruthConfig,
-    make_config,
-    play,
-)  # fmt: skip
 from benchmarks.truth.league import LEAST, enough, vine_credit
-from benchmarks.truth.measures import (
-    EXPLAINED,
-    MEASURES,
-    bootstrap_weights,
-    estimate,
-    explained,
-    interval_of,
-    measures,
-    number,
-    samples,
-)  # fmt: skip
 from benchmarks.truth.pages import SHOWN
 from benchmarks.truth.truths import truths_of
 
@@ -59,10 +32,7 @@ PUBLISHED = tuple(credit for credit in SETS["methods"] if credit.method not in O
 
 @dataclass(frozen=True)
 class Place:
-    """One credit in one environment, in groups of one size: means over the players, with intervals over tasks.
-
-    `less_than_chosen` is the chosen combination's measure less this one's, paired.
-    """
+    """One credit in groups of one size: means over the players; and the chosen combination's less these, paired."""
 
     credit: str
     part: str
@@ -83,10 +53,10 @@ class Contest:
 
     def place(self, credit: str, size: int) -> Place:
         """Return the place of a credit, or raise KeyError."""
-        for place in self.places:
-            if (place.credit, place.size) == (credit, size):
-                return place
-        raise KeyError(f"no {credit!r} at group size {size}")
+        found = {(place.credit, place.size): place for place in self.places}
+        if (credit, size) not in found:
+            raise KeyError(f"no {credit!r} at group size {size}")
+        return found[credit, size]
 
     def best_published(self, measure: str, size: int) -> Place:
         """Return the published method with the largest estimate of a measure."""
@@ -99,17 +69,17 @@ class Contest:
 class Contests(Found):
     """The whole file."""
 
-    config: TruthConfig
+    config: playing.TruthConfig
     contests: list[Contest]
 
 
-def run_contest(config: TruthConfig, env: str, context: Any, progress: Progress) -> Contest:
+def run_contest(config: playing.TruthConfig, env: str, context: Any, progress: Progress) -> Contest:
     """Let the players of one environment play, give every credit, and measure them over all players."""
     begin = time.perf_counter()
     sums: dict[tuple[str, int], list[Floats]] = {}
     parts, success, truth_name, n_tasks = {}, {}, "", 0
     for name in config.players[env]:
-        played = play(config, env, name, progress)
+        played = playing.play(config, env, name, progress)
         episodes = played.table
         success[name] = float(episodes.trajectory_won.mean())
         if not enough(success[name]):
@@ -120,12 +90,12 @@ def run_contest(config: TruthConfig, env: str, context: Any, progress: Progress)
         if config.branches:
             vine = vine_credit(config, played)[0]
             credits += [vine, graph_else_vine(vine)]
-        for size, (part, sample) in samples(episodes, truth.values, config.sizes).items():
+        for size, (part, sample) in measuring.samples(episodes, truth.values, config.sizes).items():
             progress(len(success), len(config.players[env]), f"players, {len(credits)} credits in groups of {size}")
             for credit in credits:
                 parts[credit.name] = credit.part
                 sums.setdefault((credit.name, size), []).append(sample.sums(credit.give(part)))
-    drawn = bootstrap_weights(n_tasks, config.resamples, config.seed) if sums else np.zeros((0, 0))
+    drawn = measuring.bootstrap_weights(n_tasks, config.resamples, config.seed) if sums else np.zeros((0, 0))
     estimates = {key: _over_players(each, drawn) for key, each in sums.items()}
     places = [
         Place(name, parts[name], size, _intervals(found), _intervals(estimates[CHOSEN, size] - found))
@@ -136,14 +106,17 @@ def run_contest(config: TruthConfig, env: str, context: Any, progress: Progress)
 
 def _over_players(sums: list[Floats], drawn: Floats) -> Floats:
     """Return float64 (1 + resamples, measures): estimates and drawn ones, means over players that can be measured."""
-    found = np.stack([np.concatenate((measures(each.sum(0))[None], measures(drawn @ each))) for each in sums])
+    found = np.stack(
+        [np.concatenate((measuring.measures(each.sum(0))[None], measuring.measures(drawn @ each))) for each in sums]
+    )
     known = ~np.isnan(found)
     mean: Floats = np.where(known, found, 0.0).sum(0) / np.where(known.any(0), known.sum(0), np.nan)
     return mean
 
 
 def _intervals(found: Floats) -> dict[str, Interval | None]:
-    return {name: interval_of(float(found[0, i]), found[1:, i]) for i, name in enumerate(MEASURES) if name in SHOWN}
+    shown = [(i, name) for i, name in enumerate(measuring.MEASURES) if name in SHOWN]
+    return {name: measuring.interval_of(float(found[0, i]), found[1:, i]) for i, name in shown}
 
 
 def page(found: Contests) -> Page:
@@ -169,12 +142,14 @@ def page(found: Contests) -> Page:
 def _credits(contests: Sequence[Contest], measure: str, size: int) -> Table:
     names = dict.fromkeys(place.credit for contest in contests for place in contest.places)
     rows = [
-        [name, *(number(contest.place(name, size).measures[measure], measure) for contest in contests)]
+        [name, *(measuring.number(contest.place(name, size).measures[measure], measure) for contest in contests)]
         for name in names
     ]  # fmt: skip
-    title = f"{EXPLAINED[measure][0].capitalize()}, mean over players, groups of {size}"
+    title = f"{measuring.EXPLAINED[measure][0].capitalize()}, mean over players, groups of {size}"
     heads = ["credit", *(contest.env for contest in contests)]
-    return Table(title, heads, rows, explained=explained([measure]) if size == contests[0].places[-1].size else {})
+    return Table(
+        title, heads, rows, explained=measuring.explained([measure]) if size == contests[0].places[-1].size else {}
+    )
 
 
 def _above(contests: Sequence[Contest], size: int) -> Table:
@@ -182,31 +157,30 @@ def _above(contests: Sequence[Contest], size: int) -> Table:
     for contest in contests:
         for measure in SHOWN:
             best = contest.best_published(measure, size)
-            mine = number(contest.place(CHOSEN, size).measures[measure], measure)
-            published = f"{best.credit} {number(best.measures[measure], measure)}"
-            above = estimate(best.less_than_chosen[measure], measure, "+")
-            rows.append([contest.env, EXPLAINED[measure][0], mine, published, above])
+            mine = measuring.number(contest.place(CHOSEN, size).measures[measure], measure)
+            published = f"{best.credit} {measuring.number(best.measures[measure], measure)}"
+            above = measuring.estimate(best.less_than_chosen[measure], measure, "+")
+            rows.append([contest.env, measuring.EXPLAINED[measure][0], mine, published, above])
     heads = ["environment", "measure", CHOSEN, "best published", "above"]
     return Table(f"{CHOSEN} above the best published method, groups of {size}", heads, rows)
 
 
 def configure(
     quick: Annotated[bool, typer.Option("--quick", help="4 tasks of each environment and one player.")] = False,
-    env: Envs = None,
-    groups: Sizes = None,
-    player: Players = None,
-    tasks: Tasks = None,
-    split: Split = VALIDATION,
-    continuations: Continuations = None,
-    branches: Branches = None,
-    gamma: Gamma = 0.95,
-    seed: Seed = 0,
-) -> TruthConfig:
+    env: playing.Envs = None,
+    groups: playing.Sizes = None,
+    player: playing.Players = None,
+    tasks: playing.Tasks = None,
+    split: playing.Split = playing.VALIDATION,
+    continuations: playing.Continuations = None,
+    branches: playing.Branches = None,
+    gamma: playing.Gamma = 0.95,
+    seed: playing.Seed = 0,
+) -> playing.TruthConfig:
     """Hold combinations of step credit against all methods, in every environment, as the league holds methods."""
-    return make_config(
-        QUICK if quick else FULL, envs=env or (), groups=groups or (), players=player or (), gamma=gamma,
-        tasks=tasks or 0, continuations=continuations or 0, branches=branches, seed=seed, split=split,
-        credits=names_of("combinations"),
+    return playing.make_config(
+        playing.QUICK if quick else playing.FULL, envs=env, groups=groups, players=player, gamma=gamma, tasks=tasks,
+        continuations=continuations, branches=branches, seed=seed, split=split, credits=names_of("combinations"),
     )  # fmt: skip
 
 

@@ -30,9 +30,9 @@ from benchmarks.json_files import ResultsError
 from benchmarks.play.players import weights_of
 from benchmarks.processes import Job, Progress
 from benchmarks.training.run import learned_config
-from benchmarks.truth.distances import Distances
 from wrappers.canonical import CanonicalStates
 from wrappers.credit.group import number_pairs
+from wrappers.distance import Distances
 
 #: Options of commands that several studies take.
 _AGAIN = "May be given several times."
@@ -76,8 +76,7 @@ class TruthConfig:
         continuations: of each state and each choice, for truth by Monte-Carlo; an even number.
         check: find out truth by Monte-Carlo too where distances are known.
         branches: continuations of each state that `vine` is given; 0: it does not take part.
-        credits: names of what is measured.
-        weights: fingerprints of these models; None: no model plays.
+        weights: fingerprints of the models; None: no model plays.
     """
 
     players: dict[str, dict[str, float]]
@@ -122,51 +121,39 @@ QUICK = Size(4, 4, (2, 4), 4, 2, ("expert 50",))
 def make_config(
     size: Size = FULL,
     *,
-    envs: Iterable[str] = (),
-    groups: Sequence[int] = (),
-    players: Iterable[str] = (),
-    models: Iterable[Path] = (),
+    envs: Iterable[str] | None = None,
+    groups: Sequence[int] | None = None,
+    players: Iterable[str] | None = None,
+    models: Iterable[Path] | None = None,
     check: bool = False,
     gamma: float = 0.95,
-    tasks: int = 0,
-    continuations: int = 0,
+    tasks: int | None = None,
+    continuations: int | None = None,
     branches: int | None = None,
     seed: int = 0,
     split: str = VALIDATION,
     credits: Iterable[str] = (),
 ) -> TruthConfig:
-    """Put a configuration together.
+    """Put a configuration together, see `TruthConfig`; what is None (or empty, or 0) is that of `size`, or all.
 
-    Args:
-        size: how much.
-        envs: names; none: all.
-        groups: group sizes, each dividing the next; none: those of `size`.
-        players: names of scripted players; none: those of `size`, or all.
-        models: job folders of learning benchmarks, or the model folders in them; they play in their environments.
-        check: see `TruthConfig`.
-        gamma: discount of Monte-Carlo values.
-        tasks: of each environment; 0: those of `size`.
-        continuations: for truth by Monte-Carlo; 0: those of `size`.
-        branches: None: those of `size`.
-        seed: of everything random.
-        split: of the tasks.
-        credits: names of what is measured, besides `vine` and random numbers.
+    `models` are job folders of learning benchmarks, or the model folders in them, which play in their environments.
+    `credits` stand beside `vine` and random numbers.
 
     Raises:
         ResultsError: an unknown name, group sizes that do not divide one another, or a folder without such a job.
     """
     _known("split", [split], (VALIDATION, TEST))
-    _known("environment", envs, ENVIRONMENTS)
-    _known("player", players, PLAYERS)
+    _known("environment", envs or (), ENVIRONMENTS)
+    _known("player", players or (), PLAYERS)
     chosen = [name for name in ENVIRONMENTS if not envs or name in envs]
-    wanted = tuple(players) or size.players or PLAYERS
-    sizes = sorted(set(groups)) or list(size.sizes)
+    wanted = tuple(players or ()) or size.players or PLAYERS
+    sizes = sorted(set(groups or ())) or list(size.sizes)
     if sizes[0] < 2 or any(large % small for small, large in itertools.pairwise(sizes)):
         raise ResultsError(f"group sizes must be at least 2, and each a multiple of the smaller ones, got {sizes}")
-    if continuations % 2:
+    if continuations and continuations % 2:
         raise ResultsError(f"continuations are compared by halves: expected an even number, got {continuations}")
     branches = size.branches if branches is None else branches
-    found = _models(models, chosen)
+    found = _models(models or (), chosen)
     scripted = {name: scripted_of(name) for name in chosen}
     return TruthConfig(
         players={
@@ -219,14 +206,10 @@ def _models(folders: Iterable[Path], envs: Sequence[str]) -> dict[str, dict[str,
 
 
 class NoisyExpert:
-    """Plays the expert's action with probability `optimal`, else one of other actions, uniformly.
+    """Plays the expert's action with probability `optimal`, else one of `others` (None: whatever is admissible).
 
     Without an expert's action, as in a dead end, all is uniform. The environments must be made with `expert=True`, and
     without a reply parser: the reply is the bare command.
-
-    Args:
-        optimal: probability of the expert's action, in 0..1; 0 is uniform play.
-        others: what else is played; None: whatever is admissible.
 
     Raises:
         ValueError: the probability is not in 0..1.
@@ -264,14 +247,9 @@ class NoisyExpert:
 
 @dataclass(frozen=True, eq=False)
 class Played:
-    """Episodes of one player in one environment.
+    """Episodes of one player in one environment; a group of the table is a task.
 
-    Attributes:
-        env: name of the environment.
-        envs: the vector environment that they were played in.
-        policy: who played.
-        table: N rows; a group is a task.
-        saved: the environment before each step, as `envs.snapshot` returned it, by trajectory and t.
+    `saved` is the environment before each step, as `envs.snapshot` returned it, by trajectory and t.
     """
 
     env: str
@@ -286,13 +264,7 @@ class Played:
 
 
 def tasks_of(env: str, count: int, split: str = VALIDATION) -> list[dict[str, Any]]:
-    """Return reset options of tasks that no training of the learning benchmark has.
-
-    Args:
-        env: name of the environment.
-        count: how many.
-        split: "validation", tasks that its tests do not have either, or "test".
-    """
+    """Return reset options of tasks without training: "validation", which tests do not have either, or "test"."""
     row = settings_of(env)
     if split == TEST:
         return tasks(row.setup.test, count)
@@ -319,16 +291,7 @@ def play(config: TruthConfig, env: str, name: str, progress: Progress = lambda d
 
 
 def play_scripted(env: str, optimal: float, count: int, episodes: int, seed: int, split: str = VALIDATION) -> Played:
-    """Let an expert with noise play.
-
-    Args:
-        env: name of the environment.
-        optimal: probability of the expert's action, see `NoisyExpert`.
-        count: number of tasks.
-        episodes: per task.
-        seed: of the episodes.
-        split: see `tasks_of`.
-    """
+    """Let a `NoisyExpert` play `count` tasks of `tasks_of`, so many episodes each."""
     row = settings_of(env)
     envs: Any = gym.make_vec(
         row.id, min(count * episodes, SIDE_BY_SIDE), autoreset_mode="Disabled", expert=True,

@@ -27,12 +27,7 @@ GRAPHS = {
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What groups of one size have to compare.
-
-    Attributes:
-        size: episodes per group.
-        shared, singletons, ties, mixed: see `GRAPHS`; `ties` is None where there is no such pair.
-    """
+    """What groups of `size` episodes have to compare, see `GRAPHS`; `ties` is None where there is no such pair."""
 
     size: int
     shared: float
@@ -42,11 +37,7 @@ class Diagnosis:
 
 
 def diagnose(table: StepTable, size: int) -> Diagnosis:
-    """Count what can be compared.
-
-    Args:
-        table: N rows, in groups of the size.
-        size: trajectories per group.
+    """Count what can be compared in groups of a size.
 
     >>> table = StepTable.from_arrays(group=["g"] * 5, trajectory=["a", "a", "b", "c", "c"], t=[0, 1, 0, 0, 1],
     ...     state=["s", "u", "s", "s", "v"], action=["up", "up", "up", "left", "up"],
@@ -101,16 +92,7 @@ def graph_sums(table: StepTable) -> dict[str, Floats]:
 
 
 def _ties(state: Ints, nearest: Floats, n_states: int, longest: int) -> tuple[Ints, Ints]:
-    """Pairs of actions per state: int64 (n_states,), those between whose shortest ways the graph sees no difference.
-
-    And all pairs, but for those of which neither has a way to success: there the graph says nothing at all.
-
-    Args:
-        state: int64 (choices,), of every action taken in a state.
-        nearest: float64 (choices,), shortest way to success behind it; inf where there is none.
-        n_states: bound of `state`.
-        longest: bound of the finite ways.
-    """
+    """Pairs of actions per state with equally short ways to success, and all pairs of which one has a way at all."""
     lost = np.isinf(nearest)
     pairs = _pairs(np.bincount(state, minlength=n_states)) - _pairs(np.bincount(state[lost], minlength=n_states))
     same, example = number_pairs(state[~lost], n_states, nearest[~lost].astype(np.int64), 1 + longest)

@@ -15,7 +15,7 @@ from agentgym.trajectory import StepTable
 from agentgym.trajectory.columns import intern
 from baselines.environments.settings import SIDE_BY_SIDE
 from benchmarks.json_files import ResultsError
-from benchmarks.keys.texts import bag_of_words
+from benchmarks.keys.merging import bag_of_words
 from wrappers.prompt import text_of
 from wrappers.similar_states import merge_similar_states
 
@@ -28,9 +28,9 @@ class Labels:
     """Which situations of an episode count as the same state.
 
     Attributes:
-        key: what it is called; "own" is the state key of the learning benchmark, all others are made of texts.
+        key: "own" is the state key of the learning benchmark, all others are made of texts.
         threshold: least cosine of texts that are one state; None: equal texts are.
-        adverts: probability that a page of the environment carries adverts; 0 for none.
+        adverts: probability that a page of the environment carries adverts.
     """
 
     key: str = "own"
@@ -44,13 +44,7 @@ class Labels:
 
 
 def with_states(part: StepTable, shown: StepTable | None, labels: Labels) -> StepTable:
-    """Return a table with the states of a labelling.
-
-    Args:
-        part: N rows with their own states.
-        shown: the same rows with texts as states, of `shown_again`; None: only for the table's own states.
-        labels: which.
-    """
+    """Return a table with the states of a labelling; `shown` are the same rows with texts, of `shown_again`."""
     if shown is None or labels.key == Labels().key:
         return part
     texts = dataclasses.replace(part, state=shown.state, next_state=shown.next_state, states=shown.states)
@@ -62,14 +56,8 @@ def shown_again(
 ) -> StepTable:
     """Play the actions of episodes again and return them with the shown texts as states.
 
-    The state in which an episode ended is told apart from others of the same text, as recorded ones are.
-
-    Args:
-        table: N rows, a group for each of the tasks, in their order.
-        env: Gymnasium id.
-        options: of `gymnasium.make_vec`.
-        tasks: reset options.
-        seed: of the environments; each episode has one of its own.
+    Ends are told apart from states of the same text, as recorded ones are. A group of the table is one of the tasks
+    (reset options); each episode has a seed of its own.
 
     Raises:
         ResultsError: an action brings another reward than before.
@@ -106,10 +94,8 @@ def shown_again(
 
 
 def _at(observations: Any, i: int) -> Any:
-    """One sub-environment's observation; those of a `Dict` space come as a dictionary of columns."""
-    if isinstance(observations, dict):
-        return {name: column[i] for name, column in observations.items()}
-    return observations[i]
+    many = isinstance(observations, dict)  # of a `Dict` space
+    return {name: column[i] for name, column in observations.items()} if many else observations[i]
 
 
 def noise_of(adverts: float) -> dict[str, Any]:

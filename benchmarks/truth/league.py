@@ -1,9 +1,8 @@
-"""`league` and `ranking`: credit methods held against the true advantage of every step.
+"""`league` and `ranking`: credit methods held against the true advantage of every step; nothing is trained.
 
 Every player plays the same tasks of an environment, `episodes` times each. The episodes of a task are cut into groups
-of 2, 4, 8, ..: disjoint parts of the same episodes, smaller parts inside larger ones, so that all group sizes credit
-the same rows. What a method gives a row in a group is held against what the step was really worth, see
-`benchmarks.truth.truths`. Nothing is trained. A part of the study is one player in one environment.
+of 2, 4, 8, .., smaller ones inside larger ones, so that all group sizes credit the same rows. What a method gives a row
+is held against what the step was really worth, see `benchmarks.truth.truths`. A part is one player in one environment.
 
 `ranking` is the league in Sokoban: more levels, every measure at every group size, and the truth itself as a credit.
 """
@@ -25,54 +24,22 @@ from benchmarks.json_files import ResultsError
 from benchmarks.processes import Progress
 from benchmarks.statistics import Interval
 from benchmarks.study import Found, Study
-from benchmarks.truth.credits import (
-    BASELINE,
-    BRANCHES,
-    ORACLE,
-    RANDOM,
-    REFERENCE,
-    SETS,
-    VINE,
-    WITH_PROBABILITIES,
-    credits_called,
-    names_of,
-)  # fmt: skip
-from benchmarks.truth.distances import Distances, kinds_of_steps
-from benchmarks.truth.episodes import (
-    FULL,
-    QUICK,
-    VALIDATION,
-    Branches,
-    Continuations,
-    Envs,
-    Gamma,
-    Levels,
-    Played,
-    Players,
-    Policies,
-    Seed,
-    Sizes,
-    Split,
-    Tasks,
-    TruthConfig,
-    choices_of,
-    make_config,
-    play,
-    scripted_of,
-    states_of,
-)  # fmt: skip
+from benchmarks.truth import credits as sets
+from benchmarks.truth import episodes as playing
+from benchmarks.truth.distances import kinds_of_steps
 from benchmarks.truth.graphs import Diagnosis, diagnose
 from benchmarks.truth.measures import MEASURES, bootstrap_weights, intervals, samples, split_groups
 from benchmarks.truth.pages import page
 from benchmarks.truth.truths import Truth, agreement, ceiling, state_continuations, truths_of
 from wrappers.credit.method import Credit
 from wrappers.credit.vine import vine
+from wrappers.distance import Distances
 
 #: Share of episodes that a player has to win to count in means over players.
 LEAST = 0.02
 #: What `ranking` plays, in the environment where rewards say least of the way.
 SOKOBAN = "sokoban"
-RANKED = dataclasses.replace(FULL, tasks=256, branches=0)
+RANKED = dataclasses.replace(playing.FULL, tasks=256, branches=0)
 RANKED_QUICK = dataclasses.replace(RANKED, tasks=32)
 
 
@@ -98,12 +65,10 @@ class Held:
     Attributes:
         truth: see `benchmarks.truth.truths`.
         known: share of steps whose truth is known; the others are left out.
-        error: mean standard error of a step's truth, in units of `spread`; 0: it is exact.
+        error: mean standard error of a step's truth; 0: it is exact.
         spread: standard deviation of the (finite) truth over steps.
-        ceilings: per group size, rank correlation within states that a perfect credit would have with a truth of this
-            error; None: it is exact, or nothing can be compared.
-        signs: per group size, share of changes whose sign one half of the continuations has as the other half has it: a
-            perfect credit gets at least that many right; None: as for `ceilings`.
+        ceilings: per group size, see `benchmarks.truth.truths.ceiling`; None: the truth is exact, or nothing compares.
+        signs: per group size, share of changes that both halves of the continuations give the same sign; likewise.
         comparable: per group size, share of these steps in a state where the group took actions of different truth.
         scores: of every credit at every group size.
         steps: of an exact truth, see `benchmarks.truth.distances.kinds_of_steps`.
@@ -169,7 +134,7 @@ class Standing:
 class League(Found):
     """The whole file."""
 
-    config: TruthConfig
+    config: playing.TruthConfig
     standings: list[Standing]
 
     @property
@@ -204,26 +169,18 @@ def _mean(intervals: Iterable[Interval | None]) -> float | None:
 
 
 def measure(
-    config: TruthConfig,
+    config: playing.TruthConfig,
     env: str,
     name: str,
     progress: Progress = lambda done, total, words: None,
     more: Sequence[Credit] = (),
 ) -> Standing:
-    """Let one player play one environment, give every credit in groups of every size, and measure them.
-
-    Args:
-        config: what was asked.
-        env: name of the environment.
-        name: of the player.
-        progress: called with what is done.
-        more: further credits.
-    """
+    """Let one player play one environment, give every credit (and `more`) in groups of every size, and measure them."""
     begin = time.perf_counter()
-    played = play(config, env, name, progress)
+    played = playing.play(config, env, name, progress)
     table = played.table
     truths, truth_steps = truths_of(config, played, progress)
-    credits, vine_steps = [*credits_called(config.credits, name in config.models[env]), *more], 0
+    credits, vine_steps = [*sets.credits_called(config.credits, name in config.models[env]), *more], 0
     if config.branches:
         branched, vine_steps = vine_credit(config, played)
         credits.append(branched)
@@ -237,8 +194,8 @@ def measure(
     held = []
     for truth in truths:
         beside = [
-            (Credit(reference, REFERENCE, "", lambda table: noise), values)
-            for reference, values in ((ORACLE, truth.values), (RANDOM, noise))
+            (Credit(reference, sets.REFERENCE, "", lambda table: noise), values)
+            for reference, values in ((sets.ORACLE, truth.values), (sets.RANDOM, noise))
             if reference in config.credits
         ]
         held.append(hold(truth, table, {size: [*each, *beside] for size, each in given.items()}, weights))
@@ -250,8 +207,8 @@ def measure(
         success=float(table.trajectory_won.mean()),
         worth=float(table.episode_return.mean()),
         steps=len(table),
-        states=states_of(table)[1],
-        choices=choices_of(table)[1],
+        states=playing.states_of(table)[1],
+        choices=playing.choices_of(table)[1],
         truth_cost=truth_steps / len(table),
         vine_cost=vine_steps / len(table),
         diagnoses=[diagnose(part, size) for size, part in parts.items()],
@@ -260,28 +217,21 @@ def measure(
     )
 
 
-def vine_credit(config: TruthConfig, played: Played) -> tuple[Credit, int]:
+def vine_credit(config: playing.TruthConfig, played: playing.Played) -> tuple[Credit, int]:
     """Return the credit by continuations, which does not depend on groups, and the steps that they took."""
     found = state_continuations(played, config.branches, config.seed)
-    outcome = scripted_of(played.env).outcome
+    outcome = playing.scripted_of(played.env).outcome
     scores = vine(played.table, continuations=found, outcome=outcome, gamma=config.gamma)
-    return Credit(VINE, BRANCHES, "", lambda table: scores), len(found)
+    return Credit(sets.VINE, sets.BRANCHES, "", lambda table: scores), len(found)
 
 
 def hold(truth: Truth, table: StepTable, given: Mapping[int, Sequence[tuple[Credit, Floats]]], weights: Floats) -> Held:
-    """Hold credits against one truth, on the steps where it is known.
-
-    Args:
-        truth: what the steps were worth.
-        table: N rows; a group is a task.
-        given: per group size credits with what they give, float64 (N,), `BASELINE` among them.
-        weights: of the bootstrap over tasks.
-    """
+    """Hold credits against one truth; `given` are, per group size, credits with what they give, float64 (N,)."""
     parts = samples(table, truth.values, given)
     scores = []
     for size, (_, sample) in parts.items():
         sums = {credit: sample.sums(values) for credit, values in given[size]}
-        base = next(each for credit, each in sums.items() if credit.name == BASELINE)
+        base = next(each for credit, each in sums.items() if credit.name == sets.BASELINE)
         scores += [
             Score(
                 credit.name, credit.part, credit.method, size, intervals(each, weights), intervals(each, weights, base)
@@ -306,40 +256,39 @@ def configure_league(
     quick: Annotated[
         bool, typer.Option("--quick", help="4 tasks of each environment and one player: every part, no result.")
     ] = False,
-    env: Envs = None,
-    groups: Sizes = None,
-    player: Players = None,
-    policy: Policies = None,
-    tasks: Tasks = None,
-    credits: Annotated[str, typer.Option(help=f"What is measured: {', '.join(SETS)}.")] = "methods",
-    split: Split = VALIDATION,
-    continuations: Continuations = None,
-    branches: Branches = None,
+    env: playing.Envs = None,
+    groups: playing.Sizes = None,
+    player: playing.Players = None,
+    policy: playing.Policies = None,
+    tasks: playing.Tasks = None,
+    credits: Annotated[str, typer.Option(help=f"What is measured: {', '.join(sets.SETS)}.")] = "methods",
+    split: playing.Split = playing.VALIDATION,
+    continuations: playing.Continuations = None,
+    branches: playing.Branches = None,
     check: Annotated[
         bool, typer.Option("--check", help="Find out values by Monte-Carlo too where distances are exact.")
     ] = False,
-    gamma: Gamma = 0.95,
-    seed: Seed = 0,
-) -> TruthConfig:
+    gamma: playing.Gamma = 0.95,
+    seed: playing.Seed = 0,
+) -> playing.TruthConfig:
     """Hold every credit method against the true advantage of steps, in every environment.
 
     Players of several qualities play; nothing is trained. What a step was worth is its exact change of distance to
-    success where the environment knows it, else a value of the player itself by many continuations. Prints one table
-    and writes [bold]league.json[/], [bold]league.png[/] and a self-contained [bold]report.html[/].
+    success where the environment knows it, else a value of the player itself by many continuations.
     """
-    learned = [credit.name for credit in WITH_PROBABILITIES] if policy else []
-    return make_config(
-        QUICK if quick else FULL, envs=env or (), groups=groups or (), players=player or (), models=policy or (),
-        check=check, gamma=gamma, tasks=tasks or 0, continuations=continuations or 0, branches=branches, seed=seed,
-        split=split, credits=[*names_of(credits), *learned],
+    learned = [credit.name for credit in sets.WITH_PROBABILITIES] if policy else []
+    return playing.make_config(
+        playing.QUICK if quick else playing.FULL, envs=env, groups=groups, players=player, models=policy, check=check,
+        gamma=gamma, tasks=tasks, continuations=continuations, branches=branches, seed=seed, split=split,
+        credits=[*sets.names_of(credits), *learned],
     )  # fmt: skip
 
 
 def configure_ranking(
     quick: Annotated[bool, typer.Option("--quick", help="32 levels instead of 256, a few seconds.")] = False,
-    groups: Levels = None,
-    policy: Policies = None,
-    player: Players = None,
+    groups: playing.Levels = None,
+    policy: playing.Policies = None,
+    player: playing.Players = None,
     credits: Annotated[
         str,
         typer.Option(
@@ -347,29 +296,16 @@ def configure_ranking(
             "older ones; all; combinations."
         ),
     ] = "published",
-    seed: Seed = 0,
-) -> TruthConfig:
+    seed: playing.Seed = 0,
+) -> playing.TruthConfig:
     """Measure how well each method's step credit ranks actions, in groups of 2, 4, 8 and 16 Sokoban episodes.
 
     The league in Sokoban, with more levels, every measure, and the truth itself as a credit that ranks without error.
-    Prints one table per player and writes [bold]ranking.json[/], [bold]ranking.png[/] and a self-contained
-    [bold]report.html[/].
     """
-    return make_config(
-        RANKED_QUICK if quick else RANKED, envs=[SOKOBAN], players=player or (), models=policy or (),
-        tasks=groups or 0, seed=seed, credits=[*names_of(credits), ORACLE],
+    return playing.make_config(
+        RANKED_QUICK if quick else RANKED, envs=[SOKOBAN], players=player, models=policy, tasks=groups, seed=seed,
+        credits=[*sets.names_of(credits), sets.ORACLE],
     )  # fmt: skip
-
-
-def parts_of(config: TruthConfig) -> list[str]:
-    """Return "environment, player" for all that play."""
-    return [f"{env}, {name}" for env in config.players for name in (*config.players[env], *config.models[env])]
-
-
-def run_part(config: TruthConfig, part: str, context: None, progress: Progress) -> Standing:
-    """Measure one player in one environment."""
-    env, _, name = part.partition(", ")
-    return measure(config, env, name, progress)
 
 
 def check(found: League) -> None:
@@ -387,10 +323,14 @@ def check(found: League) -> None:
                     raise ResultsError(f"{standing.player}, {score.credit!r}: expected the measures {MEASURES}")
 
 
-def _study(name: str, version: int, configure: Any) -> Study[TruthConfig, Standing, League]:
+def _study(name: str, version: int, configure: Any) -> Study[playing.TruthConfig, Standing, League]:
     return Study(
         name=name, file=f"{name}.json", version=version, part="player", record=Standing, results=League,
-        configure=configure, parts=parts_of, run=run_part, page=functools.partial(page, name), check=check,
+        configure=configure, page=functools.partial(page, name), check=check,
+        parts=lambda config: [
+            f"{env}, {name}" for env in config.players for name in (*config.players[env], *config.models[env])
+        ],
+        run=lambda config, part, context, progress: measure(config, *part.partition(", ")[::2], progress),
         summary=lambda config, standings, context: {"standings": standings},
     )  # fmt: skip
 

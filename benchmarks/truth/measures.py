@@ -53,17 +53,15 @@ DIGITS = 9
 
 @dataclass(frozen=True, eq=False)
 class Comparisons:
-    """Which steps are compared with each other: sets of rows, each the steps of one group out of one state.
+    """Which steps are compared: sets of rows, each the steps of one group out of one state.
 
-    A set is *comparable* when its true values differ. Because a move has one outcome, at least two different actions
-    were then taken in that state. The other sets have nothing to rank.
+    A set is *comparable* when its true values differ; the others have nothing to rank.
 
     Attributes:
         rows: int64 (K,), rows of the table whose true worth is known.
-        truth: float64 (K,), true worth of these rows, -inf allowed.
+        truth: float64 (K,), their true worth, -inf allowed.
         task: int64 (K,), 0..n_tasks-1.
         sets: int64 (K,), 0..n_sets-1; a set lies in one task.
-        n_tasks, n_sets: numbers of tasks and sets.
     """
 
     rows: Ints
@@ -75,13 +73,7 @@ class Comparisons:
 
     @classmethod
     def of(cls, part: StepTable, task: Ints, truth: Floats) -> Comparisons:
-        """Return what groups can compare: the steps of one group out of one state.
-
-        Args:
-            part: N rows in groups.
-            task: int64 (N,), the task of every row, numbered from 0.
-            truth: float64 (N,), what the row is worth; nan: not known.
-        """
+        """Return what groups can compare, from the task, int64 (N,), and the worth, float64 (N,), of every row."""
         sets, example = number_pairs(part.group, part.n_groups, part.state, len(part.states))
         rows = np.flatnonzero(~np.isnan(truth))
         return cls(rows, truth[rows], task[rows], sets[rows], int(task.max()) + 1, len(example))
@@ -123,12 +115,9 @@ class Comparisons:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Rows to measure: what their groups compare, and what groups of the smallest size compare.
+    """Rows to measure: what the groups compare that the credit was given in, and what the smallest groups compare.
 
-    Attributes:
-        own: comparisons of the groups that the credit was given in.
-        smallest: comparisons of the smallest groups. Where these are parts of the larger ones, every size can make
-            these comparisons, so that sizes are held against each other on the same ones.
+    The smallest are parts of the others, so that all sizes are held against each other on these comparisons.
     """
 
     own: Comparisons
@@ -139,11 +128,7 @@ class Sample:
         return centred_ranks(self.own.truth, np.zeros(len(self.own.truth), np.int64), 1)
 
     def sums(self, credit: Floats) -> Floats:
-        """Return float64 (n_tasks, 15): the sums that `measures` needs, per task.
-
-        Args:
-            credit: float64 (N,), of all rows of the table; nan, a step that was not scored, counts as 0.
-        """
+        """Return float64 (n_tasks, 15): the sums that `measures` needs, of credit (N,) in which nan counts as 0."""
         credit = credit[self.own.rows]
         credit = np.where(np.isnan(credit), 0.0, credit).round(DIGITS)
         task, truth, y = self.own.task, self.own.truth, self._truth_ranks
@@ -159,14 +144,7 @@ class Sample:
 
 
 def measures(sums: Floats) -> Floats:
-    """Turn sums of rows into the measures of `EXPLAINED`.
-
-    Args:
-        sums: float64 (..., 15), `Sample.sums` added up over tasks.
-
-    Returns:
-        float64 (..., 6), in the order of `MEASURES`; nan where nothing is there to measure.
-    """
+    """Turn `Sample.sums` added up over tasks, float64 (..., 15), into `MEASURES`, (..., 6); nan: nothing to measure."""
     own, own_rows, same, same_rows, n, x, y, xx, yy, xy, given, both, right, matters, halves = np.moveaxis(sums, -1, 0)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean_x, mean_y = x / n, y / n
@@ -184,15 +162,12 @@ def bootstrap_weights(n_tasks: int, resamples: int, seed: int) -> Floats:
 
 
 def intervals(sums: Floats, weights: Floats, other: Floats | None = None) -> dict[str, Interval | None]:
-    """Estimate every measure with its 95 % percentile interval over tasks.
+    """Estimate every measure with its 95 % percentile interval over tasks; None where there is nothing to measure.
 
     Args:
         sums: float64 (n_tasks, 15).
         weights: of the bootstrap; the same weights pair the estimates of several methods.
         other: sums of another method on the same rows: measure minus its measure.
-
-    Returns:
-        One interval per measure; None where there is nothing to measure.
     """
     estimate, drawn = measures(sums.sum(0)), measures(weights @ sums)
     if other is not None:
@@ -210,9 +185,7 @@ def interval_of(estimate: float, drawn: NDArray[np.float64]) -> Interval | None:
 
 
 def split_groups(table: StepTable, size: int) -> StepTable:
-    """Cut every group into parts of `size` trajectories, in the order of their numbers; the rows stay as they are.
-
-    Parts are disjoint and hold all rows; a part of size 2 lies in one of size 4, and so on.
+    """Cut every group into disjoint parts of `size` trajectories; a part of size 2 lies in one of size 4, and so on.
 
     Raises:
         ValueError: a group's number of trajectories is no multiple of the size.
@@ -228,12 +201,9 @@ def split_groups(table: StepTable, size: int) -> StepTable:
 
 
 def samples(table: StepTable, truth: Floats, sizes: Iterable[int]) -> dict[int, tuple[StepTable, Sample]]:
-    """Return the table in groups of every size, each with what these groups compare.
+    """Return the table, whose groups are tasks, in groups of every size, each with what these groups compare.
 
-    Args:
-        table: N rows; a group is a task.
-        truth: float64 (N,), what every step was worth; nan: not known.
-        sizes: trajectories per group, each dividing the next.
+    `truth`, float64 (N,), is what every step was worth, nan: not known. Each size divides the next.
     """
     parts = {size: split_groups(table, size) for size in sizes}
     compared = {size: Comparisons.of(part, table.group, truth) for size, part in parts.items()}

@@ -1,8 +1,7 @@
 """The part of the papers' studies that trains nothing: credits and state keys held against the true worth of steps.
 
-Who plays, what a step was truly worth and how a credit's ranking is measured is the league's; here options, state keys
-and group sizes vary, on the same episodes. A study is a row of `AGAINST`, a part of it is one environment.
-`benchmarks.training.studies` trains the rest of these studies.
+Players, truth and measures are the league's; options, state keys and group sizes vary, on the same episodes. A study is
+a row of `AGAINST`, a part of it is one environment. `benchmarks.training.studies` trains the rest of these studies.
 """
 
 from __future__ import annotations
@@ -28,18 +27,8 @@ from benchmarks.report.panels import Panel
 from benchmarks.statistics import Interval
 from benchmarks.study import Found, Study
 from benchmarks.training.run import learned_config
+from benchmarks.truth import episodes as playing
 from benchmarks.truth.credits import bellman, graph_steps
-from benchmarks.truth.episodes import (
-    ENVIRONMENTS,
-    FULL,
-    QUICK,
-    Played,
-    TruthConfig,
-    make_config,
-    play,
-    scripted_of,
-    tasks_of,
-)
 from benchmarks.truth.graphs import GRAPHS, aliased, graph_sums
 from benchmarks.truth.labels import Labels, noise_of, shown_again, with_states
 from benchmarks.truth.measures import (
@@ -74,17 +63,14 @@ class Against:
     """What is held against the true worth of steps.
 
     Attributes:
-        credits: in groups of every size, under every labelling; none: only graphs are counted. A credit's `method` is
-            what it is called, its `variant` sets it apart from others of that name.
+        credits: in groups of every size, under every labelling; none: only graphs are counted.
         sizes: group sizes, each dividing the next.
         shown: measures of `benchmarks.truth.measures`, the first one is drawn.
         panel, line, along: coordinates that panels, lines and the horizontal axis of the picture stand for.
-        label: what that axis is called.
-        base: coordinates of what differences are taken to; a cell is compared with the one that has these instead of
-            its own; {}: nothing is compared.
+        label: of that axis.
+        base: coordinates that replace a cell's own in the one that it is compared with; {}: nothing is compared.
         labels: state keys.
-        graphs: ratios of `benchmarks.truth.graphs.GRAPHS`, or "aliased", that a table of graphs shows; none: no such
-            table.
+        graphs: ratios of `benchmarks.truth.graphs.GRAPHS`, or "aliased", in a table of graphs; none: no table.
         everywhere: whether all environments are played; else those whose settings name the study.
     """
 
@@ -164,7 +150,7 @@ class AgainstConfig:
     """What was asked: who plays what, under which labellings; `league.credits` are names of credits."""
 
     study: str
-    league: TruthConfig
+    league: playing.TruthConfig
     keys: list[str]
 
 
@@ -181,10 +167,7 @@ class GraphCell:
 
 @dataclass(frozen=True)
 class Cell(GraphCell):
-    """One credit under one labelling: `measures` are those of `benchmarks.truth.measures`.
-
-    `less_base` are the measures less those of the cell that this one is compared with, paired; {}: there is none.
-    """
+    """One credit under one labelling: its measures, and these less those of the cell of the base, paired."""
 
     credit: str
     variant: str
@@ -196,7 +179,6 @@ class Episodes:
     """Who played an environment, and what the steps were truly worth.
 
     Attributes:
-        truth: "distance" or "value", see `benchmarks.truth.truths`.
         known: share of steps whose truth is known.
         gained_in_lost: of the known steps of lost episodes, the share that was worth something.
         idle_in_won: of those of won episodes, the share that was worth nothing, or less.
@@ -236,20 +218,15 @@ class AgainstFound:
 def environments(name: str) -> list[str]:
     """Return the environments of a study, those of `--quick` first."""
     everywhere = AGAINST[name].everywhere
-    return [env for env in ENVIRONMENTS if everywhere or name in scripted_of(env).studies]
+    return [env for env in playing.ENVIRONMENTS if everywhere or name in playing.scripted_of(env).studies]
 
 
 def make_against(
     name: str, *, quick: bool = False, models: Mapping[str, Path] | None = None, tasks: int = 0, seed: int = 0
 ) -> AgainstConfig:
-    """Put a configuration together.
+    """Put the configuration of a study of `AGAINST` together.
 
-    Args:
-        name: of the study, in `AGAINST`.
-        quick: a few tasks of the first environment.
-        models: job folders by environment: they play, and no other environment is; none: `PLAYER` plays all.
-        tasks: of each environment; 0: the league's number.
-        seed: of everything random.
+    `models` are job folders by environment: they play, and no other environment is; none: `PLAYER` plays all.
 
     Raises:
         ResultsError: the models play none of the study's environments.
@@ -258,10 +235,10 @@ def make_against(
     envs = [env for env in envs if env in models] if models else envs[:1] if quick else envs
     if not envs:
         raise ResultsError(f"the policies play {', '.join(models)}; {name} is about {', '.join(environments(name))}")
-    sizes = sorted({min(size, QUICK.episodes) for size in against.sizes}) if quick else against.sizes
-    league = make_config(
-        QUICK if quick else FULL, envs=envs, groups=sizes, players=(PLAYER,), tasks=tasks, branches=0, seed=seed,
-        models=[models[env] for env in envs if env in models],
+    sizes = sorted({min(size, playing.QUICK.episodes) for size in against.sizes}) if quick else against.sizes
+    league = playing.make_config(
+        playing.QUICK if quick else playing.FULL, envs=envs, groups=sizes, players=(PLAYER,), tasks=tasks, branches=0,
+        seed=seed, models=[models[env] for env in envs if env in models],
     )  # fmt: skip
     # A model plays in the scripted player's place.
     players = {env: {} if env in models else scripted for env, scripted in league.players.items()}
@@ -276,18 +253,13 @@ def run_against(config: AgainstConfig, folder: Path, console: Console | None = N
     return AgainstFound(found.config, found.machine, found.measured)
 
 
-def run_env(config: AgainstConfig, env: str, context: Any, progress: Progress) -> Measured:
-    """Measure one environment of a study of `AGAINST`."""
-    return measure(config, AGAINST[config.study], env, progress)
-
-
 def measure(
     config: AgainstConfig, against: Against, env: str, progress: Progress = lambda done, total, words: None
 ) -> Measured:
     """Let the player play one environment, and measure every credit under every labelling."""
     begin, league = time.perf_counter(), config.league
     (player,) = (*league.players[env], *league.models[env])
-    played = play(league, env, player, progress)
+    played = playing.play(league, env, player, progress)
     table = played.table
     truth = truths_of(league, played, progress)[0][0]
     weights = bootstrap_weights(table.n_groups, league.resamples, league.seed)
@@ -322,7 +294,7 @@ def measure(
 
 
 def _shown(
-    config: AgainstConfig, labels: Sequence[Labels], played: Played, player: str, progress: Progress
+    config: AgainstConfig, labels: Sequence[Labels], played: playing.Played, player: str, progress: Progress
 ) -> dict[float, StepTable]:
     """The episodes with texts as states, for every share of adverts that some labelling has texts with."""
     env, league = played.env, config.league
@@ -334,7 +306,7 @@ def _shown(
         progress(i, len(shares), "shares of pages with adverts, played again")
         found[share] = shown_again(
             played.table, row.id, {**setup.options, **setup.plenty, **noise_of(share)},
-            tasks_of(env, league.tasks[env], league.split), league.seed,
+            playing.tasks_of(env, league.tasks[env], league.split), league.seed,
         )  # fmt: skip
     return found
 
@@ -501,6 +473,7 @@ class AgainstResults(Found):
 
 STUDY = Study(
     name="against", file="against.json", version=1, part="environment", record=Measured, results=AgainstResults,
-    configure=make_against, parts=lambda config: list(config.league.players), run=run_env, page=page,
+    configure=make_against, parts=lambda config: list(config.league.players), page=page,
+    run=lambda config, env, context, progress: measure(config, AGAINST[config.study], env, progress),
     summary=lambda config, measured, context: {"measured": measured},
 )  # fmt: skip

@@ -1,10 +1,8 @@
 """`scorers`: does a network that learns step scores from outcomes rank actions?
 
-A policy that was cloned from an expert plays training levels; its weights stay as they are. Beside it every scorer
-learns from the same episodes. After some iterations its scores of held-out levels are turned into step credit, which is
-held against the moves that the steps really gained, as `ranking` does with credit that needs no network.
-A scorer is a row of `SCORERS`, and a part of the study, see `benchmarks.study`; the folder `learning` in that of the
-results holds the clone, where no policy was given.
+A cloned policy, whose weights stay as they are, plays training levels. Every scorer learns from the same episodes. Its
+scores of held-out levels are then turned into step credit, which is held against the moves that the steps really
+gained. A scorer is a row of `SCORERS` and a part of the study. The folder `learning` holds the clone.
 """
 
 from __future__ import annotations
@@ -63,7 +61,7 @@ class Sizes:
     Attributes:
         iterations: after how many a scorer is measured, rising; the last is how many there are.
         groups, group_size: training levels per iteration, and episodes of each.
-        levels, episodes: held-out levels, and episodes of each, which are cut into groups of `group_size`.
+        levels, episodes: held-out levels, and episodes of each, cut into groups of `group_size`.
     """
 
     iterations: list[int]
@@ -89,12 +87,8 @@ class Point:
     """A scorer after some iterations, on the held-out levels.
 
     Attributes:
-        iterations: how many it has learned for.
-        measures: of its step credit, as `benchmarks.truth.league.Score` has them.
-        agreement: of its step credit with the state graph's, see `wrappers.credit.evidence.agreement`.
-        pairs: how often the sums of its scores tell won from lost trajectories of a group, see
-            `wrappers.credit.evidence.pair_accuracy`.
-        centred_pairs: the same, centred: a trajectory gains nothing by being short or long.
+        measures, agreement: of its step credit, as in `benchmarks.truth.measures` and `wrappers.credit.evidence`.
+        pairs, centred_pairs: `wrappers.credit.evidence.pair_accuracy` of its scores, as they are and centred.
         loss: mean over the iterations since the point before, as the scorer reports it; None: not yet learned.
     """
 
@@ -111,11 +105,8 @@ class ScorerResult:
     """One scorer beside the policy.
 
     Attributes:
-        name: of the scorer.
-        kind: what its scores are, see `Scored`.
         points: one before it has learned, then, but for references, one per number of iterations asked for.
-        score_seconds: processor time of the scores of a training batch, median over iterations.
-        update_seconds: of learning from it.
+        score_seconds, update_seconds: processor time of scoring a training batch and of learning from it, medians.
         policy_seconds: of a policy's update on the same batches. All three are 0 for references.
     """
 
@@ -155,19 +146,8 @@ FULL = Sizes(iterations=[15, 60], groups=16, group_size=8, levels=96, episodes=1
 QUICK = Sizes(iterations=[1, 2], groups=4, group_size=4, levels=8, episodes=4)
 
 
-def as_they_are(table: StepTable, scores: Floats) -> Floats:
-    """Return the scores: they are credit already."""
-    return scores
-
-
-def logs(table: StepTable, scores: Floats) -> Floats:
-    """Return the logarithms: of a ratio of probabilities, what an advantage is."""
-    return np.log(scores)
-
-
-def outcome_targets(table: StepTable) -> Floats:
-    """Return what values are fitted to, float64 (N,): the discounted outcome that followed each step."""
-    return action_targets(table, gamma=GAMMA)
+#: What values are fitted to, float64 (N,): the discounted outcome that followed each step.
+outcome_targets = functools.partial(action_targets, gamma=GAMMA)
 
 
 @dataclass(frozen=True)
@@ -175,7 +155,6 @@ class Scored:
     """One scorer.
 
     Attributes:
-        kind: what its scores are.
         make: makes it beside a policy; None: `fewer_steps`.
         targets: what it is fitted to, float64 (N,) of a table; None: it knows by itself.
         credit: float64 (N,), of a table and of scores per step.
@@ -184,16 +163,15 @@ class Scored:
     kind: Kind
     make: Callable[[Any], StepScorer] | None
     targets: Callable[[StepTable], Floats] | None = None
-    credit: Callable[[StepTable, Floats], Floats] = as_they_are
+    credit: Callable[[StepTable, Floats], Floats] = lambda table, scores: scores
 
 
 def fewer_steps(table: StepTable) -> Floats:
-    """Return -1 of every step: what preferences between episodes can be had from their lengths."""
+    """Return -1 of every step: preferences between episodes by their lengths."""
     return np.full(len(table), -1.0)
 
 
 def _of(module: str, name: str, config: str = "", **settings: Any) -> Callable[[Any], StepScorer]:
-    """Return what makes a scorer of `baselines.scorers`, whose module is imported then, with settings of its own."""
 
     def make(policy: Any) -> StepScorer:
         found = importlib.import_module(f"baselines.scorers.{module}")
@@ -212,7 +190,8 @@ SCORERS: dict[str, Scored] = {
     "implicit ce": Scored("advantage", _implicit(loss="ce", reduce="sum")),
     "implicit centred": Scored("advantage", _implicit(reduce="sum", centre=True)),
     "contribution": Scored("contribution", _of("contribution", "Contribution")),
-    "hindsight": Scored("advantage", _of("hindsight", "Hindsight"), credit=logs),
+    # Scores are ratios of probabilities.
+    "hindsight": Scored("advantage", _of("hindsight", "Hindsight"), credit=lambda table, scores: np.log(scores)),
     "action value": Scored("action value", _of("action_value", "ActionValue")),
     "critic": Scored("state value", _of("critic", "Critic", "CriticConfig", level="turn"), outcome_targets, gains),
 }
@@ -229,13 +208,7 @@ def step_scores(scores: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Episodes in groups, and what their steps are worth.
-
-    Attributes:
-        table: the episodes, in groups of a training's size.
-        sample: what is compared with what, see `benchmarks.truth.measures`.
-        weights: of the bootstrap over levels.
-    """
+    """Episodes in groups of a training's size, what is compared in them, and weights of the bootstrap over levels."""
 
     table: StepTable
     sample: Sample
@@ -318,7 +291,7 @@ def learn(
     seed: int,
     progress: Progress = lambda done, total, words: None,
 ) -> ScorerResult:
-    """Train a scorer and measure it after every number of iterations that is asked for; a reference only once."""
+    """Train a scorer and measure it after each of `sizes.iterations`; a reference only once."""
     if scored.make is None:
         return ScorerResult(name, scored.kind, [_examined(fewer_steps, scored, held_out, 0, [])], 0.0, 0.0, 0.0)
     scorer, learner = scored.make(fixed.policy), fixed.learner()
@@ -370,11 +343,7 @@ def _examined(
 def make_config(
     policy: Path | None = None, scorers: Sequence[str] = (), *, sizes: Sizes = FULL, seed: int = 0
 ) -> ScorersConfig:
-    """Put a configuration together; without a policy (a job folder of Sokoban, or the model in it) one is cloned.
-
-    Raises:
-        ResultsError: the folder is no job of a learning benchmark on Sokoban, or there is no scorer of a name.
-    """
+    """Put a configuration together; without a policy (a job folder of Sokoban, or the model in it) one is cloned."""
     for name in scorers:
         if name not in SCORERS:
             raise ResultsError(f"unknown scorer {name!r}; {suggest(name, SCORERS)}")
@@ -407,36 +376,25 @@ def configure(
 
 @contextlib.contextmanager
 def prepare(config: ScorersConfig, folder: Path, tell: Tell) -> Iterator[tuple[FixedPolicy, HeldOut]]:
-    """Clone a policy where none is given, and play the held-out levels.
-
-    In one thread: processor time counts every thread's, and a policy of this size is fastest in one.
-    """
+    """Clone a policy where none is given, and play the held-out levels."""
     import torch
 
+    # Processor time counts every thread's, and a policy of this size is fastest in one.
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        job = Path(config.policy) if config.policy else _cloned(folder / "learning", config, tell)
+        job = Path(config.policy)
+        if not config.policy:
+            sizes = SOKOBAN.quick if config.sizes == QUICK else SOKOBAN.full
+            learning = make_learning_config(
+                SOKOBAN, methods=["grpo"], seeds=[config.seed], model=TINY, history=None, sizes=sizes
+            )
+            job = cloned(learning, folder / "learning", config.seed, tell)
         fixed = FixedPolicy(job, config.sizes, config.seed)
         tell(f"playing {config.sizes.levels} x {config.sizes.episodes} held-out episodes")
         yield fixed, fixed.held_out(config.resamples)
     finally:
         torch.set_num_threads(threads)
-
-
-def _cloned(folder: Path, config: ScorersConfig, tell: Tell) -> Path:
-    sizes = SOKOBAN.quick if config.sizes == QUICK else SOKOBAN.full
-    learning = make_learning_config(
-        SOKOBAN, methods=["grpo"], seeds=[config.seed], model=TINY, history=None, sizes=sizes
-    )
-    return cloned(learning, folder, config.seed, tell)
-
-
-def run_scorer(
-    config: ScorersConfig, part: str, context: tuple[FixedPolicy, HeldOut], progress: Progress
-) -> ScorerResult:
-    """Train and measure one scorer."""
-    return learn(part, SCORERS[part], *context, config.sizes, config.seed, progress)
 
 
 def _summary(
@@ -466,11 +424,18 @@ HEADS = ("scorer", "after", "rank", "same", "overall", "graph", "pairs", "centre
 def page(found: ScorersResults) -> Page:
     """One line per scorer and number of iterations."""
     rows: list[Sequence[Cell] | None] = []
+    config, sizes, held_out = found.config, found.config.sizes, found.held_out
+    caption = (
+        f"{sizes.groups} training levels x {sizes.group_size} episodes per iteration, at the policy's learning rate. "
+        f"Measured on {sizes.levels} held-out levels x {sizes.episodes} episodes in groups of {sizes.group_size}: "
+        f"{held_out.steps} steps, {100 * held_out.success:.1f} % of episodes solved, {100 * held_out.comparable:.0f} % "
+        "of steps in a state where the group took actions of different worth. Scores of states become credit as their "
+        "change over a step, where the outcome stands behind the last; the others are credit as they are."
+    )
     for result in found.results:
         beside = [result.name, f"({result.kind})"] + [""] * len(result.points)
         rows += [None] if rows else []
         rows += [_line(words, result, point) for words, point in zip(beside, result.points, strict=False)]
-    config = found.config
     explained = {
         "after": "iterations of learning.",
         "rank": EXPLAINED["within"][1],
@@ -487,7 +452,7 @@ def page(found: ScorersResults) -> Page:
         "Do learned step scores rank actions?",
         "Step scores learned beside a policy whose weights stay as they are, held against the moves that the steps of "
         "held-out Sokoban levels really gained.",
-        [Table("Scores learned beside a fixed policy", HEADS, rows, caption(found), explained)],
+        [Table("Scores learned beside a fixed policy", HEADS, rows, caption, explained)],
         chips=[
             ("policy", config.policy or "a clone"),
             ("iterations", ", ".join(map(str, config.sizes.iterations))),
@@ -510,20 +475,10 @@ def _line(words: str, result: ScorerResult, point: Point) -> list[Cell]:
     ]
 
 
-def caption(study: ScorersResults) -> str:
-    """What was done, in one paragraph."""
-    sizes, held_out = study.config.sizes, study.held_out
-    return (
-        f"{sizes.groups} training levels x {sizes.group_size} episodes per iteration, at the policy's learning rate. "
-        f"Measured on {sizes.levels} held-out levels x {sizes.episodes} episodes in groups of {sizes.group_size}: "
-        f"{held_out.steps} steps, {100 * held_out.success:.1f} % of episodes solved, {100 * held_out.comparable:.0f} % "
-        "of steps in a state where the group took actions of different worth. Scores of states become credit as their "
-        "change over a step, where the outcome stands behind the last; the others are credit as they are."
-    )
-
-
 STUDY = Study(
     name="scorers", file="scorers.json", version=1, part="scorer", record=ScorerResult, results=ScorersResults,
-    configure=configure, parts=lambda config: config.scorers, run=run_scorer, summary=_summary, page=page, check=check,
-    prepare=prepare,
+    configure=configure, parts=lambda config: config.scorers, summary=_summary, page=page, check=check, prepare=prepare,
+    run=lambda config, part, context, progress: learn(
+        part, SCORERS[part], context[0], context[1], config.sizes, config.seed, progress
+    ),
 )  # fmt: skip

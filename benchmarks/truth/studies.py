@@ -56,8 +56,6 @@ class Found:
     """What a study found: the whole file.
 
     Attributes:
-        version: of the format.
-        study: its name.
         against: the part without training; None: not run.
         trained: the part with training, per environment; without settings that belong to other studies.
     """
@@ -87,12 +85,7 @@ def load(path: Path) -> Found:
 
 @dataclass(frozen=True)
 class PaperStudy:
-    """One study: the rows of its name in `benchmarks.truth.papers.AGAINST` and `benchmarks.training.studies.TRAINED`.
-
-    Attributes:
-        name: of the command, the page and the files.
-        question: in one sentence.
-    """
+    """One study: the rows of its name in `papers.AGAINST` and in `benchmarks.training.studies.TRAINED`."""
 
     name: str
     question: str
@@ -248,15 +241,8 @@ def found_in(study: PaperStudy, folder: Path) -> Found:
 def write_report(study: PaperStudy, found: Found, out: Path, page: Path | None = None) -> list[Path]:
     """Write `<out>/<name>.md` and `<out>/<name>.png`, and return what was written.
 
-    Args:
-        study: its description.
-        found: what it found.
-        out: folder, created when missing.
-        page: a Markdown page; what stands between its lines `<!-- <name> -->` and `<!-- end of <name> -->` is replaced,
-            and the picture goes to the folder images beside it.
-
-    Raises:
-        ResultsError: the page has no such lines.
+    With a Markdown page, what stands between its lines `<!-- <name> -->` and `<!-- end of <name> -->` is replaced
+    instead (`ResultsError` without such lines), and the picture goes to the folder images beside it.
     """
     out.mkdir(parents=True, exist_ok=True)
     picture = out / f"{study.name}.png" if page is None else page.parent / "images" / picture_name(study)

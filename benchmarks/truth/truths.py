@@ -20,11 +20,11 @@ from agentgym.trajectory import Floats, Ints, Reply, StepTable
 from benchmarks.json_files import ResultsError
 from benchmarks.processes import Progress
 from benchmarks.statistics import Interval
-from benchmarks.truth.distances import Distances, distance_gains
 from benchmarks.truth.episodes import Played, TruthConfig, choices_of, scripted_of, states_of
 from benchmarks.truth.measures import Comparisons, Sample, intervals
 from wrappers.credit.forks import first_rows
 from wrappers.credit.returns import discounted_returns
+from wrappers.distance import Distances, distance_gains
 
 #: Truths: the exact change of the number of commands to success; Q - V by Monte-Carlo, with and without discount.
 DISTANCE, VALUE, UNDISCOUNTED = "distance", "value", "undiscounted value"
@@ -41,14 +41,13 @@ class Values:
     """What the choices of a table were worth, by each continuation.
 
     Attributes:
-        state, choice: int64 (N,), state and choice of every row, see `benchmarks.truth.episodes`.
+        choice: int64 (N,), of every row, see `benchmarks.truth.episodes`.
         of_states: float64 (states, K, discounts), returns of the continuations from each state.
         of_choices: float64 (choices, K, discounts), of those that begin with a choice.
         state_of: int64 (choices,), the state of each choice.
         steps: steps that were played for them.
     """
 
-    state: Ints
     choice: Ints
     of_states: Floats
     of_choices: Floats
@@ -78,15 +77,9 @@ def monte_carlo(
     seed: int,
     progress: Progress = lambda done, total, words: None,
 ) -> Values:
-    """Play on from every state and every choice of the episodes, `count` times each.
+    """Play on from every state and every choice of the episodes, `count` (at least 2) times each.
 
-    Args:
-        played: the episodes.
-        count: continuations of each, at least 2.
-        discounts: of returns.
-        outcome: what an episode is worth, see `baselines.environments.settings.Scripted`.
-        seed: of the continuations.
-        progress: called with the states and choices that are done, and their number.
+    `outcome` is what an episode is worth, see `baselines.environments.settings.Scripted`.
     """
     table = played.table
     (state, n_states), (choice, _) = states_of(table), choices_of(table)
@@ -101,7 +94,7 @@ def monte_carlo(
         found = _continued(played, [(int(begins[i]), replies[i]) for i in chunk], count, TRUTH, seed)
         returns[chunk.start : chunk.stop] = outcomes(found, discounts, outcome).reshape(len(chunk), count, -1)
         steps += len(found)
-    return Values(state, choice, returns[:n_states], returns[n_states:], state[taken], steps)
+    return Values(choice, returns[:n_states], returns[n_states:], state[taken], steps)
 
 
 def state_continuations(played: Played, count: int, seed: int) -> StepTable:
@@ -150,11 +143,7 @@ def _continued(played: Played, begins: list[tuple[int, Reply | None]], count: in
 
 
 def earliest(numbers: Ints, t: Ints) -> Ints:
-    """Return the row of the smallest t of each number, the first one of several.
-
-    Args:
-        numbers: int64 (N,), each of 0..n-1 at least once.
-        t: int64 (N,).
+    """Return the row of the smallest t of each number 0..n-1, the first one of several.
 
     >>> earliest(np.array([0, 1, 0, 1]), np.array([3, 2, 1, 2]))
     array([2, 1])
@@ -168,7 +157,6 @@ class Truth:
     """What every step was worth.
 
     Attributes:
-        name: "distance", "value" or "undiscounted value".
         values: float64 (N,), -inf allowed; nan: not known.
         halves: the same by either half of the continuations; None: it is exact.
         errors: float64 (N,), standard errors.
@@ -211,12 +199,8 @@ def agreement(truth: Truth, part: StepTable, table: StepTable, weights: Floats) 
 def ceiling(halves: Interval | None) -> Interval | None:
     """Return the rank correlation within states that a perfect credit would have with an estimated truth.
 
-    The correlation r of two halves of the continuations gives the reliability of all of them, 2 r / (1 + r) (Spearman
-    and Brown), and its square root is the highest correlation that anything can have with their mean. That holds for
-    many values; among the few steps of a state it is some hundredths too high.
-
-    Args:
-        halves: r, of `agreement`.
+    The correlation r of two halves gives the reliability of the whole, 2 r / (1 + r) (Spearman and Brown), whose square
+    root bounds any correlation with the mean. Among the few steps of a state it is some hundredths too high.
 
     >>> ceiling(Interval(0.5, -0.1, 1.0))
     Interval(mean=0.816496580927726, low=0.0, high=1.0)

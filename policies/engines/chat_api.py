@@ -159,13 +159,18 @@ class ChatQueue:
 def sent_messages(observation: Any) -> list[dict[str, Any]]:
     """Return an observation as the messages that are sent, JSON values: pictures become PNGs in data URLs.
 
+    Answers of tools have the role "user": endpoints take "tool" only after calls that they wrote in their own form.
+
     Raises:
         TypeError: it is neither a str nor a sequence of messages.
     """
     if isinstance(observation, str):
         return [{"role": "user", "content": observation}]
     try:
-        return [{"role": message["role"], "content": _content(message["content"])} for message in observation]
+        return [
+            {"role": "user" if message["role"] == "tool" else message["role"], "content": _content(message["content"])}
+            for message in observation
+        ]
     except (TypeError, KeyError, IndexError):
         raise TypeError(
             "an observation must be a str or a sequence of {'role': ..., 'content': ...} messages, got "

@@ -14,7 +14,7 @@ from typing import Any
 #: Notes that are shown, the latest ones; the paper's Omega, 1 to 3.
 MOST_KEPT = 3
 
-_ROLES = {"user": "Observation", "assistant": "Reply"}
+_ROLES = {"user": "Observation", "assistant": "Reply", "tool": "Observation"}
 _TASK = (
     "You look back at a failed attempt at a task and note what to do better. Another attempt at the very same task, "
     "from the same beginning, will follow, and your note is all that will be remembered of this one."

@@ -22,7 +22,7 @@ from agentgym.outside.text import DataError  # noqa: E402
 from benchmarks.json_files import ResultsError  # noqa: E402
 from benchmarks.processes import JobFailedError  # noqa: E402
 from benchmarks.run import COMMANDS, app  # noqa: E402
-from benchmarks.training.options import method_names
+from benchmarks.training.options import method_names  # noqa: E402
 
 
 def invoke(*arguments):
@@ -288,4 +288,5 @@ def test_help_and_refusals_import_nothing_heavy(words, said):
         [sys.executable, "-c", heavy + code, *words], cwd=Path(__file__).parents[2], capture_output=True, text=True,
         check=False, timeout=120,
     )  # fmt: skip
-    assert said in result.stdout + result.stderr and "[]" in result.stdout.splitlines()[-1]
+    assert said in result.stdout + result.stderr
+    assert "[]" in result.stdout.splitlines()[-1]

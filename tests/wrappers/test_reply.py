@@ -21,6 +21,8 @@ from wrappers.invalid_action import VectorInvalidActionPenalty
 from wrappers.reply import ParsedReply, ReplyError, ReplyParser, VectorReplyParser, _tags, parse_reply, read_labels
 
 E = ReplyError
+ADD = {"name": "add", "parameters": {"properties": {"a": {"type": "number"}}, "required": ["a"]}}
+CALLS = {"form": "tool_calls", "tools": [ADD]}
 
 
 @pytest.mark.parametrize(
@@ -82,6 +84,23 @@ def test_thoughts_are_kept_even_when_the_action_is_wrong() -> None:
         ({"action_tag": "search"}, "<action>red shoes</action>", "", E.NO_ACTION),
         ({"think_tag": "plan", "require_think": True}, "<plan>p</plan><action>a</action>", "a", E.OK),
         ({"ignore_case": False}, "<Action>a</Action>", "", E.NO_ACTION),
+        (CALLS, '<think>add(a=9)</think><tool_call>{"name":"add","arguments":{"a":1}}</tool_call>', "add(a=1)", E.OK),
+        (CALLS, "thought so</think>add(a = 1)", "add(a=1)", E.OK),
+        (CALLS, "<think>add(a=1)", "", E.UNCLOSED_THINK),
+        (CALLS, "I would add 1.", "", E.NO_ACTION),
+        (CALLS, '<tool_call>{"name": "add", "arguments": {"a": 1, "a": 2}}</tool_call>', "", E.UNREADABLE_CALL),
+        (CALLS, '{"name": "add", "arguments": {"a": ' + "[" * 10_000 + "]" * 10_000 + "}}", "", E.UNREADABLE_CALL),
+        (CALLS, 'add(a="1")', "", E.WRONG_CALL),
+        (CALLS, "add()", "", E.WRONG_CALL),
+        (CALLS, "sub(a=1)", "", E.WRONG_CALL),
+        (CALLS, "add(a=1) add(a=2)", "", E.SEVERAL_ACTIONS),
+        (CALLS | {"several": "first"}, "add(a=1) add(", "add(a=1)", E.OK),
+        (CALLS | {"several": "last"}, "add(a=1) add(a=2)", "add(a=2)", E.OK),
+        (CALLS | {"several": "all"}, "add(a=1) add(a=2)", "add(a=1)\nadd(a=2)", E.OK),
+        (CALLS | {"several": "all"}, "add(a=1) sub(a=2)", "", E.WRONG_CALL),
+        (CALLS | {"max_length": 7}, "add(a=1)", "", E.TOO_LONG),
+        (CALLS | {"require_think": True}, "add(a=1)", "", E.NO_THINK),
+        ({"form": "tool_calls"}, "sub(a=1)", "sub(a=1)", E.OK),
     ],
 )
 def test_options_by_hand(options: dict, text: str, command: str, error: ReplyError) -> None:
@@ -98,6 +117,8 @@ def test_every_error_is_reached_by_the_cases_above() -> None:
     ("options", "message"),
     [
         ({"several": "any"}, "'first'"),
+        ({"several": "all"}, "'first'"),
+        ({"form": "calls"}, "'tool_calls'"),
         ({"outside": "warn"}, "'ignore'"),
         ({"max_length": 0}, "at least 1"),
         ({"action_tag": "a b"}, "tag name"),
@@ -441,5 +462,5 @@ def test_a_reply_in_labels_has_the_errors_of_any_reply():
     assert read("Action:").error is ReplyError.EMPTY_ACTION
     assert read("Action: up", require_think=True).error is ReplyError.NO_THINK
     assert read("Action: upwards", max_length=3).error is ReplyError.TOO_LONG
-    with pytest.raises(ValueError, match="form must be 'tags' or 'labels', got 'lines'"):
+    with pytest.raises(ValueError, match="form must be one of 'tags', 'labels', 'tool_calls', got 'lines'"):
         parse_reply("Action: up", form="lines")

@@ -1,8 +1,7 @@
-"""Credit: which advantage every step of a table of finished groups gets. A function per method, named like its file.
+"""Credit assignment: functions that give an advantage to every step of a table of finished groups.
 
-`from wrappers.credit import rewardflow` is the function; its module is reached by importing from it
-(`from wrappers.credit.rewardflow import PRESETS`). Python binds a submodule to its package when it is first
-imported: all modules of methods are therefore imported here, before their functions take the names over.
+Each function is named like its file: `from wrappers.credit import rewardflow` is the function; other names come from
+the module (`from wrappers.credit.rewardflow import PRESETS`).
 """
 
 from wrappers.credit.aem import aem

@@ -1,9 +1,9 @@
-"""AEM: an advantage counts more where the policy was sure of its reply, as replies of the same task go.
+"""AEM: advantages weighted by the certainty of the reply, relative to the other replies of the group.
 
 H~  = (H - min) / (max - min)                          H: mean token entropy of a reply; over the group's replies
 A_t = A_t^base exp(-lam H~_t) / mean(exp(-lam H~))     the mean over the group; 1 where H spans less than `least_range`
 
-Source: notes on the AEM paper, of which no code is public; see docs/credit/aem.md.
+Source: notes on the AEM paper (no public code); see docs/credit/uncertainty.md.
 """
 
 from __future__ import annotations
@@ -39,19 +39,12 @@ def aem(
     preset: str = "paper",
     **options: Unpack[AEMOptions],
 ) -> Floats:
-    """Return the advantage of every step.
+    """Return the advantage of every step; nan: not scored.
 
     Args:
-        advantages: float (N,), of another method, to be modulated; nan: not scored, and stays so. None: GRPO's.
-        entropies: float (N,), mean token entropy of every reply, nan: not known (its advantage counts once). None:
-            estimated, see `wrappers.credit.scores.reply_entropies`.
-
-    Returns:
-        float64 (N,), in the order of the table's rows; nan: not scored.
-
-    Raises:
-        ValueError: on an unknown preset, an option's value out of range, arguments of another length, or a table
-            whose replies have no log-probabilities where no entropies are given.
+        advantages: float (N,), of another method; nan: not scored, stays nan. None: GRPO's.
+        entropies: float (N,), mean token entropy of every reply; nan: unknown, weight 1. None: estimated by
+            `wrappers.credit.scores.reply_entropies`.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])

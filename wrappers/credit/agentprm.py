@@ -1,11 +1,10 @@
-"""AgentPRM (PRM4A): what a model of action values is fitted to, the mean outcome of the rollouts that took the action.
+"""AgentPRM (PRM4A): targets for a model of action values, the mean outcome of the rollouts that took the action.
 
 Q(s, a) = mean over the group's visits of (s, a) of gamma^(T - 1 - t) R
 
-T is the length of the rollout; a state is its whole history, or what the table calls one.
-
-Source: "Process Reward Models for LLM Agents" and its release, not the other paper of the same name (promise and
-progress); see docs/credit/agentprm.md for where they differ.
+T: length of the rollout; s: the whole history, or the table's state.
+Source: "Process Reward Models for LLM Agents" and its release, not the paper of the same name on promise and progress;
+see docs/credit/agentprm.md.
 """
 
 from __future__ import annotations
@@ -68,17 +67,10 @@ def action_targets(
     preset: str = "paper",
     **options: Unpack[ActionTargetOptions],
 ) -> Floats:
-    """Return what the value of every step's action is fitted to.
+    """Return the target for the value of every step's action.
 
     Args:
-        values: float (N,), V of the state each row's action was taken in; needed for `shaping`, else not read.
-
-    Returns:
-        float64 (N,), in the order of the table's rows; between 0 and 1 where outcomes are, but for `shaping="raw"`.
-
-    Raises:
-        ValueError: on an unknown preset, an option's value out of range, shaping without values, or values of another
-            length or not finite.
+        values: float (N,), V of the state each row's action was taken in; needed for `shaping` only.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["up", "up", "up"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
@@ -105,7 +97,7 @@ def action_targets(
     return mean[visits]
 
 
-#: A quartile range below this counts as this.
+#: Smallest quartile range.
 _LEAST_RANGE = 1e-9
 
 
@@ -121,7 +113,6 @@ def _potential(table: StepTable, values: ArrayLike | None, gamma: float) -> Floa
 
 
 def _histories(table: StepTable) -> tuple[Ints, int]:
-    """Number what each step was taken after, with its own action: int64 (N,), and how many there are."""
     pairs, n_pairs = state_actions(table)
     known: dict[int, int] = {}
     numbers = np.empty(len(table), np.int64)
@@ -135,42 +126,33 @@ def _histories(table: StepTable) -> tuple[Ints, int]:
     return numbers, len(known)
 
 
-#: Discount of values: below 1 a way to success is worth the more the shorter it is.
+#: Discount of values: below 1 shorter paths to success are worth more.
 GAMMA = 0.95
 
 
 def visit_values(table: StepTable, gamma: float = GAMMA) -> tuple[Floats, Floats]:
-    """Return Q of every step's state and action and V of its state, float64 (N,): means over the group's visits.
-
-    What is averaged is `gamma ** (T - 1 - t)` in a won trajectory of T steps and 0 in a lost one.
-
-    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
-    ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
-    >>> visit_values(table, 0.5)
-    (array([0.5, 1. , 0. ]), array([0.25, 1.  , 0.25]))
-    """
+    """Return Q(s, a) and V(s), float64 (N,) each: means of `gamma ** (T - 1 - t) * won` over the group's visits."""
     of_actions = action_targets(table, gamma=gamma, unit="state")
     states, example = number_pairs(table.group, table.n_groups, table.state, len(table.states))
     return of_actions, group_means(of_actions, states, len(example))[states]
 
 
 def state_advantages(table: StepTable, *, gamma: float = GAMMA) -> Floats:
-    """Return Q - V, float64 (N,): what the targets say of an action, against all that its state allowed."""
+    """Return Q - V of `visit_values`, float64 (N,)."""
     of_actions, of_states = visit_values(table, gamma)
     return of_actions - of_states
 
 
 def value_gain(table: StepTable, *, gamma: float = GAMMA) -> Floats:
-    """Return V(s') - V(s), float64 (N,)."""
+    """Return V(s') - V(s) of `visit_values`, float64 (N,)."""
     return gains(table, visit_values(table, gamma)[1])
 
 
 def gains(table: StepTable, values: Floats) -> Floats:
-    """Return the value after each step less that before it, float64 (N,).
+    """Return the value after each step minus the value before it, float64 (N,).
 
-    Args:
-        table: N rows. After the last step of a trajectory the value is 1 if it was won, else 0.
-        values: float64 (N,), of the states that the steps were taken in.
+    `values`: float64 (N,), of the states that the steps were taken in. The value after a trajectory's last step is 1 if
+    it was won, else 0.
     """
     after = np.empty(len(table))
     after[table.order[:-1]] = values[table.order[1:]]

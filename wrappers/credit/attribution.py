@@ -1,10 +1,9 @@
-"""Progress attribution in closed form: which actions the outcomes of a group speak for, without a network.
+"""Progress attribution in closed form: ridge regression of the group's outcomes on the actions taken; no network.
 
-    c = argmin |y - X c|^2 + damping |c|^2 = X' (X X' + damping I)^-1 y
+c = argmin |y - X c|^2 + damping |c|^2 = X' (X X' + damping I)^-1 y
 
-per group: X[i, (s, a)] is how often trajectory i took action a in state s, y_i what the trajectory was worth. X X' has
-a row per trajectory, however many states there are, and no next state is needed. Not published; see
-docs/credit/attribution.md.
+per group: X[i, (s, a)] counts how often trajectory i took action a in state s, y_i is the worth of trajectory i. X X'
+has a row per trajectory, whatever the number of states. Not published; see docs/credit/attribution.md.
 """
 
 from __future__ import annotations
@@ -40,26 +39,17 @@ class AttributionOptions(WorthOptions, total=False):
     ]
 
 
-#: Trajectories of a group that are solved for at once: seconds, and tens of megabytes.
+#: Most trajectories of a group: seconds, and tens of megabytes.
 MOST_TRAJECTORIES = 2000
 
 
-# There is no paper, and one preset.
+# There is no paper, so one preset.
 @credit(AttributionOptions, default={"outcome": "won"})
 @over_forks()
 def attribution(table: StepTable, *, preset: str = "default", **options: Unpack[AttributionOptions]) -> Floats:
-    """Return what every step contributed to the outcome of its trajectory.
+    """Return the contribution of every step to its outcome, equal for equal states and actions of a group.
 
-    Args:
-        table: N steps of finished groups; time grows with the cube, memory with the square of
-            the largest group's trajectories.
-
-    Returns:
-        float64 (N,), in the order of the table's rows; the same for all steps of a group with equal state and action.
-
-    Raises:
-        ValueError: on an unknown preset, an option's value out of range, a reward too large to be summed, or a group
-            of more than `MOST_TRAJECTORIES` trajectories.
+    Time is cubic, memory quadratic in the number of trajectories of the largest group (at most `MOST_TRAJECTORIES`).
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
@@ -88,14 +78,14 @@ def attribution(table: StepTable, *, preset: str = "default", **options: Unpack[
 
 
 def state_actions(table: StepTable) -> tuple[Ints, int]:
-    """Number the pairs of state and action that each group took: int64 (N,), and how many there are."""
+    """Number the pairs of state and action of each group: int64 (N,), and the number of pairs."""
     states, example = number_pairs(table.group, table.n_groups, table.state, len(table.states))
     pairs, example = number_pairs(states, len(example), table.action, len(table.actions))
     return pairs, len(example)
 
 
 def _weights(counts: csr_array, worth: Floats, group: Ints, size: Ints, damping: float) -> Floats:
-    """Return (X X' + damping I)^-1 y, float64 (M,), the groups of one size at a time."""
+    """Return (X X' + damping I)^-1 y, float64 (M,); groups of equal size are solved together."""
     order = counting_sort(group, len(size))
     begin = np.cumsum(size) - size
     place = np.empty(len(group), np.int64)
@@ -111,7 +101,7 @@ def _weights(counts: csr_array, worth: Floats, group: Ints, size: Ints, damping:
         blocks = np.zeros((len(chosen), members, members))
         blocks[number[group[row[mine]]], place[row[mine]], place[column[mine]]] = products.data[mine]
         trajectories = order[begin[chosen][:, None] + np.arange(members)]
-        # By eigenvalues: nothing is singular, however alike the trajectories are.
+        # By eigenvalues: never singular, even for equal trajectories.
         values, vectors = np.linalg.eigh(blocks)
         along = np.einsum("gij,gi->gj", vectors, worth[trajectories])
         along /= np.maximum(values, 0.0) + damping

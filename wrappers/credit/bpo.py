@@ -1,14 +1,12 @@
-"""BPO: siblings that were played from one fork, each against the others, carried back to the steps before.
+"""BPO: continuations from one fork compared with each other, the contrast carried back to the steps before.
 
 C_f = G_f - mean of G over the other continuations from the same fork      f: first row of a continuation
 A_t = C_{last fork at or before t} + sum_{f > t} lambda^(f - t) C_f        forks on the trajectory that played row t
       + alpha A^E
 
-Given what was played up to a fork, its contrasts have mean zero. However they are carried, they cannot say whether the
-steps that led there were good: `A^E` does, what the episodes through a row earned on average against the group's other
-trees.
-
-Source: Branching Policy Optimization, by description (no code); see docs/credit/bpo.md.
+The contrasts of a fork have mean zero, so they cannot judge the steps before it; `A^E` can: the mean outcome of the
+episodes through a row against the group's other trees.
+Source: Branching Policy Optimization, by description (no code); see docs/credit/branches.md.
 """
 
 from __future__ import annotations
@@ -38,17 +36,11 @@ class BPOOptions(OutcomeOptions, total=False):
 # As described, the method has no episode level.
 @credit(BPOOptions, default={}, paper={"alpha_episode": 0.0})
 def bpo(table: StepTable, *, preset: str = "default", **options: Unpack[BPOOptions]) -> Floats:
-    """Return the advantage of every step, those of branches included.
+    """Return the advantage of every step, branches included.
 
     Args:
-        table: N steps of finished groups, with branches such as `agentgym.rollout.collect_tree` plays. Without any,
-            what is left is the episode level: `wrappers.credit.rloo`.
-
-    Returns:
-        float64 (N,), in the order of the table's rows; all are scored.
-
-    Raises:
-        ValueError: on an unknown preset, an option's value out of range, or a reward too large to be summed.
+        table: N steps of finished groups, with branches (`agentgym.rollout.collect_tree`). Without branches only the
+            episode level remains: `wrappers.credit.rloo`.
 
     >>> table = StepTable.from_arrays(group=["g"] * 4, trajectory=["a", "a", "b", "c"], t=[0, 1, 1, 0],
     ...     state=["s", "u", "u", "s"], action=["right", "up", "down", "left"], next_state=["u", "goal", "pit", "pit"],
@@ -72,7 +64,7 @@ def bpo(table: StepTable, *, preset: str = "default", **options: Unpack[BPOOptio
 
 
 def _contrasts(table: StepTable, forest: Forest, reward: Floats, options: BPOOptions) -> tuple[Floats, Ints]:
-    """Float64 (N,), each continuation from a fork against the others on its first row, else 0; and these rows."""
+    """Return float64 (N,), on first rows of continuations the contrast, else 0; and these rows."""
     fork = table.previous
     rows = forest.begins[fork[forest.begins] >= 0]
     returns = discounted_returns(table, options["gamma"], reward) - penalties(table, options, "row")
@@ -83,7 +75,7 @@ def _contrasts(table: StepTable, forest: Forest, reward: Floats, options: BPOOpt
 
 
 def _against_other_trees(table: StepTable, forest: Forest, reward: Floats, options: BPOOptions) -> Floats:
-    """Float64 (N,): mean worth of the episodes through each row, less that of the group's other trees."""
+    """Return float64 (N,): mean worth of the episodes through each row minus that of the group's other trees."""
     worth = chain_sums(table, reward)
     mine = forest.below(worth) / forest.leaves - penalties(table, options, "row")
     tree, roots = forest.tree, np.flatnonzero(table.parent < 0)

@@ -1,8 +1,8 @@
-"""DAPO's dynamic sampling: only groups whose episodes differ in outcome are scored, so that others can be played.
+"""DAPO's dynamic sampling: only groups whose episodes differ in outcome are scored; the others can be replaced.
 
     A_i = (R_i - mean(R)) / (std(R) + eps)   in groups with 0 < #won < G, else nan: not scored
 
-Source: the DAPO paper and verl-agent; see docs/credit/dapo.md for where they differ.
+Source: the DAPO paper and verl-agent; see docs/credit/group_filters.md.
 """
 
 from __future__ import annotations
@@ -40,10 +40,7 @@ PRESETS: dict[str, DAPOOptions] = presets(DAPOOptions, paper={"outcome": "won"},
 
 @credit(DAPOOptions, **PRESETS)
 def dapo(table: StepTable, *, preset: str = "paper", **options: Unpack[DAPOOptions]) -> Floats:
-    """Return the advantage of every step: GRPO's, and nan in groups without contrast.
-
-    Returns:
-        float64 (N,), in the order of the table's rows; nan: not scored.
+    """Return the advantage of every step: GRPO's, nan (not scored) in groups without contrast.
 
     >>> table = StepTable.from_arrays(group=["g", "g", "h", "h"], trajectory=[0, 1, 2, 3], t=[0] * 4, state=["s"] * 4,
     ...     action=["up"] * 4, next_state=["goal", "pit", "pit", "pit"], reward=[1, 0, 0, 0], won=[1, 0, 0, 0])
@@ -56,13 +53,7 @@ def dapo(table: StepTable, *, preset: str = "paper", **options: Unpack[DAPOOptio
 
 
 def contrasting_groups(table: StepTable, *, preset: str = "paper", **options: Unpack[DAPOOptions]) -> Bools:
-    """Return bool (n_groups,): the group's episodes differ in outcome; arguments as `dapo`.
-
-    >>> table = StepTable.from_arrays(group=["g", "g", "h", "h"], trajectory=[0, 1, 2, 3], t=[0] * 4, state=["s"] * 4,
-    ...     action=["up"] * 4, next_state=["goal", "pit", "pit", "pit"], reward=[1, 0, 0.5, 0], won=[1, 0, 0, 0])
-    >>> contrasting_groups(table), contrasting_groups(table, contrast="return")
-    (array([ True, False]), array([ True,  True]))
-    """
+    """Return bool (n_groups,): the group's episodes differ in outcome; arguments as `dapo`."""
     return _contrast(table, choose(DAPOOptions, PRESETS, preset, options))
 
 
@@ -73,7 +64,7 @@ def overlong_penalty(lengths: ArrayLike, *, max_length: int, buffer: int, floor:
         lengths: tokens of each reply, any shape.
         max_length: longest allowed reply, in tokens.
         buffer: width of the linear part, in tokens, 1 to `max_length`.
-        floor: smallest value, for replies above `max_length` (paper: -1); None: the line goes on (verl's code).
+        floor: smallest value, for replies above `max_length` (paper: -1); None: linear without end (verl's code).
 
     Returns:
         float64 of the same shape, to be added to rewards.
@@ -108,14 +99,14 @@ def _contrast(table: StepTable, options: DAPOOptions) -> Bools:
 
 
 class DAPO(CreditWrapper, method=dapo):
-    """Vector wrapper whose `advantages()` are `dapo(table(), **options)`; it knows which groups lack contrast."""
+    """Vector wrapper whose `advantages()` are `dapo(table(), **options)`; it reports groups without contrast."""
 
     def sub_envs_without_contrast(self) -> Bools:
         """Return bool (num_envs,): sub-environments whose last episode belongs to a group without contrast.
 
-        Give them new tasks with `reset(options={"reset_mask": mask, "per_env": [...]})` and play on: the table then
-        holds the new groups too, and the old ones stay in it as rows that are not scored. A task that is drawn again
-        adds to its old group.
+        Reset these with new tasks, `reset(options={"reset_mask": mask, "per_env": [...]})`, and continue: the table
+        then holds the new groups too; rows of the old ones stay, not scored. A task that is drawn again adds to its old
+        group.
 
         Raises:
             ValueError: as `table`.

@@ -1,9 +1,9 @@
-"""EMPG: an advantage counts more where the policy was sure of its reply, and what leads to sure replies is rewarded.
+"""EMPG: advantages weighted by the certainty of the reply, plus a bonus for steps that lead to certain replies.
 
 H~   = (H - min) / (max - min + eps)                        H: mean token entropy of a reply; over the batch
-A'_t = A_t exp(-k H~_t) / mean(exp(-k H~)) + zeta exp(-k_next H~_{t+1})        then less its mean over the batch
+A'_t = A_t exp(-k H~_t) / mean(exp(-k H~)) + zeta exp(-k_next H~_{t+1})        minus its mean over the batch
 
-Source: the EMPG paper's project page (its pseudocode) and a port of it; see docs/credit/empg.md.
+Source: pseudocode on the EMPG paper's project page, and a port of it; see docs/credit/uncertainty.md.
 """
 
 from __future__ import annotations
@@ -39,19 +39,12 @@ def empg(
     preset: str = "paper",
     **options: Unpack[EMPGOptions],
 ) -> Floats:
-    """Return the advantage of every step.
+    """Return the advantage of every step; nan: not scored.
 
     Args:
-        advantages: float (N,), of another method, to be modulated; nan: not scored, and stays so. None: GRPO's.
-        entropies: float (N,), mean token entropy of every reply, nan: not known (its advantage counts once, and
-            nothing is given for leading to it). None: estimated, see `wrappers.credit.scores.reply_entropies`.
-
-    Returns:
-        float64 (N,), in the order of the table's rows; nan: not scored.
-
-    Raises:
-        ValueError: on an unknown preset, an option's value out of range, arguments of another length, or a table
-            whose replies have no log-probabilities where no entropies are given.
+        advantages: float (N,), of another method; nan: not scored, stays nan. None: GRPO's.
+        entropies: float (N,), mean token entropy of every reply; nan: unknown, weight 1 and no bonus for the step
+            before. None: estimated by `wrappers.credit.scores.reply_entropies`.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
@@ -72,7 +65,6 @@ def empg(
 
 @over_forks("values")
 def _ahead(table: StepTable, *, values: Floats) -> Floats:
-    """Float64 (N,): the number of the step that follows, 0 behind an episode's last one."""
     ahead = np.zeros(len(table))
     ahead[table.order[:-1]] = values[table.order[1:]]
     ahead[table.last] = 0.0

@@ -1,8 +1,8 @@
-"""What scores of steps are worth, judged without a truth: by the outcomes of episodes, and by the state graph.
+"""Measures of step scores that need no ground truth: outcomes of episodes (`pair_accuracy`), state graph (`agreement`).
 
-Scores that tell won trajectories from lost ones need not rank actions: a lost episode is often the longer one, and
-whoever counts steps has seen that. `pair_accuracy(centred=True)` takes the length away. Where a group's state graph
-speaks, its signs are nearly always right, which makes it an examiner that knows nothing but the rollouts: `agreement`.
+Scores that separate won from lost trajectories need not rank actions, since lost episodes are often longer.
+`pair_accuracy(centred=True)` removes the length. Where a group's state graph ranks steps, its signs are nearly always
+right; `agreement` compares with them.
 """
 
 from __future__ import annotations
@@ -24,10 +24,7 @@ _DIGITS = 12
 
 
 class GateOptions(TypedDict, total=False):
-    """How far a scorer is trusted.
-
-    One that has learned nothing yet is noise, and standardised it is as large as the outcomes all the same.
-    """
+    """How far a scorer is trusted. An untrained scorer is noise, and standardised noise is as large as the outcomes."""
 
     gate: Annotated[
         Literal["none", "accuracy", "centred", "agreement"],
@@ -41,7 +38,7 @@ class GateOptions(TypedDict, total=False):
 
 
 def trust(table: StepTable, scores: Floats, gate: str) -> float:
-    """Return what alpha is multiplied by, 0..1, see `GateOptions`; scores as in `pair_accuracy`."""
+    """Return the factor of alpha, 0..1, by the option `gate` (see `GateOptions`)."""
     if gate == "none":
         return 1.0
     if gate == "agreement":
@@ -50,11 +47,10 @@ def trust(table: StepTable, scores: Floats, gate: str) -> float:
 
 
 def worth(table: StepTable, scores: Floats, options: Mapping[str, Any]) -> dict[str, float]:
-    """Return what scores are worth on a table, for a log.
+    """Return measures of scores for a log.
 
-    Returns:
-        "prm_pair_accuracy", "prm_centred_accuracy", "prm_agreement", "prm_scored" (share of steps with a score), and
-        "prm_gate", what alpha is multiplied by, where there is a gate.
+    "prm_pair_accuracy", "prm_centred_accuracy", "prm_agreement", "prm_scored" (share of steps with a score) and, with a
+    gate, "prm_gate" (the factor of alpha).
     """
     figures = {
         "prm_pair_accuracy": pair_accuracy(table, scores),
@@ -68,24 +64,14 @@ def worth(table: StepTable, scores: Floats, options: Mapping[str, Any]) -> dict[
 
 
 def pair_accuracy(table: StepTable, scores: ArrayLike, *, centred: bool = False) -> float:
-    """Return the share of pairs of a won and a lost trajectory of one group in which the won one scores higher.
+    """Return the share (0..1) of pairs of a won and a lost trajectory of a group in which the won one scores higher.
 
-    A trajectory's score is the sum of its steps'. Ties count half.
+    A trajectory's score is the sum of its steps' scores. Ties count half; 0.5 if no group has both.
 
     Args:
         table: N steps of finished groups.
         scores: float (N,); nan: not scored, adds nothing.
-        centred: take the mean score of a step of the group off every score first, so that no trajectory scores high
-            or low by its length alone.
-
-    Returns:
-        0..1; .5 where no group has both.
-
-    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "b", "b"], t=[0, 0, 1], state=["s", "s", "u"],
-    ...     action=["up", "left", "left"], next_state=["goal", "u", "pit"], reward=[1, 0, 0], won=[1, 0, 0])
-    >>> scores = [-1.0, -1.0, -1.0]  # every step the same: what is shorter scores higher
-    >>> pair_accuracy(table, scores), pair_accuracy(table, scores, centred=True)
-    (1.0, 0.5)
+        centred: subtract the group's mean score per step first, so that length alone decides nothing.
     """
     said = step_scores("scores", scores, len(table))
     known = ~np.isnan(said)
@@ -94,7 +80,7 @@ def pair_accuracy(table: StepTable, scores: ArrayLike, *, centred: bool = False)
         count = np.bincount(table.group[known], minlength=table.n_groups)
         mean = np.bincount(table.group, weights=said, minlength=table.n_groups) / np.maximum(count, 1)
         said = np.where(known, said - mean[table.group], 0.0)
-    # Rounded, so that what is left of sums of equal scores decides nothing.
+    # Rounded, so that rounding errors of equal sums decide nothing.
     total = (
         np.bincount(table.trajectory, weights=said, minlength=table.n_trajectories).astype(np.float64).round(_DIGITS)
     )
@@ -107,22 +93,10 @@ def pair_accuracy(table: StepTable, scores: ArrayLike, *, centred: bool = False)
 
 
 def agreement(table: StepTable, scores: ArrayLike) -> float:
-    """Return how the scores rank the steps of a state, beside how the group's graph ranks them.
+    """Return the rank correlation (-1..1) of scores with GraphGPO's step level.
 
-    Spearman's correlation of scores and GraphGPO's step level, over the scored steps for which the latter is not 0,
-    ranked among those of the same state and group; all states in one correlation.
-
-    Args:
-        table: N steps of finished groups.
-        scores: float (N,); nan: not scored.
-
-    Returns:
-        -1..1; 0 where the graph is silent, or the scores inside each state are all the same.
-
-    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
-    ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
-    >>> agreement(table, [0.3, 0.0, 0.1]), agreement(table, [0.1, 0.0, 0.3])
-    (1.0, -1.0)
+    Spearman's correlation over the scored steps (`scores`: float (N,), nan: not scored) whose step level is not 0,
+    ranked within their state and group. 0 without such steps, or if the scores inside each state are equal.
     """
     said = step_scores("scores", scores, len(table))
     graph = graphgpo(table, beta_episode=0.0)
@@ -136,7 +110,6 @@ def agreement(table: StepTable, scores: ArrayLike) -> float:
 
 
 def _below(values: Floats, groups: Ints, n_groups: int) -> Floats:
-    """How many of its group each value is above, ties counted half; for group -1 anything."""
     count = np.bincount(groups[groups >= 0], minlength=n_groups)
     inside = np.where(groups >= 0, groups, n_groups)
     return centred_ranks(values, inside, n_groups + 1) + (np.append(count, len(values))[inside] - 1) / 2

@@ -1,7 +1,7 @@
-"""Credit of one method where another has nothing to say.
+"""Credit of one method where another gives exactly 0.
 
-Credit by states compared is right where it speaks and silent elsewhere; learned credit speaks everywhere and is right
-less often. So they are not added: the second is heard where the first is silent, below the first's scale.
+Comparing states is accurate but gives 0 to many steps; learned credit covers every step and is less accurate. The
+second therefore fills the zeros of the first, at a smaller scale, and is not added elsewhere.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def fill_silent(first: ArrayLike, second: ArrayLike, share: float = 0.01) -> Flo
     """Return `first` where it is not exactly 0, elsewhere `share` times `second`.
 
     Args:
-        first: float (N,), credit of the steps, such as `graphgpo`'s step level; nan counts as silent.
-        second: float (N,), credit of the same steps, such as `attribution`'s; nan: nothing to say either, 0.
-        share: what the second counts, at least 0. A small one leaves the order of what the first ranks.
+        first: float (N,), such as `graphgpo`'s step level; nan counts as 0.
+        second: float (N,), such as `attribution`'s; nan counts as 0.
+        share: at least 0. A small one preserves the order of the steps that the first ranks.
 
     Raises:
         ValueError: when the lengths differ, a number is infinite, or share is below 0 or not finite.
@@ -45,7 +45,7 @@ def fill_silent(first: ArrayLike, second: ArrayLike, share: float = 0.01) -> Flo
 
 
 def filled(first: Floats, second: Floats, share: float) -> Floats:
-    """Return `fill_silent` of numbers that need no check, float64 (N,) and finite."""
+    """Return `fill_silent` of finite float64 (N,), without checks."""
     return np.where(first == 0, share * second, first)
 
 
@@ -63,19 +63,16 @@ PRESETS: dict[str, FilledOptions] = {name: {**preset, "share": 0.1} for name, pr
 
 @credit(FilledOptions, **PRESETS)
 def graphgpo_filled(table: StepTable, *, preset: str = "paper", **options: Unpack[FilledOptions]) -> Floats:
-    """Return GraphGPO's advantages, with attribution as step level where GraphGPO has none.
+    """Return GraphGPO's advantages, with attribution as step level where GraphGPO's is 0.
 
-    Attribution (`wrappers.credit.attribution`) needs no network; it is brought to mean 0 and variance 1 over the steps
-    of its group, and a group without contrast stays silent.
+    Attribution is brought to mean 0 and variance 1 over the steps of its group; a group without contrast keeps 0. Time
+    is cubic, memory quadratic in the number of trajectories of the largest group (at most 2,000).
 
     Args:
-        table: N steps of finished groups; time grows with the cube, memory with the square of the largest group's
-            trajectories, of which there may be 2,000.
-        preset: "paper" or "authors", GraphGPO's.
+        preset: GraphGPO's "paper" or "authors".
 
     Raises:
-        ValueError, TypeError: as `graphgpo`; ValueError, as `attribution`, when a group has more trajectories than it
-            solves for.
+        ValueError: as `graphgpo` and `attribution`.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
@@ -91,15 +88,12 @@ def graphgpo_filled(table: StepTable, *, preset: str = "paper", **options: Unpac
     return advantages_of(table, credit, given) + (filled(steps, scores, options["share"]) - steps)
 
 
-#: What attribution counts, as it is, where the graph is silent: little enough to leave the graph's order as it is.
+#: Weight of unscaled attribution where the graph gives 0, small enough to preserve the graph's order.
 _RAW_SHARE = 0.01
 
 
 def raw_filled(table: StepTable, *, centred: bool = False, share: float = _RAW_SHARE) -> Floats:
-    """Return GraphGPO's step level, and where it is silent a share of the attribution, float64 (N,).
-
-    `graphgpo_filled` takes attribution in units of its deviation in the group instead.
-    """
+    """Return GraphGPO's step level, and where it is 0 a share of the unscaled attribution, float64 (N,)."""
     return fill_silent(graphgpo(table, beta_episode=0.0), attribution(table, centred=centred), share)
 
 

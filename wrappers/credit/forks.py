@@ -1,10 +1,9 @@
-"""Tables with forks: whole episodes, the trees that trajectories form, and sums along them.
+"""Tables with forks: whole episodes, trees of trajectories, and sums along them.
 
-A leaf of a tree of rollouts is an episode. What belongs to an episode (its outcome, a return to go, the states before)
-is read from the table in which every episode is whole (`StepTable.unfolded`). A row that several episodes share stands
-there once for each of them, and gets the mean of what it gets there. What belongs to a step (an edge of the state
-graph, a score of its own) counts once. Before every row lies one other: the one before it in its trajectory or, at a
-branch's first row, the row that the branch was cut after.
+A leaf of a rollout tree is an episode. Per-episode quantities (outcome, return, earlier states) are computed on the
+table in which every episode is complete (`StepTable.unfolded`); a row that several episodes share gets the mean over
+its copies. Per-step quantities (an edge of the state graph, a score) count once. A row's predecessor is the row before
+it in its trajectory or, for a branch's first row, the row after which the branch was cut.
 """
 
 from __future__ import annotations
@@ -27,18 +26,16 @@ Method = Callable[Concatenate[StepTable, Parameters], Floats]
 def over_forks(
     *columns: str, shared: Callable[..., Floats] | None = None
 ) -> Callable[[Method[Parameters]], Method[Parameters]]:
-    """Let a function that scores the rows of whole episodes take tables with forks; others it is given as they are.
+    """Make a function of whole episodes accept tables with forks; tables without forks are passed on unchanged.
 
     Args:
-        *columns: keyword arguments of the function that hold one entry per row of the table. One that is None or a
-            word is left alone.
-        shared: the same from the table with forks itself, in time and memory linear in its rows. It is asked where
-            the unfolded table would have more than `agentgym.trajectory.forks.MOST_UNFOLDED` rows; the two differ by
-            rounding.
+        *columns: keyword arguments with one entry per row of the table; None and words are passed on unchanged.
+        shared: the same function computed on the forked table itself, linear in its rows. Used when the unfolded table
+            would exceed `agentgym.trajectory.forks.MOST_UNFOLDED` rows; results differ by rounding.
 
     Returns:
-        A decorator. The function returns float64 (N,) or (N, K); nan, not scored, has no part in a mean. Without
-        `shared` a table that is too large to be unfolded is a ValueError.
+        A decorator. The function returns float64 (N,) or (N, K); nan (not scored) does not enter a mean. Without
+        `shared`, a table too large to unfold is a ValueError.
 
     >>> @over_forks()
     ... def outcome(table):
@@ -69,13 +66,9 @@ def over_forks(
 
 
 def first_copies(source: Ints, n: int) -> Ints:
-    """Return int64 (n,): for each row of a table the first of its copies in the unfolded one.
+    """Return int64 (n,): for each of n rows its first copy in the unfolded table, whose rows come from `source`.
 
-    It is for what depends on the rows before alone, and is therefore the same in all copies.
-
-    Args:
-        source: int64 (L,), the row that each copy came from; every row has one.
-        n: number of rows.
+    For quantities that depend on earlier rows alone, which are equal in all copies.
 
     >>> first_copies(np.array([0, 1, 0, 2]), 3)
     array([0, 1, 3])
@@ -99,7 +92,7 @@ def _unfolded(name: str, column: Any, source: Ints, n: int) -> NDArray[Any]:
 
 
 def _mean(values: Floats, source: Ints, n: int) -> Floats:
-    """Mean over the copies of each row, of those that were scored; nan where none was."""
+    """Mean over the scored copies of each row; nan without any."""
     columns = values.reshape(len(values), -1)
     places = (source[:, None] * columns.shape[1] + np.arange(columns.shape[1])).ravel()
     flat = columns.ravel()
@@ -116,7 +109,7 @@ def first_rows(table: StepTable) -> Ints:
 
 
 class Forest:
-    """The trees of a table, in time and memory linear in its rows.
+    """The trees of a table of N rows and M trajectories, in time and memory linear in N.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 1], state=["s", "u", "u"],
     ...     action=["right", "up", "down"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0],
@@ -131,7 +124,7 @@ class Forest:
 
     @cached_property
     def tree(self) -> Ints:
-        """int64 (M,): number of the trajectory that each descends from, its own if it was played from the beginning."""
+        """int64 (M,): the root trajectory each one descends from; itself if it was played from the beginning."""
         return self._descent[0]
 
     @cached_property
@@ -141,7 +134,7 @@ class Forest:
 
     @cached_property
     def begins(self) -> Ints:
-        """Rows with which something begins that other episodes do not go through: an episode, or a way from a fork."""
+        """Rows that begin an episode or a continuation from a fork."""
         cut = np.zeros(len(self.table), np.bool_)
         cut[self.table.parent[self.table.parent >= 0]] = True
         previous = self.table.previous
@@ -149,34 +142,25 @@ class Forest:
 
     @cached_property
     def leaves(self) -> Ints:
-        """int64 (N,): how many episodes go through each row."""
+        """int64 (N,): number of episodes through each row."""
         return self.below(np.ones(self.table.n_trajectories)).round().astype(np.int64)
 
     def below(self, values: Floats) -> Floats:
-        """Return float64 (N,): for each row the sum over the episodes that go through it.
-
-        Args:
-            values: float64 (M,), one number per trajectory.
-        """
+        """Return float64 (N,): the sum of `values`, float64 (M,), over the episodes through each row."""
         at_end = np.zeros(len(self.table))
         at_end[self.table.last] = values
         return self._gathered(at_end, 1.0)
 
     def to_go(self, values: Floats, gamma: float) -> Floats:
-        """Return float64 (N,): the mean over the episodes through each row of the discounted sum from there on.
-
-        Args:
-            values: float64 (N,), one number per row.
-            gamma: discount per row.
-        """
+        """Return float64 (N,): the discounted sum of `values`, (N,), from a row on, mean over its episodes."""
         return self._gathered(values * self.leaves, gamma) / self.leaves
 
     def mean(self, values: Floats) -> Floats:
-        """Return float64 (N,): the mean of a number per trajectory, (M,), over the episodes through each row."""
+        """Return float64 (N,): the mean of `values`, float64 (M,), over the episodes through each row."""
         return self.below(values) / self.leaves
 
     def _gathered(self, sums: Floats, gamma: float) -> Floats:
-        """Add to each row's number what the rows that follow it have, discounted; in place, float64 (N,)."""
+        """Add to each row's number, in place, the discounted sum of the rows that follow it; float64 (N,)."""
         previous = self.table.previous
         for rows, starts in reversed(self._generations):
             sums[rows] = discounted_sums(sums[rows], starts, gamma)
@@ -217,10 +201,7 @@ class Forest:
 def discounted_sums(values: Floats, starts: Ints, gamma: float) -> Floats:
     """Return `S_t = sum_k gamma^k v_{t+k}` to the end of each sequence: float64 (N,), in O(N).
 
-    Args:
-        values: float64 (N,), one sequence behind the other.
-        starts: int64 (M,), where each sequence begins.
-        gamma: discount per place.
+    `starts`: int64 (M,), first row of each sequence; `gamma`: discount per row.
 
     >>> discounted_sums(np.array([1.0, 2.0, 4.0]), np.array([0, 2]), 0.5)
     array([2., 2., 4.])
@@ -237,13 +218,7 @@ def discounted_sums(values: Floats, starts: Ints, gamma: float) -> Floats:
 
 
 def spread(table: StepTable, values: Floats, marked: Ints) -> Floats:
-    """Return float64 (N,): each row gets the value of the last marked row at or before it in its trajectory, else nan.
-
-    Args:
-        table: N rows.
-        values: float64 (N,); only marked rows are read.
-        marked: rows, in any order.
-    """
+    """Return float64 (N,): the value of the last marked row at or before each row in its trajectory, else nan."""
     place = np.empty(len(table), np.int64)
     place[table.order] = np.arange(len(table))
     latest = np.full(len(table), -1)

@@ -1,18 +1,16 @@
-"""Frontier: what a step is worth by the best way on that the group saw, with some optimism where it saw no further.
+"""Frontier: steps credited by the best continuation that the group observed, with optimism where observation ended.
 
 Q(s, a) = mean of r + gamma V(s') over the visits of (s, a)
-V(s)    = max of Q(s, a) over the actions that were taken in s     where nobody acted:
-        = optimism, where a time limit cut an episode off; 0, where an episode ended
+V(s)    = max of Q(s, a) over the actions taken in s; without any: optimism after a time limit, 0 after an end
 
-A step is credited by the first of these that says anything of it; all but the first count `share`:
+The first of these that is not 0 credits a step; all but the first are multiplied by `share`:
 
 * Q against the other steps out of s, where they differ without optimism;
-* Q against the other steps out of s, where only optimism makes them differ;
-* the gain Q / gamma - V(s) without optimism, in units of its root mean square over the group;
-* the contribution of (s, a) to the outcomes above their mean, fitted by ridge regression.
+* Q against the other steps out of s, where they differ only by optimism;
+* the gain Q / gamma - V(s) without optimism, divided by its root mean square over the group;
+* the contribution of (s, a) to the outcomes above their mean, by ridge regression.
 
-Not published: a combination of published estimators, found by comparing them with the true worth of steps; see
-docs/credit/frontier.md.
+Not published: a combination of published estimators, selected by the true worth of steps; see docs/credit/frontier.md.
 """
 
 from __future__ import annotations
@@ -68,16 +66,15 @@ class FrontierOptions(StatisticsOptions, total=False):
     alpha_episode: Annotated[float, option(1.0, "weight of the episode level")]
 
 
-#: There is no paper, and one preset.
+#: There is no paper, so one preset.
 PRESETS: dict[str, FrontierOptions] = presets(FrontierOptions, default={})
 
 
 class FrontierValues(NamedTuple):
-    """Values of the groups' states and what the actions in them are worth, before any comparison.
+    """Values of states and actions before any comparison.
 
-    graph: the states as nodes, the steps as edges; V nodes, N rows.
-    value: float64 (V,), of the nodes; 0 at the end of an episode.
-    worth: float64 (N,), Q of each row's state and action.
+    graph: V nodes (states), N rows (steps as edges). value: float64 (V,), 0 at the end of an episode. worth: float64
+    (N,), Q.
     """
 
     graph: StateGraph
@@ -88,13 +85,7 @@ class FrontierValues(NamedTuple):
 @credit(FrontierOptions, **PRESETS)
 @over_forks()
 def frontier(table: StepTable, *, preset: str = "default", **options: Unpack[FrontierOptions]) -> Floats:
-    """Return the advantage of every step.
-
-    Args:
-        table: N steps of finished groups; time and memory as in `attribution`.
-
-    Raises:
-        ValueError: on an unknown preset, an option's value out of range, or a reward too large to be summed.
+    """Return the advantage of every step; time and memory as `attribution`.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
@@ -108,26 +99,17 @@ def frontier(table: StepTable, *, preset: str = "default", **options: Unpack[Fro
 
 
 def frontier_values(table: StepTable, *, preset: str = "default", **options: Unpack[FrontierOptions]) -> FrontierValues:
-    """Return values before any comparison; arguments as `frontier`.
-
-    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "b", "b"], t=[0, 0, 1], state=["s", "s", "s"],
-    ...     action=["wait", "go", "go"], next_state=["s", "s", "u"], reward=[0, 0, 0], won=[0, 0, 0],
-    ...     truncated=[1, 0, 1])
-    >>> found = frontier_values(table, gamma=0.5, optimism=1.0)  # "go" led to where more may follow once of two times
-    >>> found.graph.by_state(found.value.round(3)), found.worth.round(3)
-    ({'s': 0.333, 'u': 1.0}, array([0.167, 0.333, 0.333]))
-    """
+    """Return values before any comparison; arguments as `frontier`."""
     refuse_forks(table, "values are asked of whole episodes, as in table.unfolded()[0]")
     chosen = choose(FrontierOptions, PRESETS, preset, options)
     return _values(table, chosen, chosen["optimism"])
 
 
 def _step_level(table: StepTable, options: FrontierOptions) -> Floats:
-    """What the first credit that is not silent says of each step: float64 (N,)."""
     hoped, seen = _values(table, options, options["optimism"]), _values(table, options, 0.0)
     graph, lost = seen.graph, penalties(table, options, "row")
     compared = visit_advantages(hoped.worth - lost, graph.source, graph.n_nodes, options)
-    # Optimism orders the rest of a state where rewards tell some of its steps apart, and alone counts a share.
+    # Where rewards separate some steps of a state, optimism orders the rest; alone it counts `share`.
     differ = visit_advantages(seen.worth - lost, graph.source, graph.n_nodes, options) != 0
     rewarded = np.bincount(graph.source, weights=differ, minlength=graph.n_nodes) > 0
     compared = np.where(rewarded[graph.source], compared, options["share"] * compared)
@@ -138,7 +120,6 @@ def _step_level(table: StepTable, options: FrontierOptions) -> Floats:
 
 
 def _scaled(values: Floats, table: StepTable, options: FrontierOptions) -> Floats:
-    """Divide by the root mean square over the group (option `std`), which leaves the signs."""
     if options["std"] == "none":
         return values
     squares = group_means(values**2, table.group, table.n_groups)
@@ -149,7 +130,6 @@ def _scaled(values: Floats, table: StepTable, options: FrontierOptions) -> Float
 
 
 def _values(table: StepTable, options: FrontierOptions, optimism: float) -> FrontierValues:
-    """The fixed point of V(s) = max over the actions of s of the mean of r + gamma V(s')."""
     gamma, graph = options["gamma"], StateGraph.from_table(table)
     reward = checked_rewards(table.reward)
     if options["rewards"] == "end":
@@ -177,7 +157,7 @@ def _values(table: StepTable, options: FrontierOptions, optimism: float) -> Fron
     for _ in range(math.ceil(math.log(_ERROR) / math.log(gamma)) if n_actions else 0):
         before, worth = worth, mean + onward @ value
         value[state[begins]] = np.maximum.reduceat(worth, begins)
-        # What is still missing is at most gamma / (1 - gamma) times the last change.
+        # The remaining error is at most gamma / (1 - gamma) times the last change.
         if gamma * np.abs(worth - before).max() <= (1.0 - gamma) * _ERROR * np.abs(worth).max():
             break
     return FrontierValues(graph, value, worth[action])

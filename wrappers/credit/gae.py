@@ -1,9 +1,9 @@
-"""Generalised advantage estimation over turns: a step of the table is one action, V is given from outside.
+"""Generalised advantage estimation over turns: one row is one action, V is an argument.
 
     delta_t = r_t + gamma V(s_{t+1}) - V(s_t)
     A_t = delta_t + gamma lam A_{t+1}                        (Schulman et al. 2016, equation 16)
 
-inside each trajectory. V after a terminated step is 0. For the tokens inside a turn see `wrappers.credit.token_gae`.
+inside each trajectory; V after a terminated step is 0. For tokens see `wrappers.credit.token_gae`.
 """
 
 from __future__ import annotations
@@ -63,14 +63,9 @@ def gae(
     """Return the advantage of every step, not whitened (see `wrappers.credit.token_gae.whiten`).
 
     Args:
-        table: N steps of M finished trajectories.
-        values: float (N,), V of the state each row's action was taken in, in the order of the rows.
-        last_values: float (M,), V of the state behind each trajectory's last step, used where that step did not
-            terminate (truncated or cut off). Default 0: as if the episode had ended there, which makes late steps
-            of unfinished episodes look worse than they are, by gamma V.
-
-    Raises:
-        ValueError: on an unknown preset, an option's value out of range, or values of another length or not finite.
+        values: float (N,), V of the state each row's action was taken in.
+        last_values: float (M,), V after each trajectory's last step, used if that step did not terminate. Default 0,
+            which makes late steps of truncated episodes look worse by gamma V.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
@@ -89,20 +84,13 @@ def lambda_returns(
     preset: str = "paper",
     **options: Unpack[GAEOptions],
 ) -> Floats:
-    """Return float64 (N,): `A_t + V(s_t)`, what a critic is fitted to; arguments as `gae`.
-
-    >>> table = StepTable.from_arrays(group=["g"], trajectory=["a"], t=[0], state=["s"], action=["up"],
-    ...     next_state=["goal"], reward=[1], won=[True])
-    >>> lambda_returns(table, values=[0.2])
-    array([1.])
-    """
+    """Return float64 (N,): `A_t + V(s_t)`, the critic's target; arguments as `gae`."""
     chosen = choose(GAEOptions, PRESETS, preset, options)
     return _advantages(table, values=values, last_values=last_values, options=chosen) + np.asarray(values, np.float64)
 
 
 @over_forks("values")
 def _advantages(table: StepTable, *, values: ArrayLike, last_values: ArrayLike | None, options: GAEOptions) -> Floats:
-    """Advantages before the penalty "advantage"."""
     gamma, lam = options["gamma"], options["lam"]
     now = finite_numbers("values", values, len(table))
     behind = np.zeros(table.n_trajectories)
@@ -129,15 +117,7 @@ class GAE(CreditWrapper, method=_without_a_critic):
     """Vector wrapper whose `advantages(values)` are `gae(table(), values=values, **options)`."""
 
     def advantages(self, values: ArrayLike, last_values: ArrayLike | None = None) -> Floats:  # type: ignore[override]
-        """Return float64 (len(table()),), one advantage per row of `table()`.
-
-        Args:
-            values: float (N,), V of the state of each row of `table()`, see its columns `state` and `states`.
-            last_values: float (M,), V behind each trajectory's last step, where it did not terminate; default 0.
-
-        Raises:
-            ValueError: as `table` and `gae`.
-        """
+        """Return float64 (len(table()),), one advantage per row; arguments and errors as `gae` and `table`."""
         return gae(self.table(), values=values, last_values=last_values, **self._options)
 
 

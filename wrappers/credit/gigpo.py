@@ -1,9 +1,9 @@
-"""GiGPO: episodes compared in their group, and steps that start in the same state compared with each other.
+"""GiGPO: episodes compared in their group, plus steps compared with the other steps from the same state.
 
 R_t = sum_{k >= t} gamma^(k - t) r_k
 A_t = A^E + omega * A^S,   A^S = (R_t - mean) / (std + eps) over all visits of the same state in the group
 
-Source: the GiGPO paper (its Eq. 5 is R_t) and verl-agent; see docs/credit/gigpo.md for where they differ.
+Source: the GiGPO paper (R_t is its Eq. 5) and verl-agent; see docs/credit/gigpo.md for differences.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def gigpo(table: StepTable, *, preset: str = "paper", **options: Unpack[GiGPOOpt
 
 
 def step_returns(table: StepTable, options: GiGPOOptions) -> Floats:
-    """Return float64 (N,): what is compared at a state, discounted returns less penalties; needs full options."""
+    """Return float64 (N,): discounted returns minus penalties, compared at a state; needs full options."""
     reward = table.reward - penalties(table, options, "discounted")
     return discounted_returns(table, options["gamma"], reward) - penalties(table, options, "row")
 
@@ -60,7 +60,7 @@ class GiGPO(CreditWrapper, method=gigpo): ...
 
 
 def step_level(table: StepTable, *, preset: str = "paper", **options: Unpack[GiGPOOptions]) -> Floats:
-    """Return float64 (N,): what `gigpo` gives without its episode level, which it has no weight for."""
+    """Return float64 (N,): `gigpo` without its episode level."""
     chosen = choose(GiGPOOptions, PRESETS, preset, options)
     return visit_advantages(step_returns(table, chosen), *_visits(table), chosen)
 

@@ -1,10 +1,10 @@
-"""GraphGPO: a step is worth how near the state it leads to is to success, compared with the other ways out.
+"""GraphGPO: a step scored by the distance to success of the state it leads to, against the other edges out.
 
-d(s) = least cost of an observed way to success, d_max + 1 of the group where there is none
+d(s) = least cost of an observed path to success, d_max + 1 of the group if there is none
 R    = success_value * omega^(d(s') + c)
 A_t  = beta_graph * (R - mean) / (std + eps) over the edges out of s + beta_episode * A^E
 
-Source: the GraphGPO paper (Eqs. 4 and 5) and its recipe; see docs/credit/graphgpo.md for where they differ.
+Source: the GraphGPO paper (Eqs. 4 and 5) and its recipe; see docs/credit/graphgpo.md for differences.
 """
 
 from __future__ import annotations
@@ -60,9 +60,6 @@ PRESETS: dict[str, GraphGPOOptions] = presets(
 def graphgpo(table: StepTable, *, preset: str = "paper", **options: Unpack[GraphGPOOptions]) -> Floats:
     """Return the advantage of every step.
 
-    Raises:
-        ValueError: on an unknown preset, an option's value out of range, or costs that are not positive.
-
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
     >>> graphgpo(table).round(3)  # from "s", right is worth .8^2 and left .8^4
@@ -72,7 +69,7 @@ def graphgpo(table: StepTable, *, preset: str = "paper", **options: Unpack[Graph
 
 
 def advantages_of(table: StepTable, credit: GraphCredit, options: GraphGPOOptions) -> Floats:
-    """Return what `graphgpo` makes of values that are known, float64 (N,); needs full options."""
+    """Return `graphgpo` for values that are known, float64 (N,); needs full options."""
     reward = credit.step_reward - penalties(table, options, "row")
     steps = step_advantages(credit.graph, reward, options["unit"], options)
     advantages = options["beta_graph"] * steps + options["beta_episode"] * episode_level(table, options)
@@ -80,10 +77,7 @@ def advantages_of(table: StepTable, credit: GraphCredit, options: GraphGPOOption
 
 
 def graphgpo_values(table: StepTable, *, preset: str = "paper", **options: Unpack[GraphGPOOptions]) -> GraphCredit:
-    """Return graph, distances, node values and step rewards (before any comparison); arguments as `graphgpo`.
-
-    The distances have `unreachable` filled in; the value of a node is `success_value * omega^d`.
-    """
+    """Return graph, distances, node values `success_value * omega^d` and step rewards; arguments as `graphgpo`."""
     return _credit(table, choose(GraphGPOOptions, PRESETS, preset, options))
 
 

@@ -1,4 +1,4 @@
-"""Groups of rows: number them and compare the values inside them, for all groups of a batch at once."""
+"""Groups of rows: numbering, and statistics inside all groups of a batch at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wrappers.credit.options import LARGEST, StatisticsOptions
 #: A group whose values span no more than this share of their largest magnitude has no contrast: it scores 0.
 #: Wide enough for rounding of sums, far below anything the eps of the papers lets through.
 TOLERANCE = 1e-9
-#: Nothing is divided by a deviation that is not above this: squares of such numbers are 0, or have lost their digits.
+#: Smallest deviation to divide by: squares of smaller numbers underflow or lose their digits.
 LEAST_SCALE = 1e-150
 
 #: Pairs are numbered in a table of all possible pairs while it has at most this many cells per row.
@@ -22,19 +22,9 @@ _DENSE = 16
 
 
 def number_pairs(first: Ints, n_first: int, second: Ints, n_second: int) -> tuple[Ints, Ints]:
-    """Number the distinct pairs of two integer columns in O(N + n_first + n_second).
+    """Number the distinct pairs of two int (N,) columns in O(N + n_first + n_second), in lexicographic order.
 
-    Args:
-        first: int (N,), values in 0..n_first-1.
-        n_first: bound of `first`.
-        second: int (N,), values in 0..n_second-1.
-        n_second: bound of `second`.
-
-    Returns:
-        ids int64 (N,), 0..K-1 in lexicographic order of the pairs; example int64 (K,), the first row of each pair.
-
-    >>> number_pairs(np.array([1, 0, 1]), 2, np.array([5, 3, 5]), 6)
-    (array([1, 0, 1]), array([1, 0]))
+    Returns ids int64 (N,), 0..K-1, and int64 (K,), the first row of each pair.
     """
     n, n_pairs = len(first), n_first * n_second
     if n_pairs <= _DENSE * n:
@@ -60,22 +50,10 @@ def number_pairs(first: Ints, n_first: int, second: Ints, n_second: int) -> tupl
 
 
 def contexts(table: StepTable, k: int) -> list[tuple[Ints, int]]:
-    """Number the contexts of 0 to k previous states.
+    """Number the contexts of 0 to k previous states: for each length int64 (N,), -1 for none; and their number.
 
-    Two rows have the same context of length j when they belong to the same group and agree in the current state and
-    the j states before it in their trajectories; a row with fewer than j rows before it has none.
-
-    Args:
-        table: N rows. A trajectory that was cut from another one goes on with what was before.
-        k: longest context.
-
-    Returns:
-        For j = 0..k: int64 (N,) numbers, -1 where there is no context; and how many there are.
-
-    >>> table = StepTable.from_arrays(group=["g"] * 4, trajectory=["a", "a", "b", "b"], t=[0, 1, 0, 1],
-    ...     state=["s", "u", "v", "u"], action=["x"] * 4, next_state=["u", "w", "u", "w"], reward=[0] * 4, won=[0] * 4)
-    >>> contexts(table, 1)
-    [(array([0, 1, 2, 1]), 3), (array([-1,  0, -1,  1]), 2)]
+    Rows share a context of length j if they agree in group, current state and the j states before. A row with fewer
+    than j rows before it has none. A branch continues the history of the trajectory it was cut from.
     """
     previous = table.previous
     ids, example = number_pairs(table.group, table.n_groups, table.state, len(table.states))
@@ -104,26 +82,17 @@ def standardise(
     eps: float = 1e-6,
     singleton: Literal["zero", "raw"] = "zero",
 ) -> Floats:
-    """Score every row against its group: `(value - mean) / (std + eps)`; a group without contrast scores exactly 0.
+    """Score every row against its group: `(value - mean) / (std + eps)`, float64 (N,); exactly 0 without contrast.
 
     Args:
         values: float64 (N,).
         groups: int64 (N,), 0..n_groups-1.
         n_groups: number of groups.
-        members: rows that make the statistics (for instance one per trajectory); all by default. Every group
-            with rows must have a member.
-        member_values: float64 (len(members),), what the members count with; by default their own values.
-        member_weights: float64 (len(members),), how often each of them counts, above 0; once by default.
-        std: divide by the standard deviation of the group, of all groups' centred values, or not.
-        ddof: 1 sample, 0 population standard deviation.
-        eps: added to the standard deviation.
-        singleton: a group with one member scores 0, or its raw value (mean 0 and standard deviation 1 assumed).
-
-    Returns:
-        float64 (N,).
-
-    >>> standardise(np.array([0.0, 1.0, 7.0]), np.array([0, 0, 1]), 2).round(3)
-    array([-0.707,  0.707,  0.   ])
+        members: rows that enter the statistics (such as one per trajectory), at least one per group; default all.
+        member_values: float64 (len(members),), used in the statistics; default their own values.
+        member_weights: float64 (len(members),), above 0, their counts; default 1.
+        **options: `std`, `ddof`, `eps` and `singleton` as in `StatisticsOptions`; "raw" assumes mean 0 and standard
+            deviation 1.
     """
     if len(values) == 0:
         return np.zeros(0)
@@ -140,8 +109,8 @@ def standardise(
     if singleton == "raw":
         mean[count == 1] = 0.0
     centred = values - mean[groups]
-    # Rows outside the sample may differ from a flat sample (a penalised row); with a zero deviation there is no
-    # scale to compare them on, without division there is.
+    # Rows outside the sample (a penalised row) may differ from a flat sample; a zero deviation gives no scale for
+    # them, no division does.
     still = flat[groups] if std == "group" else flat[groups] & (np.abs(centred) <= noise[groups])
     scale: Floats
     if std == "none":
@@ -161,16 +130,10 @@ def standardise(
 
 
 def whitened(values: Floats, weights: Floats | None = None, *, ddof: int = 1, eps: float = 1e-8) -> Floats:
-    """Bring values to mean 0 and variance 1: `(x - mean) / sqrt(variance + eps)`, exactly 0 without contrast.
+    """Bring values to mean 0 and variance 1: `(x - mean) / sqrt(variance + eps)`, float64 (N,); 0 without contrast.
 
-    Args:
-        values: float64 (N,).
-        weights: float64 (N,), how often a value counts in mean and variance, at least one above 0; once by default.
-        ddof: 1 sample, 0 population variance.
-        eps: added to the variance.
-
-    Returns:
-        float64 (N,).
+    `weights`: float64 (N,), counts of the values in mean and variance, at least one above 0; default 1. `ddof`: 1
+    sample, 0 population variance.
 
     >>> whitened(np.array([1.0, 1.0, 4.0])).round(3)
     array([-0.577, -0.577,  1.155])
@@ -193,15 +156,7 @@ def whitened(values: Floats, weights: Floats | None = None, *, ddof: int = 1, ep
 
 
 def centred_ranks(values: Floats, sets: Ints, n_sets: int) -> Floats:
-    """Rank every value within its set, equal values sharing their mean rank, less the set's mean rank.
-
-    Args:
-        values: float64 (N,); infinite values are ranked like others.
-        sets: int64 (N,), 0..n_sets-1.
-        n_sets: number of sets.
-
-    Returns:
-        float64 (N,); the sum over a set is 0.
+    """Return the rank of every value within its set minus the set's mean rank, float64 (N,); ties share a rank.
 
     >>> centred_ranks(np.array([5.0, 7.0, 5.0, -np.inf]), np.array([0, 0, 0, 1]), 2)
     array([-0.5,  1. , -0.5,  0. ])
@@ -220,7 +175,7 @@ def centred_ranks(values: Floats, sets: Ints, n_sets: int) -> Floats:
 
 
 def group_means(values: Floats, groups: Ints, n_groups: int) -> Floats:
-    """Return float64 (n_groups,): the mean of each group's values, 0 where there are none.
+    """Return float64 (n_groups,): the mean of each group's values, 0 for an empty group.
 
     >>> group_means(np.array([1.0, 2.0, 6.0]), np.array([0, 2, 2]), 3)
     array([1., 0., 4.])
@@ -233,12 +188,8 @@ def group_means(values: Floats, groups: Ints, n_groups: int) -> Floats:
 def others_factor(members: Ints, n_groups: int, weights: Floats | None = None) -> Floats:
     """Return float64 (n_groups,): `n / (n - 1)`, or 1 for n < 2.
 
-    The distance to the mean of all n members times this is the distance to the mean of the others.
-
-    Args:
-        members: int64 (M,), the group of each member, 0..n_groups-1.
-        n_groups: number of groups.
-        weights: float64 (M,), how often each member counts; once by default.
+    It turns the distance to the mean of all n members into the distance to the mean of the others. `members`: int64
+    (M,), the group of each; `weights`: float64 (M,), their counts, default 1.
 
     >>> others_factor(np.array([0, 0, 0, 1]), 2)
     array([1.5, 1. ])
@@ -248,15 +199,12 @@ def others_factor(members: Ints, n_groups: int, weights: Floats | None = None) -
 
 
 def episode_advantages(table: StepTable, scores: Floats, options: StatisticsOptions) -> Floats:
-    """Compare episodes inside their group: float64 (N,), the same for all rows of a trajectory with equal scores.
+    """Compare episodes inside their group by `scores`, float64 (N,), the episode's value on each row: float64 (N,).
 
-    Args:
-        table: N rows.
-        scores: float64 (N,), the episode's value on each of its rows.
-        options: statistics; all of `over`, `std`, `ddof`, `eps`, `singleton` are used.
+    Options used: `over`, `std`, `ddof`, `eps`, `singleton`.
 
     Raises:
-        ValueError: of a table with forks; see `wrappers.credit.returns.episode_level`.
+        ValueError: on a table with forks; use `wrappers.credit.returns.episode_level`.
     """
     refuse_forks(table, "an episode level compares whole episodes, see wrappers.credit.forks.over_forks")
     return standardise(
@@ -282,16 +230,16 @@ def visit_advantages(
     member_values: Floats | None = None,
     singleton: Literal["zero", "raw"] = "zero",
 ) -> Floats:
-    """Compare steps that start in the same state; groups of one, and rows that are not scored, get 0.
+    """Compare steps from the same state, float64 (N,); groups of one, and rows that are not scored, get 0.
 
     Args:
-        values: float64 (N,), what is compared.
-        groups: int64 (N,), same number = same state of the same task.
+        values: float64 (N,), compared.
+        groups: int64 (N,), equal for the same state of the same task.
         n_groups: number of groups.
-        options: statistics; `std`, `ddof` and `eps` are used.
-        scored: bool (N,), rows that take part; all by default.
-        members: rows, all of them scored, that make the statistics; all scored rows by default.
-        member_values: float64 (len(members),), what these count with; by default their own values.
+        options: `std`, `ddof` and `eps` are used.
+        scored: bool (N,), rows that take part; default all.
+        members: scored rows that enter the statistics; default all scored rows.
+        member_values: float64 (len(members),), used in the statistics; default their own values.
         singleton: a group with one member scores 0, or its raw value.
     """
     take: NDArray[np.int64] = np.arange(len(values)) if scored is None else np.flatnonzero(scored)
@@ -315,7 +263,7 @@ def visit_advantages(
 
 
 def counting_sort(keys: Ints, n_keys: int) -> Ints:
-    """Stable order of small integers in linear time: numpy sorts 16 bits by counting."""
+    """Stable order of small integers in linear time: numpy sorts 16-bit integers by counting."""
     order = keys.astype(np.uint16).argsort(kind="stable")
     for shift in range(16, (n_keys - 1).bit_length(), 16):
         order = order[(keys[order] >> shift).astype(np.uint16).argsort(kind="stable")]

@@ -2,7 +2,7 @@
 
     A_i = (R_i - mean(R)) / (std(R) + eps)
 
-over the G episodes of a task; `std="none"` is the form without division (Dr. GRPO).
+over the G episodes of a task. `std="none"` is the form without division (Dr. GRPO).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ METHODS = (
         grpo,
         "An episode's return against its group, the same for every step.",
         options=PENALTY,
-        # What is known to make it strong: DAPO's wide clip range and resampling, and no standard deviation.
+        # Known improvements: DAPO's wide clip range and resampling, and no standard deviation.
         space={"loss.clip_high": (0.2, 0.28), "rollout.resample_rounds": (0, 10), "std": ("group", "none")},
         contender="grpo",
         colour="#E69F00",

@@ -1,9 +1,10 @@
-"""HCAPO: a step's return counts more where its reply is more likely once the end of the episode is known.
+"""HCAPO: a step's return weighted by how much more likely its reply is when the final state is known.
 
-rho_t = clip(exp((h_t - l_t) / T), low, high)      h, l: mean log p of a reply's tokens, the final state known or not
+rho_t = clip(exp((h_t - l_t) / T), low, high)      h, l: mean log p of a reply's tokens, with and without the final
+state
 A_t   = A^GRPO_t + omega z_t      z = (Q - mean) / (std + eps) over all steps of the group,  Q_t = rho_t G_t
 
-Source: second hand, notes on the HCAPO paper; see docs/credit/hcapo.md for what they leave open.
+Source: second hand, notes on the HCAPO paper; see docs/credit/hcapo.md for open points.
 """
 
 from __future__ import annotations
@@ -65,13 +66,9 @@ def hcapo(
     """Return the advantage of every step.
 
     Args:
-        hindsight: float (N,), mean log-probability (natural) of the tokens of each reply, with the final state in the
-            prompt; nan: not known, the ratio is 1.
-        plain: float (N,), the same without it; nan: not known. None: that of `Reply.logprobs`.
-
-    Raises:
-        ValueError: on an unknown preset, an option's value out of range, arguments of another length or infinite, or
-            replies without log-probabilities where `plain` is not given.
+        hindsight: float (N,), mean log-probability (natural) of each reply's tokens with the final state in the prompt;
+            nan: unknown, ratio 1.
+        plain: float (N,), the same without the final state; nan: unknown. None: from `Reply.logprobs`.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
@@ -96,7 +93,7 @@ def hindsight_ratios(
     preset: str = "paper",
     **options: Unpack[HCAPOOptions],
 ) -> Floats:
-    """Return rho of every step, float64 (N,), smoothed where that was asked for; arguments as `hcapo`."""
+    """Return rho of every step, float64 (N,), smoothed if the options say so; arguments as `hcapo`."""
     return _ratios(table, hindsight, plain, choose(HCAPOOptions, PRESETS, preset, options))
 
 
@@ -114,12 +111,11 @@ def _ratios(table: StepTable, hindsight: ArrayLike, plain: ArrayLike | None, opt
     else:
         before = _sampled(table, likely) if plain is None else step_scores("plain", plain, len(table))
         gain = np.nan_to_num(likely - before / options["temper"])
-        ratio = np.exp(np.minimum(gain, np.log(options["high"])))  # what is above is cut off anyway, and may overflow
+        ratio = np.exp(np.minimum(gain, np.log(options["high"])))  # larger values are clipped anyway, and may overflow
     return _smoothed(table, np.clip(ratio, options["low"], options["high"]), options)
 
 
 def _sampled(table: StepTable, wanted: Floats) -> Floats:
-    """Mean log-probability of every reply as it was sampled, nan: not known."""
     found = -reply_entropies(table)
     if np.isnan(found).all() and not np.isnan(wanted).all():
         raise ValueError(
@@ -149,7 +145,6 @@ def _smoothed(table: StepTable, ratio: Floats, options: HCAPOOptions) -> Floats:
 
 
 def _to_come(table: StepTable, options: HCAPOOptions) -> Floats:
-    """G: the discounted rewards to come, less penalties; of success alone where that is the outcome."""
     reward = table.reward
     if options["outcome"] == "won":
         reward = np.zeros(len(table))
@@ -158,7 +153,6 @@ def _to_come(table: StepTable, options: HCAPOOptions) -> Floats:
 
 
 def _figures(table: StepTable, hindsight: Floats, options: Mapping[str, Any]) -> dict[str, float]:
-    """The mean of the ratios before smoothing, and the share of them at a bound."""
     given: Any = {**options, "smoothing": 0.0}
     ratio = hindsight_ratios(table, hindsight=hindsight, **given)
     clipped = np.isin(ratio, (options["low"], options["high"]))

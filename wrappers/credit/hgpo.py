@@ -1,9 +1,9 @@
-"""HGPO: steps that start in the same state, compared in ever smaller groups that also share the states before it.
+"""HGPO: steps from the same state, compared in nested groups that also share the previous states.
 
 A_j = (R_t - mean) / (std + eps)   over the steps that agree in the current and the j previous states, j = 0..k
 A_t = sum_j w_j A_j,   w_j = (j + 1)^alpha / sum_i (i + 1)^alpha
 
-Source: the HGPO paper and its recipe in verl-agent; see docs/credit/hgpo.md for where they differ.
+Source: the HGPO paper and its recipe in verl-agent; see docs/credit/hgpo.md for differences.
 """
 
 from __future__ import annotations
@@ -59,14 +59,7 @@ class HGPOOptions(StatisticsOptions, total=False):
 @credit(HGPOOptions)
 @over_forks()
 def hgpo(table: StepTable, *, preset: str = "paper", **options: Unpack[HGPOOptions]) -> Floats:
-    """Return the advantage of every step, in O(k N).
-
-    Returns:
-        float64 (N,), in the order of the table's rows. A state visited once scores 0 (without `base_group`).
-
-    Raises:
-        ValueError: on an unknown preset or an option's value out of range.
-        TypeError: on an unknown option, or a `k` that is not an integer.
+    """Return the advantage of every step, in O(k N); a state visited once scores 0 (without `base_group`).
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])

@@ -1,13 +1,12 @@
-"""HISR: segments of a trajectory are rewarded with their predicted share of the outcome, weighed by hindsight.
+"""HISR: segments rewarded with their predicted share of the outcome, weighted by hindsight.
 
-z_t   = exp( 1 / (beta |a_t|) * sum over the reply's tokens of (lp_hindsight - lp_policy) )     how much a turn mattered
+z_t   = exp( 1 / (beta |a_t|) * sum over the reply's tokens of (lp_hindsight - lp_policy) )     importance of a turn
 p_k   = c_k * sum of z over segment k,   c_k predicted at the segment's last turn
 R_k   = R * p_k / sum_j |p_j|                                                                     R the outcome
-r_t   = (1 - alpha) * R_k on the last turn of segment k, 0 on the others, + alpha where the action was executable
+r_t   = (1 - alpha) * R_k on the last turn of segment k, 0 on the others, + alpha for an executable action
 
-The rewards go into any estimator of returns: `dataclasses.replace(table, reward=hisr(table, ...))`.
-
-Source: the HISR paper, Eqs. 2 to 8 (no code was released); see docs/credit/hisr.md for what the paper leaves open.
+Use the rewards with any estimator of returns: `dataclasses.replace(table, reward=hisr(table, ...))`.
+Source: the HISR paper, Eqs. 2 to 8 (no code); see docs/credit/hisr.md for open points.
 """
 
 from __future__ import annotations
@@ -53,14 +52,14 @@ def importance(
 
     Args:
         policy_lp: float (N, K), log-probabilities of the reply tokens under the policy that played.
-        hindsight_lp: float (N, K), the same under a model that knows how it went on.
-        mask: bool (N, K), True at tokens of the reply; what stands at the others is not read.
-        beta: above 0; the smaller, the further the numbers lie apart.
+        hindsight_lp: float (N, K), the same under a model that knows the continuation.
+        mask: bool (N, K), True at tokens of the reply; other entries are not read.
+        beta: above 0; smaller values spread the numbers.
         clip: bound of the exponent, above 0. With 5 (z between .007 and 148) a reply of one token cannot outweigh all
-            others; `(np.abs(np.log(z)) > clip - 1e-9).mean()` says how often that happened. None: the formula.
+            others; `(np.abs(np.log(z)) > clip - 1e-9).mean()` is the share of clipped replies. None: no bound (paper).
 
     Returns:
-        float64 (N,), above 0; nan where a reply has no token, or a log-probability of one is nan.
+        float64 (N,), above 0; nan if a reply has no token or one of its log-probabilities is nan.
 
     Raises:
         ValueError: when the shapes differ, beta or clip is not above 0, or a log-probability is infinite.
@@ -75,14 +74,14 @@ def importance(
         raise ValueError(f"clip must be above 0, or None, got {clip!r}")
     gain = token_scores("hindsight_lp", hindsight_lp, inside) - token_scores("policy_lp", policy_lp, inside)
     length = inside.sum(axis=1)
-    with np.errstate(over="ignore"):  # what is infinite is cut off
+    with np.errstate(over="ignore"):  # infinite values are clipped
         exponent = np.where(length > 0, gain.sum(axis=1) / np.maximum(length, 1) / beta, np.nan)
     bound = np.log(LARGEST) if clip is None else min(clip, np.log(LARGEST))
     found: Floats = np.exp(np.clip(exponent, -bound, bound))
     return found
 
 
-# No code was released: there is one preset.
+# No code was released, so one preset.
 @credit(HISROptions, paper={"outcome": "won"})
 @over_forks("contributions", "importance", "segments")
 def hisr(
@@ -94,22 +93,13 @@ def hisr(
     preset: str = "paper",
     **options: Unpack[HISROptions],
 ) -> Floats:
-    """Return the reward of every step.
+    """Return the reward (not the advantage) of every step.
 
     Args:
-        table: N steps of finished trajectories.
-        contributions: float (N,), predicted at each step for the segment that it ends; only those at the ends of
-            segments are read. nan: not predicted, the segment earns nothing.
-        importance: float (N,), at least 0, of each turn; see the function `importance`. nan: it adds nothing to its
-            segment.
+        contributions: float (N,), prediction for the segment that a step ends; read only there. nan: none, the segment
+            earns 0.
+        importance: float (N,), at least 0, of each turn; see the function `importance`. nan: counts 0.
         segments: int (N,), 0, 1, .. inside each trajectory; see `wrappers.credit.segments`.
-
-    Returns:
-        float64 (N,), in the order of the table's rows: rewards, not advantages.
-
-    Raises:
-        ValueError: on an unknown preset, an option's value out of range, a column of another length or infinite, an
-            importance below 0, or segments that fall or leap.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a"] * 3, t=[0, 1, 2], state=["s", "u", "v"],
     ...     action=["left", "up", "up"], next_state=["u", "v", "goal"], reward=[0, 0, 1], won=[1, 1, 1])
@@ -133,21 +123,15 @@ def hisr(
 
 @over_forks("importance", "segments")
 def importance_shares(table: StepTable, *, importance: ArrayLike, segments: ArrayLike) -> Floats:
-    """Return how much of its trajectory's importance the segment of each step has, to look at: float64 (N,), 0..1.
+    """Return the segment's share of its trajectory's importance for each step, float64 (N,), 0..1; arguments as `hisr`.
 
-    This is what the paper prints as z; the rewards do not depend on its scale. Arguments as `hisr`.
-
-    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a"] * 3, t=[0, 1, 2], state=["s", "u", "v"],
-    ...     action=["left", "up", "up"], next_state=["u", "v", "goal"], reward=[0, 0, 1], won=[1, 1, 1])
-    >>> importance_shares(table, importance=[1, 1, 3], segments=[0, 0, 1])
-    array([0.4, 0.4, 0.6])
+    The paper prints it as z; the rewards do not depend on its scale.
     """
     segment, owner = _numbered(table, segments)
     return _normed(_mattered(table, importance, segment, owner), owner)[segment]
 
 
 def _numbered(table: StepTable, segments: ArrayLike) -> tuple[Ints, Ints]:
-    """Segments of all trajectories in one numbering, in the order of the trajectories, and the trajectory of each."""
     numbers = checked_segments(table, segments)
     count = numbers[table.last] + 1
     segment = numbers + (np.cumsum(count) - count)[table.trajectory]
@@ -155,7 +139,6 @@ def _numbered(table: StepTable, segments: ArrayLike) -> tuple[Ints, Ints]:
 
 
 def _mattered(table: StepTable, importance: ArrayLike, segment: Ints, owner: Ints) -> Floats:
-    """Sum of the turns' importance in each segment."""
     turns = np.nan_to_num(step_scores("importance", importance, len(table)))
     if (turns < 0).any():
         row = int(np.argmax(turns < 0))
@@ -164,13 +147,12 @@ def _mattered(table: StepTable, importance: ArrayLike, segment: Ints, owner: Int
 
 
 def _normed(values: Floats, owner: Ints) -> Floats:
-    """Values of segments, divided by the sum of their sizes over the trajectory; 0 where all are."""
     norm = np.bincount(owner, weights=np.abs(values))
     return values / np.where(norm > 0, norm, 1.0)[owner]
 
 
 def _total(table: StepTable, predicted: Floats, owner: Ints, options: HISROptions) -> Floats:
-    """Float64 (M,): what the segments of each trajectory share."""
+    """Float64 (M,): the amount that each trajectory's segments share."""
     if options["scale"] == "outcome":
         return outcomes(table, options)
     if options["scale"] == "one":

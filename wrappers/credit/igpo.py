@@ -1,9 +1,9 @@
-"""IGPO: how much surer of the right answer every turn made the policy, and in the end the outcome, summed to go.
+"""IGPO: each turn rewarded with the gain in the policy's belief in the right answer, plus the outcome at the end.
 
 r_t = p(answer | before step t+1) - p(answer | before step t)      the last step of an episode: its outcome instead
 A_t = sum_k gamma^k z_{t+k}      z = (r - mean) / (std + eps) over all steps of the group
 
-Source: the IGPO paper's equations, second hand, and its release; see docs/credit/igpo.md for what was read.
+Source: the IGPO paper's equations, second hand, and its release; see docs/credit/igpo.md.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from wrappers.credit.returns import outcomes, penalties
 
 
 class IGPOOptions(StatisticsOptions, total=False):
-    """Options of `igpo`; `over` and `singleton` play no part, "row" and "discounted" penalties are the same."""
+    """Options of `igpo`; `over` and `singleton` have no effect, "row" and "discounted" penalties are the same."""
 
     gamma: Annotated[float, option(1.0, "discount per step of what is still to go", low=0, high=1)]
     compare: Annotated[
@@ -45,11 +45,8 @@ def igpo(table: StepTable, *, beliefs: ArrayLike, preset: str = "paper", **optio
     """Return the advantage of every step.
 
     Args:
-        beliefs: float (N,), how sure the policy was of the right answer before each step, for instance
-            exp(mean log p) over the tokens of the answer behind the prompt of the step.
-
-    Raises:
-        ValueError: on an unknown preset, an option's value out of range, or beliefs of another length or not finite.
+        beliefs: float (N,), belief in the right answer before each step, such as exp(mean log p) of the answer's tokens
+            after the step's prompt.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["look", "say", "say"], next_state=["u", "right", "wrong"], reward=[0, 1, 0], won=[1, 1, 0])
@@ -74,7 +71,6 @@ def igpo(table: StepTable, *, beliefs: ArrayLike, preset: str = "paper", **optio
 
 
 def _figures(table: StepTable, beliefs: Floats, options: Mapping[str, Any]) -> dict[str, float]:
-    """The mean of the beliefs, and of those before the last steps."""
     found = (beliefs.mean(), beliefs[table.last].mean()) if len(beliefs) else (0.0, 0.0)
     return {"belief": float(found[0]), "belief_last": float(found[1])}
 

@@ -1,11 +1,10 @@
-"""iStar: the log-ratio of a reward model to the policy that played, per reply, beside the episode's outcome.
+"""iStar: a preset family of `process_reward` whose score is the log-ratio of a reward model to the policy.
 
 r_t = beta * log( pi_phi(a_t | o_1:t) / pi_old(a_t | o_1:t) )      summed over the tokens of reply t; beta .05
 A^S = (r_t - mean) / (std + eps)      over all steps of the group
 A_t = A^E + alpha * A^S               A^E is GRPO's
 
-The form is that of `wrappers.credit.process_reward`; how the reward model learns is not decided here.
-Source: the iStar paper (Eqs. 1, 3-5) and its release; see docs/credit/istar.md for where they differ.
+Source: the iStar paper (Eqs. 1, 3-5) and its release; see docs/credit/process_reward.md for differences.
 """
 
 from __future__ import annotations
@@ -34,12 +33,9 @@ def istar(
     """Return the advantage of every step.
 
     Args:
-        scores: float (N,), r_t of each row; nan: not scored, step level 0. Zeros, as of a reward model that has not
-            learned yet, leave the episode level alone.
+        scores: float (N,), r_t of each row; nan: not scored, step level 0. Zeros (an untrained reward model) leave the
+            episode level.
         preset: "paper", "authors" or "authors_grpo" (with `std="group"` its mode with a deviation).
-
-    Raises:
-        ValueError: on an unknown preset, an option's value out of range, or scores of another length or infinite.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])

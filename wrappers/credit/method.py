@@ -1,11 +1,11 @@
-"""What a method declares besides its function, as plain data, and where it is found.
+"""Declarations of credit methods as plain data, and their discovery.
 
-Every file of this folder may hold `METHODS`, a tuple of `Method`. Recipes, search spaces, colours and the measured
-credits are made of them: a new method is a new file, and no list elsewhere names it.
+Each file of this folder may define `METHODS`, a tuple of `Method`; recipes, search spaces, colours and measured credits
+are derived from it:
 
     METHODS = (Method("rloo", rloo, "An episode's return against the others' mean.", PENALTY, colour="#CC79A7"),)
 
-`wrappers` imports no learner: a function of `baselines` is named "module:function", a scorer by its module's name.
+`wrappers` does not import `baselines`: its functions are named "module:function", its scorers by module name.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from agentgym.trajectory import Bools, Floats, StepTable
 
 #: Parts of a credit that are measured, in the order of tables.
 EPISODE, STEP, FITTED, TOTAL, ENTROPY = PARTS = ("episode", "step", "fitted", "total", "entropy")
-#: The papers' runs all take 0.1 off for an invalid action. Taken off the advantage it is also felt where the whole
-#: group fails, which is where a policy that runs into walls needs it; taken off the return it would cancel there.
+#: The papers subtract 0.1 for an invalid action. Subtracted from the advantage it also acts in groups that fail
+#: throughout, where subtracted from the return it would cancel.
 PENALTY: Mapping[str, Any] = {"invalid_penalty": 0.1, "penalty": "advantage"}
 #: Reasons why nothing is measured of a method, after its name.
 ASKS_POLICY = "ask the policy again, with the answer or the end of the episode shown to it"
@@ -31,16 +31,16 @@ NEEDS_MODEL = "with a network: need a model that is trained beside the policy"
 
 @dataclass(frozen=True)
 class Credit:
-    """A way to give numbers to steps that needs a table alone: its ranking of actions is measured.
+    """A step credit computed from a table alone, whose ranking of actions is measured.
 
     Attributes:
         method: name of the credit method.
-        part: "episode" (a method without states), "step" (the step level alone), "fitted" (to the outcomes of the
-            group), "total", "entropy" (needs the replies' log-probabilities), or a word of the study's own.
+        part: "episode" (no states), "step" (step level alone), "fitted" (to the group's outcomes), "total", "entropy"
+            (needs log-probabilities), or a word of the study.
         variant: preset and options; "" for the paper's.
-        give: float64 (N,) of a table.
-        recent: whether it is of 2026.
-        colour: of a method that has no `Method`.
+        give: table -> float64 (N,).
+        recent: published in 2026.
+        colour: of a method without `Method`.
     """
 
     method: str
@@ -52,7 +52,7 @@ class Credit:
 
     @property
     def name(self) -> str:
-        """Unique among the credits of a study.
+        """Unique name in a study.
 
         >>> Credit("gigpo", "step", "authors", len).name
         'gigpo step, authors'
@@ -62,13 +62,10 @@ class Credit:
 
 
 def steps_of(method: str, give: Callable[..., Floats]) -> tuple[Credit, ...]:
-    """Return the step level of a method as it is measured: the paper's, the authors', and this unpenalised.
+    """Return the measured variants of a step level: "paper", "authors", and "authors" without the penalty.
 
-    Published code takes 0.1 off a refused action whatever the states say; without it the rest of the code shows.
-
-    Args:
-        method: name.
-        give: its step level, with presets "paper" and "authors".
+    The authors' code subtracts 0.1 for a refused action in any state; without the penalty the effect of the rest is
+    visible.
     """
     return (
         Credit(method, STEP, "", give),
@@ -79,29 +76,28 @@ def steps_of(method: str, give: Callable[..., Floats]) -> tuple[Credit, ...]:
 
 @dataclass(frozen=True)
 class Method:
-    """A method to train by, with all that belongs to it.
+    """A method to train with, and everything that belongs to it.
 
     Attributes:
         name: of its recipe, `baselines.recipes.RECIPES[name]`.
         function: `credit(table, **options) -> float64 (N,)`, or "module:function".
         notes: one sentence for tables and reports.
-        options: of the function; the preset is "paper" where they name none.
-        training: settings of `baselines.config.TrainerConfig` by name, such as "loss.kl", that belong to the method.
-        scored: what it wants scores of, "turn" (N,) or "token" (N, K); None: it needs the table alone.
-        argument: keyword of the function that takes the scores; "": `credit(table, scores, **options) ->
-            baselines.scorers.scorer.Estimate`, scores None where there are none.
-        silent: score where there are none.
-        figures: what the scores are worth, for the log, from the table, the scores and all options.
-        scorer: module of `baselines.scorers`, "critic"; "": the trainer must be given one.
+        options: of the function; the preset is "paper" by default.
+        training: settings of `baselines.config.TrainerConfig` by name, such as "loss.kl".
+        scored: scores it needs, "turn" (N,) or "token" (N, K); None: it needs the table alone.
+        argument: keyword of the function for the scores; "": `credit(table, scores, **options) ->
+            baselines.scorers.scorer.Estimate`, scores None without any.
+        silent: score of steps without one.
+        figures: (table, scores, all options) -> measures of the scores for the log.
+        scorer: module of `baselines.scorers`, "critic"; "": given to the trainer.
         settings: of the scorer's configuration.
-        keeps: bool (n_groups,), the groups that dynamic sampling keeps, from the table and all options; None: those
-            won sometimes.
-        space: values that a search tries, by option or field of `TrainerConfig`.
-        contender: as what it takes part in the head to head unless others are asked for, "vine" or "vine:k=2"; "":
-            it does not.
-        colour: in pictures, "#E69F00"; "": one of the spare colours.
-        credits: what is measured of it.
-        unmeasured: why nothing is measured of it, as the end of a sentence.
+        keeps: (table, all options) -> bool (n_groups,), groups kept by dynamic sampling; None: groups with wins and
+            losses.
+        space: values tried by a search, by option or field of `TrainerConfig`.
+        contender: entry in the head to head by default, "vine" or "vine:k=2"; "": none.
+        colour: in figures, "#E69F00"; "": a spare colour.
+        credits: measured credits.
+        unmeasured: reason why nothing is measured, as the end of a sentence.
     """
 
     name: str
@@ -124,7 +120,7 @@ class Method:
 
 
 def methods() -> dict[str, Method]:
-    """Return every method by its name, from `METHODS` of all files of this folder, in the order of their names.
+    """Return every method by its name, from `METHODS` of all files of this folder, sorted by file.
 
     Raises:
         ValueError: two files declare the same name.
@@ -140,7 +136,7 @@ def methods() -> dict[str, Method]:
 
 
 def credits() -> tuple[Credit, ...]:
-    """Return all credits that are measured, part by part, in the order of the methods' files.
+    """Return all measured credits, ordered by part, then by file.
 
     Raises:
         ValueError: as `methods`, or two credits have the same name.

@@ -1,15 +1,14 @@
-"""MileGPO: GraphGPO, and where its distances tie, credit for coming nearer to milestones and farther from traps.
+"""MileGPO: GraphGPO plus, where its distances tie, credit for approaching milestones and leaving traps.
 
-Milestones are states of won episodes, traps states of lost ones only that several visited or one came
-back to. Every candidate has a score S in 0..1, of outcomes, of the graph, and of whether the steps into it made
-progress and beat their siblings.
+Milestones: states of won episodes. Traps: states of lost episodes alone that several episodes visited or one revisited.
+Each has a score S in 0..1 from outcomes, graph, and whether steps into it progressed and beat their siblings.
 
 Phi(s) = max_v S(v) omega^d(s, v)                                           over milestones (+), over traps (-)
 delta  = max(w Phi(s') - w Phi(s), 0)                                       w = 1 (+), w_trap (-)
 r^G    = success_value gamma^d(s')        r^M = r^G + success_value lam (delta+ - delta-)
 A_t    = alpha_step [A^G + eta (A^M - A^G)] + alpha_episode A^E             A^G, A^M: compared at the state
 
-Source: the MileGPO paper (Eqs. 1-22 and its appendix A.5); no code is public. See docs/credit/milegpo.md.
+Source: the MileGPO paper (Eqs. 1-22, appendix A.5; no public code); see docs/credit/graphgpo.md.
 """
 
 from __future__ import annotations
@@ -65,14 +64,10 @@ PRESETS: dict[str, MileGPOOptions] = presets(
 
 
 class Milestones(NamedTuple):
-    """What is found on the state graphs of the groups, V nodes and K distinct pairs of state and next state.
+    """Milestones and traps of the state graphs, V nodes, and K distinct pairs of state and next state.
 
-    graph: the graphs.
-    milestone: float64 (V,), score of each node as a milestone, 0..1, 0 for none.
-    trap: float64 (V,), score of each node as a trap, 0..1, 0 for none.
-    near_milestones, near_traps: float64 (V,), Phi of both.
-    branch: float64 (K,), how much better than its siblings a pair is, -1..1.
-    pair: int64 (N,), the pair of each row.
+    milestone, trap: float64 (V,), scores, 0..1, 0 for none. near_milestones, near_traps: float64 (V,), Phi of both.
+    branch: float64 (K,), advantage of a pair over its siblings, -1..1. pair: int64 (N,), the pair of each row.
     """
 
     graph: StateGraph
@@ -86,14 +81,10 @@ class Milestones(NamedTuple):
 
 @credit(MileGPOOptions, **PRESETS)
 def milegpo(table: StepTable, *, preset: str = "paper", **options: Unpack[MileGPOOptions]) -> Floats:
-    """Return the advantage of every step.
+    """Return the advantage of every step. A group without success has step credit where a state was revisited.
 
     Args:
         preset: "paper" (as for ALFWorld) or "webshop".
-
-    Returns:
-        float64 (N,), in the order of the table's rows. A group that lost throughout has step credit where a state was
-        come back to.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
@@ -181,10 +172,7 @@ def _find(table: StepTable, options: MileGPOOptions) -> Milestones:
 
 
 def _siblings(table: StepTable, pair: Ints, source: Ints, n_nodes: int) -> tuple[Floats, Floats, Bools]:
-    """Per pair (K,): share of its trajectories that won less the mean of its siblings', of those that lost, and alone.
-
-    Both are 0 for a pair that is the only one out of its state.
-    """
+    """Per pair (K,): win share minus its siblings' mean, loss share the same (0 without siblings), and no siblings."""
     first = number_pairs(pair, len(source), table.trajectory, table.n_trajectories)[1]
     rate = group_means(table.won[first].astype(np.float64), pair[first], len(source))
     count = np.bincount(source, minlength=n_nodes)[source]
@@ -195,14 +183,12 @@ def _siblings(table: StepTable, pair: Ints, source: Ints, n_nodes: int) -> tuple
 
 
 def _best(values: Floats, target: Ints, n_nodes: int) -> Floats:
-    """float64 (V,): the largest value of the pairs that lead to each node, at least 0."""
     best = np.zeros(n_nodes)
     np.maximum.at(best, target, values)
     return best
 
 
 def _shares(values: Floats, group: Ints, n_groups: int) -> Floats:
-    """float64 (V,): values as shares of the largest of their group; 0 where none is above 0."""
     largest = np.zeros(n_groups)
     np.maximum.at(largest, group, values)
     return values / np.where(largest > 0, largest, 1.0)[group]
@@ -226,7 +212,6 @@ def _nearness(graph: StateGraph, score: Floats, omega: float) -> Floats:
 
 
 def _rise(potential: Floats, before: Ints, after: Ints) -> Floats:
-    """float64 (N,): how much a step raised a potential, 0 where it lowered it."""
     return np.maximum(potential[after] - potential[before], 0.0)
 
 
@@ -234,13 +219,13 @@ class MileGPO(CreditWrapper, method=milegpo): ...
 
 
 def branches(table: StepTable) -> Floats:
-    """Return the contrast of branches alone: the share of a step's takers that won, less its siblings' mean."""
+    """Return the contrast of branches: the win share of the trajectories that took a step minus its siblings' mean."""
     found = milestones(table)
     return found.branch[found.pair]
 
 
 def graph_and_branches(table: StepTable) -> Floats:
-    """Return GraphGPO's step level and .3 of the contrast of branches."""
+    """Return GraphGPO's step level plus 0.3 times the contrast of branches."""
     return graphgpo(table, beta_episode=0.0) + 0.3 * branches(table)
 
 

@@ -1,13 +1,11 @@
-"""Options of credit methods, each written once: name, type, default, authors' value, range, meaning.
+"""Options of credit methods. Each is declared once: name, type, default, authors' value, range, meaning.
 
 A method lists its options in a `TypedDict` (mypy checks calls by it):
 
     class GiGPOOptions(StatisticsOptions, total=False):
         gamma: Annotated[float, option(0.95, "discount of the returns compared at a state", low=0, high=1)]
 
-What else is said about them is made of that: the presets (`presets`), the check of what a caller gives instead
-(`choose`), the function's documentation (`credit`) and the table of its page (`option_table`). The options that
-many methods share are below.
+Presets (`presets`), checks (`choose`), docstrings (`credit`) and the table of the page (`option_table`) follow from it.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ from agentgym.trajectory import Floats
 
 #: Numbers beyond this are refused: their squares would overflow.
 LARGEST = 1e100
-#: Where a method keeps what it declares.
+#: Attribute that holds a method's declarations.
 _DECLARED = "declared_options"
 
 OptionsT = TypeVar("OptionsT", bound=Mapping[str, object])
@@ -38,7 +36,7 @@ FunctionT = TypeVar("FunctionT", bound=Callable[..., object])
 
 @dataclass(frozen=True)
 class Option:
-    """What belongs to an option besides its name and type; see `option`."""
+    """Declaration of an option besides its name and type; see `option`."""
 
     default: Any
     meaning: str
@@ -65,21 +63,21 @@ def option(
     high: float | None = None,
     above: float | None = None,
 ) -> Option:
-    """Describe an option, inside `Annotated`.
+    """Declare an option inside `Annotated`.
 
     Args:
-        default: its value in the preset "paper".
+        default: value in the preset "paper".
         meaning: one or more clauses, without a full stop.
-        authors: its value in the preset "authors", where that is another one.
-        low: least number that is allowed.
-        high: largest number that is allowed.
-        above: number that it must be above.
+        authors: value in the preset "authors", if different.
+        low: smallest allowed number.
+        high: largest allowed number.
+        above: exclusive lower bound.
     """
     return Option(default, meaning, default if authors is _SAME else authors, low, high, above)
 
 
 class PenaltyOptions(TypedDict, total=False):
-    """What becomes of invalid actions."""
+    """Penalty of invalid actions."""
 
     invalid_penalty: Annotated[
         float, option(0.0, "taken off for every step whose action was not valid; 0 for none", authors=0.1, low=0)
@@ -96,7 +94,7 @@ class PenaltyOptions(TypedDict, total=False):
 
 
 class WorthOptions(TypedDict, total=False):
-    """What an episode is worth."""
+    """Worth of an episode."""
 
     outcome: Annotated[
         Literal["return", "won"],
@@ -105,11 +103,11 @@ class WorthOptions(TypedDict, total=False):
 
 
 class OutcomeOptions(PenaltyOptions, WorthOptions, total=False):
-    """What an episode is worth, and what becomes of invalid actions."""
+    """Worth of an episode and penalty of invalid actions."""
 
 
 class EpisodeOptions(OutcomeOptions, total=False):
-    """How episodes are compared."""
+    """Comparison of episodes."""
 
     over: Annotated[
         Literal["trajectories", "steps"],
@@ -142,18 +140,15 @@ class StatisticsOptions(EpisodeOptions, total=False):
 
 
 def presets(options_type: type[OptionsT], **named: Mapping[str, object]) -> dict[str, OptionsT]:
-    """Return presets by their names, each with all options.
+    """Return presets by name, each with all options.
 
     Args:
-        options_type: the `TypedDict` of the method, every field with its `option`.
-        **named: what is different in each preset from the options' defaults; in "authors" from what the options say of
-            the authors. Default: "paper" and "authors", without a difference.
+        options_type: the method's `TypedDict`.
+        **named: per preset the differences from the defaults, in "authors" from the declared authors' values. Default:
+            "paper" and "authors" without differences.
 
     Raises:
-        ValueError, TypeError: as `choose`, when a preset has an unknown option or a value that is not allowed.
-
-    >>> presets(StatisticsOptions, authors={"std": "none"})["authors"]["std"]
-    'none'
+        ValueError, TypeError: as `choose`.
     """
     fields = _fields(options_type)
     defaults = {name: declared.option.default for name, declared in fields.items() if declared.option}
@@ -168,13 +163,7 @@ def presets(options_type: type[OptionsT], **named: Mapping[str, object]) -> dict
 def choose(
     options_type: type[OptionsT], presets: Mapping[str, OptionsT], preset: str, options: Mapping[str, object]
 ) -> OptionsT:
-    """Return the options of a preset, replaced by those given explicitly.
-
-    Args:
-        options_type: the `TypedDict` of the method; its annotations say which values are accepted.
-        presets: every preset holds all options.
-        preset: name of a preset.
-        options: what the caller wants different.
+    """Return all options of a preset, overridden by those given explicitly.
 
     Raises:
         ValueError: on an unknown preset, or a value outside an option's choices or range, or not finite.
@@ -187,7 +176,7 @@ def choose(
         if name not in fields:
             raise TypeError(f"unknown option {name!r}; {suggest(name, fields)}")
         _check(name, value, *fields[name])
-    # Floats of any library are Python's own from here on: numpy has no functions for large integers and fractions.
+    # Convert numbers of any library to Python's: numpy has no functions for large integers and fractions.
     given = {
         name: fields[name].kind(value) if fields[name].kind in (int, float) else value
         for name, value in options.items()
@@ -196,18 +185,11 @@ def choose(
 
 
 def credit(options_type: type[OptionsT], **named: Mapping[str, object]) -> Callable[[FunctionT], FunctionT]:
-    """Return a decorator for a credit method: its presets, the check of its options and its documentation.
+    """Return a decorator for a credit method that adds presets, checks of options and documentation.
 
-    A method is written with all its parameters, `**options` last; its body is given every option of the preset, those
-    of the caller in their place. A wrong preset or option is refused before the body runs.
-
-    Args:
-        options_type: the `TypedDict` of the method, every field with its `option`.
-        **named: as `presets`.
-
-    Returns:
-        A decorator. What its docstring leaves out is added: of `Args`, `Returns` and `Raises` what all methods have in
-        common, and the list of options.
+    The method has all its parameters in its signature, `**options` last; its body gets every option. A wrong preset or
+    option is refused before the body runs. Its docstring gets what all methods have in common: missing arguments,
+    `Returns`, errors of options, and the list of options.
 
     >>> class LunchOptions(TypedDict, total=False):
     ...     salt: Annotated[float, option(0.5, "grams", low=0)]
@@ -241,7 +223,6 @@ _SECTIONS = ("Args", "Returns", "Raises")
 
 
 def _documentation(written: str, options_type: type[OptionsT], presets: Mapping[str, OptionsT]) -> str:
-    """Return a docstring with what is common to all methods, and with the list of options."""
     parts: dict[str, list[str]] = {"": [], **{name: [] for name in _SECTIONS}, ">>>": []}
     now = ""
     for line in cleandoc(written).splitlines():
@@ -263,9 +244,12 @@ def _documentation(written: str, options_type: type[OptionsT], presets: Mapping[
     describe("preset", f"{', '.join(first)} or {last}." if first else f"{last}.", len(arguments))
     describe("**options", "instead of the preset's; listed below.", len(arguments))
     parts["Returns"] = parts["Returns"] or ["    float64 (N,), in the order of the table's rows."]
-    parts["Raises"] = parts["Raises"] or ["    ValueError: on an unknown preset or an option's value out of range."]
+    parts["Raises"] = parts["Raises"] or [
+        "    ValueError: on an unknown preset, an option's value out of range, an argument of another shape or not",
+        "        finite, or rewards too large to be summed.",
+    ]
     if not any("TypeError" in line for line in parts["Raises"]):
-        parts["Raises"].append("    TypeError: on an unknown option.")
+        parts["Raises"].append("    TypeError: on an unknown option, or a value of the wrong type.")
     options = []
     for name, declared, values in _rows(options_type, presets):
         shown = values[:1] if len(set(values)) == 1 else map(" ".join, zip(presets, values, strict=True))
@@ -276,20 +260,13 @@ def _documentation(written: str, options_type: type[OptionsT], presets: Mapping[
 
 
 def read_options(function: Callable[..., object], words: Mapping[str, str]) -> dict[str, Any]:
-    """Return options of a method that are given as words, as on a command line, checked as in a call of it.
+    """Return options of a credit method given as words (command line), checked as in a call.
 
-    A function that declares no options (one's own) gets numbers, True and None as such, and text otherwise.
-
-    Args:
-        function: a credit method.
-        words: name and value of each; a tuple of words is joined by "+".
+    Words of a tuple are joined by "+". A function without declared options gets numbers, True and None as such, and
+    text otherwise.
 
     Raises:
         TypeError, ValueError: as when the method is called.
-
-    >>> from wrappers.credit import gigpo
-    >>> read_options(gigpo, {"gamma": ".9", "ddof": "0", "std": "none"})
-    {'gamma': 0.9, 'ddof': 0, 'std': 'none'}
     """
     declared = vars(function).get(_DECLARED)
     if declared is None:
@@ -312,7 +289,7 @@ def read_options(function: Callable[..., object], words: Mapping[str, str]) -> d
 
 
 def read_word(word: str, kind: Any) -> Any:
-    """Return the value of a type that a word stands for, or the word itself, for a check to refuse."""
+    """Return the value that a word stands for, or the word itself if it fits no value of the type."""
     if get_origin(kind) is Literal:
         return next((value for value in get_args(kind) if str(value) == word), word)
     if kind == tuple[str, ...]:
@@ -333,29 +310,19 @@ def _literal(word: str) -> Any:
 
 
 def declared(function: Callable[..., object]) -> tuple[dict[str, Any], tuple[str, ...]] | None:
-    """Return the type of each option of a credit method and the names of its presets; None: it declares none.
-
-    >>> from wrappers.credit import rloo
-    >>> declared(rloo)[0]["invalid_penalty"], declared(rloo)[1]
-    (<class 'float'>, ('paper', 'authors'))
-    """
+    """Return the type of each option of a credit method and its preset names; None if it declares no options."""
     found = vars(function).get(_DECLARED)
     return found and ({name: field.kind for name, field in _fields(found[0]).items()}, tuple(found[1]))
 
 
 def declaration(function: Callable[..., object]) -> tuple[Any, dict[str, Any]]:
-    """Return the `TypedDict` of a credit method's options, and its presets.
-
-    >>> from wrappers.credit import salt
-    >>> declaration(salt)[0].__name__, list(declaration(salt)[1])
-    ('SALTOptions', ['paper'])
-    """
+    """Return the `TypedDict` of a credit method's options, and its presets."""
     found: tuple[Any, dict[str, Any]] = vars(function)[_DECLARED]
     return found
 
 
 def all_options(function: Callable[..., object], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return every option of a credit method, given ones in place of the preset's; if it declares none, those alone.
+    """Return every option of a credit method, `given` overriding the preset; without declared options `given`.
 
     >>> from wrappers.credit import rloo
     >>> all_options(rloo, {"preset": "authors", "penalty": "advantage"})["invalid_penalty"]
@@ -370,10 +337,9 @@ def all_options(function: Callable[..., object], given: Mapping[str, Any]) -> di
 
 
 def option_table(options_type: type[OptionsT], presets: Mapping[str, OptionsT]) -> str:
-    """Return the options as a Markdown table: a method's own first, then those that many share.
+    """Return the options as a Markdown table: a method's own, then shared ones.
 
-    Of the shared options a method's table has those alone whose values differ from the usual ones, and a line names
-    the others.
+    Shared options with the usual values are named in one line below the table.
     """
     usual = _fields(StatisticsOptions)
     lines = ["| option | " + " | ".join(presets) + " | values | meaning |", "|---" * (3 + len(presets)) + "|"]
@@ -391,17 +357,10 @@ def option_table(options_type: type[OptionsT], presets: Mapping[str, OptionsT]) 
 
 
 def finite_numbers(name: str, values: ArrayLike, length: int, unit: str = "row") -> Floats:
-    """Return an argument that holds one number per row (or other unit) as float64 (length,).
-
-    Args:
-        name: of the argument, for the message of an error.
-        values: what the caller gave.
-        length: how many numbers are expected.
-        unit: what there is one number for.
+    """Return an argument with one finite number per `unit` as float64 (length,); `name` is used in errors.
 
     Raises:
-        ValueError: when there are more or fewer numbers, something else than numbers, or one that is not finite or is
-            beyond `LARGEST`.
+        ValueError: on another length, values that are not numbers, not finite, or beyond `LARGEST`.
 
     >>> finite_numbers("last_values", [0, 1], 2, "trajectory")
     array([0., 1.])
@@ -420,13 +379,13 @@ def finite_numbers(name: str, values: ArrayLike, length: int, unit: str = "row")
 
 
 def check_shares(**shares: float) -> None:
-    """Raise ValueError unless the numbers given by name are in 0..1."""
+    """Raise ValueError unless all named numbers are in 0..1."""
     for name, value in shares.items():
         _check_range(name, value, 0, 1, None)
 
 
 def is_number(value: Any) -> bool:
-    """Say whether a number is finite and not beyond `LARGEST`."""
+    """Return whether a number is finite and not beyond `LARGEST`."""
     try:
         return abs(float(value)) <= LARGEST
     except OverflowError:  # an integer beyond all floats
@@ -474,7 +433,6 @@ def _meaning(declared: _Declared) -> str:
 
 
 def _values(declared: _Declared) -> str:
-    """What an option may be, in words."""
     kind, option = declared
     if get_origin(kind) is Literal:
         return " or ".join(map(repr, get_args(kind)))
@@ -486,13 +444,11 @@ def _values(declared: _Declared) -> str:
 
 
 def _limits(option: Option) -> str:
-    """Return the range of an option in words, "" where it has none."""
     limited = (option.low, option.high, option.above) != (None, None, None)
     return _range(option.low, option.high, option.above) if limited else ""
 
 
 def _rows(options_type: type[OptionsT], presets: Mapping[str, OptionsT]) -> list[tuple[str, _Declared, list[str]]]:
-    """Options with their values in every preset: a method's own, those of its relatives, those that many share."""
     shared = _fields(StatisticsOptions)
     written = options_type.__annotations__
     here = [name for name in written if getattr(written[name], "__forward_module__", "") == options_type.__module__]

@@ -1,14 +1,15 @@
-"""The potential family: values of states, estimated from the group's own episodes, and what each step gains in them.
-
-Six methods of 2026 are three choices apart: how the value of a state is estimated (mean of the returns of its visits,
-Bellman's fixed point on the steps that were seen, distance to success), what a step is compared with (the other steps
-out of its state, all steps of its task), and where step credit is trusted (everywhere, in tasks that seldom succeed,
-in states whose actions differ by more than chance, in states that were left in several ways).
+"""The potential family: state values estimated from the group's own episodes, and each step's gain in value.
 
     A_t = alpha_step gate_t C_t + alpha_return B_t + alpha_episode A^E
 
-C_t compares what step t gained (or what its action is worth in its state), B_t is GiGPO's comparison of returns, A^E is
-GRPO's of episodes. Formulas and sources of the presets: docs/credit/potential.md.
+C_t: gain of step t (or worth of its action in its state), compared; B_t: GiGPO's comparison of returns; A^E: GRPO's.
+The presets, six methods of 2026, differ in three choices:
+
+* the value estimate: mean return of visits, Bellman's fixed point on observed steps, or distance to success;
+* the comparison: with other steps out of the state, or all steps of the task;
+* the gate: everywhere, rarely solved tasks, states whose actions differ beyond chance, states left in several ways.
+
+Formulas and sources: docs/credit/potential.md.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ from wrappers.credit.returns import checked_rewards, discounted_returns, episode
 from wrappers.credit.state_graph import StateGraph
 from wrappers.credit.wrapper import CreditWrapper
 
-#: A fixed point is found to this share of the largest value; the nearer gamma is to 1, the longer that takes.
+#: Relative precision of a fixed point; the closer gamma is to 1, the more iterations.
 _ERROR = 1e-13
 _NEAREST_TO_1 = 0.999
 
 
 class ValueOptions(OutcomeOptions, total=False):
-    """How values of states are estimated."""
+    """Estimation of state values."""
 
     value: Annotated[
         Literal["mc", "bellman", "distance"],
@@ -74,15 +75,11 @@ class ValueOptions(OutcomeOptions, total=False):
 
 
 class StateValues(NamedTuple):
-    """Values of the groups' states and what the steps between them are worth, before any comparison.
+    """Values of states and steps before any comparison; V nodes, N rows.
 
-    graph: the states as nodes, the steps as edges; V nodes, N rows.
-    value: float64 (V,), of the nodes; 0 where nobody acted.
-    earned: float64 (N,), what each step earned.
-    worth: float64 (N,), what each step is worth: its return, or what it earned and gamma V(s').
-    after: float64 (N,), what its gain is taken to: r + V(s').
-    before: float64 (N,), what its gain is taken from: V(s).
-    counted: bool (N,), the visits that means are taken over.
+    graph: states as nodes, steps as edges. value: float64 (V,), 0 in states without actions. earned: float64 (N,),
+    reward of each step. worth: float64 (N,), its return, or reward + gamma V(s'). after, before: float64 (N,), the ends
+    of its gain, r + V(s') and V(s). counted: bool (N,), visits that enter means.
     """
 
     graph: StateGraph
@@ -95,14 +92,10 @@ class StateValues(NamedTuple):
 
 
 def state_values(table: StepTable, options: ValueOptions) -> StateValues:
-    """Estimate the values of all states, each group by itself.
-
-    Args:
-        table: N steps of finished groups.
-        options: all of `ValueOptions`.
+    """Estimate the values of all states, per group; needs all `ValueOptions`.
 
     Raises:
-        ValueError: when gamma is 0, or near 1 where a fixed point is looked for, or options exclude each other.
+        ValueError: gamma is 0, or close to 1 with a fixed point, or options exclude each other.
     """
     gamma, kind, on_state = options["gamma"], options["value"], options["reward_on"] == "state"
     if gamma == 0 or (kind == "bellman" and gamma > _NEAREST_TO_1):
@@ -130,7 +123,7 @@ def state_values(table: StepTable, options: ValueOptions) -> StateValues:
         value = np.where(n > 0, (n * value + options["prior"] * mean) / (n + options["prior"]), 0.0)
     behind, reward = np.where(leads_on, value[graph.target], 0.0), earned
     if on_state:
-        # One step more of discount, and the last step leads to what it earned, where the episode was won.
+        # One more step of discount; the last step of a won episode leads to its reward.
         value, worth = gamma * value, gamma * worth
         behind = np.where(leads_on, gamma * behind, np.where(table.won, earned, 0.0))
         reward = -penalties(table, options, "discounted")
@@ -139,13 +132,13 @@ def state_values(table: StepTable, options: ValueOptions) -> StateValues:
 
 
 def actions_of_states(graph: StateGraph) -> tuple[Ints, int]:
-    """Number the actions that were taken in each state: int64 (N,), and how many there are."""
+    """Number the actions taken in each state: int64 (N,), and their number."""
     ids, example = number_pairs(graph.source, graph.n_nodes, graph.action, max(graph.n_actions, 1))
     return ids, len(example)
 
 
 def difference(after: Floats, before: Floats) -> Floats:
-    """Return after - before, exactly 0 where they differ by rounding.
+    """Return after - before, exactly 0 where they differ only by rounding.
 
     >>> difference(np.array([0.1 + 0.2, 0.5]), np.array([0.3, 0.25]))
     array([0.  , 0.25])
@@ -155,7 +148,6 @@ def difference(after: Floats, before: Floats) -> Floats:
 
 
 def _earned(table: StepTable, options: ValueOptions) -> Floats:
-    """What each step earned: float64 (N,)."""
     lost = penalties(table, options, "discounted")
     if options["value"] != "distance" and options["rewards"] == "steps":
         return checked_rewards(table.reward) - lost
@@ -165,7 +157,7 @@ def _earned(table: StepTable, options: ValueOptions) -> Floats:
 
 
 def _first_visits(table: StepTable, graph: StateGraph) -> Bools:
-    """Bool (N,): the first step of its trajectory with this action in this state."""
+    """Bool (N,): the trajectory's first step with this action in this state."""
     action, n_actions = actions_of_states(graph)
     order = table.order
     first = number_pairs(table.trajectory[order], table.n_trajectories, action[order], n_actions)[1]
@@ -184,14 +176,14 @@ def _fixed_point(graph: StateGraph, earned: Floats, leads_on: Bools, counted: Bo
     value = mean
     for _ in range(math.ceil(math.log(_ERROR) / math.log(gamma))):
         before, value = value, mean + step @ value
-        # What is still missing is at most gamma / (1 - gamma) times the last change.
+        # The remaining error is at most gamma / (1 - gamma) times the last change.
         if gamma * np.abs(value - before).max(initial=0.0) <= (1.0 - gamma) * _ERROR * np.abs(value).max(initial=0.0):
             break
     return value
 
 
 class PotentialOptions(StatisticsOptions, ValueOptions, total=False):
-    """Options of `potential`; std, ddof and eps are those of all levels."""
+    """Options of `potential`; std, ddof and eps apply to all levels."""
 
     measure: Annotated[
         Literal["gain", "action"],
@@ -257,9 +249,6 @@ def potential(table: StepTable, *, preset: str = "g2po", **options: Unpack[Poten
     Args:
         preset: a method: "g2po" ("g2po_authors"), "pgpo", "gated_bepo", "gagpo", "ecpo" or "rtmc".
 
-    Raises:
-        ValueError: on an unknown preset, an option's value out of range, or options that exclude each other.
-
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
     >>> potential(table, preset="pgpo").round(3)  # half of its episodes are won: (1 - 1/2)^2 of the gains count
@@ -279,23 +268,15 @@ def potential(table: StepTable, *, preset: str = "g2po", **options: Unpack[Poten
 
 
 def potential_values(table: StepTable, *, preset: str = "g2po", **options: Unpack[PotentialOptions]) -> StateValues:
-    """Return values and gains before any comparison; arguments as `potential`.
-
-    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
-    ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
-    >>> found = potential_values(table, preset="gagpo", gamma=0.5)  # from "s" one return is .5, the other 0
-    >>> found.graph.by_state(found.value), found.after - found.before
-    ({'s': 0.25, 'u': 1.0, 'goal': 0.0, 'pit': 0.0}, array([ 0.25,  0.  , -0.25]))
-    """
+    """Return values and gains before any comparison; arguments as `potential`."""
     refuse_forks(table, "values are asked of whole episodes, as in table.unfolded()[0]")
     return state_values(table, choose(PotentialOptions, PRESETS, preset, options))
 
 
 def _step_level(table: StepTable, found: StateValues, options: PotentialOptions) -> Floats:
-    """What is compared, compared as the option `contrast` says: float64 (N,)."""
     graph, contrast = found.graph, options["contrast"]
     lost = penalties(table, options, "row")
-    # Out of one state V(s) is the same for all steps: compared there it plays no part, and its rounding should not.
+    # V(s) is equal for all steps out of a state, so it cancels; without it its rounding does not matter.
     if options["measure"] == "action":
         here = _action_values(found, options["kappa"])
         gain = difference(here, found.before)
@@ -320,7 +301,6 @@ def _step_level(table: StepTable, found: StateValues, options: PotentialOptions)
 
 
 def _scaled(values: Floats, table: StepTable, options: PotentialOptions) -> Floats:
-    """Divide by the deviation over the task's steps (option `std`) and leave the mean; 0 without contrast."""
     if options["std"] == "none":
         return values
     group, n = table.group, table.n_groups
@@ -337,7 +317,7 @@ def _scaled(values: Floats, table: StepTable, options: PotentialOptions) -> Floa
 
 
 def _action_values(found: StateValues, kappa: float) -> Floats:
-    """Q of every row's action in its state: float64 (N,), mixed with `kappa` visits of the state's mean."""
+    """Float64 (N,): Q of every row's action in its state, mixed with `kappa` visits of the state's mean."""
     rows, worth = found.counted, found.worth[found.counted]
     action, n_actions = actions_of_states(found.graph)
     n = np.bincount(action[rows], minlength=n_actions)[action]
@@ -348,7 +328,6 @@ def _action_values(found: StateValues, kappa: float) -> Floats:
 
 
 def _gate(table: StepTable, found: StateValues, options: PotentialOptions) -> Floats:
-    """float64 (N,): weight of step credit, in 0..1."""
     graph, kind = found.graph, options["gate"]
     if kind == "success":
         won = group_means(table.trajectory_won.astype(np.float64), table.trajectory_group, table.n_groups)

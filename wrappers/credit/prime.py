@@ -1,11 +1,10 @@
-"""PRIME: the log-ratio of a reward model per reply token, summed to go, beside the episode's outcome.
+"""PRIME: the log-ratio of a reward model per reply token, summed over the remaining tokens, plus the outcome.
 
     r_u = beta * log( pi_phi(y_u | y_<u) / pi_ref(y_u | y_<u) )                                          beta .05
     A_u^i = sum_{v >= u} gamma^(v - u) ( r_v^i - 1/(G-1) sum_{j != i} mean_v r_v^j ) + o_i - 1/(G-1) sum_{j != i} o_j
 
-over the G trajectories of a task. The reply tokens of a trajectory, turn after turn, are one response.
-
-Source: the PRIME paper and its recipe in verl; see docs/credit/prime.md for where they differ.
+over the G trajectories of a task; the reply tokens of a trajectory, turn after turn, are one response.
+Source: the PRIME paper and its recipe in verl; see docs/credit/prime.md for differences.
 """
 
 from __future__ import annotations
@@ -91,15 +90,12 @@ def prime(
     """Return the advantage of every reply token.
 
     Args:
-        scores: float (N, K), r of the tokens of each row's reply; nan: not scored; anything where masked.
-        mask: bool (N, K), True = a token of the reply; None: by the table's replies.
+        scores: float (N, K), r of the tokens of each row's reply; nan: not scored; not read where masked.
+        mask: bool (N, K), True = a token of the reply; None: from the table's replies.
 
     Returns:
-        float64 (N, K), 0 where masked. A token (or step) that is not scored has no process part, enters no mean, adds
-        nothing to what is to go before it, and keeps the outcome's part.
-
-    Raises:
-        ValueError: on an unknown preset, an option's value out of range, arrays of another shape, or infinite scores.
+        float64 (N, K), 0 where masked. A token (or step) that is not scored has no process part, does not enter means
+        or sums, and keeps the outcome's part.
 
     >>> table = StepTable.from_arrays(group=["g"] * 2, trajectory=["a", "b"], t=[0, 0], state=["s"] * 2,
     ...     action=["right", "left"], next_state=["goal", "pit"], reward=[1, 0], won=[1, 0])
@@ -132,7 +128,6 @@ def prime(
 
 
 def _written(table: StepTable) -> Bools:
-    """Bool (N, K), True = a token of the reply, K tokens of the longest."""
     lengths = reply_lengths(table)
     written: Bools = np.arange(lengths.max(initial=1)) < lengths[:, None]
     return written
@@ -143,13 +138,11 @@ def _worth(table: StepTable, scores: Floats, options: Mapping[str, Any]) -> dict
 
 
 def _per_trajectory(table: StepTable, counts: Ints | Bools) -> Ints:
-    """Sums over the rows of each trajectory, int64 (M,), of what is counted row by row in the table's order."""
     before = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
     return np.diff(before[table.offsets])
 
 
 def _silence_last(reward: Floats, inside: Bools, offsets: Ints) -> None:
-    """Set the reward of each trajectory's last token to 0."""
     row, column = np.nonzero(inside)
     trajectory = np.searchsorted(offsets, row, side="right")
     last = np.flatnonzero(np.diff(trajectory, append=-1))
@@ -157,16 +150,9 @@ def _silence_last(reward: Floats, inside: Bools, offsets: Ints) -> None:
 
 
 def _process_part(table: StepTable, length: Ints, value: Floats, options: PRIMEOptions) -> Floats:
-    """Sums to go of the process rewards less their baseline.
+    """Return the discounted sums of the process rewards minus their baseline, float64 (U,), 0 without a reward.
 
-    Args:
-        table: of M trajectories.
-        length: int64 (M,), how many tokens or replies each of them has.
-        value: float64 (U,), their rewards, trajectory by trajectory, nan where there is none.
-        options: full options.
-
-    Returns:
-        float64 (U,), 0 where there is no reward.
+    `length`: int64 (M,), tokens or replies per trajectory; `value`: float64 (U,), rewards by trajectory, nan: none.
     """
     starts = (np.cumsum(length) - length)[length > 0]
     trajectory = np.repeat(np.arange(table.n_trajectories), length)

@@ -1,8 +1,8 @@
-"""Step scores of any scorer, a model or a judge, beside the episode's outcome.
+"""Step scores of any scorer (a model or a judge) plus the episode's outcome.
 
     A_t = alpha_trajectory * A^E + alpha * A^S        A^S = (score - mean) / (std + eps) over the steps compared
 
-Which scores may be compared with which is a matter of what they are; see docs/credit/process_reward.md.
+Which scores are comparable depends on their kind; see docs/credit/process_reward.md.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from wrappers.credit.scores import step_scores
 
 
 class ProcessRewardOptions(StatisticsOptions, GateOptions, total=False):
-    """Options of `process_reward` and `istar`; std, ddof and eps are those of both levels."""
+    """Options of `process_reward` and `istar`; std, ddof and eps apply to both levels."""
 
     alpha: Annotated[float, option(1.0, "weight of the step level")]
     alpha_trajectory: Annotated[float, option(1.0, "weight of the episode level")]
@@ -85,15 +85,9 @@ def process_reward(
     """Return the advantage of every step.
 
     Args:
-        scores: float (N,), what the scorer says about each row, on any scale; nan: not scored.
+        scores: float (N,), on any scale. nan: not scored; the row has step level 0, does not enter statistics or sums,
+            and keeps its episode level.
         preset: "paper" or "authors" (iStar's release, the only one of this form).
-
-    Returns:
-        float64 (N,), in the order of the table's rows. A row that is not scored has step level 0, enters no
-        statistics, adds nothing to what is still to go, and keeps its episode level.
-
-    Raises:
-        ValueError: on an unknown preset, an option's value out of range, or scores of another length or infinite.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
@@ -104,7 +98,7 @@ def process_reward(
 
 
 def score_advantages(table: StepTable, scores: ArrayLike, options: ProcessRewardOptions) -> Floats:
-    """Return the advantage of every step, float64 (N,), as `process_reward` with full options."""
+    """Return `process_reward` with full options, float64 (N,)."""
     said = step_scores("scores", scores, len(table))
     steps = _step_level(table, np.nan_to_num(said), ~np.isnan(said), options)
     if options["relative"] == "rloo":
@@ -150,7 +144,6 @@ def _step_level(table: StepTable, scores: Floats, scored: Bools, options: Proces
 
 
 def _first_scored(table: StepTable, scored: Bools) -> Ints:
-    """The first scored row of each episode that has one; each row once, however many share it."""
     first = scored & (counts_so_far(table, scored) == 1)
     return np.flatnonzero(first) if table.has_forks else table.order[first[table.order]]
 
@@ -164,6 +157,15 @@ METHODS = (
         process_reward,
         "GRPO plus a judge's scores of the steps, compared inside the group; the judge is given to the trainer.",
         options=PENALTY,
+        **BY_STEP,
+    ),
+    Method(
+        "oracle",
+        process_reward,
+        "The exact gain of every step, known by the environment: the upper bound of all credit.",
+        options={"alpha_trajectory": 0.0, **PENALTY},
+        scorer="exact_gain",
+        colour="#000000",
         **BY_STEP,
     ),
 )

@@ -1,9 +1,9 @@
-"""RAGEN-2's filter: of all groups those are scored whose returns spread the most, until most of the spread is there.
+"""RAGEN-2's filter: only the groups whose returns spread most are scored, up to a share of the total spread.
 
     v_g = std of the returns of group g;  keep the largest until  sum of kept v >= top_p * sum of all v - margin
 
-All other groups are nan: not scored; so are groups without any spread. What is kept gets GRPO's advantages.
-Source: RAGEN's rollout filter, its guide and its code; see docs/credit/ragen2.md.
+Kept groups get GRPO's advantages; the others, and groups without spread, are nan (not scored).
+Source: RAGEN's rollout filter, its guide and its code; see docs/credit/group_filters.md.
 """
 
 from __future__ import annotations
@@ -42,10 +42,7 @@ PRESETS: dict[str, RAGEN2Options] = presets(RAGEN2Options, paper={})
 
 @credit(RAGEN2Options, **PRESETS)
 def ragen2(table: StepTable, *, preset: str = "paper", **options: Unpack[RAGEN2Options]) -> Floats:
-    """Return the advantage of every step: GRPO's, and nan in groups that are filtered out.
-
-    Returns:
-        float64 (N,), in the order of the table's rows; nan: not scored.
+    """Return the advantage of every step: GRPO's, nan (not scored) in groups that are filtered out.
 
     >>> table = StepTable.from_arrays(group=["g", "g", "h", "h"], trajectory=[0, 1, 2, 3], t=[0] * 4, state=["s"] * 4,
     ...     action=["up"] * 4, next_state=["goal", "pit", "pit", "pit"], reward=[1, 0, 0.1, 0], won=[1, 0, 0, 0])
@@ -70,14 +67,14 @@ def _spread_groups(table: StepTable, options: RAGEN2Options) -> Bools:
     np.maximum.at(largest, group, np.abs(values))
     spread = np.bincount(group, weights=centred**2, minlength=n_groups) / np.maximum(count - 1, 1)
     deviation = np.sqrt(spread)
-    # What is left of rounding is no spread.
+    # Rounding is not spread.
     spread = np.where(deviation <= TOLERANCE * largest, 0.0, deviation if options["spread"] == "std" else spread)
     wanted = options["top_p"] * spread.sum() - options["margin"]
     falling = np.sort(spread)[::-1]
     reached = np.cumsum(falling)
     if n_groups == 0 or wanted <= 0 or reached[-1] <= 0:
         return np.zeros(n_groups, np.bool_)
-    # Groups that spread as much as the last one needed are kept with it: the code keeps one or the other by its sort.
+    # Ties with the last kept group are kept; the release keeps one of them by its sort order.
     needed = min(int(np.searchsorted(reached, wanted * (1.0 - TOLERANCE))), n_groups - 1)
     kept: Bools = (spread > 0) & (spread >= falling[needed] * (1.0 - TOLERANCE))
     return kept
@@ -87,7 +84,7 @@ class RAGEN2(CreditWrapper, method=ragen2): ...
 
 
 def _keeps(table: StepTable, options: Mapping[str, Any]) -> Bools:
-    """The filter goes by what an episode is worth: kept are groups in which not all are worth the same."""
+    """Keep the groups whose episodes differ in worth, the quantity the filter uses."""
     return contrasting_groups(table, contrast=options["outcome"])
 
 

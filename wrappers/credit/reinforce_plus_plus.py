@@ -1,11 +1,10 @@
-"""REINFORCE++: what is still to come of an episode, on the scale of the whole batch instead of a group.
+"""REINFORCE++: returns standardised over the whole batch instead of the group.
 
     x_t = sum_{k >= t} gamma^(k - t) (r_k - KL_k)        A_t = (x_t - mean) / sqrt(variance + eps)
 
-with mean and variance over all steps of the batch. The baseline form first takes off the mean of the task's group:
-`x_i = R_i - mean(R)`, the same for all steps of an episode.
-
-Source: the REINFORCE++ paper and verl-agent; see docs/credit/reinforce_plus_plus.md for where they differ.
+with mean and variance over all steps of the batch. The baseline form uses `x_i = R_i - mean(R)` of the task's group,
+the same for all steps of an episode.
+Source: the REINFORCE++ paper and verl-agent; see docs/credit/reinforce_plus_plus.md for differences.
 """
 
 from __future__ import annotations
@@ -69,23 +68,14 @@ class ReinforcePlusPlusOptions(WhiteningOptions, total=False):
 
 
 class ReinforcePlusPlusBaselineOptions(WhiteningOptions, EpisodeOptions, total=False):
-    """Options of `reinforce_plus_plus_baseline`: a group of one is as `singleton` says before whitening."""
+    """Options of `reinforce_plus_plus_baseline`; `singleton` applies before whitening."""
 
 
 @credit(ReinforcePlusPlusOptions)
 def reinforce_plus_plus(
     table: StepTable, *, preset: str = "paper", **options: Unpack[ReinforcePlusPlusOptions]
 ) -> Floats:
-    """Return the advantage of every step.
-
-    Args:
-        table: N steps; the batch that is whitened, groups play no part.
-
-    Returns:
-        float64 (N,), in the order of the table's rows; exactly 0 in a batch without contrast.
-
-    Raises:
-        ValueError: on an unknown preset, an option's value out of range, or a column of another length than N.
+    """Return the advantage of every step, whitened over the table; groups have no effect; 0 without contrast.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
@@ -105,13 +95,7 @@ def reinforce_plus_plus(
 def reinforce_plus_plus_baseline(
     table: StepTable, *, preset: str = "paper", **options: Unpack[ReinforcePlusPlusBaselineOptions]
 ) -> Floats:
-    """Return the advantage of every step: the episode's outcome against its group, on the scale of the batch.
-
-    Returns:
-        float64 (N,), in the order of the table's rows; exactly 0 in a batch without contrast.
-
-    Raises:
-        ValueError: on an unknown preset, an option's value out of range, or weights of another length than N.
+    """Return the advantage of every step: outcomes against their group, whitened over the table; 0 without contrast.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])

@@ -1,4 +1,7 @@
-"""Discounted returns and episode scores of a table, with the penalty of invalid steps."""
+"""Discounted returns and episode scores of a table, with penalties of invalid steps.
+
+Functions that sum rewards raise ValueError on a reward beyond `LARGEST`.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +23,9 @@ from wrappers.credit.scores import step_scores
 
 
 def discounted_returns(table: StepTable, gamma: float, reward: Floats | None = None) -> Floats:
-    """Return `R_t = sum_k gamma^k r_{t+k}` to the end of each trajectory: float64 (N,), in O(N).
+    """Return `R_t = sum_k gamma^k r_{t+k}` to the end of the trajectory that played the row: float64 (N,), in O(N).
 
-    Each row's trajectory is the one that played it; for all episodes through a row see `mean_returns`.
-
-    Args:
-        table: N rows.
-        gamma: discount per step.
-        reward: float64 (N,), instead of the table's rewards.
-
-    Raises:
-        ValueError: on a reward beyond `LARGEST`.
+    `reward`: float64 (N,), in place of the table's rewards. For all episodes through a row see `mean_returns`.
     """
     if len(table) == 0:
         return np.zeros(0)
@@ -46,23 +41,22 @@ def _shared_returns(table: StepTable, *, gamma: float, reward: Floats | None = N
 
 @over_forks("reward", shared=_shared_returns)
 def mean_returns(table: StepTable, *, gamma: float, reward: Floats | None = None) -> Floats:
-    """Return `discounted_returns`, in a table with forks the mean over the episodes that go through each row."""
+    """Return `discounted_returns`; in a table with forks the mean over the episodes through each row."""
     return discounted_returns(table, gamma, reward)
 
 
 def penalties(table: StepTable, options: PenaltyOptions, where: str) -> Floats:
-    """Return float64 (N,): what invalid steps lose where the option `penalty` says so, else zeros."""
+    """Return float64 (N,): penalties of invalid steps if the option `penalty` equals `where`, else zeros."""
     if options["penalty"] != where:
         return np.zeros(len(table))
     return np.where(table.valid, 0.0, options["invalid_penalty"])
 
 
 def shared_level(table: StepTable, options: StatisticsOptions) -> tuple[Floats, Ints, Floats]:
-    """Compare the episodes of a table with forks as `episode_level` does, in time linear in its rows.
+    """Return `episode_level` of a table with forks, in time linear in its rows.
 
-    Returns:
-        float64 (N,), the mean over the episodes through each row; int64 (K,), rows in the groups of the members of the
-        statistics that the option `over` says; and float64 (K,), how often each of them counts.
+    Returns float64 (N,), mean over the episodes through each row; int64 (K,), rows in the groups of the members of the
+    statistics (option `over`); float64 (K,), their counts.
     """
     forest, lost = Forest(table), penalties(table, options, "row")
     scores = _trajectory_scores(table, options)
@@ -95,25 +89,20 @@ def _shared_level(table: StepTable, options: StatisticsOptions) -> Floats:
 
 @over_forks(shared=_shared_level)
 def episode_level(table: StepTable, options: StatisticsOptions) -> Floats:
-    """Compare the outcomes of episodes, less penalties, inside their group: float64 (N,); needs full options.
-
-    Raises:
-        ValueError: as `episode_scores`.
-    """
+    """Compare outcomes of episodes, minus penalties, inside their group: float64 (N,); needs full options."""
     return episode_advantages(table, episode_scores(table, options), options)
 
 
 def given_or_episode_level(table: StepTable, advantages: ArrayLike | None, options: StatisticsOptions) -> Floats:
-    """Return what is to be modulated, float64 (N,), nan: not scored: another method's advantages; None: GRPO's.
+    """Return the given advantages, float64 (N,), nan: not scored; None: GRPO's.
 
     Raises:
-        ValueError: as `episode_scores`, or as `wrappers.credit.scores.step_scores`.
+        ValueError: as `wrappers.credit.scores.step_scores`.
     """
     return episode_level(table, options) if advantages is None else step_scores("advantages", advantages, len(table))
 
 
 def _trajectory_scores(table: StepTable, options: OutcomeOptions) -> Floats:
-    """float64 (M,): each episode's outcome, less the penalties "discounted" of all its steps."""
     lost = chain_sums(table, penalties(table, options, "discounted"))
     scores: Floats = outcomes(table, options) - lost
     return scores
@@ -125,20 +114,12 @@ def _shared_scores(table: StepTable, options: OutcomeOptions) -> Floats:
 
 @over_forks(shared=_shared_scores)
 def episode_scores(table: StepTable, options: OutcomeOptions) -> Floats:
-    """Return float64 (N,): the episode's outcome on each of its rows, less penalties "row" and "discounted".
-
-    Raises:
-        ValueError: on a reward beyond `LARGEST`, where the outcome is the return.
-    """
+    """Return float64 (N,): the episode's outcome on each of its rows, minus penalties "row" and "discounted"."""
     return _trajectory_scores(table, options)[table.trajectory] - penalties(table, options, "row")
 
 
 def outcomes(table: StepTable, options: WorthOptions) -> Floats:
-    """Return float64 (M,): what each episode was worth.
-
-    Raises:
-        ValueError: on a reward beyond `LARGEST`, where the outcome is the return.
-    """
+    """Return float64 (M,): the worth of each episode."""
     if options["outcome"] == "won":
         return table.trajectory_won.astype(np.float64)
     checked_rewards(table.reward)
@@ -146,12 +127,9 @@ def outcomes(table: StepTable, options: WorthOptions) -> Floats:
 
 
 def step_rewards(table: StepTable, options: OutcomeOptions) -> Floats:
-    """Return float64 (N,): what each step earned towards its episode's outcome, less the penalty "discounted".
+    """Return float64 (N,): each step's part of its episode's outcome, minus the penalty "discounted".
 
-    With the outcome "won" that is 1 at the end of an episode that was won, and 0 elsewhere.
-
-    Raises:
-        ValueError: on a reward beyond `LARGEST`, where the outcome is the return.
+    With the outcome "won": 1 at the end of a won episode, else 0.
     """
     if options["outcome"] == "won":
         reward = np.zeros(len(table))
@@ -162,7 +140,7 @@ def step_rewards(table: StepTable, options: OutcomeOptions) -> Floats:
 
 
 def checked_rewards(reward: Floats) -> Floats:
-    """Return the rewards, none of which may be beyond `LARGEST`: their squares would overflow in statistics."""
+    """Return the rewards; ValueError if one is beyond `LARGEST`, since its square would overflow in statistics."""
     if len(reward) and not (reward.max() <= LARGEST and reward.min() >= -LARGEST):
         row = int(np.argmin(np.abs(reward) <= LARGEST))
         raise ValueError(f"rewards must be within +-{LARGEST:g}; the reward of row {row} is {reward[row]}")

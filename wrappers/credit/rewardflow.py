@@ -1,10 +1,10 @@
-"""RewardFlow: a step is worth what it gains in the value of the state, values flowing back from success.
+"""RewardFlow: a step scored by its gain in state value, values propagated back from success.
 
-R(s) = gamma^d(s), d = fewest observed steps to success, R = 0 where no way leads there
+R(s) = gamma^d(s), d = fewest observed steps to success; R = 0 without a path
 r_t  = R(s') - R(s)
 A_t  = alpha_action * (r_t - mean) / (std + eps) over Group(s) + alpha_trajectory * A^traj
 
-Source: the RewardFlow paper (Eq. 5 is Group(s)) and its release; see docs/credit/rewardflow.md for where they differ.
+Source: the RewardFlow paper (Eq. 5 is Group(s)) and its release; see docs/credit/rewardflow.md for differences.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ReleaseOptions(TypedDict, total=False):
 
 
 class RewardFlowOptions(StatisticsOptions, GraphOptions, ReleaseOptions, total=False):
-    """Options of `rewardflow`; std, ddof and eps are those of both levels."""
+    """Options of `rewardflow`; std, ddof and eps apply to both levels."""
 
     gamma: Annotated[float, option(0.9, "share of the value kept per step of distance, above 0", low=0, high=1)]
     aggregate: Annotated[
@@ -86,10 +86,7 @@ PRESETS: dict[str, RewardFlowOptions] = presets(RewardFlowOptions, paper={"outco
 
 @credit(RewardFlowOptions, **PRESETS)
 def rewardflow(table: StepTable, *, preset: str = "paper", **options: Unpack[RewardFlowOptions]) -> Floats:
-    """Return the advantage of every step.
-
-    Returns:
-        float64 (N,), in the order of the table's rows. Bypassed steps have step level 0.
+    """Return the advantage of every step; bypassed steps have step level 0.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
@@ -104,12 +101,11 @@ def rewardflow(table: StepTable, *, preset: str = "paper", **options: Unpack[Rew
 
 
 def rewardflow_values(table: StepTable, *, preset: str = "paper", **options: Unpack[RewardFlowOptions]) -> GraphCredit:
-    """Return graph, distances, node values and step rewards (before any comparison); arguments as `rewardflow`."""
+    """Return graph, distances, node values and step rewards before any comparison; arguments as `rewardflow`."""
     return _flow(table, choose(RewardFlowOptions, PRESETS, preset, options))[0]
 
 
 def _flow(table: StepTable, options: RewardFlowOptions) -> tuple[GraphCredit, StateGraph]:
-    """Values and step rewards, and the graph whose edges are compared with each other."""
     gamma, shaping_gamma = options["gamma"], options["shaping_gamma"]
     if gamma == 0:
         raise ValueError("gamma must be above 0, got 0: nothing would flow back")
@@ -128,7 +124,7 @@ def _flow(table: StepTable, options: RewardFlowOptions) -> tuple[GraphCredit, St
 
 
 def is_released(options: ReleaseOptions) -> bool:
-    """Say whether an option asks for what only the release does."""
+    """Return whether an option requests behaviour that only the release has."""
     return options["values"] != "distance" or options["lookup"] != "latent" or options["lose_last"]
 
 
@@ -140,14 +136,14 @@ def released_flow(
     gamma: float,
     shaping_gamma: float,
 ) -> tuple[GraphCredit, StateGraph]:
-    """Return values and step rewards, and the graph whose edges are compared with each other.
+    """Return values and step rewards as the release computes them, and the graph whose edges are compared.
 
     Args:
         table: N rows.
         graph: its graph.
-        by_distance: distances and values of a graph's nodes, as the paper has them.
-        options: see there.
-        gamma: discount per edge of what is propagated.
+        by_distance: distances and values of a graph's nodes by the paper.
+        options: of the release.
+        gamma: discount per edge of the propagation.
         shaping_gamma: factor of the next state's value in a step's reward.
     """
     reward = checked_rewards(table.reward)
@@ -165,18 +161,12 @@ def released_flow(
 
 
 def propagated_values(table: StepTable, graph: StateGraph, gamma: float) -> Floats:
-    """Return float64 (V,): `V(s) = max(own(s), gamma * max over edges of V(s'))`, swept until it rests or 1000 times.
+    """Return float64 (V,): the fixed point of `V(s) = max(own(s), gamma * max over edges V(s'))`, at most 1000 sweeps.
 
-    `own(s)` is the reward that came with the first sight of s on an edge that is no self loop (0 for a first
-    state): with a reward only at success, V is that reward times gamma^distance; with a reward on every step, states
-    without a way to success get values that depend on what was seen first. It takes as many sweeps as the longest way
-    to a reward, and about -12 / log10(gamma) where negative rewards fade around a cycle; a sweep looks at the edges to
-    nodes that the one before has raised.
-
-    Args:
-        table: N rows.
-        graph: its graph; rows that are no edge of it show no reward.
-        gamma: discount per edge.
+    `own(s)`: the reward of the first edge (no self loop) into s, 0 for a first state. With rewards only at success V is
+    that reward times gamma^distance; with rewards on every step, states without a path to success get values that
+    depend on the order. A sweep updates only predecessors of nodes raised by the last one; it takes as many sweeps as
+    the longest path to a reward, and about -12 / log10(gamma) where negative rewards decay around a cycle.
     """
     order = table.order
     before = np.where(table.previous < 0, 0.0, table.reward[table.previous])
@@ -189,7 +179,7 @@ def propagated_values(table: StepTable, graph: StateGraph, gamma: float) -> Floa
     source, target = graph.source[rows[example]], graph.target[rows[example]]
     raised = np.ones(graph.n_nodes, np.bool_)
     for _ in range(_SWEEPS):
-        edges = np.flatnonzero(raised[target])  # a sweep raises only what leads to what the last one has raised
+        edges = np.flatnonzero(raised[target])  # a sweep raises only predecessors of nodes raised by the last one
         swept = value.copy()
         np.maximum.at(swept, source[edges], gamma * value[target[edges]])
         rise = swept - value
@@ -200,10 +190,10 @@ def propagated_values(table: StepTable, graph: StateGraph, gamma: float) -> Floa
 
 
 def in_lost_transitions(table: StepTable) -> Bools:
-    """Return bool (N,): last rows of the longest episodes of the whole table.
+    """Return bool (N,): last rows of the longest episodes of the table.
 
-    The published code takes a transition's next state from the following row of a batch padded to its longest
-    trajectory, so these have none: they are missing in the graph and keep the environment's reward.
+    The release reads a transition's next state from the following row of a batch padded to its longest trajectory.
+    These rows have none: they are not in the graph and keep the environment's reward.
     """
     lost = np.zeros(len(table), np.bool_)
     length = table.episode_length
@@ -212,10 +202,10 @@ def in_lost_transitions(table: StepTable) -> Bools:
 
 
 def label_early_ends(table: StepTable, key: str = "You Won!") -> StepTable:
-    """Return the table as the authors' ALFWorld manager sees it: whoever ends before the longest has won.
+    """Return the table as the authors' ALFWorld manager sees it: every episode shorter than the longest is won.
 
-    The last next state of every trajectory shorter than the longest of the table becomes the state `key`. That is
-    right only while failures always run into the time limit.
+    The last next state of each trajectory shorter than the longest becomes the state `key`, which is right only while
+    all failures reach the time limit.
     """
     states = table.states if key in table.states else (*table.states, key)
     next_state = table.next_state.copy()
@@ -239,7 +229,7 @@ METHODS = (
         colour="#009E73",
         credits=(
             *steps_of("rewardflow", _step_level),
-            # The paper gives no step credit to moves that change nothing; as self loops they are compared as well.
+            # The paper gives no step credit to moves without effect; as self loops they are compared too.
             Credit("rewardflow", STEP, "self loops", functools.partial(_step_level, invalid="self_loop")),
             Credit("rewardflow", TOTAL, "", rewardflow),
         ),

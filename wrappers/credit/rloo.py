@@ -2,7 +2,7 @@
 
 A_i = R_i - sum_{j != i} R_j / (G - 1)  =  G / (G - 1) * (R_i - mean(R))
 
-Source: the RLOO paper and verl-agent; see docs/credit/rloo.md for where they differ.
+Source: the RLOO paper and verl-agent; see docs/credit/grpo.md for differences.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _shared_against_others(table: StepTable, options: EpisodeOptions) -> Floats:
 
 @over_forks(shared=_shared_against_others)
 def against_others(table: StepTable, options: EpisodeOptions) -> Floats:
-    """Return float64 (N,): the episode's outcome against the others', before the penalty "advantage"."""
+    """Return float64 (N,): `rloo` before the penalty "advantage"."""
     centred = episode_advantages(table, episode_scores(table, options), _mean_only(options))
     members = table.group[first_rows(table)] if options["over"] == "trajectories" else table.group
     return centred * others_factor(members, table.n_groups)[table.group]

@@ -1,9 +1,8 @@
-"""SALT: a step that several episodes took is credited with the mean of what these episodes are credited with.
+"""SALT: a step that several episodes took gets the mean of their episode advantages.
 
-A_t = mean of A_i over the trajectories i that took the edge (s, a, s')      where there are several
-A_t = A_i                                                                     where only its own did
+A_t = mean of A_i over the trajectories i that took the edge (s, a, s'); A_i where only its own did
 
-A_i is GRPO's or RLOO's advantage of the episode. Source: the SALT paper, second hand; see docs/credit/salt.md.
+A_i is GRPO's or RLOO's advantage of the episode. Source: the SALT paper, second hand; see docs/credit/grpo.md.
 """
 
 from __future__ import annotations

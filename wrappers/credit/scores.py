@@ -1,4 +1,4 @@
-"""Numbers that models give to steps and reply tokens (nan: none), and how unsure the policy was of its replies."""
+"""Checks of scores of steps and reply tokens (nan: not scored), and entropies of replies."""
 
 from __future__ import annotations
 
@@ -11,19 +11,10 @@ from wrappers.credit.token_gae import checked_flags
 
 
 def step_scores(name: str, values: ArrayLike, length: int) -> Floats:
-    """Return an argument that holds one number per row, or nan, as float64 (length,).
-
-    Args:
-        name: of the argument, for the message of an error.
-        values: what the caller gave.
-        length: how many numbers are expected.
+    """Return an argument with one number per row, or nan, as float64 (length,); `name` is used in errors.
 
     Raises:
-        ValueError: when there are more or fewer numbers, something else than numbers, or one that is infinite or
-            beyond `LARGEST`.
-
-    >>> step_scores("contributions", [1, None], 2)
-    array([ 1., nan])
+        ValueError: on another length, values that are not numbers, infinite, or beyond `LARGEST`.
     """
     expected = f"{name} must hold one number per row, nan where it is not scored, shape ({length},)"
     try:
@@ -43,7 +34,7 @@ def reply_tokens(mask: ArrayLike, length: int | None = None) -> Bools:
     """Return an argument `mask`, True = a token of the row's reply, as bool (length, K).
 
     Raises:
-        ValueError: when it is not of that shape, or holds something else than True and False.
+        ValueError: on another shape or values that are not True or False.
     """
     expected = f"mask must be of shape ({'N' if length is None else length}, K), a row per step"
     try:
@@ -56,19 +47,10 @@ def reply_tokens(mask: ArrayLike, length: int | None = None) -> Bools:
 
 
 def token_scores(name: str, values: ArrayLike, mask: Bools) -> Floats:
-    """Return an argument that holds one number per reply token, or nan, as float64 (N, K), 0 outside the mask.
-
-    Args:
-        name: of the argument, for the message of an error.
-        values: what the caller gave; anything outside the mask.
-        mask: bool (N, K), True = a token of the reply.
+    """Return an argument with one number per reply token, or nan, as float64 (N, K), 0 outside the mask (bool (N, K)).
 
     Raises:
-        ValueError: when it is not of the mask's shape, or holds something else than numbers, or inside the mask one
-            that is infinite or beyond `LARGEST`.
-
-    >>> token_scores("scores", [[0.5, 9]], np.array([[True, False]]))
-    array([[0.5, 0. ]])
+        ValueError: on another shape, values that are not numbers, or inside the mask infinite or beyond `LARGEST`.
     """
     expected = f"{name} must be of the mask's shape {mask.shape}"
     try:
@@ -89,11 +71,7 @@ def token_scores(name: str, values: ArrayLike, mask: Bools) -> Floats:
 
 
 def reply_lengths(table: StepTable) -> Ints:
-    """Return int64 (N,): how many tokens each row's reply has.
-
-    Raises:
-        ValueError: the table holds no replies, or a row's reply no tokens.
-    """
+    """Return int64 (N,): the number of tokens of each row's reply; ValueError without replies or tokens."""
     if table.replies is None:
         raise ValueError("the table holds no replies; collect it with a policy that returns token ids")
     lengths = np.array([0 if reply is None else len(reply.token_ids) for reply in table.replies], np.int64)
@@ -104,24 +82,13 @@ def reply_lengths(table: StepTable) -> Ints:
 
 
 def reply_entropies(table: StepTable) -> Floats:
-    """Estimate the mean token entropy of every reply from the log-probabilities of the tokens that were drawn.
+    """Estimate each reply's mean token entropy from its log-probabilities: float64 (N,), nats; nan without them.
 
-    H_t = -mean_j log p(y_j)      over the tokens of reply t, natural logarithm
+    H_t = -mean_j log p(y_j)
 
-    Under the distribution that a token was drawn from, -log p of it is on average that distribution's entropy: the
-    estimate is unbiased and noisy, least so for long replies. The distribution is the one that was sampled from, at the
-    rollout's temperature; a token that was the only one allowed counts 0. `policies.scoring` has the exact entropies of
-    the tokens, at the cost of a forward pass.
-
-    Returns:
-        float64 (N,), nats; nan where a reply has no log-probabilities.
-
-    >>> from agentgym.trajectory import Reply
-    >>> replies = [Reply("up", logprobs=(-0.5, -1.5)), Reply("up"), None]
-    >>> table = StepTable.from_arrays(group=[0] * 3, trajectory=[0, 1, 2], t=[0] * 3, state=["s"] * 3,
-    ...     action=["up"] * 3, next_state=["u"] * 3, reward=[0] * 3, won=[0] * 3, replies=replies)
-    >>> reply_entropies(table)
-    array([ 1., nan, nan])
+    over the tokens of reply t. The estimate of the entropy of the sampling distribution (at the rollout's temperature)
+    is unbiased, and noisier for short replies; a forced token counts 0. `policies.scoring` has exact entropies at the
+    cost of a forward pass.
     """
     replies = [None] * len(table) if table.replies is None else table.replies
     found = [-float(np.mean(reply.logprobs)) if reply and reply.logprobs else np.nan for reply in replies]
@@ -129,10 +96,10 @@ def reply_entropies(table: StepTable) -> Floats:
 
 
 def known_entropies(table: StepTable, entropies: ArrayLike | None) -> Floats:
-    """Return the entropies that a caller gave, or estimates of them: float64 (N,), nan where there is none.
+    """Return the given entropies, or estimates: float64 (N,), nan: unknown.
 
     Raises:
-        ValueError: when none were given and no reply has log-probabilities, or they are not one finite number per row.
+        ValueError: when none are given and no reply has log-probabilities, or they are not one finite number per row.
     """
     if entropies is not None:
         return step_scores("entropies", entropies, len(table))
@@ -146,10 +113,9 @@ def known_entropies(table: StepTable, entropies: ArrayLike | None) -> Floats:
 
 
 def min_max(values: Floats, groups: Ints, n_groups: int, eps: float) -> tuple[Floats, Floats, Bools]:
-    """Bring known values to 0..1 within their group, `(v - min) / (max - min + eps)`; nan: not known.
+    """Scale known values to 0..1 within their group, `(v - min) / (max - min + eps)`; nan: unknown.
 
-    Returns:
-        float64 (N,), 0 where not known; float64 (n_groups,), max - min; bool (N,), known.
+    Returns float64 (N,), 0 where unknown; float64 (n_groups,), max - min; bool (N,), known.
     """
     known = ~np.isnan(values)
     low, high = np.full(n_groups, np.inf), np.full(n_groups, -np.inf)

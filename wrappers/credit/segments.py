@@ -1,8 +1,4 @@
-"""Segments of trajectories: turns that work towards the same sub-goal, numbered 0, 1, .. inside each trajectory.
-
-Each maker answers int64 (N,), in the order of the table's rows; along a trajectory the numbers never fall and never
-leap.
-"""
+"""Segments of trajectories: turns with the same sub-goal, int64 (N,), numbered 0, 1, .. inside each trajectory."""
 
 from __future__ import annotations
 
@@ -21,20 +17,12 @@ Changed = Callable[[Hashable, Hashable, Hashable], bool]
 
 
 def by_event(table: StepTable, changed: Changed | ArrayLike) -> Ints:
-    """End a segment with every step in which something happened; what is left behind the last one is a segment too.
+    """End a segment at every step with an event; the rest of the trajectory is a segment too.
 
-    Args:
-        table: N rows.
-        changed: called once for each distinct (state, action, next state), with what the table's ids stand for; or
-            bool (N,), one entry per row, where states do not show it.
+    `changed`: a function called once for each distinct (state, action, next state), or bool (N,).
 
     Raises:
-        ValueError: on an array of another shape or of something else than booleans.
-
-    >>> table = StepTable.from_arrays(group=["g"] * 4, trajectory=["a"] * 4, t=[0, 1, 2, 3], state=["s", "s", "u", "u"],
-    ...     action=["look", "take", "look", "put"], next_state=["s", "u", "u", "v"], reward=[0] * 4, won=[0] * 4)
-    >>> by_event(table, lambda state, action, next_state: action in ("take", "put"))
-    array([0, 0, 1, 1])
+        ValueError: on an array of another shape or not of booleans.
     """
     events = _events(table, changed) if callable(changed) else np.asarray(changed)
     if events.shape != (len(table),) or (events.dtype != np.bool_ and len(table)):
@@ -49,30 +37,15 @@ def by_event(table: StepTable, changed: Changed | ArrayLike) -> Ints:
 
 
 def by_turn(table: StepTable) -> Ints:
-    """Make every turn a segment: its number in its trajectory, whatever `t` begins with.
-
-    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "b", "a"], t=[7, 0, 5], state=["s"] * 3,
-    ...     action=["up"] * 3, next_state=["s"] * 3, reward=[0] * 3, won=[0] * 3)
-    >>> by_turn(table)
-    array([1, 0, 0])
-    """
+    """Make every turn a segment, numbered by position whatever `t` starts with."""
     return _numbered(table, np.ones(len(table), np.bool_))
 
 
 def by_count(table: StepTable, k: int) -> Ints:
     """Cut every trajectory into k segments whose lengths differ by at most one; a shorter one into its turns.
 
-    Args:
-        table: N rows.
-        k: number of segments.
-
     Raises:
-        ValueError: unless k is at least 1; of a table with forks.
-
-    >>> table = StepTable.from_arrays(group=["g"] * 5, trajectory=["a"] * 5, t=range(5), state=["s"] * 5,
-    ...     action=["up"] * 5, next_state=["s"] * 5, reward=[0] * 5, won=[0] * 5)
-    >>> by_count(table, 2)
-    array([0, 0, 0, 1, 1])
+        ValueError: if k is below 1, or the table has forks.
     """
     k = whole_number("k", k, 1)
     refuse_forks(table, "a shared step has no one place among k segments, for the episodes through it differ in length")
@@ -81,13 +54,7 @@ def by_count(table: StepTable, k: int) -> Ints:
 
 
 def whole(table: StepTable) -> Ints:
-    """Make every trajectory one segment.
-
-    >>> table = StepTable.from_arrays(group=["g"] * 2, trajectory=["a"] * 2, t=[0, 1], state=["s"] * 2,
-    ...     action=["up"] * 2, next_state=["s"] * 2, reward=[0] * 2, won=[0] * 2)
-    >>> whole(table)
-    array([0, 0])
-    """
+    """Make every trajectory one segment."""
     return np.zeros(len(table), np.int64)
 
 
@@ -95,7 +62,7 @@ def checked_segments(table: StepTable, segments: ArrayLike) -> Ints:
     """Return segments as int64 (N,).
 
     Raises:
-        ValueError: unless they are whole numbers that begin with 0 in every trajectory and rise by 0 or 1 per step.
+        ValueError: unless they are whole numbers that start with 0 in every trajectory and rise by 0 or 1 per step.
     """
     expected = f"segments must hold one whole number per row, shape ({len(table)},)"
     given = np.asarray(segments)
@@ -117,7 +84,6 @@ def checked_segments(table: StepTable, segments: ArrayLike) -> Ints:
 
 
 def _numbered(table: StepTable, begins: Bools) -> Ints:
-    """Number segments, given True in each row that begins one (the first row of an episode does in any case)."""
     return counts_so_far(table, begins | (table.previous < 0)) - 1
 
 

@@ -1,10 +1,9 @@
-"""SPA: a step is rewarded with its estimated share of the outcome, and for an action that could be executed.
+"""SPA: a step rewarded with its estimated share of the outcome, plus a bonus for an executable action.
 
-r_t = c_t + g_t / 2        sum_t c_t is fitted to the outcome R,   g_t = 1 where the action was executable
+r_t = c_t + g_t / 2        sum_t c_t is fitted to the outcome R,   g_t = 1 for an executable action
 
-The rewards go into any estimator of returns: `dataclasses.replace(table, reward=spa(table, ...))`.
-
-Source: the SPA paper and its release; see docs/credit/spa.md for where they differ.
+Use the rewards with any estimator of returns: `dataclasses.replace(table, reward=spa(table, ...))`.
+Source: the SPA paper and its release; see docs/credit/spa.md for differences.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ from wrappers.credit.returns import outcomes
 from wrappers.credit.scores import step_scores
 from wrappers.credit.segments import by_turn
 
-#: Contributions that sum to no more than this cannot be scaled to an outcome.
+#: Contributions with a smaller sum cannot be scaled to an outcome.
 _NOTHING = 1e-6
 
 
 class GroundingOptions(WorthOptions, total=False):
-    """How an action that could be executed is told from one that could not."""
+    """Recognition and reward of executable actions."""
 
     grounding: Annotated[
         Literal["bonus", "penalty"],
@@ -92,19 +91,12 @@ def spa(
     preset: str = "paper",
     **options: Unpack[SPAOptions],
 ) -> Floats:
-    """Return the reward of every step.
+    """Return the reward (not the advantage) of every step.
 
     Args:
-        table: N steps of finished trajectories; of finished groups where `contributions` or `share` compares them.
-        contributions: float (N,), each step's share of the outcome as a model estimates it, nan where it gave none:
-            that step earns its grounding reward only. "ridge": `wrappers.credit.attribution`, no model.
-
-    Returns:
-        float64 (N,), in the order of the table's rows: rewards, not advantages.
-
-    Raises:
-        ValueError: on an unknown preset, an option's value out of range, or contributions of another length or
-            infinite.
+        table: N steps of finished trajectories; of finished groups if `contributions` or `share` compares them.
+        contributions: float (N,), estimated share of the outcome; nan: none, only the grounding reward. "ridge":
+            `wrappers.credit.attribution`, no model.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
@@ -159,7 +151,7 @@ def _executed(table: StepTable, refusals: tuple[str, ...]) -> Bools:
 
 
 class SPAAdvantageOptions(ProcessRewardOptions, SPAOptions, total=False):
-    """Options of `spa_advantages`: those of `spa` for the rewards, and of `process_reward` for their use."""
+    """Options of `spa_advantages`: of `spa` for the rewards, of `process_reward` for their use."""
 
 
 @credit(SPAAdvantageOptions, paper={"outcome": "won"})
@@ -170,10 +162,10 @@ def spa_advantages(
     preset: str = "paper",
     **options: Unpack[SPAAdvantageOptions],
 ) -> Floats:
-    """Return the advantage of every step: rewards as `spa`, used as scores of `process_reward`.
+    """Return the advantage of every step: the rewards of `spa` as scores of `process_reward`.
 
     Args:
-        contributions: as `spa`; alpha is multiplied by what they are worth, where there is a gate.
+        contributions: as `spa`; with a gate, alpha is multiplied by their measured quality.
     """
     known: Any = contributions
     if isinstance(contributions, str):

@@ -1,4 +1,4 @@
-"""The graph that the episodes of a task span: states as nodes, steps as edges, and the way to success in it."""
+"""State graphs of tasks: states as nodes, steps as edges, distances to success."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from wrappers.credit.options import StatisticsOptions, finite_numbers, is_number
 
 Invalid = Literal["bypass", "self_loop", "keep"]
 
-#: First words of actions that only look: ALFWorld answers them with a text of its own and leaves the world as it is.
+#: First words of actions that only look: ALFWorld answers them with a text and does not change the world.
 NO_CHANGE_ACTIONS = ("look", "inventory", "examine")
 
 
 class PruningOptions(TypedDict, total=False):
-    """What becomes of rows that did not change the state."""
+    """Treatment of rows that did not change the state."""
 
     invalid: Annotated[
         Invalid,
@@ -50,11 +50,10 @@ class PruningOptions(TypedDict, total=False):
 
 
 class Transitions(NamedTuple):
-    """What each row did, as state ids of the table.
+    """Each row as a transition between state ids of the table.
 
-    source: int64 (N,), the state the row acted in, after bypassing.
-    target: int64 (N,), the state it led to.
-    scored: bool (N,), the row is a transition of the graph and member of its state's group.
+    source, target: int64 (N,), states before and after, with bypasses resolved. scored: bool (N,), the row is an edge
+    of the graph and a member of its state's group.
     """
 
     source: Ints
@@ -70,20 +69,19 @@ def transitions(
 ) -> Transitions:
     """Return the transitions of a table.
 
-    A text environment answers a refused action with a noise text ("Nothing happens.") and an action that only looks
-    with a description. Taken as states these are hubs that join unrelated situations. The state an episode is in is
-    therefore the one its last *changing* step led to, whatever was shown since. Where a row does not begin in the
-    state that the row before it in the trajectory showed, rows are missing in between: it is taken as it is.
+    A refused action is answered with a noise text ("Nothing happens."), an action that only looks with a description.
+    As states these would be hubs that join unrelated situations. The state of an episode is therefore the target of its
+    last *changing* step. Where rows are missing (a row does not begin in the state shown before), the row is taken as
+    it is.
 
     Args:
         table: N rows.
-        invalid: what becomes of rows that are not valid, whose action only looks, that show a noise state, or that
-            lead back to the state they started in: "bypass": not in the graph, in no group; "self_loop": a transition
-            from that state to itself, compared with the other actions there; "keep": every row as recorded, noise
-            states included.
-        no_change_actions: first words of actions that only look (compared as written).
-        noise_states: states that are only shown, such as "Nothing happens.": a row that leads to one changed nothing,
-            also where it counts as valid (published environments call every well-formed reply valid).
+        invalid: treatment of rows that are invalid, only look, show a noise state, or return to their own state.
+            "bypass": not in the graph, in no group; "self_loop": an edge from the state to itself; "keep": every row as
+            recorded, noise states included.
+        no_change_actions: first words of actions that only look (case-sensitive).
+        noise_states: texts that are answers, not states, such as "Nothing happens."; a row that leads to one changed
+            nothing, even if it counts as valid (published environments call every well-formed reply valid).
     """
     if invalid == "keep" or len(table) == 0:
         return Transitions(table.state, table.next_state, np.ones(len(table), np.bool_))
@@ -119,7 +117,7 @@ Unit = Literal["visit", "edge"]
 
 
 class GraphOptions(PruningOptions, total=False):
-    """What graph methods share."""
+    """Options of all graph methods."""
 
     success_value: Annotated[float, option(1.0, "value at success, where values go by distance")]
     unreachable: Annotated[
@@ -137,9 +135,9 @@ class GraphOptions(PruningOptions, total=False):
 
 @dataclass(frozen=True, eq=False)
 class StateGraph:
-    """State graphs of all groups of a table in one: a node is a (group, state), so no edge joins two groups.
+    """State graphs of all groups of a table: a node is a (group, state), so no edge joins two groups.
 
-    Success nodes are the states in which a won trajectory ends. V nodes in order of group, then state id; N rows.
+    Success nodes are the last states of won trajectories. V nodes in order of group, then state id; N rows.
 
     Attributes:
         node_group: int64 (V,).
@@ -148,10 +146,10 @@ class StateGraph:
         source: int64 (N,), node each row starts in.
         target: int64 (N,), node each row leads to.
         action: int64 (N,), the table's actions.
-        is_edge: bool (N,), the row is an edge; False for rows that were bypassed.
+        is_edge: bool (N,), False for rows that were bypassed.
         n_groups: number of groups.
         n_actions: number of distinct actions.
-        states: what the state ids stand for.
+        states: keys of the state ids.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
@@ -173,12 +171,7 @@ class StateGraph:
 
     @classmethod
     def from_table(cls, table: StepTable, steps: Transitions | None = None) -> StateGraph:
-        """Build the graphs in O(N + states + groups).
-
-        Args:
-            table: N rows.
-            steps: the states between which each row led; by default as recorded.
-        """
+        """Build the graphs in O(N + states + groups), from `steps` or by default the rows as recorded."""
         steps = transitions(table, "keep") if steps is None else steps
         n = len(table)
         goals = table.last[table.trajectory_won]
@@ -207,24 +200,22 @@ class StateGraph:
 
     @cached_property
     def edges(self) -> tuple[Ints, Ints]:
-        """Distinct edges (source, action, target), K of them.
+        """Distinct edges (source, action, target): id int64 (N,) of each row's edge, and first row int64 (K,) of each.
 
-        Returns:
-            id int64 (N,) of each row's edge, also for rows with `is_edge` False (not to be used);
-            example int64 (K,), the first row of each edge.
+        The id has no meaning where `is_edge` is False.
         """
         pair, example = number_pairs(self.source, self.n_nodes, self.target, self.n_nodes)
         return number_pairs(pair, len(example), self.action, self.n_actions)
 
     def hop_distance(self, aggregate: Aggregate = "min") -> Floats:
-        """Return float64 (V,): fewest steps to success, inf where there is no way.
+        """Return float64 (V,): fewest steps to success, inf without a path.
 
         Args:
-            aggregate: "min": to the nearest success node of the group, in O(V + E); "mean": the mean over the success
-                nodes of the group that can be reached, in O(V + E) for as many of them as the richest group has.
+            aggregate: "min": to the nearest success node of the group, in O(V + E); "mean": the mean over the reachable
+                success nodes of the group, O(V + E) for each of the largest number of success nodes in a group.
 
         Raises:
-            ValueError: when a group has more than 1,000 success nodes to take the mean over.
+            ValueError: with "mean", when a group has more than 1,000 success nodes.
         """
         goals = np.flatnonzero(self.success)
         if aggregate == "min":
@@ -246,7 +237,7 @@ class StateGraph:
         return np.where(count > 0, total / np.maximum(count, 1.0), np.inf)
 
     def _hops_to(self, goals: Ints) -> Floats:
-        """Hops to the nearest of some nodes: one breadth-first search against the edges, from a node before all."""
+        """Hops to the nearest of some nodes: one breadth-first search against the edges from an extra node."""
         distance = np.full(self.n_nodes, np.inf)
         source, target = self.source[self.is_edge], self.target[self.is_edge]
         root, n = self.n_nodes, len(source)
@@ -269,13 +260,10 @@ class StateGraph:
         return distance
 
     def cost_distance(self, cost: Floats) -> Floats:
-        """Return float64 (V,): least total cost to a success node of the group, inf where there is no way. O(E log V).
-
-        Args:
-            cost: float64 (N,), positive, of each row.
+        """Return float64 (V,): least total cost to a success node of the group, inf without a path; O(E log V).
 
         Raises:
-            ValueError: when a cost is not positive and finite.
+            ValueError: when a cost (float64 (N,), per row) is not positive and finite.
         """
         if not (np.isfinite(cost) & (cost > 0)).all():
             row = int(np.argmin(np.isfinite(cost) & (cost > 0)))
@@ -294,7 +282,7 @@ class StateGraph:
         return distance
 
     def fill_unreachable(self, distance: Floats, how: Unreachable) -> Floats:
-        """Replace inf by one more than the largest finite distance of the group (0 where none is finite)."""
+        """Replace inf by one more than the largest finite distance of the group (0 if none is finite)."""
         if how == "infinite":
             return distance
         finite = np.isfinite(distance)
@@ -303,7 +291,7 @@ class StateGraph:
         return np.where(finite, distance, largest[self.node_group] + 1.0)
 
     def values_of(self, other: StateGraph, per_node: Floats) -> Floats:
-        """Return this graph's values for the nodes of another graph of the same table: float64, 0 where it has none."""
+        """Return this graph's values for the nodes of another graph of the same table: float64, 0 for missing nodes."""
         group = np.concatenate((other.node_group, self.node_group))
         state = np.concatenate((other.node_state, self.node_state))
         ids, example = number_pairs(group, self.n_groups, state, len(self.states))
@@ -312,18 +300,15 @@ class StateGraph:
         return values[ids[: other.n_nodes]]
 
     def by_state(self, per_node: Floats, group: int = 0) -> dict[Hashable, float]:
-        """Return the values of one group's nodes under their state keys."""
+        """Return the values of one group's nodes by state key."""
         nodes = np.flatnonzero(self.node_group == group)
         return {self.states[self.node_state[node]]: float(per_node[node]) for node in nodes}
 
 
 class GraphCredit(NamedTuple):
-    """What a graph method finds before it compares steps.
+    """Results of a graph method before steps are compared.
 
-    graph: the graph it was found on.
-    distance: float64 (V,), to success, inf where there is no way.
-    value: float64 (V,), of the nodes.
-    step_reward: float64 (N,), of the rows.
+    distance: float64 (V,), to success, inf without a path. value: float64 (V,), of nodes. step_reward: float64 (N,).
     """
 
     graph: StateGraph
@@ -333,14 +318,10 @@ class GraphCredit(NamedTuple):
 
 
 def step_advantages(graph: StateGraph, values: Floats, unit: Unit, options: StatisticsOptions) -> Floats:
-    """Compare the steps out of each state: float64 (N,), 0 for rows that are no edge of the graph.
+    """Compare the steps out of each state by `values`, float64 (N,): float64 (N,), 0 for rows that are not edges.
 
-    Args:
-        graph: N rows.
-        values: float64 (N,), what is compared.
-        unit: what makes the statistics at a state: every "visit", or every distinct "edge" once, with the mean over
-            its visits (they differ where rows have penalties or costs of their own).
-        options: see `wrappers.credit.group.visit_advantages`.
+    `unit`: statistics over every "visit", or over every distinct "edge" once with the mean of its visits (different
+    where rows have their own penalties or costs). `options`: see `wrappers.credit.group.visit_advantages`.
     """
     members = means = None
     if unit == "edge":
@@ -356,7 +337,7 @@ def step_advantages(graph: StateGraph, values: Floats, unit: Unit, options: Stat
 
 
 def step_costs(table: StepTable, cost: Any) -> Floats:
-    """Return float64 (N,): the cost of every row; a wrong one is an error even where no row has it."""
+    """Return float64 (N,): the cost of every row; ValueError on an invalid one, even if no row has it."""
     if isinstance(cost, Mapping):
         for action, value in cost.items():
             _check_cost(f"action {action!r}", value)
@@ -376,14 +357,14 @@ def _check_cost(what: str, value: Any) -> None:
 
 
 class StepDistances(NamedTuple):
-    """Steps to success before and after each row: float64 (N,), inf where no observed way leads there."""
+    """Steps to success before and after each row: float64 (N,), inf without an observed path."""
 
     before: Floats
     after: Floats
 
 
 def distance_to_success(table: StepTable, steps: Transitions | None = None) -> StepDistances:
-    """Return how far each row's state and next state are from success in the graph of the row's group."""
+    """Return the distances to success of each row's state and next state in the graph of its group."""
     graph = StateGraph.from_table(table, steps)
     distance = graph.hop_distance()
     return StepDistances(distance[graph.source], distance[graph.target])

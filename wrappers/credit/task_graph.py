@@ -1,4 +1,4 @@
-"""Per-task graphs that grow step by step and know, at any time, how far each state is from success."""
+"""Per-task state graphs that grow step by step and maintain the distance of each state to success."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agentgym.trajectory import StepTable
 
 @dataclass(slots=True)
 class _Graph:
-    """One task: who leads to each state seen (dicts as ordered sets), and the distances that are known."""
+    """One task: predecessors of each state (dicts as ordered sets), and the known distances."""
 
     before: dict[Hashable, dict[Hashable, None]] = field(default_factory=dict)
     distance: dict[Hashable, int] = field(default_factory=dict)
@@ -32,7 +32,6 @@ class _Graph:
             self._lower(state, distance[next_state] + 1)
 
     def _lower(self, state: Hashable, value: int) -> None:
-        """Set a distance that has fallen, and breadth first those of the states behind that fall with it."""
         before, distance = self.before, self.distance
         distance[state] = value
         queue = deque([state])
@@ -48,17 +47,13 @@ class _Graph:
 class TaskGraphs:
     """State graphs of any number of tasks, kept across episodes, with the hop distance to success of every state.
 
-    `StateGraph` is built from a finished table; this is its online form. A step adds an edge, a success makes a state
-    a goal, and nothing is ever taken away, so distances only fall: when an edge (s, s') gives `d(s') + 1 < d(s)`, the
-    new value goes breadth first to the states from which s was reached, and stops where nothing falls. A step that
-    changes nothing costs a few look-ups; a state can fall no more often than its first distance is long, and each
-    time costs its number of incoming edges.
-
-    One object can serve many wrappers of one process. It can be pickled; a copy in another process grows by itself.
+    The online form of `StateGraph`. Edges and goals are only added, so distances only fall: when an edge (s, s') gives
+    `d(s') + 1 < d(s)`, the new value propagates breadth first to predecessors. A step without change costs a few
+    look-ups; a state falls at most as often as its first distance is long, each time at the cost of its incoming edges.
+    One object can serve many wrappers of one process. A pickled copy grows independently.
 
     Args:
-        max_tasks: how many tasks are remembered; beyond, the one that was played least recently is forgotten. None:
-            all.
+        max_tasks: number of tasks remembered; beyond it the least recently played is forgotten. None: all.
 
     >>> graphs = TaskGraphs()
     >>> for state, next_state, success in [("a", "b", False), ("c", "b", False), ("b", "goal", True)]:
@@ -91,7 +86,7 @@ class TaskGraphs:
 
     @property
     def n_edges(self) -> int:
-        """Number of distinct pairs (state, next state) of all tasks, without steps that stay where they are."""
+        """Number of distinct pairs (state, next state) of all tasks, without self loops."""
         return sum(len(sources) for graph in self._graphs.values() for sources in graph.before.values())
 
     @property
@@ -100,14 +95,7 @@ class TaskGraphs:
         return sum(bool(graph.distance) for graph in self._graphs.values())
 
     def add(self, task: Hashable, state: Hashable, next_state: Hashable, success: bool = False) -> None:
-        """Add a step.
-
-        Args:
-            task: any hashable name.
-            state: where the step began; any hashable key.
-            next_state: where it led.
-            success: whether `next_state` is a success.
-        """
+        """Add a step of a task; `success` says whether `next_state` is a success. Names and keys are any hashables."""
         graph = self._graphs.get(task)
         if graph is None:
             graph = self._graphs[task] = _Graph()
@@ -118,12 +106,10 @@ class TaskGraphs:
         graph.add(state, next_state, success)
 
     def add_table(self, table: StepTable, *, valid_only: bool = True) -> None:
-        """Add the steps of finished groups, each to the task that its group is named after.
+        """Add the steps of finished groups; groups are named after their tasks.
 
-        Args:
-            table: its groups are the tasks.
-            valid_only: leave out steps whose action was not valid, unless they ended a won episode: what a refused
-                action shows may be the same text everywhere, and would join what lies apart.
+        `valid_only`: skip invalid steps unless they end a won episode, since the text after a refused action may be
+        equal everywhere and would join distant states.
         """
         ends = np.zeros(len(table), np.bool_)
         ends[table.last[table.trajectory_won]] = True
@@ -133,7 +119,7 @@ class TaskGraphs:
             self.add(table.groups[group], table.states[state], table.states[next_state], success)
 
     def copy_of(self, tasks: Iterable[Hashable]) -> TaskGraphs:
-        """Return graphs of those of some tasks that are remembered, which grow by themselves from then on."""
+        """Return an independent copy with the remembered ones of the given tasks."""
         found = TaskGraphs()
         for task in tasks:
             if task in self._graphs:
@@ -143,21 +129,20 @@ class TaskGraphs:
         return found
 
     def distance(self, task: Hashable, state: Hashable) -> float:
-        """Return the fewest observed steps from a state to a success; inf where no way is known (yet)."""
+        """Return the fewest observed steps from a state to a success; inf without a known path."""
         graph = self._graphs.get(task)
         return math.inf if graph is None else float(graph.distance.get(state, math.inf))
 
     def distances(self, task: Hashable) -> dict[Hashable, float]:
-        """Return the distance of every state of a task, in the order in which they were first seen."""
+        """Return the distance of every state of a task, in order of first appearance."""
         graph = self._graphs.get(task)
         return {} if graph is None else {state: float(graph.distance.get(state, math.inf)) for state in graph.before}
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything as plain lists and numbers, for a checkpoint; later steps do not change it.
+        """Return a copy as plain lists and numbers, for a checkpoint.
 
-        Returns:
-            `max_tasks`, and `tasks`, least recently played first: dicts of `task`, its `states` in the order first
-            seen, `edges` as pairs of positions in that list, and `distance` per state, None where unknown.
+        `max_tasks`, and `tasks`, least recently played first: `task`, its `states` in order of appearance, `edges` as
+        pairs of positions in that list, and `distance` per state, None if unknown.
         """
         tasks = []
         for task, graph in self._graphs.items():
@@ -168,10 +153,10 @@ class TaskGraphs:
         return {"max_tasks": self.max_tasks, "tasks": tasks}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Replace everything by what `state_dict` returned.
+        """Replace the content by a `state_dict`.
 
         Raises:
-            ValueError: when it is nothing that `state_dict` returns; then nothing has changed.
+            ValueError: on anything else; the content is then unchanged.
         """
         graphs: OrderedDict[Hashable, _Graph] = OrderedDict()
         try:

@@ -1,12 +1,11 @@
-"""TIGPO: GraphGPO on a graph that is kept of every task, and episodes compared with earlier ones of the task as well.
+"""TIGPO: GraphGPO on a graph kept per task, and episodes also compared with earlier ones of the task.
 
-q   = success_value gamma^d(s')           d: fewest steps to success in what was seen of the task, now or before
+q   = success_value gamma^d(s')           d: fewest steps to success in everything observed of the task
 A_t = alpha_step (q - mean) / (std + eps) + alpha_episode A^E
 
-The mean is over this table's steps out of the state: what is remembered leads the way, and is never learned from. A^E
-compares an episode with those of its group and, where there are scores of an earlier group of the task, with these too.
-
-Source: notes on the TIGPO paper, of which no code is public; see docs/credit/tigpo.md.
+The mean is over this table's steps out of the state: remembered steps give distances, and are not trained on. A^E
+compares an episode with its group and, if known, the scores of an earlier group of the task.
+Source: notes on the TIGPO paper (no public code); see docs/credit/graphgpo.md.
 """
 
 from __future__ import annotations
@@ -57,12 +56,9 @@ def tigpo(
 
     Args:
         table: N steps of finished groups, each named after its task.
-        history: what was seen of the tasks before; it is not changed. `TaskGraphs.add_table` adds a table to it,
-            once its advantages are used.
-        earlier: scores of an earlier group's episodes, by task; see `task_scores`. They count in mean and deviation.
-
-    Raises:
-        ValueError: on an unknown preset, an option's value out of range, or scores that are not finite.
+        history: earlier observations of the tasks; not changed. Call `TaskGraphs.add_table` after the advantages are
+            used.
+        earlier: scores of an earlier group's episodes by task (`task_scores`); they enter mean and deviation.
 
     >>> table = StepTable.from_arrays(group=["g"] * 2, trajectory=["a", "b"], t=[0, 0], state=["s", "s"],
     ...     action=["right", "left"], next_state=["u", "pit"], reward=[0, 0], won=[0, 0])
@@ -84,10 +80,7 @@ def tigpo(
 
 
 def distances_with(table: StepTable, history: TaskGraphs | None) -> Floats:
-    """Return float64 (N,): steps from each row's next state to success, by the table and what was seen before.
-
-    inf where neither knows a way.
-    """
+    """Return float64 (N,): steps to success from each next state, by the table and the history; inf without a path."""
     graphs = (history or TaskGraphs()).copy_of(table.groups)
     graphs.add_table(table, valid_only=False)
     cell = number_pairs(table.group, table.n_groups, table.next_state, len(table.states))
@@ -96,7 +89,7 @@ def distances_with(table: StepTable, history: TaskGraphs | None) -> Floats:
 
 
 def task_scores(table: StepTable, *, preset: str = "paper", **options: Unpack[TIGPOOptions]) -> dict[Hashable, Floats]:
-    """Return what each group's episodes were worth, by the name of the group, to be `earlier` for a later table."""
+    """Return the worths of each group's episodes by group name, to be `earlier` for a later table."""
     chosen = choose(TIGPOOptions, PRESETS, preset, options)
     table, _ = table.unfolded()
     scores, group = episode_scores(table, chosen)[first_rows(table)], table.trajectory_group
@@ -105,7 +98,6 @@ def task_scores(table: StepTable, *, preset: str = "paper", **options: Unpack[TI
 
 @over_forks()
 def _episodes(table: StepTable, earlier: Mapping[Hashable, ArrayLike], options: TIGPOOptions) -> Floats:
-    """Compare episodes with their group and what is known of earlier ones: float64 (N,)."""
     scores, members = episode_scores(table, options), first_rows(table)
     if options["over"] == "steps":
         members = np.arange(len(table))
@@ -115,7 +107,7 @@ def _episodes(table: StepTable, earlier: Mapping[Hashable, ArrayLike], options: 
         else np.zeros(0)
         for name in table.groups
     ]
-    # Earlier episodes are members of their groups, and nothing else.
+    # Earlier episodes enter the statistics of their groups only.
     group = np.repeat(np.arange(table.n_groups), [len(found) for found in before])
     values = np.concatenate((scores, *before))
     groups = np.concatenate((table.group, group))
@@ -125,14 +117,7 @@ def _episodes(table: StepTable, earlier: Mapping[Hashable, ArrayLike], options: 
 
 
 class TIGPO(CreditWrapper, method=tigpo):
-    """Vector wrapper that remembers the graphs of its tasks; `remember` adds the finished table to them.
-
-    Args:
-        env: as `CreditWrapper`.
-        history: graphs to begin with, and to add to; by default empty ones.
-        preset: "paper".
-        **options: of `tigpo`.
-    """
+    """Vector wrapper that remembers the graphs of its tasks, starting with `history`; see `CreditWrapper`."""
 
     def __init__(
         self,
@@ -143,25 +128,17 @@ class TIGPO(CreditWrapper, method=tigpo):
         **options: Any,
     ) -> None:
         super().__init__(env, preset=preset, **options)
-        #: What was seen of every task before the present table.
+        #: Observations of every task before the present table.
         self.history = TaskGraphs() if history is None else history
         #: Scores of the last group of every task before it.
         self.earlier: dict[Hashable, Floats] = {}
 
     def advantages(self) -> Floats:
-        """Return float64 (len(table()),), by the table and all that was remembered before it.
-
-        Raises:
-            ValueError: as `table`.
-        """
+        """Return float64 (len(table()),), by the table and everything remembered before it; errors as `table`."""
         return tigpo(self.table(), history=self.history, earlier=self.earlier, **self._options)
 
     def remember(self) -> None:
-        """Add the finished table to what is remembered; call it once, when its advantages are used.
-
-        Raises:
-            ValueError: as `table`.
-        """
+        """Add the finished table to the memory; call it once, after its advantages are used. Errors as `table`."""
         table = self.table()
         self.history.add_table(table)
         self.earlier.update(task_scores(table, **self._options))

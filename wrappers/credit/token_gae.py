@@ -1,8 +1,7 @@
-"""Generalised advantage estimation over the tokens of whole trajectories, with or without a level of turns above.
+"""Generalised advantage estimation over the tokens of whole trajectories, with or without a turn level.
 
-All functions take arrays of shape (n, L): n sequences of at most L tokens, for instance the n trajectories of a batch
-with the tokens of all turns one behind the other. The mask is True at tokens that the policy wrote; all others
-(observations between the turns, padding) are skipped as if they were not there.
+Arrays have shape (n, L): n sequences of at most L tokens, such as trajectories with the tokens of all turns
+concatenated. The mask is True at tokens of the policy; others (observations, padding) are skipped.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ def token_gae(
 
     Args:
         rewards: float (n, L), 0 where masked.
-        values: float (n, L), V before each token is written; anything where masked.
+        values: float (n, L), V before each token; not read where masked.
         mask: bool (n, L), True = a token of the policy.
         gamma: discount per token, in 0..1.
-        lam: weight of longer looks ahead, in 0..1.
-        last_values: float (n,), V behind the last token of sequences that did not end there; default 0.
+        lam: weight of longer horizons, in 0..1.
+        last_values: float (n,), V after the last token of sequences that did not end there; default 0.
 
     Returns:
         advantages and returns (advantages + values), float64 (n, L), 0 where masked; not whitened.
@@ -72,31 +71,28 @@ def bi_level_gae(
     turn_gamma: float = 0.95,
     last_values: ArrayLike | None = None,
 ) -> tuple[Floats, Floats]:
-    """Return advantages and returns of every token, estimated first over turns, then inside each turn.
+    """Return advantages and returns of every token, estimated over turns, then inside each turn.
 
     With k_1, ..., k_m the last tokens of a sequence's turns,
 
         delta_j = r_{k_j} + turn_gamma V_{k_{j+1}} - V_{k_j}        A_j = delta_j + turn_gamma lam A_{j+1}
 
-    and inside turn j the recursion of `token_gae`, where the turn's last token is rewarded with the turn's return
-    `A_j + V_{k_j}` and nothing comes behind it.
+    and inside turn j the recursion of `token_gae`, with the turn's return `A_j + V_{k_j}` as reward of its last token
+    and nothing after it. Arguments and results as `token_gae`, except:
 
     Args:
-        rewards: float (n, L), of whole turns, each at its turn's last token; turns may have reward 0.
-        values: float (n, L), V before each token is written; anything where masked.
-        mask: bool (n, L), True = a token of the policy.
+        rewards: float (n, L), of whole turns, each at its turn's last token; may be 0.
+        values: as `token_gae`.
+        mask: as `token_gae`.
         turn_ends: bool (n, L), True = the last token of a turn; the last token of a sequence must be one.
         gamma: discount per token inside a turn, in 0..1.
-        lam: weight of longer looks ahead at both levels, in 0..1.
+        lam: weight of longer horizons at both levels, in 0..1.
         turn_gamma: discount per turn, in 0..1.
-        last_values: float (n,), V behind the last turn of sequences that did not end there; default 0.
-
-    Returns:
-        advantages and returns (advantages + values), float64 (n, L), 0 where masked; not whitened.
+        last_values: float (n,), V after the last turn of sequences that did not end there; default 0.
 
     Raises:
-        ValueError: shapes differ, a number is not finite, gamma, lam or turn_gamma out of range, a turn end on a
-            masked token, a sequence that goes on behind its last turn end, or a reward elsewhere than at a turn end.
+        ValueError: as `token_gae`, or a turn end on a masked token, tokens after the last turn end, or a reward
+            elsewhere than at a turn end.
 
     >>> advantages, _ = bi_level_gae([[0, 0, 1]], [[0.5, 0.6, 0.8]], [[1, 1, 1]], [[0, 1, 1]], turn_gamma=1.0, lam=0.5)
     >>> advantages  # turns: 1 - 0.8 and 0.8 - 0.6 + 0.5 * 0.2; first token: 0.6 - 0.5 + 0.5 * 0.3
@@ -121,17 +117,16 @@ def bi_level_gae(
 
 
 def whiten(values: ArrayLike, mask: ArrayLike | None = None) -> Floats:
-    """Shift and scale to mean 0 and sample variance 1 over all unmasked entries: `(x - mean) / sqrt(variance + 1e-8)`.
+    """Scale to mean 0 and sample variance 1 over all unmasked entries: `(x - mean) / sqrt(variance + 1e-8)`.
 
     Published trainers do this to the advantages of every batch. Over tokens, long replies weigh more.
 
     Args:
-        values: float, any shape; anything where masked.
-        mask: bool, the same shape, True = takes part; default: what is not nan.
+        values: float, any shape; not read where masked.
+        mask: bool, the same shape, True = takes part; default: not nan.
 
     Returns:
-        float64 of the same shape; 0 where masked (nan where the value is nan), and everywhere when there is no
-        contrast.
+        float64 of the same shape; 0 where masked (nan where the value is nan) and without contrast.
 
     >>> whiten([1.0, 2.0, 6.0], [True, False, True]).round(4)
     array([-0.7071,  0.    ,  0.7071])
@@ -147,7 +142,7 @@ def checked_arrays(rewards: ArrayLike, values: ArrayLike, mask: ArrayLike) -> tu
     """Return rewards, values (0 where masked) and mask as arrays of one shape (n, L).
 
     Raises:
-        ValueError: they are of other shapes, a number is not finite, or a reward is on a masked token.
+        ValueError: on other shapes, a number that is not finite, or a reward on a masked token.
     """
     reward = np.asarray(rewards, np.float64)
     if reward.ndim != 2:
@@ -187,11 +182,7 @@ def checked_turns(reward: Floats, kept: Bools, ends: Bools) -> None:
 
 
 def checked_flags(name: str, flags: ArrayLike, shape: tuple[int, ...]) -> Bools:
-    """Return an argument that holds True and False as bool of this shape.
-
-    Raises:
-        ValueError: when it has another shape or holds something else.
-    """
+    """Return an argument as bool of this shape; ValueError on another shape or other values."""
     array = np.asarray(flags)
     if array.shape != shape:
         raise ValueError(f"{name} must have the shape of the numbers, {shape}, got {array.shape}")
@@ -206,5 +197,4 @@ def _behind(last_values: ArrayLike | None, n: int) -> Floats:
 
 
 def _first(flags: Bools) -> list[int]:
-    """Index of the first True."""
     return [int(i) for i in np.argwhere(flags)[0]]

@@ -1,9 +1,9 @@
-"""Tree-GRPO: the episodes of a tree compared with each other, and those of all trees of a task.
+"""Tree-GRPO: an episode compared with the others of its tree, plus with those of all trees of the task.
 
 A_l = (R_l - mean) / (std + eps) over the tree  +  the same over the group        l: an episode, a leaf of its tree
 
-A step has the mean of the episodes that go through it. Source: the Tree-GRPO paper and its release, which also holds
-TreeRL's comparison of a step with the one before its fork; see docs/credit/tree_grpo.md.
+A step gets the mean over the episodes through it. Source: the Tree-GRPO paper and its release, which also has TreeRL's
+comparison of a step with the one before its fork; see docs/credit/branches.md.
 """
 
 from __future__ import annotations
@@ -56,17 +56,11 @@ class TreeGRPOOptions(OutcomeOptions, total=False):
 # The authors' tasks know no invalid action.
 @credit(TreeGRPOOptions, paper={}, authors={"invalid_penalty": 0.0})
 def tree_grpo(table: StepTable, *, preset: str = "paper", **options: Unpack[TreeGRPOOptions]) -> Floats:
-    """Return the advantage of every step, those of branches included.
+    """Return the advantage of every step, branches included.
 
     Args:
-        table: N steps of finished groups, with branches such as `agentgym.rollout.collect_tree` plays. Without any,
-            every tree has one episode and what is left is the comparison in the group: `wrappers.credit.grpo`.
-
-    Returns:
-        float64 (N,), in the order of the table's rows; all are scored.
-
-    Raises:
-        ValueError: on an unknown preset, an option's value out of range, or a reward too large to be summed.
+        table: N steps of finished groups, with branches (`agentgym.rollout.collect_tree`). Without branches every tree
+            has one episode and only the group's comparison remains: `wrappers.credit.grpo`.
 
     >>> table = StepTable.from_arrays(group=["g"] * 4, trajectory=["a", "a", "b", "c"], t=[0, 1, 1, 0],
     ...     state=["s", "u", "u", "s"], action=["right", "up", "down", "left"], next_state=["u", "goal", "pit", "pit"],
@@ -96,7 +90,7 @@ def tree_grpo(table: StepTable, *, preset: str = "paper", **options: Unpack[Tree
 
 
 def _compared(values: Floats, sets: Ints, n_sets: int, table: StepTable, options: TreeGRPOOptions) -> Floats:
-    """Values of rows on the scale of the episodes of their set; an episode's own value is that of its last row."""
+    """Rows on the scale of the episodes of their set; an episode's own value is that of its last row."""
     return standardise(
         values,
         sets,
@@ -109,7 +103,7 @@ def _compared(values: Floats, sets: Ints, n_sets: int, table: StepTable, options
 
 
 def _above(table: StepTable, forest: Forest, mean: Floats, of_group: bool) -> Floats:
-    """What each row has above the row before its fork, and above its group; before any fork these are one."""
+    """Each row against the row before its fork plus against its group; before any fork these are one."""
     before = table.previous
     begins = forest.begins
     members = np.bincount(table.trajectory_group, minlength=table.n_groups)

@@ -1,10 +1,9 @@
-"""VETTA: a turn's advantage for all its tokens, and how much better or worse than the turn each token is.
+"""VETTA: a turn's advantage for all its tokens, plus each token's deviation from the turn's mean.
 
 A^turn_k = r_k + turn_gamma V_{k+1} - V_k + turn_gamma turn_lam A^turn_{k+1}          V_k before the turn is written
 A_kj     = A^turn_k + alpha (A^tok_kj - mean_j A^tok_kj)                              A^tok: GAE over tokens
 
-The mean of a turn's tokens is its turn's advantage: tokens only share it out. Source: the VETTA paper (Eqs. 2-7); see
-docs/credit/vetta.md.
+The mean over a turn's tokens is the turn's advantage. Source: the VETTA paper (Eqs. 2-7); see docs/credit/gae.md.
 """
 
 from __future__ import annotations
@@ -32,25 +31,24 @@ def vetta(
     turn_gamma: float = 0.95,
     turn_lam: float = 0.95,
 ) -> tuple[Floats, Floats, Floats]:
-    """Return advantages of every token, and the returns that token and turn values are to learn.
+    """Return advantages of every token, and the targets of token values and turn values.
 
     Args:
         rewards: float (n, L), of whole turns, each at its turn's last token.
-        values: float (n, L), V before each token is written; anything where masked.
+        values: float (n, L), V before each token; not read where masked.
         mask: bool (n, L), True = a token of the policy.
         turn_ends: bool (n, L), True = the last token of a turn; the last token of a sequence must be one.
-        turn_values: float (n, L), read at the first token of each turn: what a head of its own says of the turn. None:
-            `values` are those of the turn as well; `turn_gamma` is then the discount from a turn to the next at both
-            levels, so that one head can learn both.
-        alpha: how much the tokens of a turn are told apart; at least 0.
+        turn_values: float (n, L), of a separate head, read at the first token of each turn. None: `values`;
+            `turn_gamma` is then the discount between turns at both levels, so that one head can learn both.
+        alpha: weight of the differences between a turn's tokens, at least 0.
         gamma: discount per token, in 0..1.
-        lam: weight of longer looks ahead over tokens, in 0..1.
+        lam: weight of longer horizons over tokens, in 0..1.
         turn_gamma: discount per turn, in 0..1.
-        turn_lam: weight of longer looks ahead over turns, in 0..1.
+        turn_lam: weight of longer horizons over turns, in 0..1.
 
     Returns:
-        advantages, float64 (n, L), 0 where masked; not whitened. returns: those of the tokens, (n, L), 0 where masked.
-        turn returns: (n, L), at the first token of each turn, elsewhere 0.
+        float64 (n, L) each: advantages, 0 where masked, not whitened; returns of tokens, 0 where masked; returns of
+        turns, at the first token of each turn, else 0.
 
     Raises:
         ValueError: as `wrappers.credit.token_gae.bi_level_gae`, or alpha below 0.

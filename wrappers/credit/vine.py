@@ -1,13 +1,11 @@
-"""Vine: the value of a state is the mean return of continuations that were played from it.
+"""Vine: the value of a state is the mean return of continuations played from it.
 
 V(s_t) = mean of G over the K continuations from s_t,   V = 0 after the end of an episode
 A_t    = r_t + gamma V(s_{t+1}) - V(s_t)
 
-Continuations are the branches cut where the state was reached; of an episode's first state, the group's other episodes
-that begin there; or a table of their own. A trajectory is never part of its own values. Only trajectories that were
-played from their beginning are scored: branches are there to estimate, their rows are nan.
-
-Source: Trust Region Policy Optimization (its vine procedure) and VinePPO; see docs/credit/vine.md.
+Continuations are branches cut at the state, for an episode's first state the group's other episodes from it, or a
+separate table. A trajectory never enters its own values. Branches only estimate: their rows are nan (not scored).
+Source: Trust Region Policy Optimization (vine procedure) and VinePPO; see docs/credit/branches.md.
 """
 
 from __future__ import annotations
@@ -63,21 +61,17 @@ def vine(
     preset: str = "paper",
     **options: Unpack[VineOptions],
 ) -> Floats:
-    """Return the advantage of every step of the trajectories that were played from their beginning.
+    """Return the advantage of every step of the trajectories played from the beginning.
 
     Args:
-        table: N steps of finished groups, with branches such as `agentgym.rollout.collect_tree` plays. Without any, the
-            whole episode is one segment: `wrappers.credit.rloo`, where all episodes of a group begin in one state.
-        continuations: trajectories that estimate the states they begin in, for groups of the same name, in place of
-            those of the table; `pool` then counts for nothing. They may know what a state is worth in which a time
-            limit cut an episode off; without them that is 0, for nothing more followed.
+        table: N steps of finished groups, with branches (`agentgym.rollout.collect_tree`). Without branches the whole
+            episode is one segment: `wrappers.credit.rloo`, if all episodes of a group begin in one state.
+        continuations: trajectories that estimate the states they begin in, for groups of the same name, in place of the
+            table's; `pool` then has no effect. They also give the value of a state cut off by a time limit, 0
+            otherwise.
 
     Returns:
-        float64 (N,), in the order of the table's rows; nan: a row of a branch, or (with gaps="segment") before the
-        first state whose value is known.
-
-    Raises:
-        ValueError: on an unknown preset, an option's value out of range, or a reward too large to be summed.
+        float64 (N,); nan: a row of a branch, or (with gaps="segment") before the first state whose value is known.
 
     >>> table = StepTable.from_arrays(group=["g"] * 4, trajectory=["a", "a", "b", "c"], t=[0, 1, 1, 0],
     ...     state=["s", "u", "u", "s"], action=["right", "up", "down", "left"], next_state=["u", "goal", "pit", "pit"],
@@ -96,7 +90,7 @@ def vine(
         returns = discounted_returns(continuations, gamma, step_rewards(continuations, options))
         value, after = _values_elsewhere(table, continuations, returns)
     known = np.isfinite(value)
-    # From a state with a value to the next one, or to the end: rewards, and the value there.
+    # Segments from a state with a value to the next one or the end: rewards, and the value there.
     order = table.order
     worth = reward.copy()
     worth[table.last] += gamma * after
@@ -118,7 +112,6 @@ def vine(
 
 
 def _values(table: StepTable, returns: Floats, pool: str) -> Floats:
-    """Float64 (N,): mean return of the continuations from each row's state, nan without any."""
     first = first_rows(table)
     if pool == "state":
         place, example = number_pairs(table.group, table.n_groups, table.state, len(table.states))
@@ -141,7 +134,7 @@ def _values(table: StepTable, returns: Floats, pool: str) -> Floats:
 
 
 def _values_elsewhere(table: StepTable, continuations: StepTable, returns: Floats) -> tuple[Floats, Floats]:
-    """The same from another table; and float64 (M,), the value where a time limit cut each trajectory off, else 0."""
+    """The same from another table; and float64 (M,), the value where a time limit cut each trajectory, else 0."""
     found: dict[tuple[Hashable, Hashable], list[float]] = {}
     for row in first_rows(continuations).tolist():
         place = continuations.groups[continuations.group[row]], continuations.states[continuations.state[row]]
@@ -169,7 +162,7 @@ METHODS = (
         "What each step gained in value, values being mean returns of 4 continuations of each state of the group.",
         options={"pool": "state", **PENALTY},
         training={"rollout.branches": 4, "rollout.branch_at": "distinct"},
-        # Continuations take most of the tokens: with fewer tasks per iteration there are more iterations.
+        # Continuations use most of the tokens; fewer tasks per iteration allow more iterations.
         space={"groups": (4, 8)},
         contender="vine",
         colour="#6699CC",

@@ -1,4 +1,4 @@
-"""Base of the credit wrappers: record a vector environment, then score the steps of the finished groups."""
+"""Base of the credit wrappers: record a vector environment, then score the steps of finished groups."""
 
 from __future__ import annotations
 
@@ -18,25 +18,23 @@ from wrappers.vector_wrapper import Array, for_inside, reset_mask
 
 
 class CreditWrapper(Branching, gym.vector.VectorWrapper[Any, Any, Array]):
-    """Records the episodes begun by `reset` and answers one advantage per step when all of them have ended.
+    """Record the episodes begun by `reset` and return one advantage per step when all have ended.
 
-    Sub-environments with the same `task_id` are one group. A full `reset` begins a new table; a masked one
-    (`options={"reset_mask": ...}`) adds episodes to it. Observations, rewards and infos pass through unchanged.
-    With autoreset `DISABLED`, give finished sub-environments `""`. In the other modes the episodes that they begin by
-    themselves are played but not recorded: nobody chose their task, so they belong to no group.
-
-    A restored or forked sub-environment goes on in a trajectory that was cut from the one that it was saved in
-    (`StepTable.parent`), in the same group.
+    Sub-environments with the same `task_id` form a group. A full `reset` starts a new table; a masked one
+    (`options={"reset_mask": ...}`) adds episodes to it. Observations, rewards and infos are unchanged. With autoreset
+    `DISABLED`, give finished sub-environments `""`; in other modes automatically started episodes are played but not
+    recorded, because they belong to no group. A restored or forked sub-environment continues in a trajectory cut from
+    the saved one (`StepTable.parent`), in the same group.
 
     Args:
-        env: a vector environment with this project's info keys, or one that `agentgym.adapter.adapt` gives them; inside
-            a reply wrapper's `"command"` and a state wrapper's `"canonical_key"` are used where present.
-        preset: one of the method, see the function in `method`; default: the method's own.
-        **options: of the method, see the function in `method`. Those with one number per row (`weights`, `kl`, an
-            array of `cost`) cannot be given before there are rows: call the function with `table()`.
+        env: a vector environment with this project's info keys (see `agentgym.adapter.adapt`); a reply wrapper's
+            `"command"` and a state wrapper's `"canonical_key"` are used if present.
+        preset: of the method; default its own.
+        **options: of the method. Those with one number per row (`weights`, `kl`, an array of `cost`) need rows: call
+            the function with `table()`.
 
     Raises:
-        ValueError, TypeError: at once, when the preset or an option is unknown or out of range.
+        ValueError, TypeError: at once, on an unknown or invalid preset or option.
     """
 
     method: ClassVar[Callable[..., Floats]]
@@ -67,7 +65,7 @@ class CreditWrapper(Branching, gym.vector.VectorWrapper[Any, Any, Array]):
         seed: int | Sequence[int | None] | None = None,
         options: Any = None,
     ) -> tuple[Any, dict[str, Any]]:
-        """Reset the environment and begin to record the episodes it starts."""
+        """Reset the environment and start recording."""
         observations, infos = self.env.reset(seed=seed, options=for_inside(options))  # type: ignore[arg-type]
         mask = reset_mask(options)
         if self._builder is None or mask is None:
@@ -80,11 +78,7 @@ class CreditWrapper(Branching, gym.vector.VectorWrapper[Any, Any, Array]):
         return observations, infos
 
     def step(self, actions: Any) -> tuple[Any, Array, Array, Array, dict[str, Any]]:
-        """Step the environment and record what happened.
-
-        Raises:
-            gymnasium.error.ResetNeeded: before the first reset.
-        """
+        """Step the environment and record; `gymnasium.error.ResetNeeded` before the first reset."""
         if self._builder is None:
             raise gym.error.ResetNeeded(f"{type(self).__name__}.step: no episodes yet; call reset() first")
         observations, rewards, terminated, truncated, infos = self.env.step(actions)
@@ -93,14 +87,14 @@ class CreditWrapper(Branching, gym.vector.VectorWrapper[Any, Any, Array]):
         return observations, rewards, terminated, truncated, infos
 
     def snapshot(self, i: int) -> Saved:
-        """Return sub-environment i as it stands; see `agentgym.branching.Branching`, as for the other verbs."""
+        """Return sub-environment i's state; see `agentgym.branching.Branching`."""
         below = inside(self.env, self).snapshot(i)
         i = check_index(i, self.num_envs)
         recorded = None if self._builder is None else self._builder.snapshot(i)
         return Saved(type(self).__name__, below, (recorded, bool(self._playing[i]), self.tasks[i]))
 
     def restore(self, indices: Any, states: Any, seeds: Any = None) -> tuple[Any, dict[str, Any]]:
-        """Continue sub-environments from snapshots, and record how their episodes go on from there."""
+        """Continue sub-environments from snapshots, and record their episodes from there."""
         chosen, given, numbers = read_restore(type(self).__name__, self.num_envs, indices, states, seeds)
         observations, infos = inside(self.env, self).restore(chosen, [state.inside for state in given], numbers)
         if self._builder is None:
@@ -138,7 +132,7 @@ class CreditWrapper(Branching, gym.vector.VectorWrapper[Any, Any, Array]):
 
 
 def _before_autoreset(infos: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Infos of the states the step led to: what was reset within the step shows them in `final_info`."""
+    """Infos of the states the step led to: those reset within the step have them in `final_info`."""
     final, mask = infos.get("final_info"), infos.get("_final_info")
     if final is None or mask is None or not mask.any():
         return infos

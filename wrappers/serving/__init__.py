@@ -1,1 +1,1 @@
-"""Environments in the form in which other frameworks take them: each file serves one framework and imports it."""
+"""Environments for other frameworks; each file serves one framework and imports it."""

@@ -1,10 +1,10 @@
-"""Environments for `verifiers` 0.4, and so for its `vf-eval` and for prime-rl: a taskset, an environment, a harness.
+r"""Environments for `verifiers` 0.4 (`vf-eval`, prime-rl): a taskset, an environment, a harness.
 
     python -m wrappers.serving.verifiers --env.taskset.panel sokoban/6x6/3-5@1 --select.limit 4 --model NAME \
         --client.base-url http://127.0.0.1:8000/v1 --no-push
 
-The tasks are a panel's. An episode is one growing conversation (`wrappers.transcript`), and `wrappers.reply` reads the
-model's replies: one that cannot be read is a refused action, never an error. Needs the extra `verifiers`.
+The tasks are a panel's. An episode is one growing conversation (`wrappers.transcript`); `wrappers.reply` parses the
+replies, and an unreadable one is a refused action. Needs the extra `verifiers`.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from wrappers.reply import ReplyParser, VectorReplyParser
 from wrappers.transcript import Transcript, VectorTranscript
 
 __all__ = ["ConversationHarness", "GymEnv", "PanelTaskset"]  # where verifiers looks for its three parts
-_EPISODES = ThreadPoolExecutor(1024, "episode")  # each waits for its model most of the time
+_EPISODES = ThreadPoolExecutor(1024, "episode")  # each mostly waits for its model
 
 
 class PanelData(vf.TaskData):
-    """A task: `id` for the reset of `env`, a registered id with its arguments."""
+    """A task: `id` for the reset of `env`, a registered id with arguments."""
 
     env: str
     env_options: dict[str, Any]
 
 
 class PanelTask(vf.Task[PanelData]):
-    """How an episode is judged, once `GymEnv` has written it to `trace.info["episode"]`."""
+    """Scores of an episode that `GymEnv` has written to `trace.info["episode"]`."""
 
     @vf.reward
     async def total(self, trace: vf.Trace) -> float:
@@ -55,7 +55,7 @@ class PanelTask(vf.Task[PanelData]):
 
     @vf.metric
     async def outcome(self, trace: vf.Trace) -> dict[str, float]:
-        """Return success as 0 or 1, the number of steps, and how many of them the environment refused."""
+        """Return success (0 or 1), the number of steps, and the number of refused ones."""
         steps = trace.info["episode"]
         return {"won": steps[-1]["won"], "steps": len(steps), "refused": sum(not step["valid"] for step in steps)}
 
@@ -74,7 +74,7 @@ class PanelTaskset(vf.Taskset[PanelTask, PanelConfig]):
     """The tasks of a panel, in its order."""
 
     def load(self) -> Iterator[PanelTask]:
-        """Yield them; a ValueError says that not one of `panel` and `env` is given, or what `open_panel` says."""
+        """Yield the tasks; ValueError unless one of `panel` and `env` is given, or as `open_panel`."""
         config = self.config
         if bool(config.panel) == bool(config.env):
             raise ValueError(f"give either panel or env; got panel={config.panel!r} and env={config.env!r}")
@@ -93,19 +93,19 @@ class PanelTaskset(vf.Taskset[PanelTask, PanelConfig]):
 
 
 class GymConfig(vf.EnvConfig):
-    """Who plays; in this process, for nothing that a model writes is executed."""
+    """The player, in this process: nothing that a model writes is executed."""
 
     agent: vf.AgentConfig = vf.AgentConfig(runtime={"type": "subprocess"})
 
 
 class GymEnv(vf.Env[GymConfig]):
-    """Plays an episode of a Gymnasium environment with verifiers' model, one user message an observation."""
+    """Play an episode of a Gymnasium environment with verifiers' model, one user message per observation."""
 
     async def run(self, task: PanelTask, agents: vf.Agents) -> None:
-        """Play one episode and write its plain steps to `trace.info["episode"]` (`agentgym.trajectory.episode`).
+        """Play one episode and write its steps to `trace.info["episode"]` (`agentgym.trajectory.episode`).
 
-        It is cut where verifiers ends the conversation, at a limit of turns for instance. A task has one seed, and so
-        one start; what the environment draws in a step is each episode's own.
+        It ends where verifiers ends the conversation, such as at a limit of turns. A task has one seed and so one
+        start; random draws in steps differ between episodes.
         """
         async with agents.agent.interaction(task) as interaction:
             played = asyncio.get_running_loop().run_in_executor(_EPISODES, _play, task.data, _Player(interaction))
@@ -113,7 +113,7 @@ class GymEnv(vf.Env[GymConfig]):
 
 
 class _Player:
-    """The model behind an interaction as a policy, for a thread beside the event loop's."""
+    """The model of a conversation as a policy, for a thread beside the event loop's."""
 
     def __init__(self, interaction: Any) -> None:
         self._interaction, self._events = interaction, asyncio.get_running_loop()
@@ -127,14 +127,14 @@ class _Player:
 def _play(data: PanelData, player: _Player) -> Trajectory:
     envs = VectorReplyParser(gym.make_vec(data.env, num_envs=1, autoreset_mode="Disabled", **data.env_options))
     with contextlib.closing(VectorTranscript(envs, instructions=False)) as shown:
-        # verifiers does not say which episode of its task this is: any number gives it luck of its own.
+        # verifiers does not number a task's episodes: any number gives each its own random draws.
         first, seed = uuid.uuid4().int >> 96, zlib.crc32(str(data.id).encode())
         table = collect(shown, player, tasks=[{"task_id": data.id}], seed=seed, first=first)
     return table.to_trajectories()[0]
 
 
 class ConversationHarness(vf.Harness[vf.HarnessConfig]):
-    """Sends the conversation as it stands: no tools, no sandbox, no program."""
+    """Send the conversation unchanged: no tools, no sandbox, no program."""
 
     APPENDS_SYSTEM_PROMPT = SUPPORTS_RESUME = True
     EXECUTES_CODE = NEEDS_CONTAINER = False
@@ -142,7 +142,7 @@ class ConversationHarness(vf.Harness[vf.HarnessConfig]):
     async def launch(
         self, ctx: Any, trace: Any, runtime: Any, endpoint: str, secret: str, mcp_urls: Any, data: Any, **_: Any
     ) -> vf.ProgramResult:
-        """Ask for one reply; verifiers' own server at `endpoint` records it."""
+        """Request one reply; verifiers' server at `endpoint` records it."""
         system, prompt = self.resolve_prompt(data)
         messages = [{"role": "system", "content": system}] * bool(system) + [message_to_wire(each) for each in prompt]
         async with AsyncOpenAI(base_url=endpoint, api_key=secret, max_retries=0) as client:

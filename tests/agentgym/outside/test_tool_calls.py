@@ -2,7 +2,15 @@
 
 import pytest
 
-from agentgym.outside.tool_calls import MOST_ARGUMENTS, MOST_CALLS, Calls, ToolCall, read_calls, write_call
+from agentgym.outside.tool_calls import (
+    MOST_ARGUMENTS,
+    MOST_CALLS,
+    Calls,
+    ToolCall,
+    check_call,
+    read_calls,
+    write_call,
+)
 
 ADD = ToolCall("add", {"a": 1, "b": "x"})
 
@@ -70,3 +78,43 @@ def test_what_cannot_be_read_is_said(text: str, wrong: str) -> None:
 def test_what_is_written_is_read() -> None:
     arguments = {"a": [1, "two", {"three": None}], "b": 'quo"te', "c": True, "d": -0.5}
     assert read_calls(write_call("f", arguments)).calls == (ToolCall("f", arguments),)
+
+
+TYPED = {
+    "type": "function",
+    "function": {
+        "name": "f",
+        "parameters": {
+            "properties": {
+                "whole": {"type": "integer"},
+                "switch": {"type": "boolean"},
+                "mode": {"enum": ["a", "b"]},
+                "maybe": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+                "any": {},
+                "named": {"anyOf": [{"$ref": "#/$defs/x"}, {"type": "object"}]},
+            }
+        },
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wrong"),
+    [
+        ({"whole": 1, "switch": True, "mode": "b", "maybe": None, "any": [1], "named": 3}, ""),
+        ({"whole": 2.0}, ""),
+        ({"whole": 2.5}, "f: the argument 'whole' must be of type integer, got a number"),
+        ({"whole": True}, "f: the argument 'whole' must be of type integer, got a boolean"),
+        ({"switch": 1}, "f: the argument 'switch' must be of type boolean, got an integer"),
+        ({"mode": "c"}, 'f: the argument \'mode\' must be one of "a", "b", got "c"'),
+        ({"maybe": {}}, "f: the argument 'maybe' must be of type string, got an object"),
+        ({"other": 1}, "f: unknown argument 'other'; arguments are whole, switch, mode, maybe, any, named"),
+    ],
+)
+def test_arguments_are_checked_by_the_schema(arguments: dict, wrong: str) -> None:
+    assert check_call(ToolCall("f", arguments), [TYPED]) == wrong
+
+
+def test_what_is_no_schema_of_a_tool_is_refused() -> None:
+    with pytest.raises(TypeError, match="a tool must be a JSON schema"):
+        check_call(ToolCall("f", {}), [{"function": {"title": "f"}}])

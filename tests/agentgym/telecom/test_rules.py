@@ -10,7 +10,7 @@ from agentgym.outside.tool_calls import ToolCall
 from agentgym.telecom.generated.company import company
 from agentgym.telecom.official.files import Files
 from agentgym.telecom.rules import TOOLS, begin, call, solved
-from agentgym.telecom.state import APN, TABLES, World, difference, make_table, paths
+from agentgym.telecom.state import APN, TABLES, Difference, World, make_table, paths
 from tests.agentgym.telecom.replay_adapter import Adapter
 from tests.oracles import oracle
 
@@ -130,8 +130,9 @@ def test_a_world_shares_what_does_not_change_and_says_what_did() -> None:
     )
     assert other.snapshot() == start
     assert world.devices is other.devices
-    assert difference(start, start) == ""
-    assert "data_refueling_gb=2.0" in difference(world.snapshot(), start)
+    difference = Difference(start)
+    assert difference.words(start) == ""
+    assert "data_refueling_gb=2.0" in difference.words(world.snapshot())
     assert "B00000001" in world.bills
     assert dict(paths(World(world.snapshot()))) == dict(paths(world))
     assert solved(world, [ToolCall("assert_no_overdue_bill", {"overdue_bill_id": "none"})]) == [True]

@@ -88,7 +88,7 @@ def test_the_simulator_alone_plays_whole_programs():
 
 
 def test_parts_are_measured_alone_and_say_what_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(environments, "measure_world", lambda world, quick: [world.cost("x", f"{quick}", 1.0)])
+    monkeypatch.setattr(environments, "measure_world", lambda world, quick: [world.figure("x", f"{quick}", 1.0, "ms")])
     monkeypatch.setattr(peers, "gym_sokoban", lambda: None)
     found = throughput.STUDY.play(throughput.configure(quick=True, only="sokoban,sotopia"), tmp_path)
     assert [(each.key, each.what) for each in found.measurements] == [("steps_x", "True"), ("dialogues_x", "True")]

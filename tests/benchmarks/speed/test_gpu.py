@@ -2,7 +2,9 @@
 
 import dataclasses
 import json
+import shutil
 import types
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,10 +14,10 @@ from typer.testing import CliRunner
 from agentgym.outside.files import OtherConfigurationError
 from benchmarks.json_files import ResultsError
 from benchmarks.run import app
-from benchmarks.speed import gpu, gpu_results
+from benchmarks.speed import gpu
 from benchmarks.speed.gpu import DoesNotFitError, run_shapes
 from benchmarks.speed.gpu_measures import GIB, SHAPES, expected_memory
-from benchmarks.speed.gpu_results import NO_GPU, Figure, check_results, figures, load
+from benchmarks.speed.gpu_results import FIGURES, NO_GPU, RESULTS, check_results, load
 
 CPU = torch.device("cpu")
 
@@ -37,16 +39,18 @@ def report(tmp_path_factory):
 def test_every_figure_is_there_and_the_devices_are_absent(report):
     folder, output = report
     (one,) = load(folder).shapes
-    found = dict(figures(one))
+    assert (one.about["device"], one.about["driver"]) == (NO_GPU, NO_GPU)
+    found = {each.key: each for each in one.figures}
+    assert list(found) == list(FIGURES)
     for name in (
-        "hardware.device", "hardware.driver", "rates.utilisation", "rates.with_recomputation", "decode.limit",
-        "decode.share", "stages.update.allocated", "stages.generation.reserved", "passes[0].kept", "memory.ratio",
+        "rates.utilisation", "rates.with_recomputation", "decode.limit", "decode.share", "stages.update.allocated",
+        "stages.generation.reserved", "passes.0.kept", "memory.ratio",
     ):  # fmt: skip
-        assert found[name] == Figure(None, NO_GPU), name
+        assert (found[name].value, found[name].absent) == (None, NO_GPU), name
     for name in ("environment", "generation", "scoring", "credit", "update"):
         assert found[f"stages.{name}.seconds"].value > 0
-    shares = [figure.value for name, figure in found.items() if name.endswith(".share") and name.startswith("stages")]
-    assert sum(share for share in shares if share is not None) == pytest.approx(100)
+    shares = [each.value for name, each in found.items() if name.endswith(".share") and name.startswith("stages")]
+    assert sum(shares) == pytest.approx(100)
     result = CliRunner().invoke(app, ["check", str(folder)])
     assert result.exit_code == 0, result.output
     assert "tiny:" in result.output
@@ -57,46 +61,72 @@ def test_every_figure_is_there_and_the_devices_are_absent(report):
 
 
 def test_what_is_counted_is_what_was_played(report):
-    (one,) = load(report[0]).shapes
-    sizes = load(report[0]).asked["tiny"]
+    found, sizes = values(load(report[0])), load(report[0]).asked["tiny"]
     # Every reply of random weights is as long as it may be, but for the one token in 512 that ends it.
     most = sizes.groups * sizes.group_size * sizes.turns * sizes.reply_tokens
-    assert 0.8 * most < one.tokens.replies <= most
+    assert 0.8 * most < found["tokens.replies"] <= most
     # The second turn continues the first: chains hold more than a row. Packed passes have no padding.
-    assert one.tokens.chains < one.tokens.rows <= sizes.groups * sizes.group_size * sizes.turns
-    assert one.tokens.padding == pytest.approx(0, abs=1e-9)
-    assert one.agreement.sampler.largest.value < 1e-4
-    assert 0 < one.agreement.precision.largest.value < 0.2
-    assert [each.recomputation for each in one.passes] == [False, True]
-    assert all(each.tokens == sizes.tokens for each in one.passes)
-    assert one.model.parameters == one.model.trained
-    assert one.memory.expected == pytest.approx(sum(one.memory.parts.values()))
+    assert found["tokens.chains"] < found["tokens.rows"] <= sizes.groups * sizes.group_size * sizes.turns
+    assert found["tokens.padding"] == pytest.approx(0, abs=1e-9)
+    assert found["agreement.sampler.largest"] < 1e-4
+    assert 0 < found["agreement.precision.largest"] < 0.2
+    assert found["passes.0.tokens"] == found["passes.1.tokens"] == sizes.tokens
+    assert found["model.parameters"] == found["model.trained"]
+    parts = [value for name, value in found.items() if name.startswith("memory.parts.")]
+    assert found["memory.expected"] == pytest.approx(sum(parts))
+
+
+def values(results):
+    return {each.key: each.value for each in results.shapes[0].figures}
+
+
+def test_a_file_of_version_1_is_read_as_it_was_measured(report, tmp_path):
+    shutil.copy(Path(__file__).with_name("gpu-version-1.json"), tmp_path / RESULTS)
+    before, now = load(tmp_path), load(report[0])
+    old = json.loads((tmp_path / RESULTS).read_text())["shapes"][0]
+    assert (before.shapes[0].created, before.asked["tiny"].decode_batch) == ("2026-11-24 10:33 UTC", 4)
+    found = values(before)
+    assert found["rates.trained"] == old["rates"]["trained"] == 17492.10965322712
+    assert found["stages.update.share"] == 34.961782224478156
+    assert found["passes.1.tokens_per_second"] == 24259.728826411647
+    assert before.shapes[0].about["commit"].startswith("c685904")
+    # What needs neither clock nor draws is measured alike.
+    same = [key for key in FIGURES if key.startswith(("model", "memory", "hardware"))]
+    assert {key: found[key] for key in same} == {key: values(now)[key] for key in same}
+    assert before.shapes[0].about.keys() == now.shapes[0].about.keys()
+    assert list(check_results(tmp_path)) == list(check_results(report[0]))
+    del old["rates"]["trained"]
+    (tmp_path / RESULTS).write_text(json.dumps({"version": 1, "asked": {}, "shapes": [old]}))
+    with pytest.raises(ResultsError, match="version 1 without 'trained'"):
+        load(tmp_path)
 
 
 def test_a_missing_or_emptied_field_fails_the_check(report, tmp_path):
-    good = json.loads((report[0] / gpu_results.RESULTS).read_text())
+    good = json.loads((report[0] / RESULTS).read_text())
 
     def checked(change):
         value = json.loads(json.dumps(good))
-        change(value["shapes"][0])
-        (tmp_path / gpu_results.RESULTS).write_text(json.dumps(value))
+        (one,) = value["shapes"]
+        change(one, {each["key"]: each for each in one["figures"]})
+        (tmp_path / RESULTS).write_text(json.dumps(value))
         result = CliRunner().invoke(app, ["check", str(tmp_path)])
         return result.exit_code, " ".join(result.output.split())
 
-    assert checked(lambda one: None)[0] == 0
-    status, words = checked(lambda one: one["rates"].pop("trained"))
-    assert (status, "shapes[0].rates.trained: Field required" in words) == (1, True)
-    status, words = checked(lambda one: one["decode"]["limit"].update(absent=""))
-    assert (status, "decode.limit must have a value or say why it is absent" in words) == (1, True)
-    status, words = checked(lambda one: one["decode"]["limit"].update(value=0.0))
-    assert (status, "decode.limit must have a value or say why" in words) == (1, True)
-    status, words = checked(lambda one: one["hardware"]["device"].update(value="NVIDIA H200", absent=""))
-    assert (status, "is absent although there is a GPU" in words) == (1, True)
+    assert checked(lambda one, figures: None)[0] == 0
+    for change, expected in (
+        (lambda one, figures: one["figures"].remove(figures["rates.trained"]), "tiny lacks rates.trained"),
+        (lambda one, figures: figures["rates.trained"].pop("unit"), "unit: Field required"),
+        (lambda one, figures: figures["decode.limit"].update(absent=""), "decode.limit must have a value or say why"),
+        (lambda one, figures: figures["decode.limit"].update(value=0.0), "decode.limit must have a value or say why"),
+        (lambda one, figures: one["about"].update(device="NVIDIA H200"), "is absent although there is a GPU"),
+    ):
+        status, words = checked(change)
+        assert (status, expected in words) == (1, True), words
 
 
 def test_a_shape_that_does_not_fit_says_what_to_lower_and_the_ones_before_are_kept(report, tmp_path, monkeypatch):
     before = load(report[0])
-    gpu_results.save(before, tmp_path)
+    gpu.save(before, tmp_path)
     monkeypatch.setitem(SHAPES, "more", SHAPES["tiny"])
     asked = {**before.asked, "more": SHAPES["tiny"].sizes}
 
@@ -105,7 +135,7 @@ def test_a_shape_that_does_not_fit_says_what_to_lower_and_the_ones_before_are_ke
 
     told = []
     with monkeypatch.context() as patch:
-        patch.setattr(gpu, "measure_decode", full)
+        patch.setattr(gpu.gpus, "measure_decode", full)
         with pytest.raises(DoesNotFitError, match=r"more: the decode loop does not fit .*--decode-batch \(now 4\)"):
             run_shapes(asked, tmp_path, CPU, told.append)
     assert "tiny: measured before" in told
@@ -134,10 +164,10 @@ def test_every_part_that_does_not_fit_names_its_option(monkeypatch):
         ("measure_pass", "--tokens"), ("run_training", "--tokens"),
     ):  # fmt: skip
         with monkeypatch.context() as patch:
-            patch.setattr(gpu, part, full)
+            patch.setattr(gpu.gpus, part, full)
             if part == "run_training":  # the parts before it are measured elsewhere
                 for name in ("measure_decode", "measure_pass"):
-                    patch.setattr(gpu, name, lambda *_, **__: None)
+                    patch.setattr(gpu.gpus, name, lambda *_, **__: {})
             with pytest.raises(DoesNotFitError, match=option):
                 gpu.measure_shape("tiny", sizes, CPU, quiet)
 
@@ -154,7 +184,7 @@ def test_a_wrong_choice_is_told(shapes, expected, tmp_path, monkeypatch):
 
 def test_every_token_of_a_shape_is_a_word():
     sizes = SHAPES["tiny"].sizes
-    policy = gpu.make_policy(SHAPES["tiny"], sizes, CPU)
+    policy = gpu.gpus.make_policy(SHAPES["tiny"], sizes, CPU)
     assert len(policy.tokenizer) == SHAPES["tiny"].vocabulary
     texts = [policy.tokenizer.decode([token]) for token in range(len(policy.tokenizer))]
     assert len(set(texts)) == len(texts)

@@ -16,7 +16,7 @@ def measured(key: str, value: float, unit: str = "steps/s") -> Measurement:
 
 def test_a_measurement_is_scaled_where_a_loop_ran() -> None:
     speed = Speed(1000.0, 0.45)
-    assert Measurement.of_speed("k", "steps", "words", True, speed).scaled == pytest.approx(500)
+    assert Measurement.of("k", "steps", "words", speed).scaled == pytest.approx(500)
     assert measured("memory", 5.0, "MB").scaled is None
 
 

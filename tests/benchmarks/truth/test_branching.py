@@ -7,7 +7,7 @@ pytest.importorskip("typer")
 pytest.importorskip("rich")
 
 from benchmarks.machine import Machine
-from benchmarks.truth.branching import COUNTS, Branching, configure, continuations, page, run_player
+from benchmarks.truth.branching import COUNTS, STUDY, Branching, configure, continuations, page
 from benchmarks.truth.episodes import play
 
 CONFIG = configure(groups=2)
@@ -52,7 +52,7 @@ def test_common_numbers_are_those_of_the_level_and_of_the_continuation(common):
 
 @pytest.fixture(scope="module")
 def scores():
-    return run_player(CONFIG, "expert 50", None, lambda done, total, words: None)
+    return STUDY.run(CONFIG, "expert 50", None, lambda done, total, words: None)
 
 
 def test_more_continuations_rank_better_and_cost_more(scores):

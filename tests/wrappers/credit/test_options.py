@@ -172,7 +172,7 @@ def test_a_preset_that_is_not_allowed_is_refused_where_it_is_declared():
 
 
 def test_what_all_methods_have_in_common_is_added_to_the_documentation():
-    assert inspect.getdoc(lunch_in(paper={"guests": ()})).splitlines()[:17] == [
+    assert inspect.getdoc(lunch_in(paper={"guests": ()})).splitlines()[:18] == [
         "Return the bill.",
         "",
         "Args:",
@@ -184,8 +184,9 @@ def test_what_all_methods_have_in_common_is_added_to_the_documentation():
         "    float64 (N,), in the order of the table's rows.",
         "",
         "Raises:",
-        "    ValueError: on an unknown preset or an option's value out of range.",
-        "    TypeError: on an unknown option.",
+        "    ValueError: on an unknown preset, an option's value out of range, an argument of another shape or not",
+        "        finite, or rewards too large to be summed.",
+        "    TypeError: on an unknown option, or a value of the wrong type.",
         "",
         ">>> 1",
         "1",

@@ -2,7 +2,7 @@
 
     python -m wrappers.serving.openenv AgentRL/Sokoban-v0 --env_options '{"size": 6}' --port 8000
 
-A session lasts as long as the client's WebSocket, unless nothing is sent for an hour. What is new travels in OpenEnv's
-own messages, so that any client of it can do it: `step` with `snapshot=True` plays nothing and answers the name of a
-snapshot, `reset` with `snapshot=NAME` continues there, in this session or in another one. Needs the extra `openenv`.
+A session lasts as long as the client's WebSocket, or until an hour without a message. Any OpenEnv client can save and
+continue: `step` with `snapshot=True` plays nothing and returns a snapshot's name, `reset` with `snapshot=NAME`
+continues there, in any session. Needs the extra `openenv`.
 """

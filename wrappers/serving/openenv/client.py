@@ -1,4 +1,4 @@
-"""What travels between server and client, and the client."""
+"""Messages between server and client, and the client."""
 
 from __future__ import annotations
 
@@ -13,17 +13,14 @@ from agentgym.outside.text import MOST_CHARACTERS
 
 
 class TextAction(Action):
-    """A command, or a whole reply where the server reads replies; `snapshot`: save the episode, play nothing."""
+    """A command, or a whole reply if the server reads replies; `snapshot`: save the episode, play nothing."""
 
     command: str = Field(max_length=MOST_CHARACTERS)
     snapshot: bool = False
 
 
 class TextObservation(Observation):
-    """What a player may see; `snapshot` is the name of what was just saved.
-
-    `unscored`: nobody knows how good the episode was, and its reward must not be learned from.
-    """
+    """The player's observation; `snapshot`: name of a saved state; `unscored`: do not train on the reward."""
 
     text: str
     admissible_actions: list[str] = Field(default_factory=list)
@@ -36,26 +33,26 @@ class TextObservation(Observation):
 
 
 class EpisodeState(State):
-    """What a trainer needs beside: the task, and the name of the state that credit goes by."""
+    """Additional information for a trainer: the task, and the state's name for credit assignment."""
 
     task_id: str = ""
     state_key: str = ""
 
 
 class TextClient(EnvClient[TextAction, TextObservation, EpisodeState]):
-    """OpenEnv's client with the two verbs of a branch; see `openenv.core.env_client.EnvClient` for its arguments.
+    """OpenEnv's client (`openenv.core.env_client.EnvClient`) with save and continue.
 
-    `with TextClient("http://127.0.0.1:8000").sync() as client` has the same methods without `await`, and
-    `client.new_session()` another episode of the same server. What the server refuses is a `RuntimeError`.
+    `with TextClient("http://127.0.0.1:8000").sync() as client` has the same methods without `await`;
+    `client.new_session()` is another episode of the same server. A refused request is a `RuntimeError`.
     """
 
     async def snapshot(self) -> str:
-        """Save the episode as it stands, and return the name under which the server keeps it."""
+        """Save the episode, and return the server's name of it."""
         result = await self._step_async(TextAction(command="", snapshot=True))
         return str(result.observation.snapshot)
 
     async def restore(self, name: str, seed: int | None = None) -> StepResult[TextObservation]:
-        """Continue a saved episode of any session; `seed` is of what is drawn from there on, None: as it was."""
+        """Continue a saved episode of any session; `seed` of later draws, None: unchanged."""
         return await self._reset_async(snapshot=name, seed=seed)
 
     def _step_payload(self, action: TextAction) -> dict[str, Any]:

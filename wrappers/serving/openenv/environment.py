@@ -1,4 +1,4 @@
-"""A session: a Gymnasium environment as OpenEnv's, whose episodes can be saved and continued in every session."""
+"""A session: a Gymnasium environment in OpenEnv's form, with snapshots shared between sessions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wrappers.serving.openenv.client import EpisodeState, TextAction, TextObserv
 
 
 class GymEnvironment(Environment[TextAction, TextObservation, EpisodeState]):
-    """Serves a Gymnasium environment; `saved` holds the last `most` snapshots of all sessions."""
+    """Serve a Gymnasium environment; `saved` holds the last `most` snapshots of all sessions."""
 
     SUPPORTS_CONCURRENT_SESSIONS = True
 
@@ -30,11 +30,10 @@ class GymEnvironment(Environment[TextAction, TextObservation, EpisodeState]):
     def reset(
         self, seed: int | None = None, episode_id: str | None = None, snapshot: str | None = None, **options: Any
     ) -> TextObservation:
-        """Start an episode, or continue a saved one (then `seed` is of what is drawn from there on, None: as it was).
+        """Start an episode, or continue a saved one (`seed` of later draws, None: unchanged).
 
         Raises:
-            ValueError: there is no such snapshot, task or option, and the message says what there is; or a seed that is
-                none.
+            ValueError: unknown snapshot, task or option (the message lists known ones), or an invalid seed.
             RuntimeError: the session is closed.
         """
         self._check_open()
@@ -57,9 +56,7 @@ class GymEnvironment(Environment[TextAction, TextObservation, EpisodeState]):
         return self._show(observation, info, **outcome)
 
     def step(self, action: TextAction, timeout_s: float | None = None, **_: Any) -> TextObservation:
-        """Play a command (what the environment refuses is no error), or save the episode as it stands.
-
-        What answers a snapshot is what was shown last, without its reward, which has been paid.
+        """Play a command (a refused one is no error), or save the episode and return the last observation, no reward.
 
         Raises:
             RuntimeError: the session is closed.
@@ -79,11 +76,11 @@ class GymEnvironment(Environment[TextAction, TextObservation, EpisodeState]):
 
     @property
     def state(self) -> EpisodeState:
-        """What a trainer needs of the episode."""
+        """Return the episode's state for a trainer."""
         return self._state
 
     def close(self) -> None:
-        """Close the environment, when the client goes or when it was idle for too long."""
+        """Close the environment."""
         self._closed = True
         self._env.close()
 
@@ -99,11 +96,11 @@ class GymEnvironment(Environment[TextAction, TextObservation, EpisodeState]):
         )
 
     def list_splits(self) -> list[str]:
-        """Return the names of the splits; a task of one is `reset(split=..., index=...)`."""
+        """Return the names of the splits, for `reset(split=..., index=...)`."""
         return list(self._inner.tasks.splits)
 
     def num_tasks(self, split: str) -> int:
-        """Return how many tasks a split has."""
+        """Return the number of tasks of a split."""
         return int(self._inner.num_tasks(split))
 
     def _show(self, observation: str, info: dict[str, Any], **outcome: Any) -> TextObservation:

@@ -1,4 +1,4 @@
-"""The server: a session for each client, snapshots that all sessions share, limits."""
+"""The server: one session per client, shared snapshots, limits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from wrappers.reply import ReplyParser
 from wrappers.serving.openenv.client import EpisodeState, TextAction, TextObservation
 from wrappers.serving.openenv.environment import GymEnvironment
 
-#: Characters of an answer that says what is wrong.
+#: Most characters of an error message.
 _WORDS = 1000
 
 
@@ -29,23 +29,21 @@ def application(
     env: str, *, replies: bool = False, sessions: int = 32, idle: float = 3600.0, snapshots: int = 1000,
     most_bytes: int = 1 << 20, hosts: Iterable[str] = (), **options: Any,
 ) -> FastAPI:  # fmt: skip
-    """Return the server; a wrong request is answered with what is wrong, status 400, 403, 411 or 413.
-
-    The limits are integers of at least 1, `idle` a number of seconds above 0.
+    """Return the server; an invalid request is answered with the reason and status 400, 403, 411 or 413.
 
     Args:
         env: a registered id.
-        replies: commands are whole replies, which `wrappers.reply` reads.
-        sessions: at most so many at a time; a further one is refused.
-        idle: a session that was sent nothing for so long is closed, and its place is free.
-        snapshots: so many are kept.
+        replies: actions are whole replies, parsed by `wrappers.reply`.
+        sessions: most sessions at a time; a further one is refused.
+        idle: seconds (above 0) without a message after which a session is closed.
+        snapshots: number of snapshots kept.
         most_bytes: longest body of an HTTP request.
-        hosts: further names by which clients reach this machine, and whose pages may ask; "*" for all. See
+        hosts: further host names of this machine, whose pages may send requests; "*" for all. See
             `agentgym.outside.http.OwnHosts`.
         **options: arguments of the environment.
 
     Raises:
-        ValueError: a limit out of its range, or an environment that shows more than text.
+        ValueError: a limit below 1, or an environment that shows more than text.
     """
     for name, value in (("sessions", sessions), ("snapshots", snapshots), ("most_bytes", most_bytes)):
         whole(name, value, 1)
@@ -57,7 +55,7 @@ def application(
         made = gym.make(env, **options)
         return GymEnvironment(ReplyParser(made) if replies else made, saved, snapshots)
 
-    with contextlib.closing(gym.make(env, **options)) as first:  # what is wrong with the arguments is said here
+    with contextlib.closing(gym.make(env, **options)) as first:  # wrong arguments fail here
         if getattr(first.observation_space.dtype, "kind", "") != "U":
             raise ValueError(f"{env} shows {first.observation_space}: clients are sent text alone")
     app = create_fastapi_app(
@@ -72,7 +70,7 @@ def application(
 
 async def _refused(request: Request, error: Exception) -> JSONResponse:
     if isinstance(error, TypeError) and request.url.path != "/reset":
-        raise error  # ours: only names of reset's arguments come from outside
+        raise error  # only names of reset's arguments are foreign
     status, words = 400, str(error)
     if isinstance(error, ResetNeeded):
         words += "; HTTP has no episodes: use the WebSocket /ws"
@@ -90,9 +88,9 @@ def _wrong(found: Iterable[Any]) -> str:
 
 
 class _Door:
-    """Answers requests for other hosts or of foreign pages, and bodies that are too long or of unknown length.
+    """Refuse requests for other hosts or from foreign pages, and bodies that are too long or of unknown length, unread.
 
-    It does so before anybody reads them. A WebSocket that is refused is none: its handshake has the same answer.
+    A WebSocket handshake is refused in the same way.
     """
 
     def __init__(self, app: Any, most: int, hosts: OwnHosts) -> None:
@@ -106,7 +104,6 @@ class _Door:
             await self._app(scope, receive, send)
 
     def _refusal(self, headers: Iterable[tuple[bytes, bytes]]) -> tuple[int, str]:
-        """Status and words; 0 for a request that goes on."""
         given: dict[bytes, list[str]] = {}
         for name, value in headers:
             given.setdefault(name, []).append(value.decode("latin-1"))

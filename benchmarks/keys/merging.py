@@ -1,13 +1,16 @@
 """`merging`: how many states of Search-QA each state key takes for one.
 
-Groups of episodes are played by a scripted player who searches for what is needed in changing words and order, so
-that episodes of a question meet the same passages in different ways.
+A scripted player searches in changing words and order, so that episodes of a question meet the same passages in
+different ways.
 """
 
 from __future__ import annotations
 
+import re
+import zlib
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from typing import Annotated, Any
 
 import gymnasium as gym
@@ -20,12 +23,51 @@ from agentgym.searchqa.keys import documents_key, text_key
 from agentgym.trajectory import Reply, StepTable
 from baselines.environments.searchqa import SEARCHQA
 from baselines.environments.settings import SIDE_BY_SIDE
-from benchmarks.keys.texts import THRESHOLD, bag_of_words, leaders_by_difflib
 from benchmarks.processes import Progress
 from benchmarks.report.page import Page, Table
 from benchmarks.study import Found, Study
 from wrappers.canonical import CanonicalStates, Key, relabel_states
 from wrappers.similar_states import merge_similar_states
+
+#: Dimensions of `bag_of_words`.
+_BUCKETS = 1024
+#: Similarity from which on texts are one state, as published.
+THRESHOLD = 0.9
+
+
+def bag_of_words(states: Sequence[Hashable]) -> NDArray[np.float64]:
+    """Return one vector of word counts per text, float64 (n, 1024); needs no model.
+
+    >>> vectors = bag_of_words(["Ada wrote notes.", "notes Ada wrote", "boats"])
+    >>> bool((vectors[0] == vectors[1]).all()), float(vectors[0] @ vectors[2])
+    (True, 0.0)
+    """
+    vectors = np.zeros((len(states), _BUCKETS))
+    for row, state in zip(vectors, states, strict=True):
+        for word in re.findall(r"\w+", str(state).lower()) or ["nothing"]:
+            row[zlib.crc32(word.encode()) % _BUCKETS] += 1
+    return vectors
+
+
+def leaders_by_difflib(states: Sequence[Hashable], threshold: float = THRESHOLD) -> list[Hashable]:
+    """Return for each text the first earlier one that is as similar by difflib's ratio, as the published code does.
+
+    >>> leaders_by_difflib(["a red door", "a red doors", "a pit"])
+    ['a red door', 'a red door', 'a pit']
+    """
+    leaders: list[str] = []
+    named: list[Hashable] = []
+    for text in map(str, states):
+        leader = next((each for each in leaders if _similar(each, text, threshold)), None)
+        if leader is None:
+            leaders.append(leader := text)
+        named.append(leader)
+    return named
+
+
+def _similar(one: str, other: str, threshold: float) -> bool:
+    matcher = SequenceMatcher(None, one, other, autojunk=False)
+    return all(ratio() >= threshold for ratio in (matcher.real_quick_ratio, matcher.quick_ratio, matcher.ratio))
 
 
 @dataclass(frozen=True)
@@ -41,13 +83,7 @@ class MergingConfig:
 
 @dataclass(frozen=True)
 class Merged:
-    """What one key does with the states of all groups.
-
-    Attributes:
-        key: what it is.
-        states: distinct states, ends included, counted group by group.
-        met: share of steps taken in a state that another episode of the group was in too.
-    """
+    """A key, its distinct states (group by group, with ends), and the share of steps in a state that episodes share."""
 
     key: str
     states: int
@@ -63,11 +99,7 @@ class MergingFound(Found):
 
 
 class Wanderer:
-    """Searches for the title of a missing passage, for the question, or for some of its words; then answers.
-
-    Reads `infos["expert_action"]` and `infos["question"]`. One search in two is the expert's, and so is one answer
-    in two; other answers are wrong.
-    """
+    """Plays the expert's search or answer half of the time, else searches for the question or some of its words."""
 
     def act(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
@@ -111,13 +143,12 @@ def measure_merging(config: MergingConfig, embed: Callable[[Sequence[Hashable]],
 
 def count(name: str, table: StepTable) -> Merged:
     """Count distinct (group, state) pairs, and steps whose state another episode of the group was in."""
-    visits = list(zip(table.group.tolist(), table.state.tolist(), strict=True))
+    groups = table.group.tolist()
+    visits, reached = (list(zip(groups, each.tolist(), strict=True)) for each in (table.state, table.next_state))
     episodes: dict[tuple[int, int], set[int]] = {}
     for visit, trajectory in zip(visits, table.trajectory.tolist(), strict=True):
         episodes.setdefault(visit, set()).add(trajectory)
-    reached = zip(table.group.tolist(), table.next_state.tolist(), strict=True)
-    met = [len(episodes[visit]) > 1 for visit in visits]
-    return Merged(name, len(set(reached) | set(episodes)), float(np.mean(met)))
+    return Merged(name, len({*reached, *visits}), float(np.mean([len(episodes[visit]) > 1 for visit in visits])))
 
 
 def configure(
@@ -137,8 +168,7 @@ def configure(
     )  # fmt: skip
 
 
-def run(config: MergingConfig, part: str, context: Any, progress: Progress) -> list[Merged]:
-    """Measure all keys."""
+def _run(config: MergingConfig, part: str, context: Any, progress: Progress) -> list[Merged]:
     from wrappers.similar_states import SentenceEncoder
 
     embed: Any = SentenceEncoder(config.encoder) if config.encoder else bag_of_words
@@ -148,8 +178,7 @@ def run(config: MergingConfig, part: str, context: Any, progress: Progress) -> l
         raise typer.BadParameter(str(error)) from None
 
 
-def page(found: MergingFound) -> Page:
-    """Return one table: a row per key."""
+def _page(found: MergingFound) -> Page:
     config, exact = found.config, found.keys[0].states
     rows = [
         [row.key, f"{row.states:,}", f"{100 * (1 - row.states / exact):.1f} %", f"{100 * row.met:.1f} %"]
@@ -164,6 +193,6 @@ def page(found: MergingFound) -> Page:
 
 STUDY = Study(
     name="merging", file="merging.json", version=1, part="source", record=list[Merged], results=MergingFound,
-    configure=configure, parts=lambda config: [config.source], run=run, page=page,
+    configure=configure, parts=lambda config: [config.source], run=_run, page=_page,
     summary=lambda config, found, context: {"keys": found[0]},
 )  # fmt: skip

@@ -5,8 +5,7 @@ import zlib
 import numpy as np
 
 from agentgym.trajectory import StepTable
-from benchmarks.keys.searchqa import STUDY, MergingConfig, count
-from benchmarks.keys.texts import bag_of_words, leaders_by_difflib
+from benchmarks.keys.merging import STUDY, MergingConfig, bag_of_words, count, leaders_by_difflib
 
 
 def test_counting_by_hand():

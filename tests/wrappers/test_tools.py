@@ -1,0 +1,150 @@
+"""Users' environments that list tools: calls, errors in the observation's place, the role "tool", schemas."""
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+from agentgym.core import TextSpace
+from agentgym.outside.tool_calls import read_calls, write_call
+from wrappers import PromptWindow, ReplyParser, Transcript, VectorReplyParser, VectorTranscript
+from wrappers.tools import CALL_FORMAT, describe_tools, listed_tools
+
+
+def tool(name: str, **properties: Any) -> dict[str, Any]:
+    parameters = {"type": "object", "properties": properties, "required": list(properties)}
+    return {"type": "function", "function": {"name": name, "description": f"{name} it", "parameters": parameters}}
+
+
+class Adder(gym.Env[str, str]):
+    """Add until the sum is 7; with `growing`, "halve" is a tool once something was added."""
+
+    instructions = "Reach 7."
+    observation_space = action_space = TextSpace()
+    tools = (tool("add", a={"type": "integer"}),)
+
+    def __init__(self, growing: bool = False) -> None:
+        self.growing = growing
+        if growing:
+            self.tools = ()
+
+    def info(self) -> dict[str, Any]:
+        found = [*Adder.tools, *([tool("halve")] if self.sum else [])]
+        return {"tools": found} if self.growing else {}
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.sum, self.heard = 0, []
+        return "0", self.info()
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        self.heard.append(action)
+        calls = read_calls(action).calls
+        for name, given in calls:
+            self.sum = self.sum + given["a"] if name == "add" else self.sum // 2
+        won = self.sum == 7
+        info = {**self.info(), "is_action_valid": bool(calls), "success": won}
+        return str(self.sum), float(won), won, False, info
+
+
+def call(name: str, **arguments: Any) -> str:
+    return f"<think>so</think>{write_call(name, arguments)}"
+
+
+def test_a_conversation_of_calls_has_answers_of_tools_and_says_what_was_wrong() -> None:
+    env = Transcript(ReplyParser(Adder(), form="tool_calls"))
+    messages, _ = env.reset(seed=0)
+    assert messages[0]["content"] == f"Reach 7.\n\n{describe_tools(Adder.tools)}\n\n{CALL_FORMAT}"
+    *_, info = env.step(call("add", a="4"))
+    assert (info["reply_error"], info["is_action_valid"]) == ("wrong_call", False)
+    env.step("add(a=4")
+    messages, reward, terminated, *_ = env.step("add(a=4)")
+    assert [(each["role"], each["content"]) for each in messages[3::2]] == [
+        ("tool", "Error: add: the argument 'a' must be of type integer, got a string"),
+        ("tool", "Error: add: expected ',' or ')', got ''"),
+        ("tool", "4"),
+    ]
+    assert messages in env.observation_space
+    assert env.step(call("add", a=3))[1:3] == (1.0, True)
+    assert (reward, terminated, env.unwrapped.heard) == (0.0, False, ["", "", "add(a=4)", "add(a=3)"])
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_many_say_the_same_as_one_each(mode: AutoresetMode) -> None:
+    replies = [["add(a=4)", "add(a=x)", "add(a=3)", "add(a=1)"], ["add()", "add(a=5)", "add(a=2)", "add(a=1)"]]
+    envs = VectorReplyParser(SyncVectorEnv([Adder] * 2, autoreset_mode=mode), form="tool_calls")
+    envs.reset(seed=0)
+    shown = [envs.step([column[t] for column in replies]) for t in range(3)]
+    assert shown[0][0] == ("4", "Error: add: the argument 'a' is missing")
+    assert shown[1][0] == ("Error: add: the argument 'a' must be of type integer, got a string", "5")
+    last = shown[2][4]["final_obs"] if mode is AutoresetMode.SAME_STEP else shown[2][0]
+    assert list(last) == ["7", "7"]
+    assert shown[2][2].all()
+    if mode is AutoresetMode.NEXT_STEP:
+        assert envs.step(["add(a=9)", "nothing"])[0] == ("0", "0")
+
+
+def test_a_branch_has_the_error_of_its_parent() -> None:
+    envs = VectorTranscript(VectorReplyParser(Adder(), form="tool_calls"))
+    envs.reset(seed=0)
+    envs.step(["add(a=4)"])
+    saved = envs.snapshot(0)
+    shown = envs.step(["add()"])[0]
+    assert envs.restore([0], [saved])[0][0][-1]["content"] == "4"
+    assert envs.step(["add()"])[0] == shown
+
+
+def test_tools_that_change_are_those_of_the_info() -> None:
+    env = PromptWindow(ReplyParser(Adder(growing=True), form="tool_calls"), history=0)
+    messages, _ = env.reset(seed=0)
+    assert '"halve"' not in messages[0]["content"]
+    messages, *_, info = env.step("halve()")
+    assert (info["reply_error"], messages[-1]["content"]) == (
+        "wrong_call", "Error: there is no tool 'halve'; there are add",
+    )  # fmt: skip
+    messages, *_ = env.step("add(a=6)")
+    assert '"halve"' in messages[0]["content"]
+    assert env.step("halve()")[0][-1]["content"] == "3"
+
+
+def test_schemas_go_through_the_template_of_a_policy_that_knows_tools() -> None:
+    pytest.importorskip("transformers")
+    from policies.prompts import PromptEncoder
+    from policies.tiny import tiny_tokenizer
+
+    envs = VectorTranscript(VectorReplyParser(Adder(), form="tool_calls"), tools="template")
+    messages, _ = envs.reset(seed=0)
+    assert messages[0][0]["content"] == "Reach 7."
+    after = envs.step(["add(a=4)"])[0]
+    tokenizer = tiny_tokenizer(["Reach 7. 0 1 2 3 4"], ["add(a=4)"])
+    tokenizer.chat_template = (
+        "{% if tools %}{% for t in tools %}[{{ t.function.name }}]{% endfor %}{% endif %}"
+        "{% for m in messages %}({{ m.role }}){{ m.content }}{% endfor %}{% if add_generation_prompt %}>{% endif %}"
+    )
+    encoder = PromptEncoder(
+        tokenizer, prefix="", new_tokens=4, positions=None, template={"tools": listed_tools(envs)}
+    )  # fmt: skip
+    first = encoder(messages[0])
+    assert tokenizer.decode(first) == "[add](system)Reach 7.(user)0>"
+    second = encoder(after[0])
+    assert tokenizer.decode(second) == "[add](system)Reach 7.(user)0>add(a=4)(tool)4>"
+    assert second[: len(first)] == first
+
+
+def test_telecom_answers_wrong_calls_in_its_own_words() -> None:
+    envs = VectorReplyParser(gym.make_vec("AgentRL/Telecom-v0", num_envs=2), form="tool_calls")
+    envs.reset(seed=0)
+    said, *_, infos = envs.step([call("toggle_data", x=1), "toggle the data"])
+    assert said[0] == "Error: TelecomUserTools.toggle_data() got an unexpected keyword argument 'x'"
+    assert said[1].startswith("Error: no tool call: expected")
+    assert infos["reply_error"].tolist() == ["", "no_action"]
+    assert not np.any(infos["is_action_valid"])
+
+
+def test_what_lists_no_schemas_is_refused() -> None:
+    env = Adder()
+    env.tools = ({"title": "add"},)
+    with pytest.raises(TypeError, match="a tool must be a JSON schema"):
+        ReplyParser(env, form="tool_calls")
