@@ -25,7 +25,7 @@ SMALL = ["--method", "grpo", "--quick", "--groups", "2", "--group-size", "4", "-
 
 
 def run(*arguments: str) -> Any:
-    return CliRunner().invoke(app, ["train", *arguments])
+    return CliRunner().invoke(app, ["train", "--clone", "0", *arguments])
 
 
 class FakeLLM:

@@ -22,7 +22,7 @@ SMALL = ["--method", "rewardflow", "--quick", "--groups", "2", "--group-size", "
 
 
 def run(*arguments: str) -> Any:
-    return CliRunner().invoke(app, ["train", *arguments])
+    return CliRunner().invoke(app, ["train", "--clone", "0", *arguments])
 
 
 def words(result: Any) -> str:
