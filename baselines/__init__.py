@@ -9,6 +9,8 @@ of its name, for example `from baselines.imitation.cloning import clone`.
 
 from typing import TYPE_CHECKING, Any
 
+from agentgym.outside.packages import install
+
 if TYPE_CHECKING:
     from baselines.runs.run import train
 
@@ -18,6 +20,10 @@ __all__ = ["train"]
 def __getattr__(name: str) -> Any:
     if name != "train":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from baselines.runs.run import train
-
+    try:
+        from baselines.runs.run import train
+    except ModuleNotFoundError as error:
+        if error.name not in ("torch", "transformers", "tokenizers", "safetensors"):
+            raise
+        raise ImportError(f"baselines.train needs {error.name}: {install('train')}", name=error.name) from error
     return train

@@ -20,11 +20,11 @@ from typing import Any
 import gymnasium as gym
 
 import agentgym  # noqa: F401  # registers the environments
+from agentgym.outside.files import OtherConfigurationError, fingerprint_of_content, write_file
+from agentgym.outside.text import DataError, clean_json, read_json
 from agentgym.panels import BESIDE_TASKS, digest
 from baselines.environments.settings import EnvSettings
 from baselines.runs.config import Config
-from agentgym.outside.files import OtherConfigurationError, fingerprint_of_content, write_file
-from agentgym.outside.text import DataError, clean_json, read_json
 
 SOURCE_FILE = "data_source.json"
 GENERATED = "generated"

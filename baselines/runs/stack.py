@@ -16,11 +16,11 @@ import agentgym  # noqa: F401  # registers the environments
 from agentgym.adapter import adapt
 from agentgym.checks import nearest
 from agentgym.core import TextSpace
+from agentgym.outside.text import DataError
 from baselines.config import NAMES, Checkpoints, TrainerConfig, Validation
 from baselines.environments.registry import ADVISERS, settings_of
 from baselines.environments.settings import SIDE_BY_SIDE, SMOLLM2, TINY, tasks
 from baselines.runs.config import Config
-from agentgym.outside.text import DataError
 from policies.vision import data_url
 from wrappers.advice import VectorAdvice
 from wrappers.canonical import CanonicalStates

@@ -15,14 +15,14 @@ pytest.importorskip("typer")
 import gymnasium as gym
 from typer.testing import CliRunner
 
+from agentgym.outside.files import OtherConfigurationError
 from baselines.environments.registry import SETTINGS, settings_of
 from baselines.runs.config import Config, make_config
 from baselines.runs.data_source import DataSource, hand_on, noted, open_data
-from agentgym.outside.files import OtherConfigurationError
+from baselines.runs.stack import held_out_tasks, make_envs, training_tasks, validation_tasks
 from benchmarks.run import app
 from benchmarks.training.head_to_head import plan_study
 from benchmarks.training.records import load as load_study
-from baselines.runs.stack import held_out_tasks, make_envs, training_tasks, validation_tasks
 from tests.agentgym.alfworld.support import unpack
 from tests.agentgym.sotopia.support import FOLDER as PROFILES
 from tests.agentgym.sotopia.support import needs_data

@@ -16,8 +16,8 @@ from transformers import AutoModelForCausalLM
 from typer.testing import CliRunner
 
 from baselines.metrics import read_log, without_times
-from benchmarks.run import app
 from baselines.runs.engine import ENGINE_FOLDER, Engine
+from benchmarks.run import app
 from policies.decode.sampler import Decoding, LoopSampler
 from policies.tiny import tiny_policy
 

@@ -10,7 +10,6 @@ from baselines.environments.registry import SETTINGS, settings_of
 from baselines.environments.settings import SMOLLM2, TINY
 from baselines.recipes import recipe
 from baselines.runs.config import make_config
-from benchmarks.json_files import ResultsError
 from baselines.runs.stack import (
     ObservationLog,
     cloning,
@@ -21,6 +20,7 @@ from baselines.runs.stack import (
     new_policy,
     trainer_config,
 )
+from benchmarks.json_files import ResultsError
 from policies import smollm2
 from policies.prompts import FIRST_PICTURE
 from policies.tiny import tiny_policy
