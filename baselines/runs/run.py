@@ -183,6 +183,7 @@ def carry_out(
     *callbacks: Callback,
     engine: Engine | None = None,
     lanes: int = 1,
+    attention: str | None = None,
     imitating: Progress | None = None,
 ) -> Trainer:
     """Clone and train, or go on where an earlier run of the same settings was stopped, and return the trainer.
@@ -193,6 +194,7 @@ def carry_out(
         *callbacks: of the trainer, besides the one that writes samples.
         engine: who writes the replies; None: the loop over the model itself.
         lanes: into which the episodes that are played side by side are divided.
+        attention: transformers' name of the attention of a pretrained model; None: its choice.
         imitating: is told of the start policy's updates.
 
     Raises:
@@ -207,7 +209,7 @@ def carry_out(
     if settings.source is not None:
         settings.source.note(folder)
     with _threads(config):
-        policy: Any = _start(config, folder, imitating)
+        policy: Any = _start(config, folder, attention, imitating)
         if engine.kind != "loop" and isinstance(policy, VisionPolicy):  # said before the engine is started
             raise ValueError(
                 f"--engine {engine.kind} is not given the pictures of prompts: leave --engine out for models that see"
@@ -314,13 +316,13 @@ def _looking(config: Config, policy: Any, seed: int) -> Callable[[int], bool] | 
     return enough
 
 
-def _start(config: Config, folder: Path, progress: Progress | None) -> Any:
+def _start(config: Config, folder: Path, attention: str | None, progress: Progress | None) -> Any:
     """Return the policy that a run begins with: a clone is kept in the run's folder, for the run to go on with."""
     from policies.vision.policy import load_policy
 
     place = folder / CLONE_FOLDER
     if not config.clone_tasks:
-        return new_policy(config, config.seeds[0])
+        return new_policy(config, config.seeds[0], frozen=bool(config.lora), attention=attention)
     if not place.is_dir():
         save_policy(cloned(config, config.seeds[0], progress)[0], place)
         hand_on(folder, place)

@@ -16,7 +16,7 @@ from agentgym.outside.redaction import redact
 from agentgym.rollout import Policy
 from baselines.environments.settings import SMOLLM2, TINY, EnvSettings
 from baselines.runs.config import Config, make_config
-from baselines.runs.stack import EXPERT, RANDOM, find_model, holds_model, make_envs, new_policy
+from baselines.runs.stack import EXPERT, RANDOM, find_model, holds_model, learned_policy, make_envs, new_policy
 from benchmarks.json_files import ResultsError
 from benchmarks.play.panel import Answers, Episode, Unscored
 from benchmarks.play.prompting import Examples, Method, shown
@@ -129,14 +129,12 @@ def _endpoint(name: str, row: EnvSettings, sampling: Sampling, folder: Path) -> 
 
 
 def _local(name: str, row: EnvSettings, sampling: Sampling, folder: Path) -> _Found:
-    from policies.huggingface import HuggingFacePolicy
-
     job = Path(name)
     if holds_model(job / "model"):
         config = learned_config(job)
         if config.env != row.id:
             raise ResultsError(f"{job}: a policy for {config.env}, not for {row.id}")
-        policy, weights = HuggingFacePolicy.from_pretrained(job / "model"), fingerprint_of_content(job / "model")
+        policy, weights = learned_policy(job / "model", config.model), fingerprint_of_content(job / "model")
     else:
         try:
             model = name if name == SMOLLM2 else find_model(name, download=sampling.download)

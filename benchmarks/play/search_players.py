@@ -25,7 +25,7 @@ from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY, tasks
 from baselines.evaluation import at_temperature
 from baselines.runs.config import Config, make_config
-from baselines.runs.stack import make_envs, tile_names
+from baselines.runs.stack import learned_policy, make_envs, tile_names
 from benchmarks.console import NONE, parse_seeds
 from benchmarks.json_files import ResultsError
 from benchmarks.processes import Progress
@@ -142,14 +142,12 @@ def prepare(config: SearchConfig, folder: Path, tell: Tell) -> Iterator[tuple[Po
         return
     import transformers
 
-    from policies.huggingface import HuggingFacePolicy
-
     transformers.utils.logging.disable_progress_bar()
     job = Path(config.policy)
     played = learned_config(job)
     if played.env != config.env:
         raise ResultsError(f"{job}: a policy for {played.env}, not for {config.env}")
-    yield HuggingFacePolicy.from_pretrained(job / "model").with_settings(temperature=played.temperature), played
+    yield learned_policy(job / "model", played.model).with_settings(temperature=played.temperature), played
 
 
 def run_player(config: SearchConfig, part: str, context: tuple[Policy, Config], progress: Progress) -> SearchScore:

@@ -33,7 +33,7 @@ from baselines.environments.settings import TINY, EnvSettings
 from baselines.runs.config import Config, make_config
 from baselines.runs.data_source import DataSource
 from baselines.runs.run import train_policy
-from baselines.runs.stack import CLONE, GREEDY, SAMPLED, trainer_config
+from baselines.runs.stack import CLONE, GREEDY, SAMPLED, learned_policy, trainer_config
 from benchmarks.console import arguments, explained, parse_seeds, say
 from benchmarks.json_files import claimed, encode, write_json
 from benchmarks.json_files import load as load_json
@@ -193,10 +193,7 @@ def _train(plan: Plan, folder: Path, job: Job, progress: Progress) -> Record:
 
 def _policy(plan: Plan, folder: Path, seed: int) -> HuggingFacePolicy:
     """The clone that the runs of a seed begin with."""
-    from policies.huggingface import HuggingFacePolicy
-
-    device = "cpu" if plan.config.learning.model == TINY else None
-    return HuggingFacePolicy.from_pretrained(folder / Job(CLONE, seed).name / "model", device=device)
+    return learned_policy(folder / Job(CLONE, seed).name / "model", plan.config.learning.model)
 
 
 def _played(config: Config, policy: Policy, name: str, seed: int) -> dict[str, str]:

@@ -25,7 +25,6 @@ from typing import Any
 
 from agentgym.trajectory import Floats, StepTable
 from baselines.checkpoint import save_policy
-from baselines.environments.settings import TINY
 from baselines.runs.config import Config
 from baselines.runs.data_source import DataSource, hand_on, noted
 from baselines.runs.run import about, train_policy
@@ -38,6 +37,7 @@ from baselines.runs.stack import (
     SAMPLED,
     imitation_setting,
     keep_pictures,
+    learned_policy,
     trainer_config,
     validation_tasks,
 )
@@ -258,12 +258,10 @@ def _method(config: Config, folder: Path, place: Path, name: str, seed: int, pro
     from baselines.recipes.methods import method as method_of
     from baselines.watch import kept_in, told
     from policies.lora import LoraSettings, add_lora, merge_lora
-    from policies.vision.policy import load_policy
 
     method: Any = method_of(name)
     start = STUDY.one(folder, clone_of(seed))
-    device = "cpu" if config.model == TINY else None
-    policy = load_policy(folder / clone_of(seed) / "model", device=device)
+    policy = learned_policy(folder / clone_of(seed) / "model", config.model)
     if isinstance(method, Imitation) or config.training.get("rollout.staleness"):
         keep_pictures(policy, place)
     if config.lora:

@@ -66,6 +66,7 @@ def run_training(
     project: str = "stepcredit",
     engine: Engine | None = None,
     lanes: int = 1,
+    attention: str | None = None,
 ) -> Path:
     """Train, or go on where an earlier run of the same settings was stopped, and return the path of its page.
 
@@ -77,6 +78,7 @@ def run_training(
         project: of the tracker.
         engine: who writes the replies; None: the loop over the model itself.
         lanes: into which the episodes that are played side by side are divided.
+        attention: transformers' name of the attention; None: its choice.
 
     Raises:
         OtherConfigurationError: the folder holds a run on other data.
@@ -90,7 +92,7 @@ def run_training(
             package: Any = tracker
             callbacks.append(stack.enter_context(Tracker(package, project=project, name=folder.name)))
         carry_out(
-            settings, folder, *callbacks, engine=engine, lanes=lanes,
+            settings, folder, *callbacks, engine=engine, lanes=lanes, attention=attention,
             imitating=lambda done, total: report(job, done, total, "learning from the expert"),
         )  # fmt: skip
     write_page(page(folder, settings), folder)
