@@ -333,8 +333,10 @@ PAGES = Path(__file__).parents[3] / "docs" / "credit"
 
 
 def _page(function: str) -> Path:
-    """The page of the function's file."""
-    return PAGES / f"{METHODS[function].__module__.rpartition('.')[2]}.md"
+    """The one page with the function's options, its own or one of related methods."""
+    pages = [page for page in sorted(PAGES.glob("*.md")) if f"<!-- options of {function}:" in page.read_text("utf-8")]
+    assert len(pages) == 1, f"{function}: expected its options on one page of docs/credit, found {pages}"
+    return pages[0]
 
 
 def test_every_method_with_options_is_tested() -> None:
@@ -371,7 +373,7 @@ def test_a_table_by_hand() -> None:
     rows = option_table(options.OutcomeOptions, presets).splitlines()
     assert rows[:2] == ["| option | paper | authors | values | meaning |", "|---|---|---|---|---|"]
     assert rows[2] == (
-        "| `invalid_penalty` | `0.0` | `0.1` | number at least 0 | Taken off for every step whose action was not "
+        "| `invalid_penalty` | `0.0` | `0.1` | number at least 0 | Subtracted for every step whose action was not "
         "valid; 0 for none. |"
     )
-    assert rows[4].startswith("| `outcome` | `'won'` | `'return'` | 'return' or 'won' | What an episode is worth: ")
+    assert rows[4].startswith("| `outcome` | `'won'` | `'return'` | 'return' or 'won' | Worth of an episode: ")
