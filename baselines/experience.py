@@ -148,15 +148,21 @@ def adapted(envs: Envs, policy: Any, credit: Any, config: TrainerConfig) -> tupl
     """
     check_lanes(envs, config)
     lanes: Envs = [adapt(each) for each in envs] if isinstance(envs, Sequence) else adapt(envs)
+    scorer = getattr(credit, "scorer", None)
+    if isinstance(scorer, ScorerConfig) and type(scorer).around is not ScorerConfig.around:
+        if isinstance(lanes, Sequence):
+            raise ValueError(f"{type(scorer).__name__} notes what is played: expected one lane, got {len(lanes)}")
+        lanes = scorer.around(lanes)
     first = lanes[0] if isinstance(lanes, Sequence) else lanes
     if not config.rollout.staleness:
         return lanes, first
     if not hasattr(policy, "with_model"):
         raise TypeError(f"staleness=1 needs a policy with with_model(model), {type(policy).__name__} has none")
     policy.with_model(policy.model)
-    scorer = type(getattr(credit, "scorer", None))
-    if issubclass(scorer, ScorerConfig) and scorer.make_in is not ScorerConfig.make_in:
-        raise ValueError(f"staleness=1: {scorer.__name__} asks the environments, which play meanwhile: set staleness=0")
+    if isinstance(scorer, ScorerConfig) and type(scorer).make_in is not ScorerConfig.make_in:
+        raise ValueError(
+            f"staleness=1: {type(scorer).__name__} asks the environments, which play meanwhile: set staleness=0"
+        )
     inside: Any = first.unwrapped
     partners = inside.get_attr("partner") if all(inside.call("has_wrapper_attr", "partner")) else ()
     for partner in partners:

@@ -35,18 +35,18 @@ class Scores(Protocol):
     """Log-probabilities and entropies (n, L) of reply tokens, see `policies.scoring.TokenScores`."""
 
     @property
-    def logprobs(self) -> Tensor: ...  # noqa: D102
+    def logprobs(self) -> Tensor: ...
     @property
-    def entropy(self) -> Tensor: ...  # noqa: D102
+    def entropy(self) -> Tensor: ...
 
 
 class Scorer(Protocol):
     """What an update needs of a policy: its weights, and a differentiable score of given replies."""
 
     @property
-    def model(self) -> nn.Module: ...  # noqa: D102
+    def model(self) -> nn.Module: ...
 
-    def score(  # noqa: D102
+    def score(
         self,
         prompts: Sequence[Sequence[int]],
         replies: Sequence[Sequence[int]],

@@ -1,1 +1,1 @@
-"""ALFWorld: the text household, its rules, games, experts and the environments (`agentgym.alfworld.env`)."""
+"""ALFWorld: the text household, its rules, games, expert and the environments (`agentgym.alfworld.env`)."""

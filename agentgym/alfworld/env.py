@@ -36,64 +36,60 @@ _OFF = -1
 class ALFWorldEnv(TextEnv[str]):
     """ALFWorld as text: do a chore in a room, `go to fridge 1`, `take apple 1 from fridge 1`, ...
 
-    **Task.** A room of a household with receptacles (some have doors) in which things lie. The first observation names
-    the receptacles and the task. There are six task types (`task_type`): put a thing somewhere
-    (pick_and_place_simple), look at it under a lamp (look_at_obj_in_light), put it somewhere when it is clean, hot or
-    cool (pick_clean_then_place_in_recep, pick_heat_..., pick_cool_...), put two of a kind in the same receptacle
-    (pick_two_obj_and_place).
+    **Task.** A room with receptacles (some have doors) that contain objects. The first observation names the
+    receptacles and the task. The six task types (`task_type`): put an object somewhere (pick_and_place_simple), look at
+    it under a lamp (look_at_obj_in_light), put it somewhere clean, hot or cool (pick_clean_then_place_in_recep,
+    pick_heat_..., pick_cool_...), put two of a kind into one receptacle (pick_two_obj_and_place).
 
-    **Observation.** `TextSpace`: the text the last command gave, character by character that of the original
-    engine. It is not the whole state: it shows neither what is carried nor where, see `repairs` and the info keys.
+    **Observation.** `TextSpace`: the answer to the last command, equal to the original engine's to the character. It is
+    not the whole state: it does not show what the agent carries nor where it is, see `repairs` and the info keys.
 
-    **Action.** `TextSpace`: a command, exactly as in `admissible_actions` but for spaces around it. Any other text
-    is an invalid action, answered "Nothing happens."; it changes nothing, and counts as a step.
+    **Action.** `TextSpace`: a command, exactly as in `admissible_actions`; surrounding spaces are ignored. Any other
+    text is an invalid action, answered "Nothing happens."; it changes nothing and counts as a step.
 
-    **Reward** of a step: `reward` (1) when the task is done, else 0. The papers that train language models on it
-    use 10.
+    **Reward** of a step: `reward` (1) when the task is done, else 0. Papers that train language models use 10.
 
-    **End.** `terminated` when the task is done (`won`). The registered time limit is 50 steps (`truncated`). There
-    are dead ends: a few things fit nowhere, so that a hand that took one stays full.
+    **End.** `terminated` when the task is done (`won`). The registered time limit is 50 steps (`truncated`). There are
+    dead ends: a few objects fit into no receptacle, so a hand that holds one stays full.
 
-    **Luck.** A step draws nothing: a command has one outcome.
+    **Luck.** None: a command has one outcome.
 
-    **Info.** `admissible_actions`: sorted, as in the original, `help` included; `state_key`: where the agent is,
-    what it carries, and everything that differs from the beginning of the game, in words; `task_id`: "<task
-    folder>/<trial folder>"; `won`; `score`: 1.0 when won, else 0.0; `task_type`; `location`: the receptacles in reach,
-    "the middle of the room" at first; `inventory`: "nothing", or what is carried, such as "apple 1 (cleaned)"; with
-    `expert=True`, `expert_action`: the game's walkthrough while it is followed, else the first command of a shortest
-    plan, "" in a dead end. `distance()` is the number of commands left, `optimal_actions()` are all best commands.
+    **Info.** `admissible_actions`: sorted, as in the original, `help` included; `state_key`: location, inventory and
+    all differences from the start of the game, in words; `task_id`: "<task folder>/<trial folder>"; `won`; `score`: 1.0
+    when won, else 0.0; `task_type`; `location`: the receptacles in reach, "the middle of the room" at first;
+    `inventory`: "nothing", or what is carried, such as "apple 1 (cleaned)"; with `expert=True`, `expert_action`: the
+    game's walkthrough while it is followed, else the first command of a shortest plan, "" in a dead end. `distance()`
+    and `optimal_actions()` are exact.
 
-    **Tasks.** `reset(options=...)` takes `task_id`, with or without `split`, or any of `split`, `index` (from 0, in
-    the sorted list of games) and `task_type` (a name or its number 1 to 6; `index` then counts the games of that
-    type); without options the index is drawn from `np_random`. A `task_id` followed by "#" and a goal in the words of
-    the task folders, "#pick_heat_then_place_in_recep-Apple-None-CounterTop", is the same household with that goal.
+    **Tasks.** `reset(options=...)` takes `task_id`, with or without `split`, or any of `split`, `index` (from 0, in the
+    sorted list of games) and `task_type` (a name or its number 1 to 6; `index` then counts games of that type); without
+    options the index is drawn from `np_random`. A `task_id` with "#" and a goal,
+    "#pick_heat_then_place_in_recep-Apple-None-CounterTop", is the same household with that goal.
 
-    **Data.** None needed: games are generated, each with a shortest walkthrough; "valid_unseen" is played in rooms that
-    "train" and "valid_seen" do not have: it is the split to test on, "valid_seen" the one to validate on. The official
-    games are read from `data`, or from the variable ALFWORLD_DATA: the folder that holds `json_2.1.1`, with the splits
-    "train", "valid_seen", "valid_unseen" and maybe "valid_train". Which games count is decided as in the original. A
-    split is read once (the train split takes 10 to 20 seconds) and then kept in a cache of a few megabytes.
+    **Data.** None needed: games are generated, each with a shortest walkthrough. "valid_unseen" is played in rooms that
+    "train" and "valid_seen" do not have: validate on "valid_seen", test on "valid_unseen". Official games are read from
+    `data`, or from the variable ALFWORLD_DATA: the folder that contains `json_2.1.1`, with the splits "train",
+    "valid_seen", "valid_unseen" and optionally "valid_train". Games are selected as in the original. A split is read
+    once (10 to 20 seconds for train) and cached in a few megabytes.
 
-    **Repairs.** The quirks of the original are all there. `repairs` names those to be repaired, or "all", see
+    **Repairs.** By default all quirks of the original are kept. `repairs` names those to repair, or is "all", see
     `agentgym.alfworld.rules.REPAIRS`: "colocated", "examine", "ghosts", "look", "status", "toggle".
 
     **Id.** `AgentRL/ALFWorld-v0`.
 
     Args:
-        data: folder of the official games; None for the variable ALFWORLD_DATA, and generated games when that is not
-            set; "generated" for generated games in any case.
-        split: split of episodes whose options name none; None for "train", or the first that the folder has.
+        data: folder of the official games; None for the variable ALFWORLD_DATA, and for generated games without it;
+            "generated" for generated games in any case.
+        split: default split; None for "train", or the first one in the folder.
         task_types: names or numbers (1 to 6) of the task types to play; None for all.
         reward: reward for doing the task.
         repairs: names of repairs, or "all".
         cache: folder of the import cache; "off" or False for none; None for the variable AGENTGYM_CACHE (likewise) or
-            else ~/.cache/agentgym.
-        game_seed: another number gives another family of generated games (generator only, as the next three).
-        num_games: games of each split; None for about as many as the official splits have. Another number changes no
-            game, only how many there are.
+            ~/.cache/agentgym.
+        game_seed: each value gives another family of generated games (generator only, as the next three).
+        num_games: games of each split; None for about as many as the official splits have. It changes no game.
         dialect: "move" or "put", the wording of generated games.
-        ghosts: probability that a thing of a generated game is listed in a second receptacle, as happens in official
-            games.
+        ghosts: probability that an object of a generated game is listed in a second receptacle, as in official games.
         expert: put `expert_action` into info.
         render_mode: "ansi" (the observation text) or None.
 
@@ -105,7 +101,7 @@ class ALFWorldEnv(TextEnv[str]):
     (1.0, True)
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}
     OPTIONS: ClassVar[tuple[str, ...]] = ("split", "index", "task_id", "task_type")
     SETTLED = ("task_id", "won", "score", "task_type")
 
@@ -140,18 +136,16 @@ class ALFWorldEnv(TextEnv[str]):
         self.instructions = INSTRUCTIONS.format(put=_PUT[self.tasks.dialect(self.split)])
 
     def begin(self, options: dict[str, Any]) -> None:
-        """Load a game; without options its index is drawn from `self.np_random`."""
         self._load(choose_game(self.tasks, self.split, options, self.np_random))
 
     def _load(self, game: Game) -> None:
         self.world = World(game, self.repairs)
-        # equal states of a household are different ones where other things are to be done
+        # equal states with different goals are different states
         self._to_do = f"; to {game.task}" if split_id(game.task_id)[1] else ""
         self._text = introduction(game)
         self._followed = 0
 
     def act(self, command: str) -> tuple[float, bool, bool]:
-        """Play one command; see the class page for the reward."""
         world = self.world
         if self.expert:
             self._text, valid = self._guided(command)
@@ -162,13 +156,11 @@ class ALFWorldEnv(TextEnv[str]):
         return (self.reward, True, valid) if world.won else (0.0, False, valid)
 
     def observe(self) -> str:
-        """Return the text that the last command gave."""
         if self._show_status:
             return f"{self._text}\nYou are at {self.world.location()}, carrying {self.world.inventory()}."
         return self._text
 
     def describe(self, valid: bool) -> Info:
-        """Return the info dict of the current state."""
         game = self.world.game
         info: Info = {
             "admissible_actions": (), "is_action_valid": valid, "state_key": "", "task_id": game.task_id, "won": False,
@@ -178,7 +170,6 @@ class ALFWorldEnv(TextEnv[str]):
         return info
 
     def _describe(self, info: Info, valid: bool) -> None:
-        """Write what has changed since the episode began into an info dict of the same episode."""
         world = self.world
         info["admissible_actions"], key, info["location"], info["inventory"] = world.report()
         info["is_action_valid"] = valid
@@ -189,18 +180,16 @@ class ALFWorldEnv(TextEnv[str]):
             info["expert_action"] = self._expert_action()
 
     def advance(self, command: str, info: Info) -> tuple[str, float, bool, Info]:
-        """Play one command, see the base class; each episode keeps one info dict."""
         reward, over, valid = self.act(command)
         self._describe(info, valid)
         return self.observe() if self._show_status else self._text, reward, over, info
 
     def get_state(self) -> Any:
-        """Return (task_id, state of the world, its changes in words, last text, steps of the walkthrough followed)."""
+        """Return (task_id, world state, its changes in words, last text, steps of the walkthrough followed)."""
         world = self.world
         return world.game.task_id, world.get_state(), world.changes(), self._text, self._followed
 
     def set_state(self, state: Any) -> None:
-        """Load what `get_state` returned."""
         task_id, world, changes, text, followed = state
         if not self._begun or self.world.game.task_id != task_id:
             self._load(game_of(self.tasks, task_id))
@@ -208,27 +197,23 @@ class ALFWorldEnv(TextEnv[str]):
         self._text, self._followed = text, followed
 
     def content(self, task_id: str) -> Any:
-        """Return all of the game but its name and its walkthrough, see `TextEnv.content`."""
         return game_of(self.tasks, task_id).content
 
     def fulfilled(self) -> tuple[str, ...]:
-        """Return the task_ids of the household with each other goal that holds now and did not at the beginning."""
+        """Return the task_ids of the household with every other goal that holds now and did not hold at the start."""
         self.need_episode("fulfilled")
         return tuple([id_with(self.world.game, goal) for goal in goals_done(self.world)])
 
     def distance(self) -> float:
-        """Number of commands of a shortest plan from the current state; `inf` when the game cannot be won any more."""
         self.need_episode("distance")
         length = distance(self.world)
         return float("inf") if length is None else float(length)
 
     def optimal_actions(self) -> tuple[str, ...]:
-        """Every command that starts a shortest plan, sorted; () once won, and in a dead end."""
         self.need_episode("optimal_actions")
         return optimal_commands(self.world)
 
     def _guided(self, command: str) -> Outcome:
-        """Play a command, and note whether it follows the walkthrough."""
         world, step = self.world, self._followed
         before = world.get_state()
         outcome = world.step(command)
@@ -241,7 +226,6 @@ class ALFWorldEnv(TextEnv[str]):
         return outcome
 
     def _expert_action(self) -> str:
-        """Return the next command of the walkthrough, or of a shortest plan once it was left (or fails)."""
         world, step = self.world, self._followed
         if world.won:
             return ""

@@ -1,14 +1,9 @@
-"""Shortest plans, from any state.
+"""Shortest plans from any state; tests compare them with a search over all states of small games.
 
-Any two locations are one `go to` apart, so the price of a plan is the number of things done, plus one for every change
-of location, plus one for every closed receptacle that hands must reach into. Nothing else helps. So a shortest plan is:
-put down what is in hand unless it is used; take an object that counts; clean, heat or cool it when it is not yet; put
-it where it belongs, or bring it to a lamp; and for `pick_two_obj_and_place` the same with a second object. `Planner`
-prices all choices of objects and receptacles; the tests compare it with a search over all states of small games.
-
-A hand that holds an object which no receptacle of the room accepts (872 of the 3,553 official train games have one in
-sight) has no plan, unless the object counts for the goal; every other state of a game that can be won has one. Plans
-are shortest where lamps cannot be picked up, as in all official games.
+Any two locations are one `go to` apart, so a plan costs one per action, one per change of location, and one per closed
+receptacle that is used. `Planner` compares all choices of objects and receptacles. Plans are shortest if no lamp can be
+picked up, as in official games. A state has no plan when the hand holds an object that is not of the goal and that no
+receptacle accepts (872 of the 3,553 official train games have one in sight).
 """
 
 from __future__ import annotations
@@ -20,10 +15,10 @@ from typing import Any, NamedTuple
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, TWO, Game, bits
 from agentgym.alfworld.rules import World
 
-#: Larger than the price of any plan.
+#: Larger than the cost of any plan.
 _NEVER = 1_000
 
-#: What is done to (object, in or with or from receptacle), and then the rest.
+#: An action on (object, receptacle), and the rest of the plan.
 Acts = tuple[tuple[str, int, int], Any] | None
 Priced = tuple[int, Acts]
 
@@ -34,14 +29,8 @@ _TREATMENT = {CLEAN: "clean", HEAT: "heat", COOL: "cool"}
 class Situation(NamedTuple):
     """The part of a state that plans depend on; sets are bit masks as in `Game`.
 
-    Attributes:
-        loc: location of the agent.
-        held: object in hand, -1 for none.
-        reach: receptacles that hands reach into: they cannot be opened, or are open.
-        contents: objects in each receptacle.
-        done: objects that are clean, hot or cool, whichever the task asks for.
-        lit: objects that are switched on.
-        one_copy: taking an object removes it from every receptacle (a repair).
+    `reach`: receptacles that hands can reach into; `done`: objects that are clean, hot or cool, as the task requires;
+    `one_copy`: taking an object removes it from every receptacle (a repair).
     """
 
     loc: int
@@ -67,13 +56,12 @@ class Planner:
         self._accepting: dict[int, int] = {}
 
     def situation(self, state: World) -> Situation:
-        """Return what matters of a state."""
         done = {CLEAN: state.clean, HEAT: state.hot, COOL: state.cool}.get(self._kind, -1)
         reach = state.open | ~self.game.openable
         return Situation(state.loc, state.held, reach, tuple(state.contents), done, state.toggled, state.one_copy)
 
     def best(self, now: Situation) -> Priced:
-        """Return (commands of a shortest plan, what it does); the price is at least 1000 in a dead end."""
+        """Return (commands of a shortest plan, its actions); the cost is at least 1000 in a dead end."""
         if self._won(now):
             return 0, None
         if now.held < 0:
@@ -83,7 +71,6 @@ class Planner:
         return use if use[0] < 3 else min([use, *(priced for _, priced in self._drops(now))], key=_price)
 
     def commands(self, now: Situation, acts: Acts) -> tuple[str, ...]:
-        """Return the commands that do what `best` said."""
         game, loc, reach = self.game, now.loc, now.reach
         names, things = game.receptacles, game.objects
         commands = []
@@ -106,7 +93,7 @@ class Planner:
         return tuple(commands)
 
     def first(self, now: Situation) -> tuple[str, ...]:
-        """Return every command that starts some shortest plan, sorted; () when there is none or nothing to do."""
+        """Return every command that starts a shortest plan, sorted; () when there is none or the game is won."""
         price = self.best(now)[0]
         if not 0 < price < _NEVER:
             return ()
@@ -115,10 +102,9 @@ class Planner:
             starts.update(f"go to {self.game.receptacles[receptacle]}" for receptacle in self.game.local[loc])
         return tuple(sorted(starts))
 
-    # What can be done without going anywhere, and where to go
+    # Commands at this location, and the next location
 
     def _here(self, now: Situation) -> Iterator[tuple[str, Situation]]:
-        """Yield the useful commands at this location, and the situation after each."""
         game, wanted, held = self.game, self._wanted, now.held
         for receptacle in game.local[now.loc]:
             bit, name, content = 1 << receptacle, game.receptacles[receptacle], now.contents[receptacle]
@@ -138,7 +124,6 @@ class Planner:
                 yield self._hand("move", held, receptacle), now._replace(held=-1, contents=contents)
 
     def _ways(self, now: Situation, price: int) -> set[int]:
-        """Locations to which a shortest plan of this price can go first."""
         places = self.game.places
         if now.held < 0:
             near = {places[receptacle] for receptacle, content in enumerate(now.contents) if content & self._wanted}
@@ -153,7 +138,7 @@ class Planner:
             ways.update(loc for loc, (full, _) in drops if loc != now.loc and full == price)
         return ways
 
-    # Prices: each method returns (number of commands, what is done) from a situation on
+    # Each of these methods returns (number of commands, actions) from a situation on
 
     def _won(self, now: Situation) -> bool:
         wanted = self._wanted
@@ -166,14 +151,10 @@ class Planner:
 
     @staticmethod
     def _holds(now: Situation, receptacles: int, objects: int) -> bool:
-        """Say whether one of these receptacles holds one of these objects."""
         return bool(objects) and any(now.contents[receptacle] & objects for receptacle in bits(receptacles))
 
     def _drops(self, now: Situation) -> Iterator[tuple[int, Priced]]:
-        """Yield (receptacle, priced plan) for every receptacle in which the object in hand can be put down.
-
-        The object put down is not used afterwards: to use it without putting it down costs less.
-        """
+        """Yield (receptacle, plan) for every receptacle that accepts the object in hand (not used afterwards)."""
         places, loc = self.game.places, now.loc
         counts = self._goals | sum(1 << i for i, content in enumerate(now.contents) if content & self._wanted)
         matters = {places[receptacle] for receptacle in bits(counts)} | {place for place, _ in self._stands}
@@ -189,7 +170,6 @@ class Planner:
             yield receptacle, (price + rest[0], (("move", now.held, receptacle), rest[1]))
 
     def _fetch(self, now: Situation) -> Priced:
-        """Take an object that counts, with empty hands, and use it."""
         best, wanted, places = _NO_PLAN, self._wanted & self.game.pickupable, self.game.places
         for receptacle, content in enumerate(now.contents):
             if not content & wanted:
@@ -202,7 +182,6 @@ class Planner:
         return best
 
     def _taken(self, now: Situation, item: int, receptacle: int) -> Situation:
-        """Return the situation after taking an object, wherever the agent was before."""
         bit = 1 << item
         if now.one_copy:
             contents = tuple([content & ~bit for content in now.contents])
@@ -212,7 +191,6 @@ class Planner:
         return Situation(self.game.places[receptacle], item, reach, contents, now.done, now.lit, now.one_copy)
 
     def _use(self, now: Situation) -> Priced:
-        """Do with the object in hand, which counts for the goal, what the goal asks for."""
         if self._kind == LOOK:
             return self._light(now)
         if self._kind == TWO:
@@ -229,7 +207,6 @@ class Planner:
         return best
 
     def _homes(self, item: int) -> int:
-        """Receptacles that accept an object."""
         homes = self._accepting.get(item)
         if homes is None:
             homes = sum(1 << receptacle for receptacle, fit in enumerate(self.game.fits) if fit >> item & 1)
@@ -237,12 +214,10 @@ class Planner:
         return homes
 
     def _lamps(self, contents: tuple[int, ...]) -> list[int]:
-        """Receptacles with lamps that count."""
         lamps = self.game.goal_lamps
         return [receptacle for receptacle, content in enumerate(contents) if content & lamps] if lamps else []
 
     def _light(self, now: Situation) -> Priced:
-        """Bring the object in hand to a lamp, and switch it on unless it is."""
         best = _NO_PLAN
         for receptacle in self._lamps(now.contents):
             lamps = now.contents[receptacle] & self.game.goal_lamps
@@ -254,7 +229,6 @@ class Planner:
         return best
 
     def _place(self, now: Situation, receptacles: int) -> Priced:
-        """Put the object in hand into the nearest of these receptacles that accepts it."""
         receptacles &= self._homes(now.held)
         if not receptacles:
             return _NO_PLAN
@@ -265,7 +239,6 @@ class Planner:
         return 3, (("move", now.held, _lowest(receptacles)), None)
 
     def _pair(self, now: Situation) -> Priced:
-        """Put the object in hand to another one that counts, or into an empty goal receptacle, and fetch a second."""
         game, others = self.game, self._wanted & ~(1 << now.held)
         half = sum(1 << i for i in game.goal_receptacles if now.contents[i] & others)
         best = self._place(now, half)
@@ -291,7 +264,6 @@ class Planner:
         return best
 
     def _hand(self, verb: str, item: int, receptacle: int) -> str:
-        """Return the command that takes or puts down an object."""
         thing, name = self.game.objects[item], self.game.receptacles[receptacle]
         if verb == "take":
             return f"take {thing} from {name}"
@@ -299,7 +271,7 @@ class Planner:
 
 
 def plan(state: World) -> tuple[str, ...] | None:
-    """Return a shortest sequence of commands that wins from here; () when won already, None in a dead end."""
+    """Return a shortest sequence of commands that wins from here; () when won, None in a dead end."""
     planner = planner_of(state.game)
     now = planner.situation(state)
     price, acts = planner.best(now)
@@ -314,14 +286,14 @@ def distance(state: World) -> int | None:
 
 
 def optimal_commands(state: World) -> tuple[str, ...]:
-    """Return every command that starts a shortest plan, sorted; () when won already and in a dead end."""
+    """Return every command that starts a shortest plan, sorted; () when won or in a dead end."""
     planner = planner_of(state.game)
     return planner.first(planner.situation(state))
 
 
 @lru_cache(maxsize=512)
 def planner_of(game: Game) -> Planner:
-    """Return the planner of a game, remembered for some games."""
+    """Return the planner of a game; recent ones are cached."""
     return Planner(game)
 
 

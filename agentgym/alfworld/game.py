@@ -1,8 +1,7 @@
-"""One household game: everything about it that never changes, shared by all episodes that play it.
+"""One household game: its constant part, shared by all episodes.
 
-Receptacles, objects and locations are small integers, their positions in the tuples of a `Game`; a set of objects (or
-receptacles) is an int whose bit `i` stands for object (receptacle) `i`. Positions are in the order in which the
-original lists things: by their mangled ids, so numbers descend within a kind ("drawer 2" before "drawer 1").
+Receptacles, objects and locations are integers, their positions in the tuples of a `Game`; a set of them is an int with
+bit `i` for position `i`. The order is that of the original's listings, by mangled id: numbers descend within a kind.
 """
 
 from __future__ import annotations
@@ -29,16 +28,16 @@ PICK, LOOK, CLEAN, HEAT, COOL, TWO = TASK_TYPES
 DIALECTS: tuple[str, ...] = ("move", "put")
 _ALWAYS = {"move": ("help", "inventory", "look"), "put": ("inventory", "look")}
 
-#: Where the agent is when no receptacle is near.
+#: Location without a receptacle in reach.
 ELSEWHERE = "the middle of the room"
-#: Types of objects that slice others.
+#: Types of objects that slice.
 KNIVES = frozenset({"knife", "butterknife"})
 _MAX_STANDS = 4096
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stand:
-    """An agent at a location, with some of the receptacles there open; names and commands are sorted in each field."""
+    """An agent at a location with some of its receptacles open; names and commands are sorted in each field."""
 
     accessible: tuple[int, ...]
     sinks: tuple[str, ...]
@@ -49,29 +48,22 @@ class Stand:
     routes: tuple[str, ...]
     always: tuple[str, ...]
     opens: tuple[str, ...]
-    #: `routes` and `always`: nothing of an empty hand sorts in between.
+    #: `routes` and `always`; no command of an empty hand sorts between them.
     onward: tuple[str, ...]
     #: All of the above, sorted.
     everything: tuple[str, ...]
-    #: For each place among `examines`, what comes before another thing to examine there, and after it up to `opens`.
+    #: For each position among `examines`, the commands before and after a further object to examine, up to `opens`.
     around: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
     #: Whether there is a sink, a microwave or a fridge.
     machines: bool
 
 
 class Room:
-    """What all games in one room share: receptacles, where they stand, and the commands that depend on nothing else.
+    """The part that all games in one room share (the 3,553 official train games use 108 rooms).
 
-    The 3,553 official train games play in 108 rooms.
-
-    Attributes:
-        local: receptacles at each location, ascending.
-        facing: the same in words, "the middle of the room" for none.
-        reach: receptacles at each location, as a bit mask.
-        index: position of each receptacle's name.
-        goes: receptacle of each `go to` command.
-        closed: text that describes each receptacle as closed.
-        sinks, microwaves, fridges: receptacles that clean, heat, cool, as bit masks.
+    `local`: receptacles at each location, ascending; `facing`: the same in words; `reach`: the same as a bit mask;
+    `goes`: receptacle of each `go to` command; `closed`: text of each receptacle when closed; `sinks`, `microwaves`,
+    `fridges`: receptacles that clean, heat, cool (bit masks).
     """
 
     def __init__(
@@ -101,10 +93,9 @@ class Room:
         self._stands: dict[int, Stand] = {}
 
     def stand(self, loc: int, is_open: int, go_to_shared: bool) -> Stand:
-        """Return what an agent can do at a location, as far as the room decides it.
+        """Return the commands at a location, as far as the room determines them; `is_open` is a bit mask.
 
-        `is_open` is a bit mask (receptacles elsewhere do not matter); with `go_to_shared` the agent can go to the
-        receptacles of this location, if it has several (a repair).
+        `go_to_shared`: the agent can go to the receptacles of its own location, if there are several (a repair).
         """
         is_open &= self.reach[loc]
         key = (is_open * len(self.local) + loc) * 2 + go_to_shared
@@ -116,7 +107,7 @@ class Room:
         return found
 
     def _stand(self, loc: int, is_open: int, go_to_shared: bool) -> Stand:
-        # by name: commands of one verb are sorted as the names at their ends are
+        # by name: commands of one verb sort as the names at their ends
         here = sorted(self.local[loc], key=self.receptacles.__getitem__)
         closed = self._openable & ~is_open
         closes, opens = self._each("close", here, is_open), self._each("open", here, closed)
@@ -142,39 +133,30 @@ class Room:
         return tuple([f"{verb} {self.receptacles[i]}" for i in receptacles if among >> i & 1])
 
 
-#: Room by its properties, the same one every time.
+#: Rooms by their properties; one object each.
 room_of = lru_cache(maxsize=1024)(Room)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Game:
-    """A game, before the first command. Sets of objects or receptacles are bit masks over their positions.
+    """A game before the first command. Sets of objects or receptacles are bit masks over their positions.
 
     Attributes:
-        task_id: "<task folder>/<trial folder>".
-        task_type: one of `TASK_TYPES`.
         task: the sentence after "Your task is to: ", without the final full stop.
-        dialect: one of `DIALECTS`.
         receptacles: names ("drawer 2"), in listing order.
-        receptacle_types: types in lower case ("drawer", "sinkbasin"), one per receptacle.
-        places: location of each receptacle; several may share one. Locations are numbered in the order of the
-            receptacles, so that all games in a room agree.
-        locations: names of locations ("loc 7"); the start location is one of them.
-        start: location of the agent at the beginning (never that of a receptacle in official games).
-        openable: receptacles that can be opened; all of them are closed at the beginning.
-        objects: names ("apple 1"), in listing order; objects that lie in no receptacle have names too.
-        object_types: types in lower case, one per object.
-        pickupable, cleanable, heatable, coolable, toggleable, sliceable: objects with that property.
-        vessels: objects that can hold others ("This is a normal bowl 1. In it, you see ...").
-        cool: objects that are cool at the beginning.
-        contents: objects in each receptacle at the beginning; an object may be listed in two.
-        seen_from: objects that the data places at each location (only slicing and the floor's text depend on it).
-        inner: pairs (vessel, objects in it); never changes.
-        goal_objects: objects that count for the goal (right type, and cleanable, heatable or coolable if it needs be).
-        goal_receptacles: positions of the receptacles that count for the goal; () for `look_at_obj_in_light`.
+        places: location of each receptacle, numbered in the order of the receptacles; several may share one.
+        locations: names of locations ("loc 7"), the start included.
+        openable: receptacles that can be opened; all of them are closed at the start.
+        objects: names ("apple 1"), in listing order, including objects in no receptacle.
+        vessels: objects that can contain others ("This is a normal bowl 1. In it, you see ...").
+        contents: objects in each receptacle at the start; an object may be listed in two.
+        seen_from: objects that the data places at each location; only slicing and the floor's text use it.
+        inner: pairs (vessel, objects in it); constant.
+        goal_objects: objects that count for the goal (right type; cleanable, heatable or coolable if required).
+        goal_receptacles: positions of the receptacles of the goal; () for `look_at_obj_in_light`.
         goal_lamps: toggleable objects that count for `look_at_obj_in_light`, else 0.
         walkthrough: commands that win, () when the data has none.
-        fits: per receptacle, the objects that may be put there; the same for all receptacles of a type.
+        fits: per receptacle, the objects that it accepts; equal for all receptacles of a type.
     """
 
     task_id: str
@@ -205,8 +187,7 @@ class Game:
     goal_lamps: int
     walkthrough: tuple[str, ...]
     fits: tuple[int, ...]
-    #: Derived. What the game shares with all games in its room; receptacles at each location; receptacles that clean,
-    #: heat, cool; objects that cut; positions of names.
+    #: Derived: the part shared with all games in the room; objects that cut; positions of names.
     room: Room = field(init=False, repr=False)
     local: tuple[tuple[int, ...], ...] = field(init=False)
     sinks: int = field(init=False)
@@ -231,7 +212,7 @@ class Game:
 
     @property
     def content(self) -> list[Any]:
-        """All but name and walkthrough, as plain values; see `agentgym.core.TextEnv.content`."""
+        """Return everything but name and walkthrough as plain values; see `agentgym.core.TextEnv.content`."""
         return [
             self.task_type, self.task, self.dialect, self.receptacles, self.places, self.start, self.openable,
             self.objects, self.pickupable, self.cleanable, self.heatable, self.coolable, self.toggleable,
@@ -240,7 +221,6 @@ class Game:
         ]  # fmt: skip
 
     def names(self, objects: int) -> list[str]:
-        """Return the names of the objects of a mask, in listing order."""
         names, result = self.objects, []
         while objects:
             low = objects & -objects
@@ -257,11 +237,7 @@ def _rebuild(values: dict[str, Any]) -> Game:
 
 
 def mask(positions: Iterable[int]) -> int:
-    """Return the bit mask of some positions.
-
-    >>> mask([0, 3]) == 0b1001
-    True
-    """
+    """Return the bit mask of some positions."""
     result = 0
     for position in positions:
         result |= 1 << position
@@ -269,11 +245,7 @@ def mask(positions: Iterable[int]) -> int:
 
 
 def bits(mask: int) -> Iterator[int]:
-    """Yield the positions in a bit mask, ascending.
-
-    >>> list(bits(0b1001))
-    [0, 3]
-    """
+    """Yield the positions in a bit mask, ascending."""
     while mask:
         low = mask & -mask
         yield low.bit_length() - 1
@@ -282,16 +254,11 @@ def bits(mask: int) -> Iterator[int]:
 
 @lru_cache(maxsize=65536)
 def _name(base: str, number: int) -> str:
-    """One string for all games."""
     return f"{base} {number}"
 
 
 def numbered(bases: Sequence[str]) -> tuple[str, ...]:
-    """Return a name for each of some things in listing order: numbers count down to 1 within a base.
-
-    >>> numbered(["bed", "drawer", "drawer"])
-    ('bed 1', 'drawer 2', 'drawer 1')
-    """
+    """Return names in listing order: numbers count down to 1 within a base ("drawer 2", "drawer 1")."""
     left = Counter(bases)
     names = []
     for base in bases:
@@ -301,7 +268,7 @@ def numbered(bases: Sequence[str]) -> tuple[str, ...]:
 
 
 def listing(names: Sequence[str]) -> str:
-    """Join names the way the original does; two of them have a comma too.
+    """Join names as the original does; two names also have a comma.
 
     >>> listing([]), listing(["a x 1"]), listing(["a x 1", "a y 1"])
     ('nothing', 'a x 1', 'a x 1, and a y 1')

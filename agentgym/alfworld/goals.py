@@ -1,7 +1,6 @@
-"""What can be asked for in a household: the six kinds of goals with the kinds of things they are about.
+"""Goals in a household: a task type with kinds of objects, named as ALFRED's task folders.
 
-Any goal about things of the room makes a task of the same household, named `"<task_id of the game>#<goal>"`, the goal
-in the words of ALFRED's task folders: "pick_clean_then_place_in_recep-Apple-None-CounterTop".
+Any goal about objects of the room makes a task of the same household, `"<task_id of the game>#<goal>"`.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from agentgym.alfworld.rules import World
 from agentgym.alfworld.things import spelled
 from agentgym.checks import suggest
 
-#: The sentences of a task in words, two for each type.
+#: The task sentences, two for each type.
 SENTENCES: dict[str, tuple[str, str]] = {
     PICK: ("put a {thing} in {place}", "put some {thing} on {place}"),
     LOOK: ("look at {thing} under the {place}", "examine the {thing} with the {place}"),
@@ -30,7 +29,7 @@ _EXAMPLE = "pick_clean_then_place_in_recep-Apple-None-CounterTop"
 
 
 class Goal(NamedTuple):
-    """A goal: one of `TASK_TYPES`, the kind of thing it is about, the kind of receptacle (or lamp); in lower case."""
+    """A goal: one of `TASK_TYPES`, the kind of object, the kind of receptacle (or lamp), in lower case."""
 
     task_type: str
     thing: str
@@ -47,7 +46,7 @@ class Goal(NamedTuple):
 
 
 def own_goal(game: Game) -> Goal | None:
-    """Return the goal of a game, None when the game has nothing that it could be about."""
+    """Return the goal of a game, None when the room has no object for it."""
     things = [game.object_types[item] for item in bits(game.goal_objects)]
     places = [game.receptacle_types[receptacle] for receptacle in game.goal_receptacles]
     places += [game.object_types[lamp] for lamp in bits(game.goal_lamps)]
@@ -55,7 +54,7 @@ def own_goal(game: Game) -> Goal | None:
 
 
 def goals_met(state: World, receptacles: Iterable[int]) -> set[Goal]:
-    """Return the goals about things that can be carried which hold, as far as these receptacles show."""
+    """Return the goals about portable objects that hold, as far as these receptacles show."""
     game, met = state.game, set()
     kinds = game.object_types
     treated = (
@@ -86,9 +85,9 @@ def _met_at_first(game: Game) -> frozenset[Goal]:
 
 
 def goals_done(state: World) -> list[Goal]:
-    """Return the goals, but the game's, that hold now and did not at its beginning, those of simpler kinds first."""
+    """Return the other goals that hold now and did not hold at the start, those of simpler types first."""
     game = state.game
-    # what a ghost's other copy lies in counts although nobody touched it
+    # a ghost's second receptacle counts although no command touched it
     treated = state.clean | state.hot | (state.cool ^ game.cool)
     changed = [i for i, content in enumerate(state.contents) if state.touched >> i & 1 or content & treated]
     new = goals_met(state, changed) - _met_at_first(game) - {own_goal(game)}
@@ -101,21 +100,13 @@ def id_with(game: Game, goal: Goal) -> str:
 
 
 def split_id(task_id: str) -> tuple[str, str]:
-    """Return the game's task_id, and the name of the goal that it is played with; "" for its own.
-
-    >>> split_id("room/trial_1#pick_and_place_simple-Mug-None-Desk"), split_id("room/trial#1")
-    (('room/trial_1', 'pick_and_place_simple-Mug-None-Desk'), ('room/trial#1', ''))
-    """
+    """Return the game's task_id and the goal's name, "" for the game's own goal."""
     game, mark, goal = task_id.rpartition(_MARK)
     return (game, goal) if mark and "-" in goal else (task_id, "")
 
 
 def parse_goal(name: str) -> Goal:
-    """Return a goal by its name.
-
-    >>> parse_goal("pick_two_obj_and_place-Pen-None-SideTable")
-    Goal(task_type='pick_two_obj_and_place', thing='pen', place='sidetable')
-    """
+    """Return a goal by its name."""
     parts = name.lower().split("-")
     if len(parts) != 4 or parts[2] != "none":
         raise ValueError(
@@ -131,10 +122,10 @@ def parse_goal(name: str) -> Goal:
 
 @lru_cache(maxsize=512)
 def with_goal(game: Game, goal: Goal) -> Game:
-    """Return the same household with another goal, the game itself where it is its own; there is no walkthrough.
+    """Return the same household with another goal and no walkthrough; the game itself for its own goal.
 
-    The sentence is the first or the second of its type, whichever the game's own is of its type. A goal about nothing
-    in the room, and one that holds at the beginning, is a ValueError.
+    The sentence is the first or second of its type, as the game's own. A goal without objects in the room, or one that
+    holds at the start, is a ValueError.
     """
     own = own_goal(game)
     if goal == own:
@@ -144,7 +135,7 @@ def with_goal(game: Game, goal: Goal) -> Game:
     lamps, places = 0, tuple([i for i, kind in enumerate(game.receptacle_types) if kind == goal.place])
     if goal.task_type == LOOK:
         lamps, places = _of_kind(game, goal.place) & game.toggleable, ()
-    # what is cool at the beginning needs no fridge
+    # an object that is cool at the start needs no fridge
     machines = {CLEAN: game.sinks, HEAT: game.microwaves, COOL: game.fridges | wanted & game.cool}.get(
         goal.task_type, -1
     )

@@ -1,4 +1,4 @@
-"""A player that plays fair: it knows what it was told and has seen, and where things usually are."""
+"""A player without privileged information: observations, admissible commands and the usual places of objects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TWO
 from agentgym.alfworld.generated.households import MACHINES, ROOMS
 from agentgym.alfworld.goals import SENTENCES
 
-#: Characters of an observation that are read: a multiple of what official games show.
+#: Maximum number of characters of an observation that are read.
 MOST_READ = 100_000
 _NAME = r"[a-z]+ \d+"
 _SENTENCES = tuple(
@@ -28,26 +28,25 @@ _SHOWN = re.compile(rf"(?:The ({_NAME}) is open\. In it|On the ({_NAME})), you s
 _PICKED = re.compile(rf"You pick up the ({_NAME}) from the ({_NAME})\.")
 _PUT = re.compile(rf"You (?:move|put) the ({_NAME}) (?:to|in/on) the ({_NAME})\.")
 _TREATED = re.compile(rf"You (clean|heat|cool) the ({_NAME}) using the ")
-#: Commands that say that a receptacle is in reach.
+#: Commands that show that a receptacle is in reach.
 _AT = frozenset({"examine", "open", "close"})
 _TAKE = re.compile(rf"take ({_NAME}) from ({_NAME})")
 
 _TREATMENT = {CLEAN: "clean", HEAT: "heat", COOL: "cool"}
-#: What tells a kind of room from the others.
+#: Receptacles that identify a kind of room.
 _SIGNS = (("fridge", "kitchen"), ("toilet", "bathroom"), ("bed", "bedroom"))
 _WITH_DOOR = frozenset(kind.lower() for kind in things.ALWAYS_OPENABLE | things.SOMETIMES_OPENABLE)
-#: Weights for a receptacle that accepts the object, and for one that does not, where the tables say nothing.
+#: Default weights of a receptacle that accepts the object, and of one that does not.
 _POSSIBLE, _UNLIKELY = 1.0, 0.01
-#: Factor for receptacles of the kind in which the things of a task never lie at the start: where they belong, or what
-#: treats them.
+#: Weight factor of receptacles that never contain the task's objects at the start: the goal, and those that treat them.
 _NEVER = 0.02
-#: How often a command may be repeated with the same thing in hand.
+#: Maximum number of repetitions of a command with the same object in hand.
 _PATIENCE = 3
 _IDLE = ("help", "look", "inventory", "examine", "close")
 
 
 class Task(NamedTuple):
-    """What is to be done: one of `game.TASK_TYPES` ("" when not understood), with what, where (or under which lamp)."""
+    """A task: one of `game.TASK_TYPES` ("" if not understood), the object, and the receptacle or lamp."""
 
     kind: str
     thing: str
@@ -55,11 +54,7 @@ class Task(NamedTuple):
 
 
 def read_task(text: str) -> Task:
-    """Return the task of a first observation.
-
-    >>> read_task("Your task is to: find two soapbar and put them in garbagecan.")
-    Task(kind='pick_two_obj_and_place', thing='soapbar', place='garbagecan')
-    """
+    """Return the task of a first observation."""
     _, found, rest = text.partition(_TASK)
     sentence = rest.partition("\n")[0].rstrip().removesuffix(".")
     for kind, pattern in _SENTENCES if found else ():
@@ -70,7 +65,6 @@ def read_task(text: str) -> Task:
 
 
 def _shown(text: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield (receptacle, what is in it) for each one that a text describes."""
     end = 0
     while match := _SHOWN.search(text, end):
         end = text.find(".", match.end())
@@ -80,25 +74,15 @@ def _shown(text: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def kind_of(name: str) -> str:
-    """Return the kind of a thing by its name.
-
-    >>> kind_of("drawer 12")
-    'drawer'
-    """
+    """Return the kind of an object by its name."""
     return name.partition(" ")[0]
 
 
 class Beliefs:
-    """What was seen in one episode, as texts and lists of commands said it.
+    """What the player has seen in one episode.
 
-    Attributes:
-        task: the task.
-        receptacles: all receptacles of the room, as listed.
-        here: receptacles in reach.
-        closed: receptacles in reach that are closed now.
-        seen: what is in each receptacle that was looked into.
-        held: object in hand, "" for none.
-        treated: (verb, object) of everything cleaned, heated or cooled.
+    `here`: receptacles in reach; `closed`: those of them that are closed; `seen`: contents of each receptacle that was
+    looked into; `held`: object in hand, "" for none; `treated`: (verb, object) of everything cleaned, heated or cooled.
     """
 
     def __init__(self, observation: str, admissible: Collection[str]) -> None:
@@ -114,7 +98,7 @@ class Beliefs:
         self._look_around(admissible)
 
     def update(self, observation: str, admissible: Collection[str]) -> None:
-        """Take in what the last command brought."""
+        """Take in the result of the last command."""
         observation = observation[:MOST_READ]
         for receptacle, content in _shown(observation):
             self.seen[receptacle] = set(content)
@@ -129,7 +113,6 @@ class Beliefs:
         self._look_around(admissible)
 
     def _look_around(self, admissible: Collection[str]) -> None:
-        """Read from the commands what is in reach; with empty hands they show what lies there too."""
         known = set(self.receptacles)
         self.here = {name for word, _, name in (c.partition(" ") for c in admissible) if word in _AT} & known
         self.closed = {command[5:] for command in admissible if command.startswith("open ")}
@@ -142,28 +125,16 @@ class Beliefs:
                     self.seen.setdefault(receptacle, set())
 
     def where(self, kind: str) -> dict[str, list[str]]:
-        """Return the receptacles known to hold objects of a kind, and which."""
+        """Return the receptacles known to contain objects of a kind, and these."""
         found = {name: sorted(i for i in things if kind_of(i) == kind) for name, things in self.seen.items()}
         return {name: things for name, things in found.items() if things}
 
 
 class ALFWorldPlayer:
-    """Plays ALFWorld from observations and admissible commands alone.
+    """Plays official and generated games, in both wordings, from observations and admissible commands alone.
 
-    It looks into the likeliest receptacles first, for its steps, takes what it needs when it has seen it, and does the
-    task. A first observation (one that says "Your task is to: ") begins a new episode. Observations and commands of
-    official and generated games are understood, in both wordings.
-
-    >>> from agentgym.alfworld.generated.generator import GameSpec, generate
-    >>> from agentgym.alfworld.text import introduction
-    >>> from agentgym.alfworld.rules import World
-    >>> world = World(generate(GameSpec("valid_unseen", 0)))
-    >>> player, text, steps = ALFWorldPlayer(), introduction(world.game), 0
-    >>> while not world.won and steps < 50:
-    ...     text, _ = world.step(player.act(text, world.admissible()))
-    ...     steps += 1
-    >>> world.won
-    True
+    It searches the most promising receptacles per step, takes the objects that it needs and does the task. A first
+    observation (with "Your task is to: ") starts a new episode.
     """
 
     def __init__(self) -> None:
@@ -172,7 +143,6 @@ class ALFWorldPlayer:
         self._refused: set[tuple[str, str]] = set()
 
     def act(self, observation: str, admissible: Collection[str]) -> str:
-        """Return the next command, one of `admissible` ("look" when there is none)."""
         if self._beliefs is None or "Your task is to: " in observation:
             self._beliefs = Beliefs(observation, admissible)
             self._done.clear()
@@ -204,7 +174,6 @@ class ALFWorldPlayer:
         return self._put(known, places, admissible)
 
     def _fetch(self, known: Beliefs) -> str:
-        """Take a thing that is needed, or look for one."""
         task = known.task
         seen = known.where(task.thing)
         if task.kind in (PICK, TWO):
@@ -219,7 +188,6 @@ class ALFWorldPlayer:
         return f"take {seen[choice][-1]} from {choice}" if choice in known.here else f"go to {choice}"
 
     def _light(self, known: Beliefs) -> str:
-        """Hold the thing and switch a lamp on."""
         lamps = known.where(known.task.place)
         if not lamps:
             return self._search(known, known.task.place)
@@ -227,7 +195,6 @@ class ALFWorldPlayer:
         return f"use {lamps[choice][-1]}" if choice in known.here else f"go to {choice}"
 
     def _put(self, known: Beliefs, places: Collection[str], admissible: Collection[str]) -> str:
-        """Put what is held into one of these receptacles, for choice where another such thing lies already."""
         held, possible = known.held, set(admissible)
         wanted = known.where(kind_of(held)) if known.task.kind == TWO else {}
         open_here = {name: puts.pop() for name in places if (puts := self._put_commands(held, name) & possible)}
@@ -249,7 +216,6 @@ class ALFWorldPlayer:
         return {f"move {thing} to {receptacle}", f"put {thing} in/on {receptacle}"}
 
     def _search(self, known: Beliefs, kind: str) -> str:
-        """Look into the receptacle that promises most for its steps; when all were seen, into the one seen least."""
         unseen = [name for name in known.receptacles if name not in known.seen]
         if not unseen:
             return min(
@@ -269,18 +235,15 @@ class ALFWorldPlayer:
 
 
 def _steps(known: Beliefs) -> Callable[[str], tuple[bool, bool]]:
-    """Return a function that orders receptacles by the number of steps to reach into them."""
     return lambda name: (name not in known.here, kind_of(name) in _WITH_DOOR and name not in known.seen)
 
 
 def _nearest(known: Beliefs, places: Iterable[str]) -> str:
-    """Return the receptacle that is reached with fewest steps, "" when there is none."""
     return min(places, key=_steps(known), default="")
 
 
 @lru_cache(maxsize=1024)
 def _weights(receptacles: tuple[str, ...], kind: str) -> dict[str, float]:
-    """How likely a kind of object is in each receptacle of a room, up to a factor."""
     kinds = [kind_of(name) for name in receptacles]
     room = next((room for sign, room in _SIGNS if sign in kinds), "living room")
     stock = ROOMS[room].stock.get(kind)

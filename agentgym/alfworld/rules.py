@@ -1,4 +1,4 @@
-"""The rules of the household: its state, what each command does, which can be done, and when a game is won."""
+"""The rules of the household: state, effects of commands, admissible commands, and the goal test."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agentgym.alfworld.text import (
     surroundings,
 )
 
-#: What each repair changes. By default the household behaves exactly as the original, quirks included.
+#: The effect of each repair. By default the household behaves exactly as the original.
 REPAIRS: dict[str, str] = {
     "colocated": (
         "`go to` works for receptacles that share the agent's place (the original answers 'Nothing happens.', so that "
@@ -55,7 +55,7 @@ def reached(world: World) -> bool:
 
 
 class Outcome(NamedTuple):
-    """What a command did: the text it gave, and whether it could be done."""
+    """The result of a command: its text, and whether it was possible."""
 
     observation: str
     valid: bool
@@ -66,11 +66,10 @@ Snapshot = tuple[int, ...]
 
 
 class Memory:
-    """What episodes of a game have worked out about receptacles that are as at the beginning, for each other.
+    """Results about receptacles in their initial state, shared by the episodes of a game.
 
-    Attributes:
-        texts: per receptacle, the text that describes it (open, where it has a door); None until it is asked for.
-        commands: what can be done, by location, object in hand and what is open there, see `admissible`.
+    `texts`: the description of each receptacle (open, if it has a door), None until requested; `commands`: admissible
+    commands by location, object in hand and open receptacles there.
     """
 
     __slots__ = ("commands", "texts")
@@ -80,31 +79,24 @@ class Memory:
         self.commands: dict[int, tuple[str, ...]] = {}
 
 
-#: The memory of a game played in a `World.variant`; the last 512 are kept, 20 MB at most.
+#: The memory of a game in a `World.variant`; the last 512 are kept, at most 20 MB.
 memory_of = lru_cache(maxsize=512)(Memory)
 
 
 class World:
-    """One episode of a game: its state, with the commands that change it.
+    """One episode of a game: its state and the commands that change it.
 
-    Objects, receptacles and locations are positions in the `Game`; sets are bit masks.
-
-    Args:
-        game: the game to play; it is not changed.
-        repairs: names of `REPAIRS`; "status" is for the environment and means nothing here.
+    Objects, receptacles and locations are positions in the `Game`; sets are bit masks. `repairs` are names of
+    `REPAIRS`; "status" concerns the environment and has no effect here.
 
     Attributes:
-        loc: location of the agent.
         held: object in hand, -1 for none.
-        open: receptacles that are open.
         contents: per receptacle, the objects in it.
-        seen_from: per location, the objects the data places there.
+        seen_from: per location, the objects that the data places there.
         taken: per receptacle, the objects taken from it and not put back since.
-        touched: receptacles whose contents may differ from the beginning.
-        clean, hot, cool, toggled, sliced: objects in that condition.
-        variant: number of the combination of repairs that changes which commands can be done.
-        memory: what the episodes of this game share.
-        won: the goal is reached.
+        touched: receptacles whose contents may differ from the start.
+        variant: number of the combination of repairs that changes the admissible commands.
+        memory: the cache that the episodes of this game share.
     """
 
     __slots__ = (
@@ -138,19 +130,18 @@ class World:
         self.won = reached(self)
 
     def get_state(self) -> Snapshot:
-        """Return the exact state as a hashable tuple of ints."""
         return (
             self.loc, self.held, self.open, self.clean, self.hot, self.cool, self.toggled, self.sliced,
             *self.contents, *self.taken, *self.seen_from,
         )  # fmt: skip
 
     def step(self, command: str) -> Outcome:
-        """Play one command; spaces around it do not count, one that cannot be done changes nothing."""
+        """Play one command; surrounding spaces are ignored, an impossible command changes nothing."""
         text = self.answer(command)
         return Outcome(NOTHING_HAPPENS, False) if text is None else Outcome(text, True)
 
     def answer(self, command: str) -> str | None:
-        """Play one command and return its text, None when it cannot be done."""
+        """Play one command and return its text, None when it is impossible."""
         receptacle = self.game.room.goes.get(command)
         if receptacle is not None:
             return self._go_to(receptacle)
@@ -159,29 +150,25 @@ class World:
         return None if action is None else action(self, rest)
 
     def admissible(self) -> tuple[str, ...]:
-        """Return the commands that can be done now, sorted."""
         return self.report()[0]
 
     def state_key(self) -> str:
-        """Return the exact state as text: equal for equal states of a game, different for different ones."""
+        """Return the exact state as text, different for different states of a game."""
         return self.report()[1]
 
     def location(self) -> str:
-        """Return where the agent is: the receptacles in reach, or "the middle of the room"."""
         return self.game.room.facing[self.loc]
 
     def inventory(self) -> str:
-        """Return what the agent carries and in what condition, "nothing" with empty hands."""
         return self.report()[3]
 
     def changes(self) -> str:
-        """Return the part of `state_key` after the location: what differs from the beginning."""
         if self._condition is None:
             self._condition = condition(self)
         return self._condition
 
     def report(self) -> tuple[tuple[str, ...], str, str, str]:
-        """Return (`admissible`, `state_key`, `location`, `inventory`) at once."""
+        """Return (`admissible`, `state_key`, `location`, `inventory`) in one call."""
         possible, changes, carries = self._commands, self._condition, self._carried
         if possible is None:
             possible = self._commands = admissible(self)
@@ -193,7 +180,7 @@ class World:
         return possible, f"at {where}; {changes}" if changes else f"at {where}", where, carries
 
     def set_state(self, state: Snapshot, changes: str | None = None) -> None:
-        """Load what `get_state` returned for the same game; what `changes` returned then saves working it out again."""
+        """Load a state of the same game; passing its `changes` avoids computing them again."""
         n = len(self.contents)
         self.loc, self.held, self.open, self.clean, self.hot, self.cool, self.toggled, self.sliced = state[:8]
         self.contents = list(state[8 : 8 + n])
@@ -205,7 +192,6 @@ class World:
         self.won = reached(self)
 
     def _changed(self) -> None:
-        """Forget what was worked out about the state before."""
         self._commands = None
         self._condition = self._carried = None
 
@@ -216,19 +202,17 @@ class World:
         return inside(self, receptacle)
 
     def here(self, name: str) -> int:
-        """Return the position of the receptacle of this name, -1 when there is none at the agent's location."""
+        """Return the position of the named receptacle, -1 when it is not at the agent's location."""
         receptacle = self.game.receptacle_index.get(name, -1)
         return receptacle if receptacle >= 0 and self.game.places[receptacle] == self.loc else -1
 
     def in_hand(self, name: str) -> bool:
-        """Say whether the object of this name is in hand."""
         return self.held >= 0 and self.game.objects[self.held] == name
 
     def accessible(self, receptacle: int) -> bool:
-        """Say whether hands reach into the receptacle: it cannot be opened, or is open."""
         return not (self.game.openable & ~self.open) >> receptacle & 1
 
-    # One method per verb: it takes the rest of the command and returns the text, or None when that cannot be done.
+    # One method per verb: it takes the rest of the command and returns the text, or None if impossible.
 
     def _go(self, rest: str) -> str | None:
         receptacle = self.game.receptacle_index.get(rest[3:], -1) if rest[:3] == "to " else -1
@@ -314,7 +298,6 @@ class World:
         return True
 
     def _treat(self, rest: str, kinds: int, objects: int) -> str | None:
-        """Clean, heat or cool: return "<object> using the <receptacle>." when that can be done."""
         name, _, where = rest.partition(" with ")
         receptacle = self.here(where)
         if receptacle < 0 or not kinds >> receptacle & 1 or not self.in_hand(name) or not objects >> self.held & 1:
@@ -419,15 +402,12 @@ _ACTIONS: dict[str, Callable[[World, str], str | None]] = {
 }
 
 
-#: Lists that the memory of one game holds at most; then it is emptied.
+#: Maximum number of lists in the memory of one game; then it is cleared.
 _MOST_KNOWN = 128
 
 
 def admissible(world: World) -> tuple[str, ...]:
-    """Return every command that can be done in this state, sorted as strings.
-
-    Where the contents are as at the beginning it is looked up or remembered, unless a knife is in hand.
-    """
+    """Return every possible command in this state, sorted; results for contents as at the start are cached."""
     game, loc, held = world.game, world.loc, world.held
     if held >= 0 and game.knives >> held & 1:
         return work_out(world, game.sliceable & world.seen_from[loc])
@@ -438,7 +418,7 @@ def admissible(world: World) -> tuple[str, ...]:
             if contents[i] != first[i]:
                 return work_out(world, 0)
     known = world.memory.commands
-    # one number for all that matters: nothing in hand is -1
+    # one integer as the key; an empty hand is -1
     places = len(room.local)
     key = ((world.open & room.reach[loc]) * places + loc) * (len(game.objects) + 1) + held + 1
     found = known.get(key)
@@ -450,11 +430,7 @@ def admissible(world: World) -> tuple[str, ...]:
 
 
 def work_out(world: World, food: int) -> tuple[str, ...]:
-    """Return what `admissible` returns, worked out anew; `food` is what the knife in hand can slice.
-
-    The verbs come in alphabetical order ("put", of the older wording, stands where it sorts), so that only the commands
-    of one verb need sorting.
-    """
+    """Compute `admissible` without the cache; `food` are the objects that the knife in hand can slice."""
     game, contents, loc, held = world.game, world.contents, world.loc, world.held
     stand = game.room.stand(loc, world.open, world.arrive_at_shared)
     lamps = 0
@@ -480,7 +456,6 @@ def work_out(world: World, food: int) -> tuple[str, ...]:
 
 
 def _takes(world: World, stand: Stand) -> list[str]:
-    """The sorted `take` commands of an empty hand."""
     game = world.game
     commands: list[str] = []
     for i in stand.accessible:
@@ -494,20 +469,18 @@ def _takes(world: World, stand: Stand) -> list[str]:
 
 
 def _puts(world: World, stand: Stand, item: str) -> list[str]:
-    """The sorted commands that put down what is in hand."""
     game, held = world.game, world.held
     pattern = f"move {item} to " if game.dialect == "move" else f"put {item} in/on "
     return [pattern + game.receptacles[i] for i in stand.accessible if game.fits[i] >> held & 1]
 
 
 def _at_machines(world: World, stand: Stand, item: str) -> list[str]:
-    """What comes before putting something down, where that can be treated, or objects in sight can be examined."""
     game, bit = world.game, 1 << world.held
     examines = [*stand.examines, "examine " + item]
     if world.examine_visible:
         examines += ["examine " + name for name in game.names(_visible(world, stand))]
     examines.sort()
-    # what ends in a receptacle's name is sorted as the names are
+    # commands that end in a receptacle's name sort as the names
     commands = [f"clean {item} with {name}" for name in stand.sinks] if stand.sinks and game.cleanable & bit else []
     commands += stand.closes
     if stand.fridges and game.coolable & bit:
@@ -523,7 +496,6 @@ def _at_machines(world: World, stand: Stand, item: str) -> list[str]:
 
 
 def _visible(world: World, stand: Stand) -> int:
-    """Objects in sight that are not in hand."""
     visible = 0
     for i in stand.accessible:
         visible |= world.contents[i]

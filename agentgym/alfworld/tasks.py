@@ -1,4 +1,4 @@
-"""Which games an episode can be of: the official ones or those of the generator, of all task types or of some."""
+"""Collections of official or generated games, of all task types or of some."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agentgym.checks import suggest
 from agentgym.outside.files import cache_folder
 from agentgym.tasks import Tasks, choose, given
 
-#: Value of `data` that asks for generated games whatever the variable ALFWORLD_DATA says.
+#: Value of `data` for generated games, with or without the variable ALFWORLD_DATA.
 GENERATED = "generated"
 
 
@@ -25,11 +25,11 @@ class Games(Tasks[Game], Protocol):
 
     @property
     def first(self) -> str:
-        """Split of episodes for which nobody names one."""
+        """The default split."""
         ...
 
     def of_types(self, kinds: tuple[str, ...]) -> Games:
-        """Return the games of some task types alone; by name the others are still found."""
+        """Return the games of some task types; task_ids of other games stay valid."""
         ...
 
     def dialect(self, split: str) -> str:
@@ -38,11 +38,7 @@ class Games(Tasks[Game], Protocol):
 
 
 def check_task_types(kinds: Any) -> tuple[str, ...]:
-    """Return task types by name, in the order of `TASK_TYPES`; None stands for all, 1 to 6 for the original's numbers.
-
-    >>> check_task_types(["pick_two_obj_and_place", 1])
-    ('pick_and_place_simple', 'pick_two_obj_and_place')
-    """
+    """Return task types by name, in the order of `TASK_TYPES`; None means all, 1 to 6 the original's numbers."""
     if kinds is None:
         return TASK_TYPES
     given = tuple(kinds) if isinstance(kinds, Iterable) and not isinstance(kinds, str) else (kinds,)
@@ -61,7 +57,7 @@ def check_task_types(kinds: Any) -> tuple[str, ...]:
 
 
 def find_games(data: Any, cache: Any, generator: Mapping[str, Any]) -> Games:
-    """Return the official games of `data` (or of $ALFWORLD_DATA when it is None), else generated ones."""
+    """Return the official games of `data` (None: of $ALFWORLD_DATA), else generated ones."""
     where = cache_folder(cache)
     if data is None:
         data = os.environ.get(VARIABLE) or GENERATED
@@ -73,7 +69,7 @@ def find_games(data: Any, cache: Any, generator: Mapping[str, Any]) -> Games:
 
 
 def choose_game(games: Games, split: str, options: Mapping[str, Any], rng: np.random.Generator) -> Game:
-    """Return the game for the options of a reset; a `task_id` may name another goal than the game's, see `goals`."""
+    """Return the game for the options of a reset; a `task_id` may name another goal, see `goals`."""
     options = given(options)
     kind = options.get("task_type")
     if kind is not None:

@@ -1,4 +1,4 @@
-"""The texts of the household, character by character those of the original engine, and the exact state in words."""
+"""The texts of the household, equal to the original engine's to the character, and the exact state in words."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOTHING_HAPPENS = "Nothing happens."
 EMPTY_HANDED = "You are not carrying anything."
 LOOK_AT_START = "You are in the middle of a room. Looking quickly around you, you see nothing."
 
-#: The two spaces after the `move` line's colon are the original's.
+#: The original has two spaces after the colon of the `move` line.
 HELP = """Available commands:
   look:                             look around your current location
   inventory:                        check your current inventory
@@ -35,11 +35,7 @@ HELP = """Available commands:
 
 
 def with_articles(names: Sequence[str]) -> str:
-    """List names with the article, which is always "a".
-
-    >>> with_articles([]), with_articles(["apple 1"]), with_articles(["apple 1", "pen 2"])
-    ('nothing', 'a apple 1', 'a apple 1, and a pen 2')
-    """
+    """List names with the article, which is always "a"."""
     if len(names) > 1:
         return f"a {', a '.join(names[:-1])}, and a {names[-1]}"
     return "a " + names[0] if names else "nothing"
@@ -66,7 +62,7 @@ def _listed(room: Room) -> str:
 
 
 def inside(state: World, receptacle: int) -> str:
-    """Describe a receptacle that is open, or cannot be closed."""
+    """Describe a receptacle that is open, or has no door."""
     game, contents = state.game, state.contents[receptacle]
     if contents != game.contents[receptacle]:
         return _inside(game, receptacle, contents)
@@ -84,10 +80,7 @@ def _inside(game: Game, receptacle: int, contents: int) -> str:
 
 
 def surroundings(state: World) -> str:
-    """Return the text of `look`.
-
-    The floor lists an object once for every receptacle here that it was taken from, if it was put down here again.
-    """
+    """Return the text of `look`; the floor lists an object once per receptacle here from which it was taken."""
     game = state.game
     here = game.local[state.loc]
     if not here:
@@ -106,7 +99,7 @@ def closer_look(state: World, item: int) -> str:
         held = dict(game.inner).get(item, 0)
         return f"This is a normal {name}. In it, you see {with_articles(game.names(held))}."
     clean, hot, cool = state.clean >> item & 1, state.hot >> item & 1, state.cool >> item & 1
-    # the original tests these in an order in which "hot" hides "cool" unless it can name the object clean and cool
+    # as in the original's order of tests: "hot" hides "cool" unless the object is clean and cool
     words = "hot" if hot else "cool" if cool else ""
     if clean:
         words = f"{words} and clean" if words else "clean"
@@ -122,7 +115,7 @@ def closer_look(state: World, item: int) -> str:
 
 
 def carried(state: World) -> str:
-    """Return what is in the hand with the papers' marks, "apple 1 (cleaned) (heated)"; "nothing" for empty hands."""
+    """Return the object in hand with the papers' marks, "apple 1 (cleaned) (heated)"; "nothing" for empty hands."""
     if state.held < 0:
         return "nothing"
     bit = 1 << state.held
@@ -137,11 +130,11 @@ def carried(state: World) -> str:
 
 
 def condition(state: World) -> str:
-    """Return everything about a state but the location, as text: equal only for equal states.
+    """Return the exact state without the location as text.
 
-    Written down is what differs from the beginning of the game: `+x` lies in the receptacle, `-x` was there at first
-    and was taken, `=x` was there at first and vanished (only under the repair "ghosts"), `~x` was put there and taken
-    again. Where the data places objects follows from these; where it does not, it is written out as `!x`.
+    It lists the differences from the start: `+x` is in the receptacle, `-x` was there at the start and was taken, `=x`
+    was there and vanished (only with the repair "ghosts"), `~x` was put there and taken again, `!x`: the data places it
+    there and that does not follow from the rest.
     """
     game = state.game
     parts = ["carrying " + game.objects[state.held]] if state.held >= 0 else []
@@ -162,7 +155,6 @@ def condition(state: World) -> str:
 
 
 def _placement(state: World) -> list[str]:
-    """Say where objects are, for each receptacle and location that is not as at the beginning."""
     game = state.game
     parts = []
     expected = list(game.seen_from)

@@ -1,8 +1,4 @@
-"""Kinds of receptacles and objects in the official games, and which go together.
-
-Every official game agrees with these tables (counted over all 4,027 of them). They describe the data, not the rules:
-a game says itself what can be opened, picked up or put where, and the rules follow the game.
-"""
+"""Kinds of receptacles and objects, and which go together, in all 4,027 official games."""
 
 from __future__ import annotations
 
@@ -84,7 +80,7 @@ CAN_CONTAIN: dict[str, tuple[str, ...]] = {
     }.items()
 }
 
-#: The same in lower case, as games name types.
+#: The same in lower case, as in games.
 ACCEPTED: dict[str, frozenset[str]] = {
     name.lower(): frozenset(word.lower() for word in words) for name, words in CAN_CONTAIN.items()
 }
@@ -92,7 +88,7 @@ ACCEPTED: dict[str, frozenset[str]] = {
 #: Types of receptacles, in alphabetical order.
 RECEPTACLE_TYPES: tuple[str, ...] = tuple(CAN_CONTAIN)
 
-#: Receptacles of which some have a door or drawer to open and others do not, and those that always have one.
+#: Receptacles that sometimes can be opened, and those that always can.
 SOMETIMES_OPENABLE = frozenset({"Drawer", "Safe", "Cabinet"})
 ALWAYS_OPENABLE = frozenset({"Fridge", "Microwave"})
 
@@ -115,7 +111,7 @@ COOLABLE = frozenset(f"{_FOOD} {_DISHES} {_POTS} Bread Lettuce WineBottle".split
 SLICEABLE = frozenset(f"{_FOOD} Bread Lettuce".split())
 VESSELS = frozenset(f"{_DISHES} {_POTS} Box".split())
 TOGGLEABLE = frozenset({"DeskLamp", "FloorLamp"})
-#: Objects that can be picked up (of official footstools only about half can).
+#: Objects that can be picked up (only about half of the official footstools can).
 PICKUPABLE = frozenset(f"{_CUTLERY} {_FOOD} {_DISHES} {_POTS} {_PLAIN} Box Bread Lettuce WineBottle".split())
 #: Types of objects, in alphabetical order.
 OBJECT_TYPES: tuple[str, ...] = tuple(sorted({*PICKUPABLE, *TOGGLEABLE, *_FIXED.split()}))
@@ -124,9 +120,5 @@ _SPELLED: dict[str, str] = {name.lower(): name for name in (*RECEPTACLE_TYPES, *
 
 
 def spelled(kind: str) -> str:
-    """Return the name of a kind with its capitals; a kind that no official game has stays as it is.
-
-    >>> spelled("tvstand"), spelled("remotecontrol"), spelled("teapot")
-    ('TVStand', 'RemoteControl', 'teapot')
-    """
+    """Return the name of a kind with its capitals ("tvstand": "TVStand"); an unknown kind is unchanged."""
     return _SPELLED.get(kind, kind)

@@ -1,1 +1,1 @@
-"""Corridor: rooms in a row, each with a word that names the way on; nothing is hard but the credit."""
+"""Corridor: rooms in a row; the only difficulty is to assign credit to the steps of a long episode."""

@@ -1,4 +1,4 @@
-"""The corridor: a world whose only difficulty is to find out which step of a long episode was wrong."""
+"""The Corridor environments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORDS = (
     "music", "night", "ocean", "paper", "queen", "river", "stone", "table", "uncle", "voice", "water", "youth",
 )  # fmt: skip
 MEANING = {word: DIRECTIONS[i % 4] for i, word in enumerate(WORDS)}
-#: What a wrong direction does: nothing, one room back, back to the first room, or the end of the episode.
+#: Effects of a wrong direction, see `CorridorEnv`.
 Wrong = Literal["stay", "back", "start", "end"]
 #: Shares of all corridors, in eighths: a hash of the words decides the split.
 _SPLITS = {"train": range(6), "validation": range(6, 7), "test": range(7, 8)}
@@ -33,12 +33,7 @@ class Corridor(NamedTuple):
 
 
 class Corridors(NumberedTasks[Corridor]):
-    """Corridors of one length.
-
-    Args:
-        length: rooms of each.
-        num_tasks: of each split.
-    """
+    """Corridors of one `length`; `num_tasks` in each split."""
 
     name = "the generated corridors"
     splits = tuple(_SPLITS)
@@ -48,7 +43,6 @@ class Corridors(NumberedTasks[Corridor]):
         self.length, self.num_tasks = length, num_tasks
 
     def make(self, split: str, index: int) -> Corridor:
-        """Return a corridor."""
         return _corridor(self.length, split, index)
 
 
@@ -62,42 +56,40 @@ def _corridor(length: int, split: str, index: int) -> Corridor:
 
 
 class CorridorEnv(TextEnv[str]):
-    """Rooms in a row; in each, a word names the direction that leads to the next one.
+    """Rooms in a row; a word in each room names the direction that leads to the next one.
 
     **Task.** Reach the end of the corridor. Each of 24 words means one of four directions, the same in all tasks. No
-    text says which: that is to be learned. A task is a sequence of words. Success comes at the end alone, so an
-    episode's return does not say which of its steps was right; states recur, and the distance to the end is exact.
+    text explains the words: the agent has to learn them. A task is a sequence of words. Only success is rewarded, so
+    the return does not show which step was right. States recur, and the distance to the end is exact.
 
     **Observation.** `TextSpace`: "Room 3 of 12. The sign says: lemon."
 
-    **Action.** `TextSpace`: "north", "east", "south" or "west", in any case and with spaces around. Any other text is
-    an invalid action: nothing moves, and it uses up a step.
+    **Action.** `TextSpace`: "north", "east", "south" or "west"; case and surrounding spaces are ignored. Any other text
+    is an invalid action: nothing moves, and it uses up a step.
 
     **Reward.** 1 for reaching the end, 0 for every other step.
 
     **End.** `terminated` at the end of the corridor (`won`), and with `wrong="end"` after a wrong direction.
-    `truncated` after `limit` steps, by default one and a half times the number of rooms. The limit is part of the task:
-    without it, guessing would reach the end of every corridor. The registered time limit of 1,000 steps is for longer
-    corridors.
+    `truncated` after `limit` steps; without a limit, guessing would always reach the end. The registered time limit of
+    1,000 steps is for longer corridors.
 
-    **Luck.** None by default. With `slip`, a step in the right direction fails with that probability, drawn from
-    `np_random`.
+    **Luck.** None by default. With `slip`, a right step fails with that probability, drawn from `np_random`.
 
     **Info.** `admissible_actions`: the four directions; `state_key`: the number of the room from 0, "end", or "lost"
-    after a wrong direction with `wrong="end"` (the number of steps is not part of it); `task_id`: "train/17"; `won`;
-    `score`: share of the rooms that were passed; with `expert=True`, `expert_action`: the right direction, "" once the
-    episode is over. `distance()` is the expected number of steps to the end when every choice is right.
+    after a wrong direction with `wrong="end"` (without the number of steps); `task_id`: "train/17"; `won`; `score`:
+    share of the rooms passed; with `expert=True`, `expert_action`: the right direction, "" once the episode is over.
+    `distance()` is the expected number of steps to the end without a mistake.
 
     **Tasks.** Splits "train", "validation" and "test" share no corridor: a hash of its words decides (6/8, 1/8, 1/8).
 
     Args:
         length: number of rooms.
-        wrong: what a wrong direction does: "stay" (nothing), "back" (one room), "start" (back to the first room), or
-            "end" (the episode is lost).
-        slip: probability that a step in the right direction fails, 0 to .999.
-        limit: steps after which an episode is cut off; None for `ceil(1.5 * length)`.
+        wrong: effect of a wrong direction: "stay" (nothing), "back" (one room), "start" (to the first room), or "end"
+            (the episode is lost).
+        slip: probability that a right step fails, 0 to .999.
+        limit: steps after which an episode is truncated; None for `ceil(1.5 * length)`.
         num_tasks: tasks of each split.
-        split: split of episodes whose options name none.
+        split: default split.
         expert: put `expert_action` into info.
         render_mode: "ansi" or None.
 
@@ -108,7 +100,7 @@ class CorridorEnv(TextEnv[str]):
     ('Room 2 of 2. The sign says: stone.', 1.0)
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}
     SETTLED = ("admissible_actions", "task_id", "won")
     no_hindsight: ClassVar[str] = "the end of another corridor is another sequence of words"
 
@@ -142,12 +134,10 @@ class CorridorEnv(TextEnv[str]):
         )
 
     def begin(self, options: dict[str, Any]) -> None:
-        """Begin in the first room of a corridor; without options its index is drawn from `self.np_random`."""
         self._task = choose(self.tasks, self.split, options, self.np_random)
         self._room = self._steps = 0
 
     def act(self, command: str) -> tuple[float, bool, bool]:
-        """Play one command; see the class page for the reward."""
         self._steps += 1
         direction = command.strip().lower()
         if direction not in DIRECTIONS:
@@ -169,17 +159,14 @@ class CorridorEnv(TextEnv[str]):
         return self._room == self.length
 
     def is_cut(self) -> bool:
-        """Say whether the steps are used up."""
         return self._steps >= self.limit and 0 <= self._room < self.length
 
     def observe(self) -> str:
-        """Return what the room shows."""
         if 0 <= self._room < self.length:
             return f"Room {self._room + 1} of {self.length}. The sign says: {self._task.words[self._room]}."
         return "You have reached the end of the corridor." if self._won else "A wrong door: you are lost."
 
     def describe(self, valid: bool) -> Info:
-        """Return the info dict of the current state."""
         room = self._room
         info: Info = {
             "admissible_actions": DIRECTIONS if 0 <= room < self.length else (),
@@ -198,11 +185,9 @@ class CorridorEnv(TextEnv[str]):
         return self._task, self._room, self._steps
 
     def set_state(self, state: Any) -> None:
-        """Load what `get_state` returned."""
         self._task, self._room, self._steps = state
 
     def content(self, task_id: str) -> Any:
-        """Return the words of a task, see `TextEnv.content`."""
         return list(self.tasks.by_id(task_id, None).words)
 
     def distance(self) -> float:

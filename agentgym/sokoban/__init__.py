@@ -1,1 +1,1 @@
-"""Sokoban: rules, exact solver, level generator, level files, drawing and the environments (`agentgym.sokoban.env`)."""
+"""Sokoban: rules, generator, level files, exact solver, pictures and the environments (`agentgym.sokoban.env`)."""

@@ -24,9 +24,9 @@ _DIRECTION = {name: i for i, name in enumerate(DIRECTIONS)}
 
 
 class SokobanBase(TextEnv[ObsT], Generic[ObsT]):
-    """What the text and the visual environment share; see `SokobanEnv`."""
+    """The part that the text and the visual environment share; see `SokobanEnv`."""
 
-    metadata: dict[str, Any] = {"render_modes": ["rgb_array", "ansi"], "render_fps": 4}  # noqa: RUF012
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array", "ansi"], "render_fps": 4}
     OPTIONS: ClassVar[tuple[str, ...]] = ("split", "index", "task_id", "level")
     SETTLED = ("task_id", "won")
 
@@ -63,7 +63,6 @@ class SokobanBase(TextEnv[ObsT], Generic[ObsT]):
         )
 
     def begin(self, options: dict[str, Any]) -> None:
-        """Load a level; without options its index is drawn from `self.np_random`."""
         task_id, level = choose_level(self.tasks, self.split, options, self.np_random)
         self._load(task_id, level, level.player, level.boxes)
 
@@ -76,7 +75,6 @@ class SokobanBase(TextEnv[ObsT], Generic[ObsT]):
         self._key = self._board.text()
 
     def act(self, command: str) -> tuple[float, bool, bool]:
-        """Play one command; see the class page for the reward."""
         direction = _DIRECTION.get(command)
         if direction is None:
             direction = _DIRECTION.get(command.strip().lower())
@@ -94,7 +92,6 @@ class SokobanBase(TextEnv[ObsT], Generic[ObsT]):
         return (reward + 10.0, True, True) if now == self._count else (reward, False, True)
 
     def describe(self, valid: bool) -> Info:
-        """Return the info dict of the current state."""
         info: Info = {
             "admissible_actions": (), "is_action_valid": valid, "state_key": "", "task_id": self._task_id, "won": False,
             "score": 0.0,
@@ -103,7 +100,6 @@ class SokobanBase(TextEnv[ObsT], Generic[ObsT]):
         return info
 
     def _describe(self, info: Info) -> None:
-        """Write the board as it stands into an info dict of the same episode."""
         board, count = self._board, self._count
         on_target = board.on_target
         info["admissible_actions"] = MOVES_OF_MASK[board.open_moves()]
@@ -119,26 +115,20 @@ class SokobanBase(TextEnv[ObsT], Generic[ObsT]):
         return self._task_id, self._level, self._board.player, self._board.boxes
 
     def set_state(self, state: Any) -> None:
-        """Load what `get_state` returned."""
         self._load(*state)
 
     def draw(self) -> Any:
-        """Return the picture ("rgb_array") or the observation text ("ansi")."""
         return self.style(self._key) if self.render_mode == "ansi" else self.picture()
 
     def picture(self) -> Image:
-        """Draw the current board, uint8 (H, W, 3); smaller boards of a collection are framed with wall."""
+        """Return the current board as uint8 (H, W, 3); smaller boards of a collection are padded with wall."""
         return self._painter(self._key, *self.tasks.size)
 
     def content(self, task_id: str) -> Any:
-        """Return the level as text, see `TextEnv.content`."""
         return board_text(self.tasks.by_id(task_id, None)[1])
 
     def fulfilled(self) -> tuple[str, ...]:
-        """Return the task_id of the level whose targets are where the boxes are; () at the start, and once it is won.
-
-        A level of another split than this one's counts for none: the splits share no level.
-        """
+        """Return the task_id of the level whose targets hold the boxes now, if it is another one of this split."""
         self.need_episode("fulfilled")
         level, boxes = self._level, self._board.boxes
         if boxes in (level.boxes, level.targets):
@@ -147,18 +137,12 @@ class SokobanBase(TextEnv[ObsT], Generic[ObsT]):
         return (level_id(done),) if split_of(done) == split_of(level) else ()
 
     def distance(self) -> float:
-        """Number of moves from the current state to the solution: the true potential of the state.
-
-        `inf` when it cannot be solved any more; `nan` when a room too large for a table was searched in vain.
-        """
+        """Return the moves to the solution; `inf` in a dead end, `nan` when the search of a very large room gave up."""
         self.need_episode("distance")
         return self._solve().distance(self._board.player, self._board.boxes)
 
     def optimal_actions(self) -> tuple[str, ...]:
-        """Every move that starts a shortest solution; () once solved, in a dead end, or when none was found.
-
-        In a room too large for a distance table (more than 33 million states) only one such move is known.
-        """
+        """Return every move that starts a shortest solution (one in a room with more than 33 million states)."""
         self.need_episode("optimal_actions")
         return self._solve().optimal_moves(self._board.player, self._board.boxes)
 
@@ -171,39 +155,38 @@ class SokobanBase(TextEnv[ObsT], Generic[ObsT]):
 class SokobanEnv(SokobanBase[str]):
     r"""Sokoban as text: push every box onto a target.
 
-    **Task.** A room with walls, targets and as many boxes. The player moves one cell at a time and pushes the box
-    ahead of it when the cell behind that box is free. Boxes cannot be pulled, nor two pushed at once, so a careless
-    push can make the level unsolvable for good.
+    **Task.** A room with walls, targets and as many boxes. The player moves one cell at a time and pushes the box in
+    front of it when the cell behind that box is free. Boxes cannot be pulled, and two cannot be pushed at once, so a
+    push can make the level unsolvable.
 
-    **Observation.** `TextSpace`: the board, one symbol per cell, rows joined by line breaks. Symbols "default":
-    `#` wall, `_` floor, `O` target, `X` box, `√` box on a target, `P` player, `S` player on a target; symbols "xsb":
-    `#`, space, `.`, `$`, `*`, `@`, `+`.
+    **Observation.** `TextSpace`: the board, one symbol per cell, rows joined by line breaks. Symbols "default": `#`
+    wall, `_` floor, `O` target, `X` box, `√` box on a target, `P` player, `S` player on a target; symbols "xsb": `#`,
+    space, `.`, `$`, `*`, `@`, `+`.
 
-    **Action.** `TextSpace`: "up", "down", "left" or "right", in any case and with spaces around. Any other text, and
-    a move that would not change the board, is an invalid action: nothing moves.
+    **Action.** `TextSpace`: "up", "down", "left" or "right"; case and surrounding spaces are ignored. Any other text,
+    and a move that would not change the board, is an invalid action: nothing moves.
 
-    **Reward** of a step: -0.1, +1 when it pushes a box onto a target, -1 when it pushes one off a target, and +10
-    when all boxes are on targets afterwards (from one target to another: +1 - 1). An invalid action costs 0.1 too.
+    **Reward** of a step: -0.1, +1 for pushing a box onto a target, -1 for pushing one off a target (from target to
+    target: both), +10 when all boxes are on targets afterwards. An invalid action also costs 0.1.
 
     **End.** `terminated` when all boxes are on targets (`won`). The registered time limit is 20 steps (`truncated`).
 
-    **Luck.** A step draws nothing: a move has one outcome.
+    **Luck.** None: a move has one outcome.
 
     **Info.** `admissible_actions`: the moves that change the board, in the order up, down, left, right; `state_key`:
     the board in default symbols; `task_id`: "train/17" for generated levels, "<file name>#<number>" for files,
     "level:<rows joined by />" for a level given as text; `won`; `score`: share of the boxes that are on targets; with
-    `expert=True`, `expert_action`: the first move of a shortest solution, "" when there is none. `distance()` is the
-    number of moves left, `optimal_actions()` are all best moves.
+    `expert=True`, `expert_action`: the first move of a shortest solution, "" when there is none. `distance()` and
+    `optimal_actions()` are exact.
 
     **Tasks.** `reset(options=...)` takes `split` and/or `index`, or `task_id`, or `level` (a level as text in either
-    symbol set); without options the index is drawn from `np_random`. Generated levels can be solved, with an exact
-    number of moves within `min_length`..`max_length`. The splits "train", "validation" and "test" share no level, not
-    even a rotated, mirrored or shifted copy, whatever seeds and sizes are used: a hash of the level decides (6/8,
-    1/8, 1/8).
+    symbol set); without options the index is drawn from `np_random`. Generated levels are solvable in
+    `min_length`..`max_length` moves. The splits "train", "validation" and "test" share no level, not even a rotated,
+    mirrored or shifted copy, for all seeds and sizes: a hash of the level decides (6/8, 1/8, 1/8).
 
-    **Data.** None needed. `levels=` reads files in Boxoban or XSB format (one level after the other, in .txt or .xsb,
-    plain or .xz), with the same splits by hash, or the split "all" for collections that come in split folders.
-    Such levels are longer than 20 steps: pass `max_episode_steps` to `gym.make`.
+    **Data.** None needed. `levels=` reads files in Boxoban or XSB format (.txt or .xsb, plain or .xz), with the same
+    splits by hash, or the split "all" for collections with split folders. Such levels need more than 20 steps: pass
+    `max_episode_steps` to `gym.make`.
 
     **Ids.** `AgentRL/Sokoban-v0`, and with pictures `AgentRL/VisualSokoban-v0` (`VisualSokobanEnv`).
 
@@ -212,11 +195,10 @@ class SokobanEnv(SokobanBase[str]):
         boxes: number of boxes, or several numbers of which each level draws one.
         min_length: smallest optimal solution length of generated levels, in moves.
         max_length: largest optimal solution length of generated levels, in moves.
-        levels: path of a level file or folder, instead of the generator (then the arguments above do not count).
-        split: split of episodes whose options name none; None for "train", or "all" where no level of a file is in it.
-        level_seed: another number gives another family of generated levels.
-        num_levels: levels of each split (generator only). They are generated when first met, then remembered: more of
-            them mean more variety and more time. Another number changes no level, only how many there are.
+        levels: path of a level file or folder; replaces the generator and its arguments.
+        split: default split; None for "train", or "all" where no level of a file is in "train".
+        level_seed: each value gives another family of generated levels.
+        num_levels: levels of each split (generator only), generated on first use. It changes no level.
         symbols: "default" or "xsb".
         separator: text between the cells of a row in the observation.
         tile_size: pixels per cell of pictures, at least 4.
@@ -239,11 +221,10 @@ class SokobanEnv(SokobanBase[str]):
         self._plain = self.style.plain
 
     def observe(self) -> str:
-        """Return the board as text."""
         return self._key if self._plain else self.style(self._key)
 
     def advance(self, command: str, info: Info) -> tuple[str, float, bool, Info]:
-        """Play one command, see the base class; each episode keeps one info dict."""
+        """Play one command; an episode reuses one info dict."""
         reward, over, valid = self.act(command)
         info["is_action_valid"] = valid
         if valid:
@@ -252,11 +233,11 @@ class SokobanEnv(SokobanBase[str]):
 
 
 class VisualSokobanEnv(SokobanBase[dict[str, Any]]):
-    r"""Sokoban with pictures: the task, actions, rewards and info of `SokobanEnv`, another observation.
+    r"""Sokoban with pictures: the task, actions, rewards and info of `SokobanEnv`.
 
-    **Observation.** `Dict` of `text`, a status line (followed by the board with `show_board=True`), and `image`, a
-    uint8 array (height * tile_size, width * tile_size, 3), RGB. The picture of an environment over level files has
-    the size of the largest board; smaller boards are framed with wall.
+    **Observation.** `Dict` of `text`, a status line (followed by the board with `show_board=True`), and `image`, RGB,
+    uint8 of shape (height * tile_size, width * tile_size, 3). With level files, every picture has the size of the
+    largest board; smaller boards are padded with wall. Other arguments are those of `SokobanEnv`.
 
     Args:
         show_board: add the board to the text.
@@ -286,7 +267,6 @@ class VisualSokobanEnv(SokobanBase[dict[str, Any]]):
         super()._load(task_id, level, player, boxes)
 
     def observe(self) -> dict[str, Any]:
-        """Return status line (and board) with the picture."""
         text = f"Boxes on targets: {self._board.on_target} of {self._count}."
         if self.show_board:
             text = f"{text}\n{self.style(self._key)}"

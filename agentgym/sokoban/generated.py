@@ -1,10 +1,7 @@
 """Level generator: random rooms whose start state is drawn by its exact distance to the solution.
 
-A room is carved by a short random walk that stamps small patterns of floor (the idea of gym-sokoban's generator),
-targets are dropped on random floor cells, and one backward search gives the exact number of moves from every state
-of the room. The start is drawn uniformly from all states whose distance lies in the wanted range; so every level can
-be solved, and its difficulty is known. Nothing is kept between levels: a level is a function of its address
-(`LevelSpec`, split, index) alone, in any process on any machine.
+A random walk carves floor patterns (as gym-sokoban does), targets are drawn, a backward search gives all distances, and
+the start is uniform over the wanted range. A level is a function of (`LevelSpec`, split, index).
 """
 
 from __future__ import annotations
@@ -37,14 +34,7 @@ _PATTERNS = (
 
 @dataclass(frozen=True)
 class LevelSpec:
-    """What kind of levels to generate; a value out of range is a ValueError.
-
-    Attributes:
-        height, width: rows and columns, border included; at least 4.
-        boxes: numbers of boxes; each level draws one of them.
-        min_length, max_length: smallest and largest optimal solution length, in moves.
-        level_seed: another number gives another family of levels.
-    """
+    """Which levels to generate, see `SokobanEnv`; a value out of range is a ValueError."""
 
     height: int = 6
     width: int = 6
@@ -71,7 +61,7 @@ class LevelSpec:
             raise ValueError(f"level_seed must not be negative, got {self.level_seed}")
 
     def address(self, split: str, index: int) -> str:
-        """Text that names one level; its hash seeds the level's generator, so it must never change."""
+        """Return the text that names one level; its hash seeds the level's generator, so it must never change."""
         boxes = ",".join(map(str, self.boxes))
         return (
             f"sokoban {self.height}x{self.width} boxes {boxes} moves {self.min_length}-{self.max_length} "
@@ -80,18 +70,15 @@ class LevelSpec:
 
 
 class _HashSeed(ISeedSequence):
-    """Seeds a bit generator with the SHA-256 of a text: five times faster than a `SeedSequence` of numbers."""
-
     def __init__(self, address: str) -> None:
         self._digest = hashlib.sha256(address.encode()).digest()
 
     def generate_state(self, n_words: int, dtype: Any = np.uint32) -> np.ndarray[Any, Any]:
-        """Return the digest as 64-bit words (PCG64 asks for four)."""
         return np.frombuffer(self._digest, "<u8")[:n_words].astype(dtype)
 
 
 def generate_level(spec: LevelSpec, split: str, index: int) -> Level:
-    """Return a level of a split, remembered for a while; a ValueError after 2,000 rooms without a fitting start."""
+    """Return a level of a split, cached; a ValueError after 2,000 rooms without a suitable start."""
     if split not in BUCKETS:
         raise ValueError(f"unknown split {split!r} of generated levels; {suggest(split, BUCKETS)}")
     if index < 0:
@@ -110,14 +97,7 @@ def generate(count: int, spec: LevelSpec | None = None, split: str = "train", fi
 
 
 class GeneratedLevels(NumberedTasks[tuple[str, Level]]):
-    """Levels made by the generator, as a collection of tasks; task_id "<split>/<index>".
-
-    Args:
-        size: rows and columns, one integer or (height, width).
-        boxes: number of boxes, or several numbers of which each level draws one.
-        min_length, max_length, level_seed: see `LevelSpec`.
-        num_levels: number of levels of each split; by their task_id further ones are there too.
-    """
+    """Generated levels; arguments as of `SokobanEnv`, task_ids beyond `num_levels` are valid too."""
 
     splits = tuple(BUCKETS)
     kind = "level"
@@ -136,7 +116,6 @@ class GeneratedLevels(NumberedTasks[tuple[str, Level]]):
         self.name = f"the generated levels (num_levels={num_levels})"
 
     def make(self, split: str, index: int) -> tuple[str, Level]:
-        """Return (task_id, level)."""
         return f"{split}/{index}", generate_level(self.spec, split, index)
 
 
@@ -156,7 +135,6 @@ def _generated(spec: LevelSpec, split: str, index: int) -> Level:
 
 
 def _carve(spec: LevelSpec, count: int, rng: np.random.Generator) -> Level | None:
-    """Carve a room and drop the targets; None when it is too small for the boxes."""
     neighbours, stamps = _walks(spec.height, spec.width)
     steps = int(1.7 * (spec.height + spec.width))
     cell = list(stamps)[int(rng.random() * len(stamps))]
@@ -180,7 +158,6 @@ def _carve(spec: LevelSpec, count: int, rng: np.random.Generator) -> Level | Non
 
 
 def _start(room: Level, spec: LevelSpec, split: str, rng: np.random.Generator) -> Level | None:
-    """Draw a start for a room, uniform over the states of the wanted lengths, until it falls into the split."""
     table = room_table(room, spec.max_length)
     codes = table.states(spec.min_length, spec.max_length)
     if not len(codes):
@@ -195,7 +172,6 @@ def _start(room: Level, spec: LevelSpec, split: str, rng: np.random.Generator) -
 
 @lru_cache(maxsize=32)
 def _walks(height: int, width: int) -> tuple[list[dict[int, int]], dict[int, list[int]]]:
-    """For every inner cell: the next cell per direction (itself at the edge), and what six random bits stamp there."""
     stride = width + 1
     inside = {row * stride + column for row in range(1, height - 1) for column in range(1, width - 1)}
     neighbours = [
@@ -210,7 +186,6 @@ def _walks(height: int, width: int) -> tuple[list[dict[int, int]], dict[int, lis
 
 
 def _spec(size: Any, boxes: Any, min_length: Any, max_length: Any, level_seed: Any) -> LevelSpec:
-    """Check the types of the generator's arguments; `LevelSpec` checks their values."""
     sides = (size, size) if _is_integer(size) else size
     if not (isinstance(sides, (tuple, list)) and len(sides) == 2 and all(map(_is_integer, sides))):
         raise ValueError(f"size must be an integer or (height, width), walls included, got {size!r}")

@@ -27,14 +27,7 @@ _TO_KIND = {ord(symbol): chr(kind) for kind, symbol in enumerate(_KINDS)}
 
 
 class Painter:
-    r"""Draws boards given as text in the default symbols.
-
-    Args:
-        tile_size: pixels per cell, at least 4.
-
-    >>> Painter(8)("#####\n#PXO#\n#####").shape
-    (24, 40, 3)
-    """
+    """Draws boards given as text in the default symbols with `tile_size` pixels per cell, at least 4."""
 
     def __init__(self, tile_size: int = 16) -> None:
         if not isinstance(tile_size, (int, np.integer)) or isinstance(tile_size, bool) or tile_size < MIN_TILE:
@@ -43,15 +36,9 @@ class Painter:
         self._tiles = tiles(self.tile_size)
 
     def __call__(self, text: str, height: int = 0, width: int = 0) -> Image:
-        """Draw one board.
+        """Return a board as RGB, uint8 of shape (rows * tile_size, columns * tile_size, 3).
 
-        Args:
-            text: the board, rows of equal length.
-            height: least number of rows of the picture; wall is added around smaller boards.
-            width: least number of columns of the picture.
-
-        Returns:
-            uint8 array of shape (rows * tile_size, columns * tile_size, 3), RGB.
+        `text` has rows of equal length; wall pads the picture to at least `height` rows and `width` columns.
         """
         columns = text.find("\n")
         columns = len(text) if columns < 0 else columns
@@ -68,7 +55,7 @@ class Painter:
 
 @lru_cache(maxsize=16)
 def tiles(size: int) -> Image:
-    """The seven tiles, shape (7, size, size, 3), in the order of `Symbols`; drawn large and averaged down."""
+    """Return the seven tiles, shape (7, size, size, 3), in the order of `Symbols`; drawn large and averaged down."""
     fine = size * _OVERSAMPLING
     y, x = np.meshgrid(*[(np.arange(fine) + 0.5) / fine] * 2, indexing="ij")
     floor = _floor(x, y)
@@ -102,7 +89,6 @@ def _floor(x: Floats, y: Floats) -> Floats:
 
 
 def _wall(x: Floats, y: Floats) -> Floats:
-    """Four courses of bricks, every other one shifted by half a brick; the pattern continues across tiles."""
     picture = np.full((*x.shape, 3), _MORTAR, np.float64)
     course, height = np.divmod(y * 4, 1.0)
     along = np.mod(x * 2 + 0.5 * (course % 2), 1.0)
@@ -120,7 +106,6 @@ def _target(floor: Floats, x: Floats, y: Floats) -> Floats:
 
 
 def _box(floor: Floats, x: Floats, y: Floats, colors: tuple[Color, Color, Color]) -> Floats:
-    """A crate: planks, a frame, one diagonal brace."""
     face, frame, edge = colors
     picture = floor.copy()
     reach = np.maximum(abs(x - 0.5), abs(y - 0.5))
@@ -134,7 +119,6 @@ def _box(floor: Floats, x: Floats, y: Floats, colors: tuple[Color, Color, Color]
 
 
 def _player(ground: Floats, x: Floats, y: Floats) -> Floats:
-    """A round figure with two eyes."""
     picture = ground.copy()
     radius = np.hypot(x - 0.5, y - 0.5)
     _paint(picture, radius < 0.34, _BODY_EDGE)

@@ -1,4 +1,4 @@
-"""The rules of Sokoban: moves of a board that is kept as the text that shows it, and on bit sets."""
+"""The rules of Sokoban: moves of a board that is stored as its text, and of states as bit sets."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ DIRECTIONS: tuple[str, str, str, str] = ("up", "down", "left", "right")
 MOVES_OF_MASK: tuple[tuple[str, ...], ...] = tuple(
     tuple(name for i, name in enumerate(DIRECTIONS) if mask >> i & 1) for mask in range(16)
 )
-#: What a cell that shows a symbol shows with the player on it, with a box on it, and when the player has left it; 0
-#: where that cannot be. A box makes way for the player.
+#: The symbol of a cell with the player on it, with a box on it, and after the player has left it; 0: impossible. The
+#: player replaces a box.
 _WITH_PLAYER = cell_table(
     {
         DEFAULT.floor: DEFAULT.player,
@@ -23,21 +23,16 @@ _WITH_PLAYER = cell_table(
 )
 _WITH_BOX = cell_table({DEFAULT.floor: DEFAULT.box, DEFAULT.target: DEFAULT.box_on_target})
 _LEFT = cell_table({DEFAULT.player: DEFAULT.floor, DEFAULT.player_on_target: DEFAULT.target})
-#: 0 for what nobody enters, else whether it is free or holds a box.
+#: 0 for a cell that cannot be entered, else whether it is free or holds a box.
 _FREE, _BOX = 1, 2
 _KIND = bytes([_FREE if _WITH_BOX[cell] else _BOX if _WITH_PLAYER[cell] else 0 for cell in range(256)])
 _ON_TARGET = _WITH_BOX[ord(DEFAULT.target)]
 
 
 class Board:
-    """A level being played, from its start unless told otherwise.
+    """The board of an episode, by default at the start of its level.
 
-    Attributes:
-        level: the level.
-        player: cell of the player.
-        boxes: bit set of the boxes.
-        on_target: number of boxes on targets.
-        pushed_to: cell where the last successful move pushed a box, -1 when it pushed none.
+    `boxes` is a bit set; `pushed_to`: cell to which the last successful move pushed a box, -1 if it pushed none.
     """
 
     __slots__ = ("_cells", "_deltas", "boxes", "level", "on_target", "player", "pushed_to")
@@ -52,7 +47,7 @@ class Board:
         self._cells = board_cells(level, self.player, self.boxes)
 
     def move(self, direction: int) -> bool:
-        """Move the player one cell, pushing a box ahead; return False, changing nothing, when that is impossible."""
+        """Move the player one cell and push a box ahead; return False, without a change, when that is impossible."""
         cells, here = self._cells, self.player
         delta = self._deltas[direction]
         ahead = here + delta
@@ -78,7 +73,7 @@ class Board:
 
     def open_moves(self) -> int:
         """Return the moves that would change the board, as a mask with bit i for direction i."""
-        # written out, without a loop: this runs at every step of every environment
+        # unrolled: this runs at every step of every environment
         cells, player = self._cells, self.player
         up, down, left, right = self._deltas
         mask = 0
@@ -97,13 +92,11 @@ class Board:
         return mask
 
     def text(self) -> str:
-        """Return the board in the default symbols, rows joined by line breaks."""
         text = self._cells.decode("latin-1")
         return text.replace(STAND_IN, DEFAULT.box_on_target) if self.on_target else text
 
     @property
     def solved(self) -> bool:
-        """Whether every box is on a target."""
         return self.boxes == self.level.targets
 
 

@@ -1,4 +1,4 @@
-"""Which level an episode plays: a generated one, one of Boxoban or XSB files, or one given as text."""
+"""Level collections: generated levels, Boxoban and XSB files, and levels given as text."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ _FETCH = "levels are not downloaded: fetch a collection first, for example githu
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """Where a level stands: its file, the line of its first row (from 1), its rows."""
-
     task_id: str
     file: Path
     line: int
@@ -31,17 +29,10 @@ class _Entry:
 
 
 class LevelFiles:
-    """The levels of a file, or of all level files in a folder (and its subfolders) in sorted order.
+    """The levels of a .txt or .xsb file (plain or .xz), or of all such files in a folder in sorted order.
 
-    A level is a run of lines whose first symbol is a wall; titles, comments (";") and empty lines separate levels.
-    Levels are named "<file name>#<number in the file, from 0>". They are parsed when they are asked for, so that a
-    collection of a million levels opens at once; the splits other than "all" need every level, to hash it.
-
-    Args:
-        path: a .txt or .xsb file, plain or .xz, or a folder.
-
-    Raises:
-        DataError: when the path does not exist, cannot be read or holds no level; later, when a level is malformed.
+    A level is a run of lines that start with a wall. Its name is "<file name>#<number in the file, from 0>". Levels are
+    parsed on access; the splits other than "all" parse all of them. A `DataError` names what is malformed.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -65,11 +56,7 @@ class LevelFiles:
         return len(self._entries)
 
     def __getitem__(self, number: int) -> Level:
-        """Return a level by its number over all files.
-
-        Raises:
-            DataError: when the level is malformed; names file, line and what is wrong.
-        """
+        """Return a level by its number over all files; a `DataError` names file, line and error of a malformed one."""
         level = self._parsed.get(number)
         if level is None:
             entry = self._entries[number]
@@ -82,7 +69,6 @@ class LevelFiles:
 
     @cached_property
     def first(self) -> str:
-        """Split of episodes for which nobody names one: "train", or "all" where that holds no level."""
         try:
             return "train" if any(split_of(self[i]) == "train" for i in range(len(self))) else "all"
         except DataError:  # said when the level is played
@@ -90,26 +76,22 @@ class LevelFiles:
 
     @cached_property
     def size(self) -> tuple[int, int]:
-        """Rows and columns that hold every board of the collection that can be played."""
         sides = [(len(entry.rows), max(map(len, entry.rows))) for entry in self._entries]
         sides = [pair for pair in sides if max(pair) <= MOST_SIDE]
         return max((height for height, _ in sides), default=1), max((width for _, width in sides), default=1)
 
     def numbers(self, split: str) -> Sequence[int]:
-        """Numbers of the levels in "train", "validation", "test" (all are parsed then) or "all"."""
+        """Return the numbers of the levels in "train", "validation", "test" (this parses all levels) or "all"."""
         return range(len(self)) if split == "all" else self._hashed[split]
 
     def count(self, split: str) -> int:
-        """Return the number of levels in a split."""
         return len(self.numbers(split))
 
     def by_index(self, split: str, index: int) -> tuple[str, Level]:
-        """Return (task_id, level), or raise an IndexError past the last one."""
         number = self.numbers(split)[index]
         return self._entries[number].task_id, self[number]
 
     def by_id(self, task_id: str, split: str | None) -> tuple[str, Level]:
-        """Return (task_id, level); a level of another split than the given one is refused."""
         number = self._by_id.get(task_id)
         if number is None:
             examples = f"'{self._entries[0].task_id}' to '{self._entries[-1].task_id}'"
@@ -122,7 +104,6 @@ class LevelFiles:
         return task_id, level
 
     def ids(self, split: str) -> Iterator[str]:
-        """Yield the task_ids of a split in order."""
         return (self._entries[number].task_id for number in self.numbers(split))
 
     @cached_property
@@ -146,7 +127,7 @@ class LevelFiles:
 
 
 def open_levels(path: str | Path) -> LevelFiles:
-    """Return the levels at a path; many environments of one process share them until a file changes."""
+    """Return the levels at a path, shared by the environments of a process until a file changes."""
     path = Path(path)
     files = [path] if not path.is_dir() else sorted(path.rglob("*"))
     stamp = tuple((str(file), file.stat().st_mtime_ns) for file in files if file.is_file())
@@ -167,7 +148,7 @@ def _read(file: Path, name: str) -> list[_Entry]:
         raise DataError(f"{file}: cannot be read ({error.strerror})") from error
     entries: list[_Entry] = []
     rows: list[str] = []
-    # not `splitlines`: it breaks lines where no editor does, and the numbers of lines are told
+    # not `splitlines`: it breaks lines where editors do not, and error messages name lines
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     for number, line in enumerate([*lines, ""], start=1):
         if line.lstrip(" -_\t").startswith("#"):
@@ -186,26 +167,22 @@ class Levels(Tasks[tuple[str, Level]], Protocol):
 
     @property
     def first(self) -> str:
-        """Split of episodes for which nobody names one."""
+        """The default split: "train", or "all" if "train" has no level."""
         ...
 
     @property
     def size(self) -> tuple[int, int]:
-        """Rows and columns of the largest board."""
+        """Rows and columns of the smallest board that contains every level."""
         ...
 
 
 def find_levels(path: str | Path | None, generator: Mapping[str, Any]) -> Levels:
-    """Return the levels of a file or folder, see `LevelFiles`, or generated ones when there is no path."""
+    """Return the levels of a file or folder, see `LevelFiles`, or generated ones without a path."""
     return GeneratedLevels(**generator) if path is None else open_levels(path)
 
 
 def choose_level(levels: Levels, split: str, options: Mapping[str, Any], rng: np.random.Generator) -> tuple[str, Level]:
-    """Return (task_id, level) for the options of a reset.
-
-    They are `level` alone, a level as text, or what `agentgym.tasks.choose` takes; "level:" and the rows joined by "/"
-    is a task_id too.
-    """
+    """Return (task_id, level) for the options of a reset: `level` (text) alone, or those of `agentgym.tasks.choose`."""
     options = given(options)
     task_id = options.get("task_id")
     written = isinstance(task_id, str) and task_id.startswith(_TEXT_PREFIX)
@@ -224,5 +201,5 @@ def choose_level(levels: Levels, split: str, options: Mapping[str, Any], rng: np
 
 
 def level_id(level: Level) -> str:
-    """Return the task_id that says the whole level."""
+    """Return the task_id that contains the whole level."""
     return _TEXT_PREFIX + board_text(level).replace("\n", "/")

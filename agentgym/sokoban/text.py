@@ -1,8 +1,6 @@
 """Levels as bit sets and as text: parsing, validation, the two symbol sets, and the split of each level.
 
-A board of `height` x `width` cells is numbered by the position of each cell in its text: cell = row * (width + 1) +
-column, the extra column being the line break. A set of cells is one Python integer whose bit `cell` is set, so that
-boards of any size need no special case, and cell numbers index the text directly.
+A cell is its position in the text, row * (width + 1) + column; a set of cells is an integer with bit `cell` set.
 """
 
 from __future__ import annotations
@@ -17,11 +15,7 @@ from agentgym.outside.text import MOST_CHARACTERS, DataError
 
 
 def cells_of(bits: int) -> Iterator[int]:
-    """Iterate over the cells of a bit set, in increasing order.
-
-    >>> list(cells_of(0b100101))
-    [0, 2, 5]
-    """
+    """Yield the cells of a bit set in increasing order."""
     while bits:
         low = bits & -bits
         yield low.bit_length() - 1
@@ -32,13 +26,8 @@ def cells_of(bits: int) -> Iterator[int]:
 class Level:
     """A room with the start of an episode.
 
-    Attributes:
-        height: rows, border included.
-        width: columns, border included.
-        walls: bit set of the walls; every cell outside the room is a wall.
-        targets: bit set of the targets.
-        boxes: bit set of the boxes at the start.
-        player: cell of the player at the start.
+    `height` and `width` include the border; `walls` (every cell outside the room is one), `targets`, `boxes` are bit
+    sets; `player` is a cell.
     """
 
     height: int
@@ -61,17 +50,13 @@ class Level:
 
 @lru_cache(maxsize=256)
 def full_board(height: int, width: int) -> int:
-    """Bit set of all cells of a board.
-
-    >>> bin(full_board(2, 3))
-    '0b1110111'
-    """
+    """Return the bit set of all cells of a board."""
     row = (1 << width) - 1
     return sum(row << (r * (width + 1)) for r in range(height))
 
 
 def box_of_floor(level: Level) -> tuple[int, int, int, int]:
-    """Smallest rectangle around the floor: first row, first column, height, width."""
+    """Return the bounding box of the floor: first row, first column, height, width."""
     stride = level.width + 1
     floor = level.floor
     first = ((floor & -floor).bit_length() - 1) // stride
@@ -106,10 +91,10 @@ SYMBOL_SETS: dict[str, Symbols] = {
     "default": Symbols("#", "_", "O", "X", "√", "P", "S"),
     "xsb": Symbols("#", " ", ".", "$", "*", "@", "+"),
 }
-#: Most rows, and most columns, of a level.
+#: Maximum number of rows, and of columns, of a level.
 MOST_SIDE = 128
 DEFAULT = SYMBOL_SETS["default"]
-#: XSB files in the wild also write floor as "-" or "_".
+#: XSB files also use "-" or "_" for floor.
 _XSB_ALIASES = str.maketrans({"-": " ", "_": " "})
 XSB_ROW_CHARACTERS = frozenset("# .$*@+-_")
 
@@ -121,13 +106,13 @@ def symbol_set(name: str) -> Symbols:
     return SYMBOL_SETS[name]
 
 
-#: Boards are put together in Latin-1, a byte per text position; the one symbol that it lacks has a stand-in there.
+#: Boards are assembled in Latin-1, one byte per text position; a substitute stands for the one symbol that it lacks.
 STAND_IN = "*"
 _WALL_BITS = bytes.maketrans(b"01", (DEFAULT.floor + DEFAULT.wall).encode())
 
 
 def cell_table(symbols: Mapping[str, str]) -> bytes:
-    """Return a table of 256 bytes that answers the cells of some symbols with those of others, all else with 0."""
+    """Return a translation table of 256 bytes from some symbols to others; all other bytes map to 0."""
     table = bytearray(256)
     for symbol, other in symbols.items():
         table[_cell(symbol)] = _cell(other)
@@ -139,7 +124,7 @@ def _cell(symbol: str) -> int:
 
 
 def board_cells(level: Level, player: int, boxes: int) -> bytearray:
-    """Return a board as cells: one byte per text position, line breaks included."""
+    """Return a board as one byte per text position, line breaks included."""
     width, stride = level.width, level.width + 1
     cells = bytearray(f"{level.walls:0{level.height * stride - 1}b}".encode().translate(_WALL_BITS)[::-1])
     cells[width::stride] = b"\n" * (level.height - 1)
@@ -157,26 +142,16 @@ _TARGET, _BOX, _DONE, _PLAYER, _ABOVE = map(_cell, str(DEFAULT)[2:])
 
 
 def board_text(level: Level, player: int | None = None, boxes: int | None = None) -> str:
-    r"""Return a board in the default symbols, rows joined by line breaks; the level's start unless told otherwise.
-
-    >>> print(board_text(parse_level("#####\n#@$.#\n#####")))
-    #####
-    #PXO#
-    #####
-    """
+    """Return a board in the default symbols, rows joined by line breaks; by default at the level's start."""
     boxes = level.boxes if boxes is None else boxes
     cells = board_cells(level, level.player if player is None else player, boxes)
     return cells.decode("latin-1").replace(STAND_IN, DEFAULT.box_on_target)
 
 
 class Style:
-    r"""Turns a board in default symbols into the observation text.
+    r"""Converts a board in default symbols to the observation text.
 
-    Args:
-        symbols: name of a symbol set.
-        separator: text between the cells of a row.
-
-    >>> print(Style("xsb", " ")("#####\n#PXO#\n#####"))
+    >>> print(Style("xsb", separator=" ")("#####\n#PXO#\n#####"))
     # # # # #
     # @ $ . #
     # # # # #
@@ -198,7 +173,7 @@ class Style:
         return "\n".join(map(self.separator.join, text.split("\n"))) if self.separator else text
 
     def legend(self) -> str:
-        """Say in one line which character means what."""
+        """Return one line that explains the characters."""
         s = self.symbols
         floor = "a space" if s.floor == " " else s.floor
         return (
@@ -208,23 +183,17 @@ class Style:
 
 
 def parse_level(text: str, symbols: str | None = None) -> Level:
-    r"""Read one level.
+    """Read one level.
 
-    Short rows are padded, and floor that the player cannot reach even by walking through boxes becomes wall, so that a
-    room has one form whatever was drawn around it.
+    Short rows are padded; floor that the player cannot reach even through boxes becomes wall.
 
     Args:
         text: rows of symbols separated by line breaks; empty lines before and after are dropped.
-        symbols: "default" or "xsb"; found out from the characters when None.
+        symbols: "default" or "xsb"; detected from the characters when None.
 
     Raises:
-        DataError: on a text or board that is too large, an unknown symbol, no player or several, no box, other
-            numbers of boxes and targets, a room that is open to the outside, a box or target out of reach, or a level
-            that is solved already.
-
-    >>> level = parse_level("#####\n#@$.#\n#####")
-    >>> level.height, level.width, level.player, list(cells_of(level.boxes))
-    (3, 5, 7, [8])
+        DataError: on a text or board that is too large, an unknown symbol, not exactly one player, no box, different
+            numbers of boxes and targets, an open room, a box or target out of reach, or a solved level.
     """
     if len(text) > MOST_CHARACTERS:
         raise DataError(
@@ -242,7 +211,6 @@ def parse_level(text: str, symbols: str | None = None) -> Level:
 
 
 def _symbols_of(rows: Sequence[str]) -> Symbols:
-    """Choose the symbol set whose characters cover the rows; "_" alone is floor in both."""
     used = set().union(*rows)
     if used <= set(str(DEFAULT)):
         return DEFAULT
@@ -274,7 +242,6 @@ def _build(rows: list[str], width: int, symbols: Symbols) -> Level:
 
 
 def _cells(board: str, symbols: str) -> int:
-    """Bit set of the cells that show one of these symbols."""
     table = dict.fromkeys(map(ord, str(DEFAULT) + str(SYMBOL_SETS["xsb"]) + "\n"), "0")
     table.update(dict.fromkeys(map(ord, symbols), "1"))
     return int(board[::-1].translate(table), 2)
@@ -298,8 +265,7 @@ def _checked(height: int, width: int, walls: int, targets: int, boxes: int, play
 
 
 def _flood(height: int, width: int, walls: int, player: int) -> int | None:
-    """Cells connected to the player, boxes ignored; None when they touch the edge of the board."""
-    # cell by cell: to grow a bit set takes as many steps over the whole board as the longest way has turns
+    # cell by cell: growing a bit set takes one pass over the board per turn of the longest path
     stride = width + 1
     free = bytearray(f"{full_board(height, width) & ~walls:0{height * stride}b}"[::-1].encode())
     reached = bytearray(b"0" * len(free))
@@ -330,14 +296,9 @@ BUCKETS: dict[str, frozenset[int]] = {
 
 
 def canonical_form(level: Level) -> str:
-    r"""Return one text for all copies of a level that differ by rotation, reflection or walls around the room.
+    """Return one text for all copies of a level that differ by rotation, reflection or outer walls.
 
-    The room is cut to the smallest rectangle that holds its floor; of its eight symmetries the smallest text counts.
-
-    >>> a = parse_level("######\n#PX_O#\n######")
-    >>> b = parse_level("###\n#O#\n#_#\n#X#\n#P#\n###\n###")
-    >>> canonical_form(a) == canonical_form(b)
-    True
+    It is the smallest text of the eight symmetries of the room, cut to the bounding box of its floor.
     """
     row, column, height, width = box_of_floor(level)
     lines = board_text(level).split("\n")
@@ -350,6 +311,6 @@ def canonical_form(level: Level) -> str:
 
 
 def split_of(level: Level) -> str:
-    """Return the split a level belongs to: "train" (6 of 8 levels), "validation" or "test" (1 of 8 each)."""
+    """Return the split of a level: "train" (6 of 8 levels), "validation" or "test" (1 of 8 each)."""
     bucket = hashlib.sha256(canonical_form(level).encode()).digest()[0] % 8
     return next(name for name, buckets in BUCKETS.items() if bucket in buckets)

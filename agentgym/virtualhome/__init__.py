@@ -1,1 +1,1 @@
-"""VirtualHome: the household as an evolving graph, its rules, protocols and tasks."""
+"""VirtualHome: the household as a changing graph, its rules, protocols and tasks."""

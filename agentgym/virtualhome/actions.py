@@ -1,8 +1,4 @@
-"""The actions of the household: what each needs, and what it changes.
-
-A check raises `Refused` with the original's words, or returns what the effect has to know. `Household` has the
-questions that checks ask.
-"""
+"""The actions of the household: a check (it raises `Refused` with the original's words) and an effect each."""
 
 from __future__ import annotations
 
@@ -33,10 +29,10 @@ from agentgym.virtualhome.scene import (
     positions,
 )
 
-#: How many things may be on a seat before one sits, or lies, on it; 1 for all others.
+#: Maximum number of things on a seat to sit, or lie, on it; 1 for all others.
 SEATS: Final = {"couch": 4, "bed": 4, "chair": 1, "loveseat": 2, "sofa": 4, "toilet": 1, "pianobench": 2, "bench": 2}
 BEDS: Final = {"couch": 2, "bathtub": 2, "bed": 3, "loveseat": 2, "sofa": 2, "bench": 1}
-#: Classes that an action takes without the property that it asks for.
+#: Classes that an action accepts without the required property.
 TAKEN_ALSO: Final = ("water", "child")
 POURED_INTO_ALSO: Final = ("hands_both", "sponge", "face")
 OPENED_ALSO: Final = ("desk", "window")
@@ -46,22 +42,21 @@ SQUEEZED_ALSO: Final = (
     "sponge", "food_lemon", "check",
 )  # fmt: skip
 
-#: A walk: the room it ends in, and the one it begins in.
+#: A walk: its last room and its first room.
 Walk = tuple[int, int]
-#: Where a thing was grabbed: the node, and how it was related to it.
+#: The place where a thing was grabbed: the node and the relation to it.
 Place = tuple[int, int]
 Check = Callable[..., Any]
 
 
 class Unchanged:
-    """What a check returns for an action that cannot be done and succeeds, with nothing changed."""
+    """The result of a check for an action that succeeds without a change."""
 
 
 # Walking, finding and turning.
 
 
 def _check_walk(home: Household, node: int) -> Walk:
-    """Need to be on one's feet, and an open way."""
     shown, me = home.scene.shown, home.scene.character
     room = home.room(node)
     if home.seated():
@@ -87,7 +82,6 @@ def _check_walk(home: Household, node: int) -> Walk:
 
 
 def _walk(home: Household, way: Walk, node: int) -> None:
-    """Leave everything, arrive at a node, and bring what is held."""
     if home.exact_order or home.holds(home.scene.character):
         _walk_in_order(home, way, node)
     else:
@@ -128,7 +122,7 @@ def _walk_in_order(home: Household, way: Walk, node: int) -> None:
 
 
 def _walk_at_once(home: Household, way: Walk, node: int) -> None:
-    """Change whole sets of edges, with the same result: what is close at the end is collected first."""
+    """Change whole sets of edges, with the same result: the final CLOSE relations are collected first."""
     scene, me, cells = home.scene, home.scene.character, home.cells
     room, start = way
     held, own = home.in_hands(), me * WIDTH
@@ -158,7 +152,6 @@ def _walk_at_once(home: Household, way: Walk, node: int) -> None:
 
 
 def _approach(home: Household, node: int) -> None:
-    """Come close to the containers of a node, and to the parts of the body."""
     for box in home.in_order(node, INSIDE):
         if not home.scene.rooms >> box & 1:
             _join(home, home.scene.character, box)
@@ -176,7 +169,6 @@ def _join_all(home: Household, nodes: int) -> None:
 
 
 def _check_find(home: Household, node: int) -> Walk | None:
-    """Need to be near, or an open way; return the way where it has to be walked."""
     scene = home.scene
     home.asked(node, ON)
     here = home.related(node, ON) >> scene.character & 1 or scene.having["BODY_PART"] >> node & 1
@@ -215,7 +207,6 @@ def _turn_to(home: Household, _: object, node: int) -> None:
 
 
 def _check_settle(state: int, posture: str, wanted: str, limits: Mapping[str, int], home: Household, node: int) -> None:
-    """Need a seat or bed with room on it."""
     home.need_near(node)
     if home.posture() & state:
         raise Refused(f"{home.me} is {posture}")
@@ -225,7 +216,6 @@ def _check_settle(state: int, posture: str, wanted: str, limits: Mapping[str, in
 
 
 def _sit(home: Household, _: object, node: int) -> None:
-    """Sit down, facing what the seat faces."""
     me = home.scene.character
     home.add(me, ON, node)
     for each in home.in_order(node, FACING):
@@ -257,7 +247,6 @@ def _stand_up(home: Household, _: object) -> None:
 
 
 def _check_grab(home: Household, node: int) -> tuple[int, int, Place | None]:
-    """Need something near that can be taken, and a free hand; return the hand, the room, and where the node is."""
     home.need("GRABBABLE", node, "is not grabbable", TAKEN_ALSO)
     if not home.v1 and node in home.places:
         raise Refused(f"{home.scene.shown[node]} already grabbed")
@@ -285,7 +274,6 @@ def _my_room(home: Household) -> int:
 
 
 def _grab(home: Household, how: tuple[int, int, Place | None], node: int) -> None:
-    """Take a node away from everything and hold it."""
     me = home.scene.character
     hand, room, place = how
     for relation in (ON, INSIDE, CLOSE) if home.v1 else (ON, INSIDE, CLOSE, HOLDS_LH, HOLDS_RH):
@@ -299,7 +287,6 @@ def _grab(home: Household, how: tuple[int, int, Place | None], node: int) -> Non
 
 
 def _check_put(relation: int, home: Household, node: int, target: int) -> Place:
-    """Need a held thing, and to be near the other, which is not shut if the thing goes inside."""
     home.need_held(node)
     home.need_near(target)
     if relation == INSIDE and home.scene.having["CAN_OPEN"] >> target & 1 and not home.states(target) & IS_OPEN:
@@ -308,7 +295,7 @@ def _check_put(relation: int, home: Household, node: int, target: int) -> Place:
 
 
 def _check_put_object_back(home: Household, node: int) -> Place | type[Unchanged]:
-    """Need a held thing that was grabbed somewhere, and to be near that."""
+    """Require a held thing that was grabbed from a place, and that place near."""
     place = home.places.get(node)
     if place is None:
         raise Refused(f"{home.scene.shown[node]} not grabbed")
@@ -336,7 +323,6 @@ def _let_go(home: Household, node: int) -> None:
 
 
 def _check_drop(home: Household, node: int) -> int:
-    """Need a held thing; return the room that it falls in."""
     home.need_held(node)
     return _my_room(home)
 
@@ -348,7 +334,6 @@ def _drop(home: Household, room: int, node: int) -> None:
 
 
 def _check_pour(home: Household, node: int, target: int) -> None:
-    """Need a held liquid, and to be near a vessel."""
     scene = home.scene
     if not (scene.having["POURABLE"] | scene.having["DRINKABLE"]) >> node & 1:
         raise Refused(f"{scene.shown[node]} is not pourable or drinkable")
@@ -358,7 +343,7 @@ def _check_pour(home: Household, node: int, target: int) -> None:
 
 
 def _pour(home: Household, _: object, node: int, target: int) -> None:
-    """Pour; water has left the hand."""
+    """Pour; only water leaves the hand."""
     home.add(node, INSIDE, target)
     if home.scene.names[node] == "water":
         _let_go(home, node)
@@ -370,7 +355,6 @@ def _dress(home: Household, _: object, node: int) -> None:
 
 
 def _check_undress(home: Household, node: int) -> None:
-    """Need clothes that are worn."""
     if not home.take_off:
         raise OriginalError("TypeError")
     home.asked(node, ON)
@@ -380,7 +364,7 @@ def _check_undress(home: Household, node: int) -> None:
 
 
 def _undress(home: Household, _: object, node: int) -> None:
-    """Take a worn node off; it is not held then."""
+    """Take off a worn node, which is not held afterwards."""
     home.remove(node, ON, home.scene.character)
 
 
@@ -391,12 +375,10 @@ def _check_drink(home: Household, node: int) -> None:
     home.need_held(node)
 
 
-# Using a thing where it is: checks made of parts, in the order in which the original looks.
+# Using a thing at its place: checks composed of parts, in the original's order.
 
 
 def _each(*parts: Check) -> Check:
-    """Return a check that makes several ones of a node, in order."""
-
     def check(home: Household, node: int) -> None:
         for part in parts:
             part(home, node)
@@ -405,8 +387,6 @@ def _each(*parts: Check) -> Check:
 
 
 def _is(wanted: str, otherwise: str, also: Collection[str] = ()) -> Check:
-    """Return the check of a property, or of one of some classes."""
-
     def check(home: Household, node: int) -> None:
         if not home.scene.having[wanted] >> node & 1 and home.scene.names[node] not in also:
             raise Refused(f"{home.scene.shown[node]} {otherwise}")
@@ -415,8 +395,6 @@ def _is(wanted: str, otherwise: str, also: Collection[str] = ()) -> Check:
 
 
 def _in_state(state: int, name: str) -> Check:
-    """Return the check that a node has a state."""
-
     def check(home: Household, node: int) -> None:
         if not home.states(node) & state:
             raise Refused(f"{home.scene.shown[node]} is not {name}")
@@ -425,8 +403,6 @@ def _in_state(state: int, name: str) -> Check:
 
 
 def _not_in_state(state: int, name: str) -> Check:
-    """Return the check that a node has not a state."""
-
     def check(home: Household, node: int) -> None:
         if home.states(node) & state:
             raise Refused(f"{home.scene.shown[node]} is {name}")
@@ -439,7 +415,7 @@ def _free_hand(home: Household, _: int) -> None:
 
 
 def _complain_if_on(home: Household, node: int) -> None:
-    """Say that a node is on; it is plugged out even so."""
+    """Add the message that a node is on; it is unplugged nevertheless."""
     if home.states(node) & IS_ON:
         home.messages.append(f"{home.scene.shown[node]} is still on")
 
@@ -460,7 +436,7 @@ def _faced(home: Household, node: int) -> None:
 
 
 def _check_watch(home: Household, node: int) -> None:
-    """Need something to look at in this room; of something shut in it is said, and it is watched even so."""
+    """Require a visible thing in this room; one inside a closed thing gets a message and is watched nevertheless."""
     scene, me = home.scene, home.scene.character
     thing = scene.shown[node]
     my_room, room = home.room(me), home.room(node)
@@ -477,7 +453,6 @@ def _check_watch(home: Household, node: int) -> None:
 
 
 def _check_eat(home: Household, node: int) -> None:
-    """Need food, or something with food on it."""
     home.need_near(node)
     eatable, thing = home.scene.having["EATABLE"], home.scene.shown[node]
     if not eatable >> node & 1:

@@ -1,4 +1,4 @@
-"""A task in a house, and an episode of doing it: numbered things, commands, observations, and the state in full."""
+"""A task in a house and its episodes: numbered things, commands, observations, and the exact state."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from agentgym.virtualhome.rules import DISCOVERING, World
 from agentgym.virtualhome.scene import Scene
 from agentgym.virtualhome.text import NOT_UNDERSTOOD, View, failure, introduction
 
-#: Repairs without which texts would depend on the order of sets, and rules might not answer.
+#: Repairs that are always on: without them texts depend on the order of sets, and rules may not terminate.
 ALWAYS: Final = frozenset(("cycles", "grab_place"))
 
 
 class Lexicon:
-    """Names, commands, offers and observations of one scene, shared by all episodes in it."""
+    """Names, commands, offers and observations of one scene, shared by its episodes."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
@@ -34,16 +34,10 @@ class Lexicon:
 
 @dataclass(frozen=True, eq=False)
 class Activity:
-    """A task in a house.
+    """A task in a house; `task_type` is the family of a generated activity, or the title of a published one.
 
-    Attributes:
-        task_id: its name in its collection.
-        task_type: family of a generated activity, title of a published one.
-        title: what it is about, in a few words.
-        description: what is to be done, in words.
-        lexicon: the house at the start, and what is said about it.
-        goal: what is to be achieved.
-        program: commands that achieve it from the start; () when none is known.
+    `lexicon`: the house at the start with its names and texts; `program`: commands that achieve the goal, () if
+    unknown.
     """
 
     task_id: str
@@ -56,19 +50,17 @@ class Activity:
 
     @property
     def scene(self) -> Scene:
-        """The house at the start."""
         return self.lexicon.scene
 
     @property
     def content(self) -> list[Any]:
-        """House at the start, words and goal, as plain values; see `agentgym.core.TextEnv.content`."""
+        """Return the house at the start, texts and goal as plain values, see `TextEnv.content`."""
         nodes = [self.scene.node(position) for position in range(self.scene.size)]
         house = [[*node[:3], sorted(node.properties), sorted(node.states)] for node in nodes]
         return [self.title, self.description, house, sorted(self.scene.edges()), self.goal.content]
 
     @cached_property
     def tests(self) -> Tests:
-        """The goal as tests on cells."""
         return self.goal.tests(self.scene)
 
     def world(self, repairs: Collection[str] = ()) -> World:
@@ -77,13 +69,7 @@ class Activity:
 
 
 class Episode:
-    """An episode of an activity, by the rules of dialect "v1" with some repairs beside `ALWAYS`.
-
-    Attributes:
-        done: deeds of the goal that have been done.
-        won: the goal is achieved.
-        score: share of the goal that is achieved, beyond what is at the start.
-    """
+    """An episode of an activity with dialect "v1", some repairs and those of `ALWAYS`; `done` counts the deeds done."""
 
     def __init__(self, activity: Activity, repairs: Collection[str] = ()) -> None:
         self.activity = activity
@@ -97,7 +83,6 @@ class Episode:
         self._plan: tuple[str, ...] | None = activity.program
 
     def act(self, command: str) -> bool:
-        """Play a command, and return whether it was done."""
         world = self.world
         read = self._words.read(command)
         if read is None:
@@ -120,26 +105,22 @@ class Episode:
         return True
 
     def _look_around(self) -> None:
-        """Note where the character is, and how much is left to do."""
         left = self._tests.missing(self.world.cells, self.done)
         self.won, self.score = not left, self._tests.share(left)
         self._location = self._view.location(self.world)
 
     def observe(self) -> str:
-        """Return what is shown: why the last command failed, or the task at first, and then the surroundings."""
         return self._note + self._view.surroundings(self.world, self._location)
 
     def admissible(self) -> tuple[str, ...]:
-        """Return the commands that are offered."""
         return self._offers.admissible(self.world, self._known)
 
     def report(self) -> tuple[str, str, str]:
-        """Return where the character is, what it holds, and the exact state as text."""
+        """Return location, inventory, and the exact state as text."""
         location, inventory = self._location, self._view.inventory(self.world)
         return location, inventory, state_key(self.world, f"{location}; {inventory}", self._known, self.done)
 
     def expert_action(self) -> str:
-        """Return the next command of the program while it is followed, else of a plan; "" where there is none."""
         if self.won:
             return ""
         if not self._plan:
@@ -147,17 +128,15 @@ class Episode:
         return self._plan[0] if self._plan else ""
 
     def distance_bounds(self) -> tuple[float, float]:
-        """Return bounds of the number of commands that are still needed; above inf where no plan is found."""
+        """Return bounds of the number of commands to the goal; the upper one is inf when no plan is found."""
         commands = () if self.won else plan(self.activity, self.world, self.done)
         most = inf if commands is None else float(len(commands))
         return float(least(self.activity, self.world, self._known, self.done)), most
 
     def get_state(self) -> Any:
-        """Return the state as a picklable value."""
         return self.world.get_state(), self.done, self._note, self._plan
 
     def set_state(self, state: Any) -> None:
-        """Load what `get_state` returned, of an episode of the same activity."""
         snapshot, self.done, self._note, self._plan = state
         self.world.set_state(snapshot)
         self._known = known_nodes(self.world)

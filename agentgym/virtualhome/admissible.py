@@ -1,13 +1,12 @@
-"""Which commands can be done now, by the rules of dialect "v1".
+"""Admissible commands by the rules of dialect "v1". Every listed command succeeds.
 
-Every command that is listed succeeds, and none of `OFFERED` that would succeed is missing, but for
+Every command of `OFFERED` that succeeds is listed, except
 
-* `find` where `walk to` does the same: it is offered for what is near, unless that is known already and directly close;
-* `grab` for what is in hand, and `put` and `pour` of a thing on, in or into itself;
-* whatever concerns the character itself as a thing.
+* `find` where `walk to` does the same: it is listed for near things unless they are known and directly close;
+* `grab` of a held thing, and `put` and `pour` of a thing on, in or into itself;
+* commands about the character itself as a thing.
 
-Not offered, though understood, are other words for the same (`run to`, `release`, `rinse`, `scrub`) and gestures
-without effect (`point at`, `push`, `pull`, `move`, `squeeze`).
+Synonyms (`run to`, `rinse`, ...) and gestures without effect (`point at`, `push`, ...) are understood but not listed.
 """
 
 from __future__ import annotations
@@ -53,10 +52,9 @@ OFFERED: Final = tuple(
     ]
 )
 _FIND, _TURN_TO = PLACE["FIND"], PLACE["TURNTO"]
-#: Commands are sorted in four parts; these stand between them: most commands are of the three kinds, and are sorted
-#: once.
+#: Most commands have one of these three prefixes and are sorted once; they separate the four sorted parts.
 _BETWEEN: Final = ("find ", "turn to ", "walk to ")
-#: What can be done to a known thing that is near, as bits of a set of actions.
+#: The actions on a known, near thing, as bits of a set.
 _LOCAL: Final = (
     "CLOSE", "CUT", "EAT", "GRAB", "LIE", "OPEN", "PLUGIN", "PLUGOUT", "SIT", "SWITCHOFF", "SWITCHON", "TOUCH", "TYPE",
     "WASH", "WIPE",
@@ -66,7 +64,7 @@ _LOCAL: Final = (
     _WIPE,
 ) = (1 << number for number in range(len(_LOCAL)))  # fmt: skip
 _ALL: Final = (1 << len(_LOCAL)) - 1
-#: What somebody can do who stands and holds nothing.
+#: The actions that need a standing character with empty hands.
 _EMPTY_HANDED: Final = _ALL & ~(_WIPE | _CUT)
 _WITH_A_HAND: Final = _CUT | _GRAB | _OPEN | _PLUG_IN | _PLUG_OUT
 
@@ -78,7 +76,6 @@ def _part(command: str) -> int:
 
 
 def _allowed(bits: int) -> int:
-    """Return the actions that a thing's states allow."""
     actions = _ALL & ~(_OPEN | _DO_CLOSE | _SWITCH_ON | _SWITCH_OFF | _PLUG_IN | _PLUG_OUT)
     if bits & IS_CLOSED and not bits & IS_ON:
         actions |= _OPEN
@@ -98,7 +95,6 @@ _BY_STATES: Final = tuple([_allowed(bits) for bits in range(1 << len(STATE_NAMES
 
 @lru_cache(maxsize=1 << 11)
 def _able(name: str, properties: tuple[str, ...]) -> int:
-    """Return the actions that can be done to things of a class with some properties, in some state or other."""
     actions = _WASH | _WIPE | _TOUCH
     for known, also, able in (
         ("GRABBABLE", TAKEN_ALSO, _GRAB), ("CAN_OPEN", OPENED_ALSO, _OPEN | _DO_CLOSE),
@@ -111,12 +107,7 @@ def _able(name: str, properties: tuple[str, ...]) -> int:
 
 
 class Offers:
-    """The commands that can be done in one scene.
-
-    What can be done to a thing follows from what it is, its states, hands and posture: commands are made once for every
-    name and set of actions. Where one can walk to changes with doors and with what lies in which room, what one can
-    turn to with every discovery: these lists are remembered.
-    """
+    """The admissible commands of one scene, made once per name and set of actions; other lists are cached."""
 
     def __init__(self, words: Words) -> None:
         self.words = words
@@ -143,12 +134,7 @@ class Offers:
         )
 
     def admissible(self, state: Household, known: int) -> tuple[str, ...]:
-        """Return every offered command that can be done, sorted as strings.
-
-        Args:
-            state: of an episode in the scene, with dialect "v1".
-            known: the nodes that were discovered, as a set.
-        """
+        """Return every offered command that is possible, sorted; `known` is the set of discovered nodes."""
         cells, me = state.cells, self._me
         near = rest = close = cells[me + CLOSE]
         while rest:
@@ -199,7 +185,6 @@ class Offers:
         return (*parts[0], *finds, *parts[1], *turns, *parts[2], *walks, *parts[3])
 
     def _how(self, cells: list[int], held: int, posture: int) -> int:
-        """Return what can be done by somebody in this posture who holds this, as a set of actions."""
         how = _ALL if held else _EMPTY_HANDED
         if cells[self._me + HOLDS_RH] and cells[self._me + HOLDS_LH]:
             how &= ~_WITH_A_HAND
@@ -208,7 +193,6 @@ class Offers:
         return how & ~((_SIT if posture & SITTING else 0) | (_LIE if posture & LYING else 0))
 
     def _group_now(self, state: Household, node: int, how: int) -> Group:
-        """Return the commands for what can be done to a near thing, of a set of actions."""
         touched = state.touched >> node & 1
         actions = self._at_first.get(node, -1) if not touched else -1
         if actions < 0:
@@ -222,7 +206,6 @@ class Offers:
         return group
 
     def _actions(self, state: Household, node: int) -> int:
-        """Return what can be done to a near thing with free hands by somebody who stands, as a set of actions."""
         cells, scene, base = state.cells, self._scene, node * WIDTH
         actions = self._able.get(node, -1)
         if actions < 0:
@@ -240,7 +223,6 @@ class Offers:
         return actions & _BY_STATES[cells[base + STATES]]
 
     def _with(self, parts: Parts, state: Household, thing: int, near: int, known: int) -> None:
-        """Add what can be done with a thing in hand."""
         say, each = self.words.say, self._phrases[thing].each
         found = [each[PLACE["DROP"]], *[each[PLACE[action]] for action, able in self._in_hand if able >> thing & 1]]
         pours = self._poured >> thing & 1
@@ -260,7 +242,6 @@ class Offers:
         return bool(not self._scene.having["CAN_OPEN"] >> node & 1 or state.cells[node * WIDTH + STATES] & IS_OPEN)
 
     def _from_afar(self, parts: Parts, state: Household, known: int) -> None:
-        """Add what can be done to known things that need not be near, but for turning to them."""
         cells, scene, me = state.cells, self._scene, self._me
         persons = known & self._persons
         worn = cells[me + SOURCES + ON] & self._clothes & known
@@ -283,7 +264,6 @@ class Offers:
             parts[_part(command)].append(command)
 
     def _turn_commands(self, known: int) -> list[str]:
-        """Return the commands to turn to known things, sorted; most often one more than the last time."""
         last, commands = self._turns
         if known != last:
             if last & ~known:
@@ -311,7 +291,6 @@ def _merged(groups: list[Group]) -> Parts:
 
 
 def _group(phrases: Phrases, actions: int) -> Group:
-    """Return the commands for some actions of `_LOCAL` in their four parts, and remember them with the name."""
     parts: Parts = ([], [], [], [])
     for number in members(actions):
         command = phrases.each[PLACE[_LOCAL[number]]]
@@ -323,17 +302,16 @@ def _group(phrases: Phrases, actions: int) -> Group:
 
 
 def _of(scene: Scene, *classes: str) -> int:
-    """Return the nodes of some classes, as a set."""
     return sum(scene.classes.get(name, 0) for name in classes)
 
 
 _WALK: Final = PLACE["WALK"]
-#: Lists that one scene remembers.
+#: Maximum number of cached lists per scene.
 _MOST_LISTS: Final = 64
 
 
 class Ways:
-    """The walks that are possible in one scene for somebody who stands; they change with doors and places."""
+    """The possible walks in one scene for a standing character; they change with doors and places."""
 
     def __init__(self, words: Words) -> None:
         self._scene = scene = words.scene
@@ -348,7 +326,6 @@ class Ways:
         self._closed = self._closed_now(scene.cells)
 
     def commands(self, state: Household) -> tuple[str, ...]:
-        """Return the commands to walk to what is reachable, sorted."""
         cells = state.cells
         closed = self._closed_now(cells) if state.touched & self._scene.doors else self._closed
         here = state.placed, cells[self._me_inside], closed
@@ -370,7 +347,7 @@ class Ways:
         return commands
 
     def reachable(self, state: Household) -> int:
-        """Return the nodes that a character that stands can walk to, as a set."""
+        """Return the nodes to which a standing character can walk, as a set."""
         cells, scene = state.cells, self._scene
         start = state.room(scene.character)
         if start is None:
@@ -393,7 +370,6 @@ class Ways:
         return (found | doors) & self._not_me
 
     def _closed_now(self, cells: list[int] | tuple[int, ...]) -> int:
-        """Return the doors that are closed, as a set."""
         closed = 0
         for slot, door in self._door_cells:
             if cells[slot] & IS_CLOSED:
@@ -401,7 +377,6 @@ class Ways:
         return closed
 
     def _open_ways(self, state: Household, start: int) -> tuple[int, int]:
-        """Return the rooms that can be walked to from a room, and the doors that can be beside what is in these."""
         scene, cells, rooms = self._scene, state.cells, 0
         beside = (cells[start * WIDTH + SOURCES + BETWEEN] | cells[start * WIDTH + BETWEEN]) & scene.doors
         doors = sum(1 << door for door in positions(beside) if state.room(door) is not None)

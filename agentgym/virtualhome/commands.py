@@ -1,4 +1,4 @@
-"""Actions as lines of a script, `[PUTBACK] <cup> (6) <table> (5)`, and as commands in words, `put cup 1 on table 1`."""
+"""Actions as script lines, `[PUTBACK] <cup> (6) <table> (5)`, and as commands, `put cup 1 on table 1`."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ TEMPLATES: Final[dict[str, str]] = {
     "PUTON": "put on {}", "PUTOFF": "take off {}", "GREET": "greet {}", "TYPE": "type on {}", "MOVE": "move {}",
     "PULL": "pull {}", "PUSH": "push {}", "SQUEEZE": "squeeze {}",
 }  # fmt: skip
-#: Most characters of a command that is read; the longest with published names has 80.
+#: Maximum length of a command; the longest with published names has 80 characters.
 _MOST_READ: Final = 500
 
 
 def _pattern(template: str) -> tuple[str, str, str, int]:
-    """Return what comes before, between and behind the things of a template, and how many these are."""
     head, *rest = template.split("{}")
     return head, rest[0] if len(rest) > 1 else "", rest[-1] if rest else "", len(rest)
 
@@ -49,12 +48,7 @@ Group = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], tuple[str, ...]
 
 
 class Phrases:
-    """The commands about one name alone, such as "mug 1"; all scenes with a thing of this name share them.
-
-    Attributes:
-        each: the command for every action of `PLACE`.
-        groups: commands for sets of actions, a cache of `admissible`.
-    """
+    """The commands about one name, such as "mug 1", shared by all scenes; `groups` is a cache of `admissible`."""
 
     __slots__ = ("each", "groups")
 
@@ -63,13 +57,12 @@ class Phrases:
         self.groups: dict[int, Group] = {}
 
 
-#: Names that are remembered: some 300 in generated houses, at most 470 in a published one.
+#: Cached names: about 300 in generated houses, at most 470 in a published one.
 phrases = lru_cache(maxsize=1 << 11)(Phrases)
 
 
 @lru_cache(maxsize=1 << 14)
 def _readings(text: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return what a text can mean: actions with names of things, the first that a house knows counts."""
     found: list[tuple[str, tuple[str, ...]]] = []
     for action, head, middle, tail, count in _PARTS.get(text.partition(" ")[0], ()):
         if text.startswith(head) and text.endswith(tail) and len(text) >= len(head) + len(tail):
@@ -83,12 +76,7 @@ def _readings(text: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 
 class Names:
-    """The names of a scene's nodes: the class, and a number by the order of ids, as in `chair 2`.
-
-    Attributes:
-        of: name of each node, by position: "kitchen counter 1"; the character is "you".
-        position: the way back, for all but the character.
-    """
+    """The names of a scene's nodes: class and number in the order of ids (`chair 2`); the character is "you"."""
 
     __slots__ = ("_rank", "of", "position")
 
@@ -111,26 +99,24 @@ class Names:
         self.position = {name: position for position, name in enumerate(names) if position != scene.character}
 
     def in_order(self, nodes: int) -> list[int]:
-        """Return the members of a set in the alphabetical order of their names, numbers as numbers."""
+        """Return the members of a set sorted by name; numbers sort as numbers."""
         found = positions(nodes)
         if len(found) > 1:
             found.sort(key=self._rank.__getitem__)
         return found
 
     def listed(self, nodes: int) -> str:
-        """Return the names of a set in that order, with commas between them."""
         if not nodes & (nodes - 1):
             return self.of[nodes.bit_length() - 1] if nodes else ""
         return ", ".join([self.of[node] for node in self.in_order(nodes)])
 
     def together(self, nodes: Sequence[int]) -> str:
-        """Return the names of nodes as a sentence lists them, in the order given: "mug 1, mug 2 and plate 1"."""
         names = [self.of[node] for node in nodes]
         return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
 
 
 class Words:
-    """The commands of one scene in words; `phrases` are those about each node alone.
+    """The commands of one scene; `phrases` are those about each node.
 
     >>> from agentgym.virtualhome.scene import Node
     >>> scene = Scene([Node(1, "character", "Characters"), Node(2, "mug", "Things"), Node(7, "desk", "Furniture")], [])
@@ -145,15 +131,13 @@ class Words:
         self.phrases = [phrases(name) for name in self.names.of]
 
     def say(self, action: str, *nodes: int) -> str:
-        """Return the command for an action done with nodes, given by their positions."""
+        """Return the command for an action with nodes, given by their positions."""
         return TEMPLATES[action].format(*[self.names.of[node] for node in nodes])
 
     def said(self, line: Line) -> str:
-        """Return a line of a script as a command."""
         return self.say(line.action, *[self.scene.index[number] for _, number in line.things])
 
     def read(self, text: str) -> tuple[str, list[int]] | None:
-        """Return the action and the nodes of a command; None where it is not understood."""
         text = text.strip()
         if len(text) > _MOST_READ:
             return None
@@ -170,19 +154,19 @@ class Words:
         return None
 
     def line(self, text: str) -> Line | None:
-        """Return what a command says as a line of a script; None where it is not understood."""
+        """Return a command as a script line; None if it is not understood."""
         found = self.read(text)
         return None if found is None else Line(found[0], tuple([self.scene.things[node] for node in found[1]]))
 
 
-#: How many things each action is done with.
+#: Number of things of each action.
 PARAMETERS: Final[dict[str, int]] = {
     **{action: template.count("{}") for action, template in TEMPLATES.items()}, "LOOKAT_SHORT": 1, "LOOKAT_LONG": 1,
 }  # fmt: skip
 #: Other spellings of an action.
 ALIASES: Final = {"LOOKAT_MEDIUM": "LOOKAT"}
 
-#: Longer lines, which no script has, are not remembered: they could fill the memory.
+#: Maximum length of a cached line; no script has longer ones.
 _MOST_REMEMBERED: Final = 200
 _ACTION = re.compile(r"\[(\w+)\]")
 _SPACE = re.compile(r"\s*")
@@ -195,19 +179,15 @@ class Line(NamedTuple):
     things: tuple[tuple[str, int], ...] = ()
 
     def __str__(self) -> str:
-        """Return the line as scripts write it."""
         return f"[{self.action}]" + "".join(f" <{name}> ({number})" for name, number in self.things)
 
 
 class LineError(ValueError):
-    """A line says nothing that can be done; the message is the name of the original's exception, and its text."""
+    """An impossible script line; the message is the original's exception with its text."""
 
 
 def parse_line(text: str) -> Line:
-    """Return what a line says, in time linear in its length.
-
-    Raises:
-        LineError: "ScriptParseException: ..." or "ValueError", as the original has it.
+    """Parse a script line in linear time; a `LineError` has the original's exception.
 
     >>> parse_line("[putback] <Coffee Cup> (6) <table> (5)")
     Line(action='PUTBACK', things=(('coffee_cup', 6), ('table', 5)))
@@ -247,13 +227,10 @@ def _parse(text: str) -> tuple[Line | None, str]:
 
 
 class _Next:
-    """Where a character comes next, asked for places that only grow: the text is read once."""
-
     def __init__(self, text: str, character: str) -> None:
         self.text, self.character, self.place = text, character, -1
 
     def at(self, start: int) -> int:
-        """Return its place from `start` on, the length of the text where it does not come."""
         if self.place < start:
             place = self.text.find(self.character, start)
             self.place = len(self.text) if place < 0 else place
@@ -261,7 +238,6 @@ class _Next:
 
 
 def _things(text: str, start: int) -> list[tuple[str, str]]:
-    r"""Return what `<(.+?)>\s*\((.+?)\)` finds in the rest, one after the other; that pattern itself is quadratic."""
     found: list[tuple[str, str]] = []
     closing, bracket_end = _Next(text, ">"), _Next(text, ")")
     line_end, bracket_line_end = _Next(text, "\n"), _Next(text, "\n")
@@ -279,6 +255,6 @@ def _things(text: str, start: int) -> list[tuple[str, str]]:
                 break
             closed = closing.at(closed + 1)
         else:
-            # No `<` before the line's end can do better: it would have to end at one of the same places.
+            # No later `<` can match: it would have to end at one of the same places.
             opened = text.find("<", last)
     return found

@@ -30,71 +30,66 @@ INSTRUCTIONS = (
 
 
 class VirtualHomeEnv(TextEnv[str]):
-    r"""VirtualHome as text: do a chore in a house, `walk to mug 1`, `grab mug 1`, `put mug 1 on desk 1`, ...
+    """VirtualHome as text: do a chore in a house, `walk to mug 1`, `grab mug 1`, `put mug 1 on desk 1`, ...
 
-    **Task.** A house of rooms, doors, furniture and things, each with states (open, on, dirty, ...), as a graph that
-    actions change. What is to be done stands in the first observation. Generated activities are of 17 families
-    (`task_type`), from carrying things to cooking; published ones have titles such as "Wash clothes".
+    **Task.** A house of rooms, doors, furniture and things with states (open, on, dirty, ...): a graph that actions
+    change. The first observation states the task. Generated activities belong to 17 families (`task_type`), from
+    carrying things to cooking; published ones have titles such as "Wash clothes".
 
-    **Observation.** `TextSpace`: the room, what is near with its states and where it lies, what is held and worn; after
-    a command that failed, first why. Things have numbers (`chair 2`) in the order of their ids, and come in
-    alphabetical order. It is not the whole state: it shows nothing of other rooms, nor what has been discovered.
+    **Observation.** `TextSpace`: the room, near things with states and places, and what is held and worn; after a
+    failed command, first the reason. Things have numbers (`chair 2`) in the order of their ids and are listed
+    alphabetically. It is not the whole state: other rooms and previous discoveries are not shown.
 
-    **Action.** `TextSpace`: a command of `agentgym.virtualhome.commands.TEMPLATES`, with things by their names. Any
-    other text, and a command that the rules refuse, is an invalid action; it changes nothing, and counts as a step.
+    **Action.** `TextSpace`: a command of `agentgym.virtualhome.commands.TEMPLATES` with names of things. Any other
+    text, and a command that the rules refuse, is an invalid action; it changes nothing and counts as a step.
 
-    **Rules.** Those of the simulator that made the published programs (dialect "v1" of `agentgym.virtualhome.rules`),
-    to the letter: only what was walked to or found can be used, and only while it is near. Two repairs are always on,
-    "cycles" and "grab_place", without which texts would depend on the order of Python's sets.
+    **Rules.** Exactly those of the simulator that made the published programs (dialect "v1" of
+    `agentgym.virtualhome.rules`): a thing can be used only after it was walked to or found, and only while it is near.
+    Two repairs are always on, "cycles" and "grab_place"; without them texts depend on the order of Python's sets.
 
     **Reward** of a step: `reward` (1) when the goal is achieved, else 0.
 
-    **End.** `terminated` when the goal is achieved (`won`). The registered time limit is 40 steps (`truncated`), that
-    of the papers. There are dead ends: a seat on which somebody has sat is full.
+    **End.** `terminated` when the goal is achieved (`won`). The registered time limit is 40 steps (`truncated`), as in
+    the papers. There are dead ends: a seat stays occupied after someone sat on it.
 
-    **Luck.** A step draws nothing, but with `protocol="spa"` which of several things a name stands for, where
-    nothing decides. It is drawn from `np_random`: an episode's own in `collect`.
+    **Luck.** None, except with `protocol="spa"`: `np_random` resolves ambiguous names (in `collect`, one generator per
+    episode).
 
-    **Info.** `admissible_actions`: sorted; each of them succeeds, and none that would is missing but for those that
-    `agentgym.virtualhome.admissible` names; `state_key`: equal exactly for equal states of a task; `task_id`; `won`;
-    `score`: the share of the goal that is achieved, 0 at the start; `task_type`; `location`: room and posture;
-    `inventory`: what is held; with `expert=True`, `expert_action`: the program of the task while it is followed, else
-    the first command of a plan, "" where none is found. `distance()` and `distance_bounds()` answer how many commands
-    are left.
+    **Info.** `admissible_actions`: sorted; each succeeds, and the list is complete except as
+    `agentgym.virtualhome.admissible` states; `state_key`: equal exactly for equal states of a task; `task_id`; `won`;
+    `score`: share of the goal that is achieved, 0 at the start; `task_type`; `location`: room and posture; `inventory`:
+    what is held; with `expert=True`, `expert_action`: the task's program while it is followed, else the first command
+    of a plan, "" if none is found. `distance()` and `distance_bounds()` return the number of commands to the goal.
 
     **Tasks.** `reset(options=...)` takes `task_id`, with or without `split`, or any of `split`, `index` and `task_type`
-    (`index` then counts the tasks of that type); without options the index is drawn from `np_random`.
+    (`index` then counts tasks of that type); without options the index is drawn from `np_random`.
 
-    **Data.** None needed: houses and activities are generated. "train", "valid_seen" and "valid_unseen" have no house
-    in common; "valid_unseen" has pairs of family and main class of objects that the others do not have. The published
-    tasks are read from `data`, or from the variable VIRTUALHOME_DATA, a folder with the scenes and the differences of
-    the tasks to them: 518 tasks in scene 1, others in scenes 2 to 7. Their "valid_unseen" has titles of its own,
-    "valid_seen" environments of its own, "all" is all of them. A file that cannot be read is a `DataError` with
-    file, row and field.
+    **Data.** None needed: houses and activities are generated. "train", "valid_seen" and "valid_unseen" share no house;
+    "valid_unseen" has pairs of family and main class of objects that the others do not have. Published tasks are read
+    from `data`, or from the variable VIRTUALHOME_DATA, a folder with the scenes and each task's differences to them:
+    518 tasks in scene 1, others in scenes 2 to 7. Their "valid_unseen" has its own titles, "valid_seen" its own
+    environments, "all" is everything. An unreadable file is a `DataError` with file, row and field.
 
     **Id.** `AgentRL/VirtualHome-v0`.
 
     Args:
-        data: folder of the published tasks; None for the variable VIRTUALHOME_DATA, and generated activities when that
-            is not set; "generated" for generated activities in any case.
-        split: split of episodes whose options name none; None for "train".
+        data: folder of the published tasks; None for the variable VIRTUALHOME_DATA, and for generated activities
+            without it; "generated" for generated activities in any case.
+        split: default split; None for "train".
         task_types: families or titles to play; None for all.
-        goal: which goals published tasks have: "strict" (the whole difference between the first and the last graph),
-            "loose" (without CLOSE and FACING), "object" (also without the character), "eai" (those of
-            EmbodiedAgentInterface), "either" ("eai" where there is one that can be played, else "object"). Tasks whose
-            goal is empty, or true at the start, are left out: `tasks.degenerate()` names them.
+        goal: goals of published tasks: "strict" (the whole difference between the first and the last graph), "loose"
+            (without CLOSE and FACING), "object" (also without the character), "eai" (those of EmbodiedAgentInterface),
+            "either" ("eai" if it can be played, else "object"). Tasks with an empty goal, or one that is true at the
+            start, are left out: `tasks.degenerate()` names them.
         reward: reward for achieving the goal.
-        protocol: "numbered", the one above, or "spa", that of SPA, STeCa and HISR, see
-            `agentgym.virtualhome.spa.episode`: the simulator "head" with the repairs "find", "cycles" and
-            "grab_place"; action strings or whole replies with `Action: `; things by their class alone, resolved as the
-            papers do (drawn from `np_random` where nothing decides); and their observations, which show what is close
-            and held. Their goal is "strict".
-        repairs: names of repairs of the rules (`agentgym.virtualhome.rules.REPAIRS`), or "all"; with `protocol="spa"`
-            of `agentgym.virtualhome.spa.episode.REPAIRS`.
-        house_seed: another number gives other generated houses and activities (generated ones only, as the next one:
-            with published tasks it is an error).
-        num_activities: generated activities of each split; None for 4,080 and 204. Another number changes no activity,
-            only how many there are.
+        protocol: "numbered" (above), or "spa", that of SPA, STeCa and HISR, see `agentgym.virtualhome.spa.episode`:
+            simulator "head" with the repairs "find", "cycles" and "grab_place"; action strings or whole replies with
+            `Action: `; things by class alone, resolved as in the papers; observations of close and held things; goal
+            "strict".
+        repairs: names of repairs of the rules (`agentgym.virtualhome.rules.REPAIRS`; with `protocol="spa"`
+            `agentgym.virtualhome.spa.episode.REPAIRS`), or "all".
+        house_seed: each value gives other generated houses and activities; an error with published tasks, as the next.
+        num_activities: generated activities of each split; None for 4,080 and 204. It changes no activity.
         expert: put `expert_action` into info.
         render_mode: "ansi" (the observation text) or None.
 
@@ -106,7 +101,7 @@ class VirtualHomeEnv(TextEnv[str]):
     (1.0, True, 1.0)
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}
     OPTIONS: ClassVar[tuple[str, ...]] = ("split", "index", "task_id", "task_type")
     SETTLED = ("task_id", "task_type")
 
@@ -140,7 +135,6 @@ class VirtualHomeEnv(TextEnv[str]):
         self.instructions = spa.INSTRUCTIONS if protocol == "spa" else INSTRUCTIONS
 
     def begin(self, options: dict[str, Any]) -> None:
-        """Load an activity; without options its index is drawn from `self.np_random`."""
         options = given(options)
         kind = options.pop("task_type", None)
         if kind is not None and "task_id" in options:
@@ -149,16 +143,13 @@ class VirtualHomeEnv(TextEnv[str]):
         self.episode = self._episode(choose(tasks, self.split, options, self.np_random))
 
     def act(self, command: str) -> tuple[float, bool, bool]:
-        """Play one command; see the class page for the reward."""
         valid = self.episode.act(command)
         return (self.reward, True, valid) if self.episode.won else (0.0, False, valid)
 
     def observe(self) -> str:
-        """Return what is shown now."""
         return self.episode.observe()
 
     def describe(self, valid: bool) -> Info:
-        """Return the info dict of the current state."""
         activity = self.episode.activity
         info: Info = {
             "admissible_actions": (), "is_action_valid": valid, "state_key": "", "task_id": activity.task_id,
@@ -168,7 +159,6 @@ class VirtualHomeEnv(TextEnv[str]):
         return info
 
     def _describe(self, info: Info, valid: bool) -> None:
-        """Write all that a step can change into an info dict of the same episode."""
         episode = self.episode
         info["admissible_actions"] = episode.admissible()
         info["is_action_valid"] = valid
@@ -178,7 +168,6 @@ class VirtualHomeEnv(TextEnv[str]):
             info["expert_action"] = episode.expert_action()
 
     def advance(self, command: str, info: Info) -> tuple[str, float, bool, Info]:
-        """Play one command, see the base class; each episode keeps one info dict."""
         episode = self.episode
         valid = episode.act(command)
         observation = episode.observe()
@@ -186,15 +175,12 @@ class VirtualHomeEnv(TextEnv[str]):
         return (observation, self.reward, True, info) if episode.won else (observation, 0.0, False, info)
 
     def content(self, task_id: str) -> Any:
-        """Return house, words and goal, see `TextEnv.content`."""
         return self.tasks.by_id(task_id, None).content
 
     def get_state(self) -> Any:
-        """Return (task_id, state of the episode)."""
         return self.episode.activity.task_id, self.episode.get_state()
 
     def set_state(self, state: Any) -> None:
-        """Load what `get_state` returned."""
         task_id, episode = state
         if not self._begun or self.episode.activity.task_id != task_id:
             self.episode = self._episode(self.tasks.by_id(task_id, None))
@@ -209,11 +195,7 @@ class VirtualHomeEnv(TextEnv[str]):
         return ids[int(self.np_random.integers(len(ids)))]
 
     def fulfilled(self) -> tuple[str, ...]:
-        """Return the task_ids of the house with each other chore that is done now and was not at the start.
-
-        Raises:
-            TypeError: with `protocol="spa"`.
-        """
+        """Return the task_ids of the house with every other chore that is done now and was not done at the start."""
         self.need_episode("fulfilled")
         if self.protocol == "spa":
             raise TypeError(
@@ -225,14 +207,11 @@ class VirtualHomeEnv(TextEnv[str]):
         return tuple([id_with(activity, chore) for chore in done if self.tasks.same_split(activity, chore)])
 
     def distance(self) -> float:
-        """Number of commands of the shortest plan that was found, an upper bound; `inf` where none was.
-
-        It is exact where both numbers of `distance_bounds` are equal.
-        """
+        """Return the length of the shortest plan found, an upper bound, `inf` without one; see `distance_bounds`."""
         return self.distance_bounds()[1]
 
     def distance_bounds(self) -> tuple[float, float]:
-        """Return a lower and an upper bound of the number of commands that are left; equal where it is known."""
+        """Return a lower and an upper bound of the number of commands to the goal; equal when it is exact."""
         self.need_episode("distance_bounds")
         return self.episode.distance_bounds()
 

@@ -1,10 +1,7 @@
-"""Plans from any state: what is still missing is brought about piece by piece, each line tried in the episode itself.
+"""Plans from any state, found piece by piece; each line is executed in the episode itself and undone at the end.
 
-A plan achieves the conjuncts of the goal in an order that leaves the later ones possible: things are carried first (two
-at a time where hands and doors allow), then machines, lamps and plugs are seen to, clothes are put on, and the
-character sits or lies down last, with everything in hand that it needs there. Deeds come as soon as what they ask for
-is so. Every line is done in the world and undone at the end, so a plan that is returned does what it says; it need not
-be the shortest; `least` is a lower bound.
+A plan carries things (two at a time if possible), then handles devices, then clothes, and sits or lies down last; deeds
+are done as soon as their conditions hold. It works but need not be shortest; `least` is a lower bound.
 """
 
 from __future__ import annotations
@@ -42,34 +39,31 @@ from agentgym.virtualhome.scene import (
 if TYPE_CHECKING:
     from agentgym.virtualhome.activity import Activity
 
-#: Lines of a plan at most, and tries to bring one thing about.
+#: Maximum number of lines of a plan, and of attempts at one condition.
 _MOST_LINES, _MOST_TRIES = 100, 60
-#: States in the order in which they are brought about.
+#: States in the order in which they are achieved.
 _STATE_ORDER: Final = (CLEAN, DIRTY, IS_OPEN, IS_CLOSED, PLUGGED_IN, IS_ON, IS_OFF, PLUGGED_OUT)
-#: What is done to an object to give it a state, with what must be so before: (action, state).
+#: The action that gives an object a state, with its precondition: (action, state).
 _MAKING: Final[dict[int, tuple[str, int]]] = {
     CLEAN: ("WASH", 0), PLUGGED_IN: ("PLUGIN", 0), PLUGGED_OUT: ("PLUGOUT", 0), IS_OFF: ("SWITCHOFF", 0),
     IS_ON: ("SWITCHON", PLUGGED_IN), IS_OPEN: ("OPEN", IS_OFF), IS_CLOSED: ("CLOSE", 0),
 }  # fmt: skip
 #: Deeds whose object has to be in hand.
 _IN_HAND: Final = frozenset(("READ", "DRINK", "DROP", "RELEASE", "PUTON"))
-#: Deeds that need no more of their object than that it is known, or faced.
+#: Deeds whose object must only be known, or faced.
 _FROM_AFAR: Final = frozenset(("WATCH", "LOOKAT", "POINTAT", "TURNTO", "GREET"))
-#: Deeds that only somebody who sits or lies can do.
+#: Deeds that need a sitting or lying character.
 _RESTING: Final = frozenset(("SLEEP", "WAKEUP", "STANDUP"))
 
 
 class _StuckError(Exception):
-    """There is no way on."""
+    """No further line can be found."""
 
 
 def plan(activity: Activity, world: World, done: int = 0) -> tuple[str, ...] | None:
-    """Return commands that achieve the goal from here, () when it is achieved; None where no plan is found.
+    """Return commands that achieve the goal from here, () when it is achieved; None when no plan is found.
 
-    Args:
-        activity: what is to be done.
-        world: the episode, with dialect "v1"; as it was when this returns.
-        done: deeds that have been done.
+    `world` has dialect "v1" and is unchanged on return; `done` is the number of deeds done.
     """
     mark = world.mark()
     attempt = _Attempt(activity, world, done)
@@ -83,8 +77,6 @@ def plan(activity: Activity, world: World, done: int = 0) -> tuple[str, ...] | N
 
 
 class _Attempt:
-    """One plan in the making."""
-
     def __init__(self, activity: Activity, world: World, done: int) -> None:
         self.lines: list[Line] = []
         self._activity = activity
@@ -94,7 +86,6 @@ class _Attempt:
         self._me = world.scene.character
 
     def run(self) -> None:
-        """Add lines until the goal is achieved."""
         for _ in range(_MOST_TRIES):
             if not self._tests.missing(self._world.cells, self._done):
                 return
@@ -102,7 +93,6 @@ class _Attempt:
         raise _StuckError
 
     def _progress(self) -> None:
-        """Bring one more thing about."""
         missing = self._missing(self._tests.cells)
         deed = self._tests.deeds[self._done] if self._done < len(self._tests.deeds) else None
         resting = [test for test in missing if self._rests(test)]
@@ -126,13 +116,11 @@ class _Attempt:
         return [test for test in tests if cells[test[0]] & test[1] != test[2]]
 
     def _rests(self, test: Test) -> bool:
-        """Say whether a test is about the character's posture or seat."""
         return test[0] // WIDTH == self._me and test[0] % WIDTH in (STATES, ON)
 
-    # What brings about what.
+    # Achieving conditions.
 
     def _bring_about(self, missing: list[Test]) -> None:
-        """Bring about one of these tests, that which comes first."""
         me = self._me
         carried = [test for test in missing if test[0] % WIDTH in (ON, INSIDE) and test[2] and test[0] // WIDTH != me]
         worn = [test for test in carried if test[1] == 1 << me]
@@ -156,7 +144,6 @@ class _Attempt:
         return self._place_oneself(missing)
 
     def _carry(self, missing: list[Test]) -> None:
-        """Bring things to one of the places where they belong."""
         target = missing[0][1].bit_length() - 1
         for _, bit, _ in missing:  # where something in hand belongs, if there is such a place
             if any(slot // WIDTH in self._held() for slot, other, _ in missing if other == bit):
@@ -180,7 +167,6 @@ class _Attempt:
                 self._do("PUTIN" if relation == INSIDE else "PUTBACK", thing, target)
 
     def _fill(self, thing: int, vessel: int) -> None:
-        """Pour a thing into a vessel in hand."""
         self._hold(vessel, keep=[thing])
         self._hold(thing, keep=[vessel])
         if vessel not in self._held():
@@ -190,7 +176,6 @@ class _Attempt:
         self._do("POUR" if pours else "PUTIN", thing, vessel)
 
     def _make(self, node: int, state: int) -> None:
-        """Give an object a state."""
         if state not in _MAKING:
             raise _StuckError
         action, before = _MAKING[state]
@@ -206,7 +191,6 @@ class _Attempt:
         self._do(action, node)
 
     def _place_oneself(self, missing: list[Test]) -> None:
-        """Bring about what is left of an official goal: to hold, to be near, to be in a room, to face."""
         me = self._me * WIDTH
         for relation in (HOLDS_RH, HOLDS_LH, INSIDE, CLOSE, FACING):
             for slot, bit, wanted in missing:
@@ -218,7 +202,6 @@ class _Attempt:
         raise _StuckError
 
     def _settle(self, missing: list[Test], deed: tuple[frozenset[str], int, tuple[Test, ...]] | None) -> None:
-        """Sit or lie down where one should, with everything in hand that is needed there."""
         cells, me = self._world.cells, self._me
         wanted = next((bits for slot, bits, value in missing if slot % WIDTH == STATES and value), 0)
         posture = wanted or cells[me * WIDTH + STATES] & (SITTING | LYING)
@@ -236,7 +219,6 @@ class _Attempt:
         self._do("SIT" if posture & SITTING else "LIE", seat)
 
     def _prepare(self, deed: tuple[frozenset[str], int, tuple[Test, ...]]) -> None:
-        """Take, or get to know, what will be needed on a seat."""
         actions, node, _ = deed
         if node < 0:
             return
@@ -253,7 +235,6 @@ class _Attempt:
         raise _StuckError
 
     def _deed(self, deed: tuple[frozenset[str], int, tuple[Test, ...]]) -> tuple[str, *tuple[int, ...]]:
-        """Make everything ready for a deed, and return what is then to be done."""
         actions, node, _ = deed
         action = min(actions)
         if actions & _RESTING:
@@ -289,7 +270,6 @@ class _Attempt:
         return action, *nodes
 
     def _as_in_program(self, actions: frozenset[str], node: int) -> tuple[str, tuple[int, ...]]:
-        """Return an action and the things that the task's program does it with, the first of them `node` if not -1."""
         for command in self._activity.program:
             line = self._activity.lexicon.words.line(command)
             if line is None or line.action not in actions or not line.things:
@@ -302,7 +282,6 @@ class _Attempt:
     # Hands and feet.
 
     def _hold(self, thing: int, keep: list[int] | None = None) -> None:
-        """Take a thing, whatever it is shut in; put down what is in the way, but for what is to be kept."""
         if thing in self._held():
             return
         self._free_a_hand(keep or [])
@@ -314,7 +293,6 @@ class _Attempt:
         self._do("GRAB", thing)
 
     def _reach(self, node: int) -> None:
-        """Be near a node, and know it."""
         world = self._world
         if world.near(node):
             if not self._known(node):
@@ -339,7 +317,6 @@ class _Attempt:
         self._do("WALK", node)
 
     def _free_a_hand(self, keep: list[int] | tuple[()] = ()) -> None:
-        """Put something down when both hands are full, for choice what the goal does not mention."""
         held = self._held()
         if len(held) < 2:
             return
@@ -352,7 +329,6 @@ class _Attempt:
         self._do("DROP", loose[0])
 
     def _something(self) -> int:
-        """Anything that can be taken: what is known and at hand, else what lies open to the hand."""
         world = self._world
         able = world.scene.having["GRABBABLE"]
         free = [node for node in members(able) if not world.shut(node) and node not in self._held()]
@@ -375,7 +351,6 @@ class _Attempt:
         return not able or bool(self._world.cells[box * WIDTH + STATES] & IS_OPEN)
 
     def _do(self, action: str, *nodes: int) -> None:
-        """Add a line, and do it."""
         scene = self._world.scene
         line = Line(action, tuple([(scene.names[node], scene.ids[node]) for node in nodes]))
         if len(self.lines) >= _MOST_LINES or not self._world.act(line).ok:
@@ -384,7 +359,7 @@ class _Attempt:
         self._done = self._tests.advance(self._world.cells, self._done, action, nodes[0] if nodes else -1)
 
 
-#: Different words for what is counted once.
+#: Synonyms, counted once.
 _SAME = {
     "RINSE": "WASH", "SCRUB": "WASH", "WIPE": "WASH", "LIE": "SIT", "RELEASE": "DROP", "PUTBACK": "PUT", "PUTIN": "PUT",
     "PUTOBJBACK": "PUT", "POUR": "PUT", "RUN": "WALK", "FIND": "WALK",
@@ -392,31 +367,19 @@ _SAME = {
 
 
 def least(activity: Activity, world: World, known: int, done: int) -> int:
-    """Return a number of commands that no plan from here on falls short of.
+    """Return a lower bound of the number of commands to the goal; `known` is the set of discovered nodes.
 
-    Counted are different actions that the goal needs, and each thing that must be discovered for them: one walk, or one
-    `find`, discovers one thing.
-
-    Args:
-        activity: what is to be done.
-        world: the episode, with dialect "v1".
-        known: the nodes that were discovered, as a set.
-        done: deeds that have been done.
+    It counts the different actions that the goal needs, and each thing to discover (one per walk or `find`).
     """
     return _Needs(activity, world, known, done).count()
 
 
 class _Needs:
-    """What is certainly needed from one state on.
+    """The certain needs of a goal from one state on.
 
-    Attributes:
-        acts: actions with their nodes; -1 where it may be any, or there is none.
-        nodes: what has to be known for them, as a set.
-        near: which of them has to be near as well.
-        boxes: closed things to get something out of: they are opened, or taken in hand, which empties them.
-        missing: something has to change, or to be done.
-        faces: the character has to face something that it does not.
-        wipes: something, whatever it is, has to be in hand.
+    `acts`: actions with their nodes (-1: any or none); `nodes`: nodes that must be known; `near`: and near; `boxes`:
+    closed containers of needed things, to be opened or taken in hand (which empties them); `missing`: at least one
+    change or deed is needed; `faces`: the character has to turn; `wipes`: any thing has to be in hand.
     """
 
     def __init__(self, activity: Activity, world: World, known: int, done: int) -> None:
@@ -441,7 +404,6 @@ class _Needs:
             self._deed(actions, node)
 
     def count(self) -> int:
-        """Return how many commands that makes."""
         found = len(self.acts) + (self.nodes & ~self._known).bit_count()
         acts = {action for action, _, _ in self.acts}
         for box in self.boxes:
@@ -486,7 +448,6 @@ class _Needs:
             self._act("SWITCHOFF", node)
 
     def _own(self, relation: int, bits: int, wanted: int) -> None:
-        """What is needed for an edge of the character."""
         node = bits.bit_length() - 1
         if not wanted:
             return

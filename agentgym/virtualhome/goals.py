@@ -1,4 +1,4 @@
-"""What is to be achieved: states, edges and deeds, and how much of it is."""
+"""Goals: states, edges and deeds, and the share of them that is achieved."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from agentgym.virtualhome.scene import RELATION_NAMES, STATE_NAMES, STATES, WIDT
 
 
 class Deed(NamedTuple):
-    """Something that has to be done, not only to be so: any of some actions, in capitals.
+    """A required action: any of some actions, in capitals, with `node` as its first parameter (None: any).
 
-    `node` is the id of what it is done to (its first parameter), None for anything; `given` is what must be so once it
-    is done, a goal without deeds.
+    `given` is a goal without deeds that must hold right after it.
     """
 
     actions: tuple[str, ...]
@@ -24,14 +23,10 @@ class Deed(NamedTuple):
 
 @dataclass(frozen=True)
 class Goal:
-    """A conjunction; deeds come in this order, and everything else must be so when the last one is done, or later.
+    """A conjunction; deeds come in this order, everything else must hold when the last one is done, or later.
 
-    Attributes:
-        states: (id, state): the node has the state, whatever others it has.
-        exact: (id, states): these are all states of the node.
-        edges: edges that are there.
-        without: edges that are not there.
-        deeds: what has been done, in this order.
+    `states`: (id, state), with any others; `exact`: (id, all states of the node); `edges`, `without`: existing and
+    absent ones.
     """
 
     states: tuple[tuple[int, str], ...] = ()
@@ -42,33 +37,25 @@ class Goal:
 
     @property
     def size(self) -> int:
-        """Number of conjuncts."""
         return len(self.states) + len(self.exact) + len(self.edges) + len(self.without) + len(self.deeds)
 
     @property
     def content(self) -> list[Any]:
-        """The conjuncts as plain values, in an order of their own."""
         exact = sorted([[node, sorted(states)] for node, states in self.exact])
         deeds = [[deed.actions, deed.node, deed.given and deed.given.content] for deed in self.deeds]
         return [sorted(self.states), exact, sorted(self.edges), sorted(self.without), deeds]
 
     def tests(self, scene: Scene) -> Tests:
-        """Return the goal as tests on a scene's cells, or raise a ValueError for what the scene has not."""
+        """Return the goal as tests on a scene's cells; a ValueError for a node that the scene lacks."""
         return Tests(self, scene)
 
 
-#: A cell, the bits of it that matter, and what they must be.
+#: A cell, a mask of its bits, and their required value.
 Test = tuple[int, int, int]
 
 
 class Tests:
-    """A goal of one scene as tests on cells (see `agentgym.virtualhome.scene`).
-
-    Attributes:
-        cells: one test for each conjunct that is no deed.
-        deeds: (actions, position or -1, tests of what must be so) for each deed.
-        at_start: conjuncts that are satisfied at the start.
-    """
+    """A goal of one scene as tests on cells; `at_start` is the number of conjuncts that hold at the start."""
 
     __slots__ = ("at_start", "cells", "deeds", "size")
 
@@ -82,18 +69,17 @@ class Tests:
         self.at_start = self.size - self.missing(scene.cells, 0)
 
     def missing(self, cells: Sequence[int], done: int) -> int:
-        """Return how many conjuncts are not satisfied in some cells when `done` of the deeds have been done."""
+        """Return the number of conjuncts that do not hold when `done` of the deeds have been done."""
         left = len(self.deeds) - done
         for slot, bits, wanted in self.cells:
             left += cells[slot] & bits != wanted
         return left
 
     def share(self, left: int) -> float:
-        """Return the share that is achieved, from 0 (as at the start) to 1, when `left` conjuncts are missing."""
         return max(0.0, 1 - left / (self.size - self.at_start)) if left else 1.0
 
     def advance(self, cells: Sequence[int], done: int, action: str, position: int) -> int:
-        """Return how many deeds are done after an action on a position (-1 for none) has just succeeded."""
+        """Return the number of deeds done after an action on a position (-1 for none) has succeeded."""
         if done == len(self.deeds):
             return done
         actions, node, given = self.deeds[done]
@@ -106,7 +92,6 @@ _ALL_STATES = (1 << len(STATE_NAMES)) - 1
 
 
 def _tests(goal: Goal, scene: Scene) -> tuple[Test, ...]:
-    """One test for each conjunct that is no deed."""
     tests = [_state(scene, node, [state]) for node, state in goal.states]
     tests += [_state(scene, node, states, exact=True) for node, states in goal.exact]
     tests += [_edge(scene, edge) for edge in goal.edges]

@@ -1,9 +1,7 @@
-"""What can be asked for in any house by what is so in the end: the chores that an episode may have done by the way.
+"""Chores that an episode may have done besides its own goal, for hindsight relabelling.
 
-An activity has a goal of its own. Any other chore of seven families, about any things of its house, makes another
-activity of the same house, named `"<task_id>#<chore>"`: "train/cook/3#store:mug_1,mug_2:fridge_1". Their goals are the
-families' own (`agentgym.virtualhome.generated.families`) as far as states and edges say them, and have no deeds: to
-watch, read, drink, type, sleep and wipe leaves nothing behind by which it could be told from something else.
+A chore makes another activity of the same house, `"<task_id>#<chore>"`: "train/cook/3#store:mug_1,mug_2:fridge_1". The
+goals are those of seven families without deeds: watching, reading or sleeping leaves no distinct state.
 """
 
 from __future__ import annotations
@@ -36,29 +34,26 @@ from agentgym.virtualhome.scene import (
     states_of,
 )  # fmt: skip
 
-#: Families, easier ones first, and how many things one chore is about at most: as many as the generator takes.
+#: Families, easier ones first, with the maximum number of things of a chore, as in the generator.
 MOST_THINGS: Final = {
     "switch_off": 2, "switch_on": 2, "wash": 3, "dress": 2, "place": 2, "store": 2, "fetch": 1,
 }  # fmt: skip
-#: How the things of a family are called in its sentence, and where they go; the character is nowhere named.
+#: Placeholders of things and place in the sentence of a family.
 _BLANKS: Final = {
     "switch_off": ("devices", ""), "switch_on": ("devices", ""), "wash": ("things", ""), "dress": ("clothes", ""),
     "place": ("things", "target"), "store": ("things", "box"), "fetch": ("thing", "target"),
 }  # fmt: skip
 _MARK: Final = "#"
 _EXAMPLE: Final = "store:mug_1,mug_2:fridge_1"
-#: Characters that names of chores give a meaning to.
+#: Reserved characters of chore names.
 _SIGNS: Final = frozenset("#:,")
 
-#: (position, state) or (position, relation, position): what must be so.
+#: A condition: (position, state) or (position, relation, position).
 Part = tuple[int, int] | tuple[int, int, int]
 
 
 class Chore(NamedTuple):
-    """Something to be done: a family of `MOST_THINGS`, things by position in the order of their names, and a place.
-
-    The place is -1 where things stay, or are put on.
-    """
+    """A family of `MOST_THINGS`, things by position in the order of their names, and a place or -1."""
 
     family: str
     things: tuple[int, ...]
@@ -66,7 +61,7 @@ class Chore(NamedTuple):
 
 
 def chores_done(activity: Activity, cells: Sequence[int]) -> list[Chore]:
-    """Return the chores, but the activity's own, that are done now and were not at the start; easier ones first."""
+    """Return the other chores that are done now and were not done at the start; easier ones first."""
     scene, names = activity.scene, activity.lexicon.names
     together: dict[tuple[str, int], list[int]] = {}
     for node in names.in_order((1 << scene.size) - 1):
@@ -88,7 +83,7 @@ def chores_done(activity: Activity, cells: Sequence[int]) -> list[Chore]:
 
 
 def goal_of(scene: Scene, chore: Chore) -> Goal:
-    """Return what must be so for a chore to be done."""
+    """Return the goal of a chore."""
     ids = scene.ids
     states: dict[tuple[int, str], None] = {}
     edges: dict[tuple[int, str, int], None] = {}
@@ -107,22 +102,14 @@ def id_with(activity: Activity, chore: Chore) -> str:
 
 
 def split_id(task_id: str) -> tuple[str, str]:
-    """Return the task_id of the activity whose house it is, and the name of the chore; "" for its own goal.
-
-    >>> split_id("train/cook/3#place:mug_1:desk_1"), split_id("s1/475_1")
-    (('train/cook/3', 'place:mug_1:desk_1'), ('s1/475_1', ''))
-    """
+    """Return the activity's task_id and the chore's name, "" for the activity's own goal."""
     base, mark, name = task_id.rpartition(_MARK)
     return (base, name) if mark and name.partition(":")[0] in MOST_THINGS else (task_id, "")
 
 
 @lru_cache(maxsize=512)
 def with_chore(activity: Activity, name: str) -> Activity:
-    """Return the same house with a chore to be done; there is no program: the expert plans.
-
-    Raises:
-        ValueError: when that is no name of a chore, the house has not what it is about, or it is done at the start.
-    """
+    """Return the same house with a chore as its goal, without a program; a ValueError if impossible or done."""
     family, _, rest = name.partition(":")
     words, _, place = rest.partition(":")
     if family not in MOST_THINGS or bool(place) != bool(_BLANKS[family][1]):
@@ -148,7 +135,6 @@ def with_chore(activity: Activity, name: str) -> Activity:
 
 
 def _places(scene: Scene, node: int, cells: Sequence[int]) -> Iterator[tuple[str, int]]:
-    """Yield (family, place) of what may have been done with a thing, by where it is now."""
     for family in MOST_THINGS:
         if not _BLANKS[family][1]:
             if _possible(scene, family, node, -1):
@@ -160,7 +146,6 @@ def _places(scene: Scene, node: int, cells: Sequence[int]) -> Iterator[tuple[str
 
 
 def _possible(scene: Scene, family: str, thing: int, place: int) -> bool:
-    """Say whether a chore can be asked for: it fits what thing and place are, and is not done at the start."""
     having, cells, base = scene.having, scene.cells, thing * WIDTH
     states = cells[base + STATES]
     match family:
@@ -183,7 +168,6 @@ def _possible(scene: Scene, family: str, thing: int, place: int) -> bool:
 
 
 def _parts(scene: Scene, family: str, thing: int, place: int) -> list[Part]:
-    """Return what must be so of one thing of a possible chore."""
     match family:
         case "switch_off":
             return [(thing, IS_OFF)]
@@ -212,13 +196,11 @@ def _boxes(scene: Scene) -> int:
 
 
 def _box_of(scene: Scene, thing: int) -> int:
-    """Return the box that a thing lies in at the start; -1 where it lies in none, or in several."""
     inside = scene.cells[thing * WIDTH + INSIDE] & _boxes(scene)
     return inside.bit_length() - 1 if not inside & (inside - 1) else -1
 
 
 def _asked_for(goal: Goal) -> tuple[frozenset[object], frozenset[object]] | None:
-    """Return the states and edges of a goal, as chores have them; None where that is not all of it."""
     closed = [(deed.node, "CLOSED") for deed in goal.deeds if deed.actions == ("CLOSE",)]
     if goal.exact or goal.without or len(closed) < len(goal.deeds):
         return None
@@ -226,7 +208,6 @@ def _asked_for(goal: Goal) -> tuple[frozenset[object], frozenset[object]] | None
 
 
 def _name(activity: Activity, chore: Chore) -> str:
-    """Return the name of a chore in a house: of several orders of its things the alphabetical one."""
     names = activity.lexicon.names
     things = names.in_order(sum({1 << thing for thing in chore.things}))
     words = [",".join([_word(names.of[thing]) for thing in things])]

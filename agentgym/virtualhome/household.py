@@ -1,7 +1,6 @@
-"""What the rules ask of a state: who is near, what is shut in, which room, which hand, which way; in both dialects.
+"""Predicates of the rules on a state, in both dialects, as in `evolving_graph/execution.py`.
 
-The facts are those of the two published simulators, andrewliao11/virtualhome 2c406fd ("v1") and xavierpuigf/virtualhome
-58970fd ("head"), `evolving_graph/execution.py`.
+Sources: andrewliao11/virtualhome 2c406fd ("v1") and xavierpuigf/virtualhome 58970fd ("head").
 """
 
 from __future__ import annotations
@@ -30,36 +29,30 @@ from agentgym.virtualhome.scene import (
 )
 from agentgym.virtualhome.state import State
 
-#: Ways between the rooms of a scene that are remembered.
+#: Maximum number of cached ways per scene.
 _MOST_WAYS = 64
 
 
 class Rule(NamedTuple):
-    """An action: check(household, node, ...) returns what effect(household, that, node, ...) needs to know, or raises.
-
-    Without an effect an action leaves nothing behind.
-    """
+    """An action: check(household, node, ...) raises or returns `how` for effect(household, how, node, ...)."""
 
     check: Callable[..., Any]
     effect: Callable[..., None] | None = None
 
 
-class Refused(Exception):  # noqa: N818  # it is what the original says, no error
-    """An action cannot be done; the message says why, as the original says it. Without one the original is silent."""
+class Refused(Exception):  # it is what the original says, no error
+    """An impossible action; the message is the original's reason, empty where the original gives none."""
 
 
 class OriginalError(Exception):
-    """Where the original raises; the message is its exception's name, and its text for those of its own."""
+    """The original raises here; the message is its exception's name, and its text for exceptions of its own."""
 
 
 class Household(State):
-    """A state with the questions of the rules; arguments as those of `rules.World`.
+    """A state with the predicates of the rules; arguments as of `rules.World`.
 
-    Attributes:
-        v1: the dialect is "v1".
-        me: the character, as messages name it.
-        messages: what was said since the caller emptied it.
-        carry_room, leave_seat, find_walks, take_off, put_back: the rule holds, by the dialect or by a repair.
+    `messages`: since the caller cleared them; `carry_room` ... `put_back`: the rule holds, by the dialect or by a
+    repair.
     """
 
     __slots__ = (
@@ -83,25 +76,22 @@ class Household(State):
         self._doors = _doors(scene, self._order is not None)
         self._posture_cell = self._me + STATES
 
-    # What an action needs. Each raises `Refused` with the original's words.
+    # Requirements of actions. Each raises `Refused` with the original's words.
 
     def need(self, wanted: str, node: int, otherwise: str, also: Collection[str] = ()) -> None:
-        """Need a property, or one of some classes."""
         if not self.scene.having[wanted] >> node & 1 and self.scene.names[node] not in also:
             raise Refused(f"{self.scene.shown[node]} {otherwise}")
 
     def need_near(self, node: int) -> None:
-        """Need to be near."""
         if not self.near(node):
             raise Refused(f"{self.me} is not close to {self.scene.shown[node]}")
 
     def need_not_shut(self, node: int) -> None:
-        """Need a node that is not inside something closed."""
         if self.shut(node):
             raise Refused(f"{self.scene.shown[node]} is inside other closed thing")
 
     def need_hand(self) -> int:
-        """Need an empty hand, and return its relation, the right one first."""
+        """Require an empty hand, and return its relation, the right one first."""
         if not self.cells[self._me + HOLDS_RH]:
             return HOLDS_RH
         if not self.cells[self._me + HOLDS_LH]:
@@ -109,36 +99,31 @@ class Household(State):
         raise Refused(f"{self.me} does not have a free hand")
 
     def need_held(self, node: int) -> None:
-        """Need a node in a hand."""
         if not self.holds(node):
             raise Refused(f"{self.me} is not holding {self.scene.shown[node]}")
 
     # The character.
 
     def posture(self) -> int:
-        """Return the character's states as the rules see them: in dialect "head" those of the beginning."""
+        """Return the character's states as the rules see them: in dialect "head" those of the start."""
         return (self.cells if self._posture_is_now else self.scene.cells)[self._posture_cell]
 
     def seated(self) -> bool:
-        """Say whether the character sits or lies."""
         return bool((self.cells if self._posture_is_now else self.scene.cells)[self._posture_cell] & (SITTING | LYING))
 
     def held(self) -> list[int]:
-        """Return what is in the hands, the left one first."""
         return [*self.in_order(self.scene.character, HOLDS_LH), *self.in_order(self.scene.character, HOLDS_RH)]
 
     def in_hands(self) -> int:
-        """Return the same as a set."""
         return self.cells[self._me + HOLDS_RH] | self.cells[self._me + HOLDS_LH]
 
     def holds(self, node: int) -> bool:
-        """Say whether a node is in a hand."""
         return bool(self.in_hands() >> node & 1)
 
     # Nodes.
 
     def near(self, node: int) -> bool:
-        """Say whether the character is close to a node, or to what is close to it, or to what it is on."""
+        """Say whether the character is close to a node, to what is close to it, or to what it is on."""
         cells = self.cells
         close = cells[self._me + CLOSE]
         if self._order is not None:
@@ -147,7 +132,6 @@ class Household(State):
         return bool(close >> node & 1 or close & (cells[here + SOURCES + CLOSE] | cells[here + ON]))
 
     def faces(self, node: int) -> bool:
-        """Say whether the character faces a node, or what faces it."""
         facing = self.cells[self._me + FACING]
         return bool(facing >> node & 1 or facing & self.cells[node * WIDTH + SOURCES + FACING])
 
@@ -159,11 +143,7 @@ class Household(State):
         return any(cells[each * WIDTH + STATES] & IS_CLOSED for each in members(inside)) if inside else False
 
     def room(self, node: int) -> int | None:
-        """Return the room of a node, None where it is in none.
-
-        Raises:
-            OriginalError: "endless loop" in dialect "head", for a thing inside itself, directly or not.
-        """
+        """Return the room of a node, None if it is in none; an `OriginalError` for a cycle in dialect "head"."""
         rooms = self.scene.rooms
         if rooms >> node & 1:
             return node
@@ -182,12 +162,10 @@ class Household(State):
         return found.bit_length() - 1 if found else None
 
     def on(self, node: int) -> int:
-        """Return what is on a node, as a set."""
         self.asked_all(ON)
         return self.cells[node * WIDTH + SOURCES + ON]
 
     def crowded(self, node: int, most: int) -> bool:
-        """Say whether at least `most` nodes are on a node."""
         if self._order is None:
             return self.cells[node * WIDTH + SOURCES + ON].bit_count() >= most
         count = 0
@@ -199,7 +177,6 @@ class Household(State):
         return False
 
     def listed(self, nodes: int) -> Iterable[int]:
-        """Return the members of a set as the original lists its nodes."""
         if self._order is None or not nodes & (nodes - 1):
             return members(nodes)
         return [node for node in self.nodes_in_order() if nodes >> node & 1]
@@ -207,21 +184,19 @@ class Household(State):
     # Doors.
 
     def passable_door(self, node: int, room: int) -> bool:
-        """Say whether a node is a door or doorjamb of this room."""
         between = self.related(node, BETWEEN) >> room | self.related(room, BETWEEN) >> node
         return bool(self.scene.doors >> node & between & 1)
 
     def open_way(self, start: int, end: int | None) -> bool:
-        """Say whether `closed_doors` would return an empty list, at a glance; False where it takes more to know."""
+        """Say quickly whether `closed_doors` is empty; False if that needs a search."""
         if end is None or self.touched & self.scene.doors:
             return False
         return bool(self._doors.open_from(start) >> end & 1)
 
     def closed_doors(self, start: int, end: int | None) -> list[int] | None:
-        """Return the closed doors on a way between rooms, from its end back; none: there is an open way; None: no way.
+        """Return the closed doors on a way between rooms, from its end back; [] for an open way, None without a way.
 
-        Raises:
-            OriginalError: "KeyError" for a room without doors, "AttributeError" for `end` None.
+        `OriginalError`: "KeyError" for a room without doors, "AttributeError" for `end` None.
         """
         doors = self._doors
         if start not in doors.passages:
@@ -244,7 +219,6 @@ class Household(State):
         return on_the_way
 
     def _near_in_order(self, node: int, close: int) -> bool:
-        """Answer `near`, looking up one after the other what the original does."""
         me = self.scene.character
         self.asked(me, CLOSE)
         if close >> node & 1:
@@ -259,7 +233,6 @@ class Household(State):
         return False
 
     def _outermost(self, node: int) -> int | None:
-        """Return the room that the one thing a node is inside of is in, through things in things."""
         seen = set()
         inside = self.in_order(node, INSIDE)
         while inside:
@@ -276,14 +249,7 @@ class Household(State):
 
 
 class _Doors:
-    """The doors of a scene, which no action moves; ways through them are remembered.
-
-    A door joins the first two nodes that it is between, in the order of sets.
-
-    Attributes:
-        passages: which rooms have which doors.
-        closed: those that are closed at the beginning, as a set.
-    """
+    """The doors of a scene (constant); a door joins the first two nodes that it is between, in set order."""
 
     def __init__(self, scene: Scene, cpython: bool) -> None:
         start = State(scene, set_order="cpython" if cpython else "lowest id")
@@ -302,7 +268,6 @@ class _Doors:
         self.closed = self.closed_now(scene.cells)
 
     def closed_now(self, cells: Sequence[int]) -> int:
-        """Return the doors that are closed, as a set."""
         closed = 0
         for slot, door in self._cells:
             if cells[slot] & IS_CLOSED:
@@ -310,7 +275,6 @@ class _Doors:
         return closed
 
     def open_from(self, start: int) -> int:
-        """Return the rooms that can be reached as doors are at first, as a set; none from a room without doors."""
         rooms = self._open.get(start, -1)
         if rooms < 0:
             ways = self.ways(start, self.closed) if start in self.passages else ()
@@ -318,7 +282,6 @@ class _Doors:
         return rooms
 
     def ways(self, start: int, closed: int) -> dict[int, tuple[int, int]]:
-        """Return for every room that can be reached the one before it, and the door between them."""
         ways = self._ways.get((start, closed))
         if ways is not None:
             return ways
@@ -336,5 +299,5 @@ class _Doors:
         return ways
 
 
-#: Scenes of which the doors are remembered.
+#: Maximum number of scenes with cached doors.
 _doors = lru_cache(maxsize=1024)(_Doors)

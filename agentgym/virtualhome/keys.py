@@ -1,8 +1,4 @@
-"""The exact state as text.
-
-The keys of papers are made of the observation and of what infos add to it, by `wrappers.canonical`: `observation_key`,
-`rewardflow_key` (with `inventory`), `graphgpo_key` (with `location` and `inventory`).
-"""
+"""The exact state as text. `wrappers.canonical` makes the keys of papers from observations and infos."""
 
 from __future__ import annotations
 
@@ -11,15 +7,14 @@ from typing import Final
 
 from agentgym.virtualhome.state import State
 
-#: Beginnings of commands that only move the character, or what it looks at.
+#: Prefixes of commands that only move the character, or its gaze.
 _MOVES: Final = ("walk to ", "run to ", "find ", "turn to ", "look at ", "point at ")
 
 
 def something_done(state: Hashable, action: Hashable, next_state: Hashable) -> bool:
     """Say whether a step changed the house, what is held or worn, or the posture, or did a deed of the goal.
 
-    For `wrappers.credit.segments.by_event`: coming closer to something and looking at it belong to what is done there.
-    States are those of `state_key`, with or without the mark of an end.
+    For `wrappers.credit.segments.by_event`: steps that only approach or look belong to the event that follows.
     """
     if str(action).strip().startswith(_MOVES):
         return _deeds(state) != _deeds(next_state)
@@ -35,10 +30,10 @@ def _unmarked(state: Hashable) -> str:
 
 
 def state_key(state: State, shown: str, known: int, done: int) -> str:
-    """Return a text that two states of a task share only if they are equal.
+    """Return a text that is equal only for equal states of a task.
 
-    It holds `shown` (where the character is, what it holds), the fingerprint of the graph (128 bits, see
-    `State.fingerprint`), the nodes that were discovered, where things were grabbed, and how many deeds are done.
+    Parts: `shown` (location, inventory), the graph's fingerprint, discovered nodes, places of grabbed things, deeds
+    done.
     """
     places = ""
     if state.places:
@@ -47,7 +42,7 @@ def state_key(state: State, shown: str, known: int, done: int) -> str:
 
 
 def known_nodes(state: State) -> int:
-    """Return the nodes that were discovered, as a set."""
+    """Return the discovered nodes, as a set."""
     index, known = state.scene.index, 0
     for _, number in state.found:
         known |= 1 << index[number]

@@ -1,4 +1,4 @@
-"""A player that plays fair: it knows what it was told, what it has seen, and which commands are offered."""
+"""A player without privileged information: observations and offered commands."""
 
 from __future__ import annotations
 
@@ -8,21 +8,20 @@ from typing import Final
 
 from agentgym.virtualhome.generated.families import SENTENCES, UNPLUG
 
-#: Characters of an observation that are read: a multiple of what is shown.
+#: Maximum number of characters of an observation that are read.
 MOST_READ: Final = 100_000
 _TASK: Final = "Your task is to: "
 _NAME: Final = re.compile(r"[a-z][a-z -]* \d+")
 _HELD: Final = re.compile(r"^You hold ([^.\n]*)\.", re.MULTILINE)
 _NEAR: Final = re.compile(r"^Near you: ([^\n]*)\.$", re.MULTILINE)
-#: How often one thing is tried before something else is.
+#: Maximum number of attempts at one thing.
 _PATIENCE: Final = 12
 
-#: Commands are yielded; the next observation has been taken in when the generator goes on.
+#: Commands are yielded; the generator continues after the next observation has been read.
 Steps = Generator[str, None, None]
 
 
 def _read(sentence: str) -> str:
-    """Return a pattern for a sentence; braces stand for names, the second time for the same ones."""
     pattern, seen = "", set()
     for part in re.split(r"(\{\w+\})", sentence):
         key = part[1:-1]
@@ -37,16 +36,12 @@ def _read(sentence: str) -> str:
 
 
 _PATTERNS: Final = [(kind, re.compile(_read(text))) for kind, text in (*SENTENCES.items(), ("switch_off", UNPLUG))]
-#: Families whose sentences others' could be taken for come last.
+#: Families whose patterns also match sentences of others come last.
 _ORDER: Final = sorted(_PATTERNS, key=lambda row: -len(row[1].pattern))
 
 
 def read_task(observation: str) -> tuple[str, dict[str, list[str]]]:
-    """Return the family of a first observation's task, and the things that its sentence names; ("", {}) if unknown.
-
-    >>> read_task("Your task is to: Put mug 1 and plate 2 on desk 1.")
-    ('place', {'things': ['mug 1', 'plate 2'], 'target': ['desk 1']})
-    """
+    """Return (family, names of things by placeholder) of a first observation's task; ("", {}) if unknown."""
     _, found, rest = observation.partition(_TASK)
     sentence = rest.partition("\n")[0].strip()
     for kind, pattern in _ORDER if found and len(sentence) < 1000 else ():
@@ -63,18 +58,8 @@ def _names(text: str) -> list[str]:
 class VirtualHomePlayer:
     """Plays generated activities of VirtualHome from observations and offered commands alone.
 
-    It does what the sentence says in the order in which it can be done, opens what it finds closed, and stands up,
-    opens doors and empties a hand where that is needed. A first observation (one that says "Your task is to: ") begins
-    a new episode.
-
-    >>> from agentgym.virtualhome.env import VirtualHomeEnv
-    >>> env, player = VirtualHomeEnv(data="generated"), VirtualHomePlayer()
-    >>> text, info = env.reset(seed=3)
-    >>> for _ in range(40):
-    ...     if not info["won"]:
-    ...         text, *_, info = env.step(player.act(text, info["admissible_actions"]))
-    >>> info["won"]
-    True
+    It does what the sentence says in a feasible order, opens closed containers and doors, and stands up or empties a
+    hand when necessary. A first observation (with "Your task is to: ") starts a new episode.
     """
 
     def __init__(self) -> None:
@@ -89,11 +74,10 @@ class VirtualHomePlayer:
         self._turns = 0
 
     def __getstate__(self) -> tuple[list[tuple[str, Collection[str]]], int]:
-        """Return what was seen in this episode: a generator has no copy, but what it saw brings another one as far."""
+        """Return the episode's observations: a generator cannot be copied, but replaying them restores it."""
         return list(self._past), self._turns
 
     def __setstate__(self, state: tuple[list[tuple[str, Collection[str]]], int]) -> None:
-        """See it all again."""
         self._forget()
         past, turns = state
         for observation, offered in past:
@@ -101,21 +85,12 @@ class VirtualHomePlayer:
         self._turns = turns
 
     def __deepcopy__(self, memo: object) -> VirtualHomePlayer:
-        """Return a player that has seen the same; texts and offers are shared, as nothing changes them."""
+        """Return a player with the same history; texts and offers are shared."""
         copied = VirtualHomePlayer()
         copied.__setstate__(self.__getstate__())
         return copied
 
     def act(self, observation: str, admissible: Collection[str]) -> str:
-        """Return the next command.
-
-        Args:
-            observation: what the last command brought, or the first observation of an episode.
-            admissible: the commands that are offered.
-
-        Returns:
-            One of `admissible`, "" where there is none.
-        """
         observation = observation[:MOST_READ]
         if _TASK in observation:
             self._forget()
@@ -133,7 +108,6 @@ class VirtualHomePlayer:
         return sorted(self._offered)[self._turns % len(self._offered)] if self._offered else ""
 
     def _look(self, observation: str) -> None:
-        """Take in what is held, and what near things lie in."""
         held, near = _HELD.search(observation), _NEAR.search(observation)
         parts = held[1].split(", ") if held else []
         self._held = [name[0] for part in parts if (name := _NAME.match(part))]
@@ -145,10 +119,9 @@ class VirtualHomePlayer:
             elif name:
                 self._boxes.pop(name[0], None)
 
-    # What the families ask for.
+    # The families.
 
     def _play(self, kind: str, things: dict[str, list[str]]) -> Steps:
-        """Yield commands until the task should be done, again and again."""
         for _ in range(_PATIENCE if kind else 0):
             yield from self._once(kind, things)
 
@@ -207,7 +180,7 @@ class VirtualHomePlayer:
             yield from self._use("sit on", one["seat"])
             yield {"watch": f"watch {one.get('device')}", "work": f"type on {carried}"}.get(kind, f"read {carried}")
 
-    # How it is done.
+    # Subtasks.
 
     def _carry(self, things: list[str], target: str, where: str) -> Steps:
         for thing in things:
@@ -235,20 +208,17 @@ class VirtualHomePlayer:
         yield f"grab {thing}"
 
     def _use(self, verb: str, thing: str) -> Steps:
-        """Go to a thing and do something to it, if that can be done."""
         yield from self._reach(thing)
         if f"{verb} {thing}" in self._offered:
             yield f"{verb} {thing}"
 
     def _open(self, box: str) -> Steps:
-        """Open a box; what is on has to be switched off before."""
         yield from self._reach(box)
         if f"open {box}" not in self._offered:
             yield from self._use("switch off", box)
         yield from self._use("open", box)
 
     def _anything(self) -> Steps:
-        """Take anything that is near, or else anything at all."""
         for start in ("grab ", "find ", "walk to "):
             for command in sorted(command for command in self._offered if command.startswith(start)):
                 yield command
@@ -260,7 +230,6 @@ class VirtualHomePlayer:
                     return
 
     def _reach(self, thing: str) -> Steps:
-        """Be near a thing and know it: what can be washed is both."""
         for _ in range(_PATIENCE):
             if f"wash {thing}" in self._offered:
                 return
@@ -272,7 +241,6 @@ class VirtualHomePlayer:
                 yield from self._open_a_door()
 
     def _open_a_door(self) -> Steps:
-        """Open the first closed door that can be walked to."""
         for walk in sorted(command for command in self._offered if command.startswith("walk to door ")):
             if len(self._held) > 1:
                 yield f"drop {self._held[0]}"

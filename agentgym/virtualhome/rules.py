@@ -1,4 +1,4 @@
-"""The rules of the household: 42 actions in the dialects of both published simulators, and what can be repaired."""
+"""The rules of the household: 42 actions in the dialects of both published simulators, and repairs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agentgym.virtualhome.scene import RELATION_NAMES, STATES, WIDTH, Edge, Scen
 
 DIALECTS: Final = ("v1", "head")
 
-#: What each repair changes. Without them the household behaves exactly as the original, quirks included.
+#: The effect of each repair. Without repairs the household behaves exactly as the original.
 REPAIRS: Final[dict[str, str]] = {
     "carry_room": "what is held enters the new room (the original leaves it in the room the walk began in)",
     "cycles": (
@@ -31,14 +31,14 @@ REPAIRS: Final[dict[str, str]] = {
     "take_off": "in dialect 'head' PUTOFF takes clothes off (the original raises TypeError)",
 }
 
-#: Actions that discover the thing they are done with; in dialect "v1" all others need it to be discovered.
+#: Actions that discover their thing; in dialect "v1" all others require a discovered one.
 DISCOVERING: Final = frozenset({"WALK", "RUN", "FIND"})
 
 
 class Result(NamedTuple):
-    """The result of a line: whether it was done; the original's messages, without their tail ` when executing ...`.
+    """The result of a line; messages come without the original's tail ` when executing ...`.
 
-    `exception` is the name of what the original raises, with its text for exceptions of its own.
+    `exception` is the name of the exception that the original raises, with its text for exceptions of its own.
     """
 
     ok: bool
@@ -50,7 +50,7 @@ _DONE: Final = Result(True)
 
 
 class Changes(NamedTuple):
-    """Edges that the last line added and removed, and (id, sorted states) of nodes that have other states now."""
+    """Edges that the last line added and removed, and (id, sorted states) of nodes with changed states."""
 
     added: list[Edge]
     removed: list[Edge]
@@ -58,27 +58,17 @@ class Changes(NamedTuple):
 
 
 class World(Household):
-    """One episode: a state with the actions that change it.
+    """One episode: a state with the actions that change it; `repairs` are names of `REPAIRS`.
 
-    Args:
-        scene: where it begins; shared, never changed.
-        dialect: "v1", the simulator that made the published programs, or "head", the one that the papers play on.
-        repairs: names of `REPAIRS`.
-
-    Raises:
-        ValueError: for an unknown dialect or repair.
+    `dialect`: "v1", the simulator that made the published programs, or "head", the one that the papers use.
 
     >>> from agentgym.virtualhome.scene import Node, Scene
     >>> nodes = [Node(1, "kitchen", "Rooms"), Node(2, "character", ""), Node(3, "cup", "", ("GRABBABLE",))]
     >>> nodes += [Node(4, "door", ""), Node(5, "hall", "Rooms")]
     >>> edges = [(2, "INSIDE", 1), (3, "INSIDE", 1), (4, "BETWEEN", 1), (4, "BETWEEN", 5)]
     >>> world = World(Scene(nodes, edges))
-    >>> world.step("[GRAB] <cup> (3)")
-    Result(ok=False, messages=('<cup> (3) cannot be found',), exception=None)
     >>> world.step("[WALK] <cup> (3)").ok, world.changes().added
     (True, [(3, 'CLOSE', 2), (2, 'CLOSE', 3)])
-    >>> world.step("[GRAB] <cup> (3)").ok, (2, "HOLDS_RH", 3) in world.edges()
-    (True, True)
     """
 
     __slots__ = ("_last",)
@@ -93,7 +83,7 @@ class World(Household):
         self._last = 0
 
     def step(self, line: str) -> Result:
-        """Do what a line of a script says; one that cannot be done changes nothing."""
+        """Execute a script line; an impossible one changes nothing."""
         try:
             said = parse_line(line)
         except LineError as error:
@@ -102,7 +92,7 @@ class World(Household):
         return self.act(said)
 
     def act(self, line: Line) -> Result:
-        """Do what a parsed line says, with the action's number of things; one that cannot be done changes nothing."""
+        """Execute a parsed line with the action's number of things."""
         self._last = self.mark()
         self.messages.clear()
         action, things = line
@@ -121,7 +111,6 @@ class World(Household):
         return self._do(action, nodes, things)
 
     def perform(self, action: str, nodes: Sequence[int]) -> Result:
-        """Do what `act` does, for an action of `RULES` and nodes by their positions, called by their class."""
         self._last = len(self._log)
         if self.messages:
             self.messages.clear()
@@ -134,7 +123,6 @@ class World(Household):
         return self._do(action, nodes, things)
 
     def _do(self, action: str, nodes: Sequence[int], things: Sequence[tuple[str, int]]) -> Result:
-        """Do an action with nodes that are there, as they were called."""
         rule = RULES[action]
         try:
             how = rule.check(self, *nodes)
@@ -152,7 +140,6 @@ class World(Household):
         return Result(True, tuple(self.messages)) if self.messages else _DONE
 
     def changes(self) -> Changes:
-        """Return what the last `step` or `act` changed."""
         ids = self.scene.ids
         changes = Changes([], [], [])
         for slot, old in self.changes_since(self._last).items():

@@ -1,13 +1,11 @@
-"""A household at rest: its nodes, and which of them are related how. Immutable, shared by all episodes played in it.
+"""The immutable start of an episode: nodes and relations, shared by all its episodes.
 
-Nodes are *positions*, 0 to `Scene.size` - 1 in the order of the graph; the `id` of the data is only their name. A set
-of nodes is an int, bit p for position p. A `Scene` keeps one int per *cell*, `WIDTH` cells for each node:
+Nodes are *positions*, 0 to `Scene.size` - 1 in the order of the graph; the `id` of the data is only a name. A set of
+nodes is an int with bit p for position p. A `Scene` stores one int per *cell*, `WIDTH` cells per node:
 
     cells[p * WIDTH + relation]            nodes that p is related to            (relation: ON ... HOLDS_LH)
     cells[p * WIDTH + SOURCES + relation]  nodes that are so related to p
     cells[p * WIDTH + STATES]              states of p, bit s for `STATE_NAMES[s]`
-
-What an episode changes lies in `agentgym.virtualhome.state.State`.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ PROPERTY_NAMES: Final = (
 WIDTH: Final = 15
 STATES: Final = 7
 SOURCES: Final = 8
-#: A graph with more nodes is refused: a set of nodes would no longer be small.
+#: Maximum number of nodes, so that a set of nodes stays small.
 MOST_NODES: Final = 5000
 
 Edge = tuple[int, str, int]
@@ -42,9 +40,9 @@ _STATE = {name: 1 << number for number, name in enumerate(STATE_NAMES)}
 
 
 class Node(NamedTuple):
-    """One thing, room or person: its number in the data, its class in lower case with underscores, ...
+    """A thing, room or person: its number in the data, and its class in lower case with underscores.
 
-    `category` is "Rooms" for rooms, and otherwise not used; `properties` never change; `states` are the first ones.
+    `category` is "Rooms" for rooms, otherwise unused; `properties` are constant; `states` are the initial ones.
     """
 
     id: int
@@ -55,11 +53,7 @@ class Node(NamedTuple):
 
 
 def members(nodes: int) -> Iterator[int]:
-    """Yield the positions in a set of nodes, lowest first.
-
-    >>> list(members(0b10110))
-    [1, 2, 4]
-    """
+    """Yield the positions in a set of nodes, lowest first."""
     while nodes:
         low = nodes & -nodes
         yield low.bit_length() - 1
@@ -67,7 +61,7 @@ def members(nodes: int) -> Iterator[int]:
 
 
 def positions(nodes: int) -> list[int]:
-    """Return what `members` yields: faster where all of it is wanted."""
+    """Return `members` as a list, faster when all are used."""
     found = []
     while nodes:
         low = nodes & -nodes
@@ -77,38 +71,23 @@ def positions(nodes: int) -> list[int]:
 
 
 def states_of(bits: int) -> list[str]:
-    """Return the names of the states in a states cell, sorted.
-
-    >>> states_of(IS_ON | CLEAN)
-    ['CLEAN', 'ON']
-    """
+    """Return the names of the states in a states cell, sorted."""
     return sorted(name for name, bit in _STATE.items() if bits & bit)
 
 
 class Scene:
-    """The beginning of an episode as a graph.
+    """The start of an episode as a graph; a ValueError names the node or edge that makes it unplayable.
 
     Args:
         nodes: in the order of the graph; ids differ; exactly one has the class "character".
-        edges: (id, name of a relation, id), in the order of the graph; a repeated edge counts once. The order only
-            matters to rules with `set_order="cpython"`.
+        edges: (id, name of a relation, id); a repeated edge counts once; order matters only with `set_order="cpython"`.
 
     Attributes:
-        size: number of nodes.
-        ids: id of every node; `index` is the way back.
-        names: class name of every node.
+        ids: id of every node; `index` is the inverse.
         shown: every node as messages name it, `<class_name> (id)`.
-        categories, properties: of every node.
-        cells: see above.
-        character: position of the one who acts.
-        rooms: the rooms, as a set of nodes.
-        doors: the doors and doorjambs, as a set of nodes.
-        things: (class name, id) of every node: how lines of a script name it.
-        classes: class name -> the nodes of that class as a set.
-        having: property -> the nodes with it as a set; a name of `PROPERTY_NAMES` that no node has is there too.
-
-    Raises:
-        ValueError: for a graph that cannot be played; the message names the node or edge.
+        things: (class name, id) of every node, as in script lines.
+        classes: class name -> set of its nodes.
+        having: property -> set of its nodes; every name of `PROPERTY_NAMES` is present.
     """
 
     __slots__ = (
@@ -143,17 +122,7 @@ class Scene:
         add: Iterable[Edge] = (),
         remove: Iterable[Edge] = (),
     ) -> Scene:
-        """Return this scene with differences; what did not change is shared, so this is fast and small.
-
-        Args:
-            nodes: further nodes, in order.
-            states: id -> the states that replace those of this scene.
-            add: further edges, in order.
-            remove: edges of this scene that are not there.
-
-        Raises:
-            ValueError: as the constructor; also for an edge in `remove` that this scene does not have.
-        """
+        """Return this scene with further nodes, new states by id, added and removed edges; the rest is shared."""
         scene = Scene.__new__(Scene)
         scene._base = self
         for name in ("size", "ids", "names", "shown", "things", "categories", "properties", "character"):
@@ -167,14 +136,11 @@ class Scene:
 
     @classmethod
     def from_graph(cls, graph: Mapping[str, Any]) -> Scene:
-        """Return the scene of a graph as VirtualHome writes it.
+        """Return the scene of a VirtualHome graph; any other form is a ValueError that names the place.
 
         Args:
-            graph: {"nodes": [{"id", "class_name", "category", "properties", "states"}, ...],
-                "edges": [{"from_id", "relation_type", "to_id"}, ...]}; other keys are not looked at.
-
-        Raises:
-            ValueError: for anything else, with what was found where.
+            graph: {"nodes": [{"id", "class_name", "category", "properties", "states"}, ...], "edges": [{"from_id",
+                "relation_type", "to_id"}, ...]}; other keys are ignored.
         """
         nodes: list[Node] = []
         edges: list[Edge] = []
@@ -198,7 +164,6 @@ class Scene:
         return cls(nodes, edges)
 
     def node(self, position: int) -> Node:
-        """Return everything about the node at a position."""
         states = tuple(states_of(self.cells[position * WIDTH + STATES]))
         return Node(
             self.ids[position], self.names[position], self.categories[position], self.properties[position], states
@@ -212,7 +177,7 @@ class Scene:
                     yield self.ids[position], name, target
 
     def order(self, position: int, relation: int) -> tuple[int, ...]:
-        """Return the ids of the nodes that one is related to, in the order of the graph's edges."""
+        """Return the ids that one node is related to, in the order of the graph's edges."""
         slot = position * WIDTH + relation
         scene: Scene | None = self
         while scene is not None:
@@ -230,7 +195,6 @@ class Scene:
         add: Iterable[Edge],
         remove: Iterable[Edge],
     ) -> None:
-        """Put nodes and edges in; what the attributes hold already stays."""
         first, index = self.size, self.index
         for position, node in enumerate(nodes, first):
             _check_node(node)
@@ -283,7 +247,6 @@ class Scene:
         cells[slot + SOURCES + (b - a) * WIDTH] ^= 1 << a
 
     def _slot(self, edge: Edge) -> tuple[int, int, int]:
-        """Return the cell of an edge's beginning, and the positions of both ends."""
         source, relation, target = edge
         if relation not in _RELATION:
             raise ValueError(f"Scene: unknown relation in the edge {edge}; {suggest(relation, RELATION_NAMES)}")

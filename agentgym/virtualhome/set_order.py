@@ -1,10 +1,9 @@
-"""In which order the original's Python sets hold the ids that a node is related to.
+"""The order of the original's Python sets of related ids.
 
-The original takes "any" of several nodes by walking through a set of ids. That order is reproducible, ints are not
-salted, but it depends on how the set grew: so for every cell that changed, what happened to its sets is written down,
-and sets of CPython are made to go through it when their order is asked for. Three sets answer for a cell: `new` ids,
-`removed` ids, and the ids of the scene in order; looking relations up is `new.update(scene)`,
-`new.difference_update(removed)`, and changes `new`, where there is one, for good (xavierpuigf/virtualhome 58970fd,
+The original takes "any" of several nodes by iterating over a set of ids. That order is reproducible but depends on the
+set's history: the events of every changed cell are recorded and replayed on CPython sets when the order is needed.
+Three sets make up a cell: `new` ids, `removed` ids, and the scene's ids in order; a lookup is `new.update(scene)`,
+`new.difference_update(removed)`, and changes an existing `new` (xavierpuigf/virtualhome 58970fd,
 `EnvironmentState.get_nodes_from`, `add_edge`, `delete_edge`, and `copy.deepcopy` between steps).
 """
 
@@ -14,7 +13,7 @@ from typing import Any, Final
 
 from agentgym.virtualhome.scene import WIDTH, Scene
 
-#: The event of a lookup; copying is -1 for each copy; an id with one of these adds 1 to 4, plus 4 for each id.
+#: The event of a lookup; -1 is a copy; an id with one of these events is encoded as 1 to 4, plus 4 for each id.
 _ASK: Final = 0
 _ADD, _DISCARD, _HIDE, _SHOW = 1, 2, 3, 4
 #: The mark of these entries in the log of `State`, a flat list.
@@ -22,8 +21,6 @@ LOGGED: Final = -2
 
 
 class _Row:
-    """What happened to the sets of one cell, and the sets as far as they have gone through it."""
-
     __slots__ = ("added", "copies", "done", "events", "hidden", "new", "removed")
 
     def __init__(self) -> None:
@@ -37,7 +34,7 @@ class _Row:
 
 
 class SetOrder:
-    """The sets of one episode; `Scene.order` says how edges were listed."""
+    """The sets of one episode; methods record events, `Scene.order` is the order of the edges."""
 
     __slots__ = ("_copies", "_rows", "_scene")
 
@@ -47,15 +44,12 @@ class SetOrder:
         self._copies = 0
 
     def add(self, slot: int, node: int, log: list[Any]) -> None:
-        """Take in that the relation of a cell to a node began."""
         self._change(slot, node, _SHOW if self._scene.cells[slot] >> node & 1 else _ADD, log)
 
     def remove(self, slot: int, node: int, log: list[Any]) -> None:
-        """Take in that the relation of a cell to a node ended."""
         self._change(slot, node, _HIDE if self._scene.cells[slot] >> node & 1 else _DISCARD, log)
 
     def ask(self, slot: int, log: list[Any]) -> None:
-        """Take in that the original looked the cell up."""
         row = self._rows.get(slot)
         if row is not None and row.added:
             self._copied(row, log)
@@ -63,12 +57,11 @@ class SetOrder:
                 self._write(row, _ASK, log)
 
     def ask_all(self, relation: int | None, log: list[Any]) -> None:
-        """Take in that the original looked up this relation of every node; None: every relation."""
         for slot in [slot for slot in self._rows if relation is None or slot % WIDTH == relation]:
             self.ask(slot, log)
 
     def listed(self, slot: int) -> list[int]:
-        """Return the ids of a cell in the order in which the last lookup found them in the original's set."""
+        """Return the ids of a cell in the order of the last lookup in the original's set."""
         row = self._rows.get(slot)
         base = self._scene.order(slot // WIDTH, slot % WIDTH)
         if row is None:
@@ -81,12 +74,10 @@ class SetOrder:
         return list(fresh)
 
     def renew(self, log: list[Any]) -> None:
-        """Take in that every set was copied."""
         self._copies += 1
         log += (LOGGED, None)
 
     def undo(self, entry: _Row | None) -> None:
-        """Take back what was logged last."""
         if entry is None:
             self._copies -= 1
             return
@@ -96,12 +87,10 @@ class SetOrder:
             entry.done, entry.new, entry.removed = 0, None, set()
 
     def get_state(self) -> Any:
-        """Return everything as nested tuples."""
         rows = [(slot, tuple(row.events)) for slot, row in self._rows.items() if row.events]
         return self._copies, tuple(sorted(rows))
 
     def set_state(self, state: Any, log: list[Any]) -> None:
-        """Load what `get_state` returned; everything is logged, as if it happened now."""
         copies, rows = state
         for slot, events in rows:
             row = self._rows.setdefault(slot, _Row())
@@ -118,7 +107,6 @@ class SetOrder:
         self._write(row, (self._scene.ids[node] << 2) + kind, log)
 
     def _copied(self, row: _Row, log: list[Any]) -> None:
-        """Write down the copies since the last event of a cell."""
         if row.copies < self._copies:
             self._write(row, row.copies - self._copies, log)
 
@@ -140,7 +128,6 @@ class SetOrder:
                 row.hidden -= sign
 
     def _go_through(self, row: _Row, base: tuple[int, ...]) -> None:
-        """Let the sets of a cell go through what happened since."""
         for event in row.events[row.done :]:
             if event < 0:
                 for copy in range(-event if row.new is not None else 0):

@@ -1,7 +1,4 @@
-"""The state of one episode: the cells of its scene, changed, with what the rules remember; a log undoes it.
-
-`agentgym.virtualhome.rules.World` is a `State` with the actions: `World(scene, dialect="v1", repairs=("cycles",))`.
-"""
+"""The state of one episode: the changed cells of its scene, and the memory of the rules; a log undoes changes."""
 
 from __future__ import annotations
 
@@ -26,13 +23,13 @@ from agentgym.virtualhome.scene import (
 )  # fmt: skip
 from agentgym.virtualhome.set_order import SetOrder
 
-#: The log is a flat list: a cell, what it was, the next cell, ... Cells of SOURCES are not in it, they follow from the
-#: others. In place of a cell, `_BOOK` marks entries of `places`, `found` and `renewed`, `BOTH` CLOSE relations of one
-#: node, both ways at once, with (its cell, what it was), and `SetOrder` has -2.
+#: The log is a flat list: a cell, its old value, the next cell, ..., without the cells of SOURCES. In place of a cell,
+#: `_BOOK` marks entries of `places`, `found` and `renewed`, `BOTH` the CLOSE relations of one node in both directions
+#: with (its cell, old value), and -2 entries of `SetOrder`.
 _BOOK: Final = -1
 BOTH: Final = -3
-#: The modulus of `State.fingerprint`, the largest prime below 2**128, and the factor of every cell in it; those of
-#: SOURCES are 0, they say nothing new.
+#: The modulus of `State.fingerprint`, the largest prime below 2**128, and the factor of every cell; 0 for SOURCES,
+#: which are redundant.
 PRIME: Final = (1 << 128) - 159
 WEIGHTS: list[int] = []
 #: The cells of CLOSE among them.
@@ -42,10 +39,9 @@ TO_CLOSE: Final = WIDTH - CLOSE
 
 
 class Snapshot(NamedTuple):
-    """An exact state, hashable and picklable; equal for equal states (with `set_order="cpython"`: and equal pasts).
+    """An exact state, hashable and picklable; equal for equal states (with `set_order="cpython"`, for equal histories).
 
-    `cells` are (cell, value) of the cells that differ from the scene, without those of SOURCES; the others are the
-    attributes of `State`, sorted (`renewed` in order), and what `SetOrder.get_state` returned.
+    `cells` are (cell, value) of the cells that differ from the scene, without those of SOURCES.
     """
 
     cells: tuple[tuple[int, int], ...]
@@ -56,24 +52,18 @@ class Snapshot(NamedTuple):
 
 
 class State:
-    """One moment of an episode. Nodes are positions in the scene, sets of nodes are ints (see `scene`).
+    """The current state of an episode. Nodes are positions in the scene, sets of nodes are ints (see `scene`).
 
-    Args:
-        scene: where the episode begins; shared, never changed.
-        set_order: which of several nodes comes first where the original takes any: "lowest id", or "cpython", the
-            order in which the original's Python sets happen to hold them (exact on CPython, slower).
+    `set_order`: which of several nodes comes first where the original takes any: "lowest id", or "cpython", the order
+    of the original's Python sets (exact on CPython, slower).
 
     Attributes:
-        cells: as `Scene.cells`, now. Read them; write through `add`, `remove` and `set_states`.
+        cells: as `Scene.cells`. Read them; write through `add`, `remove` and `set_states`.
         places: node -> (place, relation) where it was grabbed.
-        found: what rules with dialect "v1" have discovered: (name as written, id) -> True.
-        renewed: nodes whose states were written, in the order of the first time -> True; the original lists its
-            nodes in the order `nodes_in_order`.
-        exact_order: `set_order` is "cpython".
-        placed: another object whenever something began or ceased to be on or inside something but by `relate_to`; None
-            as long as nothing did. No other state of this or another process has the same, but for copies.
-        touched: nodes of which states, or ON and INSIDE relations, may differ from the scene, as a set: what others
-            look like has not changed.
+        found: discoveries of rules with dialect "v1": (name as written, id) -> True.
+        renewed: nodes whose states were written, in order of the first time -> True, see `nodes_in_order`.
+        placed: a new object after every change of ON or INSIDE other than by `relate_to`; None before the first.
+        touched: nodes whose states, or ON and INSIDE relations, may differ from the scene, as a set.
     """
 
     __slots__ = (
@@ -98,27 +88,23 @@ class State:
         if len(WEIGHTS) < len(self.cells):
             grow_weights(scene.size)
 
-    # Questions.
+    # Queries.
 
     def related(self, node: int, relation: int) -> int:
-        """Return the nodes that one is related to, as a set."""
         return self.cells[node * WIDTH + relation]
 
     def sources(self, node: int, relation: int) -> int:
-        """Return the nodes that are so related to one, as a set."""
         return self.cells[node * WIDTH + SOURCES + relation]
 
     def states(self, node: int) -> int:
-        """Return the states of a node, as bits (`scene.IS_OPEN`, ...)."""
         return self.cells[node * WIDTH + STATES]
 
     def in_order(self, node: int, relation: int) -> list[int]:
-        """Return the nodes that one is related to, in the order of `set_order`; `asked` is part of it."""
+        """Return the nodes that one is related to, in the order of `set_order`, and record the lookup."""
         self.asked(node, relation)
         return self.listing(node, relation)
 
     def listing(self, node: int, relation: int) -> list[int]:
-        """Return what `in_order` does, as the last lookup found it."""
         if self._order is not None:
             index = self.scene.index
             return [index[each] for each in self._order.listed(node * WIDTH + relation)]
@@ -128,16 +114,14 @@ class State:
         return sorted(members(nodes), key=self.scene.ids.__getitem__)
 
     def nodes_in_order(self) -> list[int]:
-        """Return all nodes as the original lists them: those whose states were written first, in that order."""
+        """Return all nodes in the original's order: those whose states were written first, in that order."""
         return [*self.renewed, *(node for node in range(self.scene.size) if node not in self.renewed)]
 
     def nodes(self) -> Iterator[tuple[int, str, list[str]]]:
-        """Yield (id, class name, sorted states) of every node."""
         for node, (number, name) in enumerate(zip(self.scene.ids, self.scene.names, strict=True)):
             yield number, name, states_of(self.states(node))
 
     def edges(self) -> Iterator[Edge]:
-        """Yield every edge that there is now."""
         ids = self.scene.ids
         for node, number in enumerate(ids):
             for relation, name in enumerate(RELATION_NAMES):
@@ -145,16 +129,15 @@ class State:
                     yield number, name, ids[target]
 
     def canonical_hash(self) -> str:
-        """Return 16 hexadecimal digits that name the graph: sha1 of its sorted nodes and edges as compact JSON."""
+        """Return 16 hexadecimal digits that identify the graph: sha1 of its sorted nodes and edges as compact JSON."""
         whole = [sorted(map(list, self.nodes())), sorted(map(list, self.edges()))]
         return hashlib.sha1(json.dumps(whole, separators=(",", ":")).encode()).hexdigest()[:16]
 
     def fingerprint(self) -> int:
-        """Return a number below 2**128 that names the graph of this scene, kept up to date as the graph changes.
+        """Return a number below 2**128 that identifies the graph of this scene, equal in every process, 0 at the start.
 
-        It is a sum of all cells with pseudo-random factors modulo a prime: the same in every process, 0 at the
-        beginning, and different for different graphs of a scene but for accidents of about 2**-128. `places` and
-        `found` are not part of it.
+        It is a sum of all cells with pseudo-random factors modulo a prime, without `places` and `found`, updated
+        incrementally.
         """
         log, start = self._log, self._fingered
         if start < len(log):
@@ -168,7 +151,6 @@ class State:
     # Changes.
 
     def add(self, a: int, relation: int, b: int) -> None:
-        """Relate a to b; nothing happens where it is so already."""
         cells = self.cells
         slot, bit = a * WIDTH + relation, 1 << b
         old = cells[slot]
@@ -184,7 +166,6 @@ class State:
                 self._order.add(slot, b, self._log)
 
     def remove(self, a: int, relation: int, b: int) -> None:
-        """Relate a to b no more; nothing happens where it is not."""
         cells = self.cells
         slot, bit = a * WIDTH + relation, 1 << b
         old = cells[slot]
@@ -200,7 +181,6 @@ class State:
                 self._order.remove(slot, b, self._log)
 
     def remove_all(self, node: int, relation: int) -> None:
-        """Relate the node to none, and none to the node."""
         cells, log, order, mine, slot = self.cells, self._log, self._order, 1 << node, node * WIDTH + relation
         nodes = gone = cells[slot]
         if nodes:
@@ -226,7 +206,7 @@ class State:
             self.placed = object()
 
     def relate_to(self, node: int, relation: int, other: int) -> None:
-        """Relate the node to this one and no other; what is related to the node stays. Without `exact_order`."""
+        """Relate the node to this one only; relations to the node stay. Without `exact_order`."""
         cells, mine, slot, now = self.cells, 1 << node, node * WIDTH + relation, 1 << other
         old = cells[slot]
         if old != now:
@@ -238,10 +218,7 @@ class State:
                 self.touched |= mine | old | now
 
     def come_close(self, node: int, others: int) -> None:
-        """Be close to these and no others, and these alone to the node: `remove_all`, and `add` both ways.
-
-        Without `exact_order`.
-        """
+        """Make exactly these close to the node, both ways. Without `exact_order`."""
         mine, slot = 1 << node, node * WIDTH + CLOSE
         out = self.cells[slot]
         if out != self.cells[slot + SOURCES] or (out | others) & mine:
@@ -255,7 +232,7 @@ class State:
             self._write_both(slot, others)
 
     def set_states(self, node: int, states: int) -> None:
-        """Write the states of a node; it counts as renewed even where they are the same."""
+        """Write the states of a node, which then counts as renewed even if they are equal."""
         slot = node * WIDTH + STATES
         old = self.cells[slot]
         if old != states:
@@ -266,7 +243,6 @@ class State:
             self.note(self.renewed, node, True)
 
     def note(self, book: dict[Any, Any], key: Any, value: Any) -> None:
-        """Write into `places`, `found` or `renewed`; None takes the entry out."""
         old = book.get(key)
         if old != value:
             self._log += (_BOOK, (book, key, old))
@@ -276,28 +252,27 @@ class State:
                 book[key] = value
 
     def asked(self, node: int, relation: int) -> None:
-        """Say that the original looks these relations up here, which can change the order of its sets."""
+        """Record that the original looks up these relations here, which can change the order of its sets."""
         if self._order is not None:
             self._order.ask(node * WIDTH + relation, self._log)
 
     def asked_all(self, relation: int | None = None) -> None:
-        """Say that the original looks up this relation of every node here; None: every relation."""
         if self._order is not None:
             self._order.ask_all(relation, self._log)
 
     def renew_sets(self) -> None:
-        """Say that the original copies all its sets here, which can change their order."""
+        """Record that the original copies all its sets here, which can change their order."""
         if self._order is not None:
             self._order.renew(self._log)
 
-    # Going back.
+    # Undo and snapshots.
 
     def mark(self) -> int:
-        """Return where the log is, for `undo`; valid until `set_state`."""
+        """Return the log's position for `undo`; valid until `set_state`."""
         return len(self._log)
 
     def undo(self, mark: int = 0) -> None:
-        """Take everything back that was changed since `mark`; 0 is the beginning of the episode."""
+        """Undo all changes since `mark`; 0 is the start of the episode."""
         log, cells = self._log, self.cells
         while len(log) > mark:
             old, slot = log.pop(), log.pop()
@@ -325,7 +300,7 @@ class State:
             self.touched = 0
 
     def changes_since(self, mark: int) -> dict[int, int]:
-        """Return cell -> its value at `mark`, for the cells that were written since; without those of SOURCES."""
+        """Return cell -> its value at `mark`, for the cells written since; without those of SOURCES."""
         changed: dict[int, int] = {}  # going back, the last value is that at the mark
         log, cells = self._log, self.cells
         for entry in range(len(log) - 2, mark - 2, -2):
@@ -341,7 +316,6 @@ class State:
         return changed
 
     def get_state(self) -> Snapshot:
-        """Return the exact state."""
         cells, base = self.cells, self.scene.cells
         written = set(self._log[::2])
         if BOTH in written:
@@ -358,7 +332,7 @@ class State:
         )
 
     def set_state(self, snapshot: Snapshot) -> None:
-        """Load what `get_state` returned for the same scene and `set_order`; earlier marks are void."""
+        """Load a snapshot of the same scene and `set_order`; earlier marks become invalid."""
         self.undo(0)
         for slot, now in snapshot.cells:
             old = self.cells[slot]
@@ -380,7 +354,6 @@ class State:
             self._order.set_state(snapshot.order, self._log)
 
     def _write(self, slot: int, now: int) -> None:
-        """Write a cell, and those of SOURCES that follow from it."""
         cells = self.cells
         changed = cells[slot] ^ now
         cells[slot] = now
@@ -391,7 +364,6 @@ class State:
                 cells[each * WIDTH + back] ^= mine
 
     def _write_both(self, slot: int, now: int) -> None:
-        """Write what a node is close to, and that is close to it."""
         cells = self.cells
         mine, changed = 1 << slot // WIDTH, cells[slot] ^ now
         cells[slot] = cells[slot + SOURCES] = now
@@ -404,7 +376,7 @@ class State:
 
 
 def grow_weights(nodes: int) -> None:
-    """Extend `WEIGHTS` for scenes of this size; the factors do not depend on when this is called."""
+    """Extend `WEIGHTS` for scenes of this size; the factors are independent of the calls."""
     for node in range(len(WEIGHTS) // WIDTH, nodes):
         draw = random.Random(node)
         _CLOSE_CELLS.add(node * WIDTH + CLOSE)
@@ -412,7 +384,7 @@ def grow_weights(nodes: int) -> None:
 
 
 def sum_of_entries(log: list[Any], start: int, cells: Sequence[int]) -> int | None:
-    """Return what the entries of a log add from `start` on; None where some cell was written twice among them."""
+    """Return the sum of the log's entries from `start` on; None if a cell was written twice among them."""
     slots = log[start::2]
     if len(slots) > len(set(slots)) or (BOTH in slots and not _CLOSE_CELLS.isdisjoint(slots)):
         return None
@@ -426,13 +398,7 @@ def sum_of_entries(log: list[Any], start: int, cells: Sequence[int]) -> int | No
 
 
 def both_ways(cells: Sequence[int], slot: int, old: int) -> int:
-    """Return what it adds that a node, and that is close to it, is no longer close to what it was.
-
-    Args:
-        cells: as they are now.
-        slot: the CLOSE cell of the node.
-        old: what it was.
-    """
+    """Return the fingerprint change when the CLOSE cell `slot` changes from `old` to its value now, both ways."""
     now, back = cells[slot], 0
     come, gone = now & ~old, old & ~now
     while come:

@@ -1,4 +1,4 @@
-"""Collections of activities: those of published files or those of the generator, of all types or of some."""
+"""Collections of published or generated activities, of all types or of some."""
 
 from __future__ import annotations
 
@@ -14,40 +14,34 @@ from agentgym.virtualhome.hindsight import Chore
 from agentgym.virtualhome.official.dataset import OfficialActivities
 from agentgym.virtualhome.official.files import KINDS, VARIABLE
 
-#: Value of `data` that asks for generated activities whatever the variable VIRTUALHOME_DATA says.
+#: Value of `data` for generated activities, with or without the variable VIRTUALHOME_DATA.
 GENERATED = "generated"
 #: Arguments of the generator, with their defaults.
 ARGUMENTS: Final[Mapping[str, Any]] = {"house_seed": 0, "num_activities": None}
 
 
 class Activities(Tasks[Activity], Protocol):
-    """A collection of activities; `by_id` also takes ids with a chore, see `agentgym.virtualhome.hindsight`."""
+    """A collection of activities; `by_id` also accepts ids with a chore, see `agentgym.virtualhome.hindsight`."""
 
     @property
     def first(self) -> str:
-        """Split of episodes for which nobody names one."""
+        """The default split."""
         ...
 
     @property
-    def task_types(self) -> tuple[str, ...]:
-        """Families or titles that there are."""
-        ...
+    def task_types(self) -> tuple[str, ...]: ...
 
     def of_types(self, kinds: tuple[str, ...]) -> Activities:
-        """Return the activities of some types alone; by name the others are still found."""
+        """Return the activities of some types; task_ids of others stay valid."""
         ...
 
     def same_split(self, activity: Activity, chore: Chore) -> bool:
-        """Say whether a chore in the house of an activity is in no other split than the activity."""
+        """Say whether a chore in an activity's house belongs to no other split than the activity."""
         ...
 
 
 def narrowed(activities: Activities, kinds: Any) -> Activities:
-    """Return the activities of a type, or of several.
-
-    Raises:
-        ValueError: when there is no such type.
-    """
+    """Return the activities of a type, or of several; a ValueError for an unknown one."""
     given = tuple(kinds) if isinstance(kinds, Iterable) and not isinstance(kinds, str) else (kinds,)
     known = activities.task_types
     for kind in given:
@@ -59,12 +53,7 @@ def narrowed(activities: Activities, kinds: Any) -> Activities:
 
 
 def find_activities(data: Any, goal: Any, generator: Mapping[str, Any]) -> Activities:
-    """Return the published tasks of a folder (None: of $VIRTUALHOME_DATA if that is set), or generated ones.
-
-    Raises:
-        ValueError: for other `data`, a folder without tasks, an unknown kind of goals, and for arguments of the
-            generator other than their defaults with published tasks.
-    """
+    """Return the published tasks of a folder (None: of $VIRTUALHOME_DATA if set), or generated ones."""
     check_name(goal, KINDS, "goal")
     if data is None:
         data = os.environ.get(VARIABLE) or GENERATED

@@ -1,4 +1,4 @@
-"""What is shown: where the character is, what is near, what it holds, and why a command failed."""
+"""Observations: location, near things, inventory, and why a command failed."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from agentgym.virtualhome.scene import (
 )  # fmt: skip
 from agentgym.virtualhome.state import State
 
-#: States that are mentioned; to be clean or plugged in goes without saying.
+#: States that are mentioned; clean and plugged in are not.
 _WORDS = (
     (IS_OPEN, "open"), (IS_CLOSED, "closed"), (IS_ON, "on"), (IS_OFF, "off"), (PLUGGED_OUT, "unplugged"),
     (DIRTY, "dirty"),
 )  # fmt: skip
-#: Things in some condition whose looks one scene remembers, and rooms with postures.
+#: Maximum number of cached descriptions of things, and of rooms with postures, per scene.
 _MOST_LOOKS, _MOST_PLACES = 256, 64
 _SHOWN = sum(bit for bit, _ in _WORDS)
 NOT_UNDERSTOOD = "Nothing happens: that is no command for a thing of this house."
@@ -42,12 +42,12 @@ _THING = re.compile(r"<[^<>]{1,100}> \((\d{1,10})\)")
 
 
 def introduction(title: str, description: str) -> str:
-    """Return what is to be done, as the first observation says it."""
+    """Return the task as the first observation states it."""
     return f"Your task is to: {description if title == description else f'{title}: {description}'}"
 
 
 def room_of(state: State, node: int) -> int:
-    """Return the room that a node is in, the one with the lowest id where it is in several; -1 in none."""
+    """Return the room of a node, the one with the lowest id if it is in several; -1 for none."""
     rooms = state.cells[node * WIDTH + INSIDE] & state.scene.rooms
     if rooms & (rooms - 1):
         return min(members(rooms), key=state.scene.ids.__getitem__)
@@ -55,7 +55,7 @@ def room_of(state: State, node: int) -> int:
 
 
 class View:
-    """What is shown of the states of one scene; how things look is remembered."""
+    """Observations of the states of one scene; descriptions are cached."""
 
     def __init__(self, names: Names, scene: Scene) -> None:
         self._names = names
@@ -67,7 +67,6 @@ class View:
         self._places: dict[tuple[int, int], str] = {}
 
     def surroundings(self, state: State, where: str) -> str:
-        """Return the text of a state: a line for room and posture (`location`), what is near, hands and clothes."""
         cells, own = state.cells, self._me
         held, looks = cells[own + HOLDS_RH] | cells[own + HOLDS_LH], "nothing"
         near = cells[own + CLOSE] & self._seen & ~held
@@ -100,12 +99,10 @@ class View:
         return place
 
     def inventory(self, state: State) -> str:
-        """Return what is in the hands, or "nothing"."""
         held = state.cells[self._me + HOLDS_RH] | state.cells[self._me + HOLDS_LH]
         return self._names.listed(held) if held else "nothing"
 
     def _look(self, state: State, node: int) -> str:
-        """How a thing looks that is not held: its states, where it lies, and what an open container holds."""
         touched = state.touched >> node & 1
         look = None if touched else self._at_first.get(node)
         if look is not None:
@@ -121,11 +118,9 @@ class View:
         return self._remembered(node, bits, cells[base + ON], around, content)
 
     def _held_look(self, state: State, node: int) -> str:
-        """How a held thing looks: its states."""
         return self._remembered(node, state.cells[node * WIDTH + STATES] & _SHOWN, 0, 0, -1)
 
     def _remembered(self, *looked_at: int) -> str:
-        """Return what `_described` does, and remember it."""
         look = self._looks.get(looked_at)
         if look is None:
             if len(self._looks) >= _MOST_LOOKS:
@@ -148,12 +143,11 @@ class View:
 
 @cache
 def _words(bits: int) -> str:
-    """The states that are mentioned, in words."""
     return ", ".join([word for bit, word in _WORDS if bits & bit])
 
 
 def failure(messages: Iterable[str], names: Names, scene: Scene) -> str:
-    """Return why nothing happened: messages such as "<character> (65) is not close to <mug> (7)" with our names."""
+    """Return why nothing happened: the messages ("<character> (65) is not close to <mug> (7)") with our names."""
 
     def called(found: re.Match[str]) -> str:
         position = scene.index.get(int(found[1]))

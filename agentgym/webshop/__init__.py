@@ -1,1 +1,1 @@
-"""WebShop: the shop, its products, search, pages, goals, reward and the environments (`agentgym.webshop.env`)."""
+"""WebShop: products, search, pages, goals, reward and the environments (`agentgym.webshop.env`)."""

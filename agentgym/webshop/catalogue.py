@@ -1,4 +1,4 @@
-"""Products, their price tags, and what every catalogue of products can do."""
+"""Products, price tags, and the interface of a catalogue."""
 
 from __future__ import annotations
 
@@ -13,23 +13,17 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-#: Option groups in the shop's order: (name, values); names and values in lower case, values may repeat.
+#: Option groups in the shop's order: (name, values), in lower case; values may repeat.
 Options = tuple[tuple[str, tuple[str, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """A product as the shop keeps it (see `official.files` for how raw records become products).
+    """A product of the shop (see `official.files` for raw records).
 
-    Attributes:
-        asin: identifier, unique in its catalogue.
-        prices: amounts on the price tag `price_text`: none, one, or the two ends of a range.
-        attributes: what the product is said to be ("easy clean"); hidden from shoppers.
-        category: one of a few departments ("fashion").
-        query: the search term the product was found with, lower case; hidden.
-        product_category: path of shop departments, levels separated by " › ".
-        instruction: request that this product fulfils, without options and price; None when nobody asks for it.
-        instruction_attributes: the attributes that the request names.
+    `prices`: amounts on the price tag `price_text` (none, one, or the ends of a range). Hidden from shoppers:
+    `attributes` ("easy clean") and `query`, the search term that found the product. `product_category`: departments,
+    separated by " › ". `instruction`: request without options and price, None without a goal.
     """
 
     asin: str
@@ -47,25 +41,22 @@ class Product:
     instruction_attributes: tuple[str, ...] = ()
 
     def choices(self) -> int:
-        """Number of ways to choose one value of every option group; -1 when nobody asks for the product."""
+        """Number of combinations of one value per option group; -1 if no goal asks for the product."""
         return -1 if self.instruction is None else math.prod([len(values) for _, values in self.options])
 
 
-#: What a product without a price tag costs.
+#: Price of a product without a price tag.
 UNPRICED = 100.0
 _NOT_AN_AMOUNT = re.compile(r"[^\d.]")
-#: Most characters of an amount: longer ones are damage.
+#: Maximum length of an amount.
 _LONGEST = 300
 
 
 def read_tag(pricing: str | None) -> tuple[tuple[float, ...], str]:
-    """Return the amounts of a raw price tag (the first two) and the tag that the shop shows.
+    """Return the amounts of a raw price tag (the first two) and the shown tag; a ValueError for $ without a number.
 
-    Raises:
-        ValueError: when there is no amount behind a $, or it is no number.
-
-    >>> read_tag("$1,012.50"), read_tag("$5 - $7.99"), read_tag("")
-    (((1012.5,), '$1012.5'), ((5.0, 7.99), '$5.0 to $7.99'), ((100.0,), '$100.0'))
+    >>> read_tag("$5 - $7.99")
+    ((5.0, 7.99), '$5.0 to $7.99')
     """
     if not pricing:
         return (UNPRICED,), f"${UNPRICED}"
@@ -88,7 +79,7 @@ def ends(product: Product) -> tuple[float, float]:
 
 
 class Catalogue(Protocol):
-    """Products in a fixed order; a product's position is its number in all that follows."""
+    """Products in a fixed order, numbered by position."""
 
     def __len__(self) -> int:
         """Number of products."""
@@ -97,26 +88,26 @@ class Catalogue(Protocol):
         """Return a product by its position (0 to len - 1)."""
 
     def __iter__(self) -> Iterator[Product]:
-        """Yield all products in order, without keeping them."""
+        """Yield all products in order, without storing them."""
 
     def find(self, asin: str) -> int | None:
-        """Return the position of an asin, None when there is none."""
+        """Return the position of an asin, None if it is missing."""
 
     def having(self, field: str, value: str) -> Sequence[int]:
         """Return the positions of all products with a value of "category" or "query", ascending."""
 
     def __hash__(self) -> int:
-        """Two catalogues are the same only if they are one object."""
+        """Identity: two catalogues are equal only if they are one object."""
 
     def prices(self) -> NDArray[np.float64]:
-        """Return every product's price and the other end of its range, nan without one; shape (products, 2)."""
+        """Return price and other end of the range (nan without one) of every product; shape (products, 2)."""
 
     def choices(self) -> NDArray[np.int64]:
         """Return `Product.choices()` of every product, shape (products,)."""
 
 
 class MemoryCatalogue:
-    """Products in a tuple, in the order of their positions; asins must differ."""
+    """Products in a tuple; asins must differ."""
 
     def __init__(self, products: Iterable[Product]) -> None:
         self._products = tuple(products)
@@ -139,37 +130,26 @@ class MemoryCatalogue:
         return iter(self._products)
 
     def find(self, asin: str) -> int | None:
-        """Return the position of an asin, None when there is none."""
         return self._positions.get(asin)
 
     def having(self, field: str, value: str) -> Sequence[int]:
-        """Return the positions of all products of a category or query."""
         return self._having.get((field, value), ())
 
     def prices(self) -> NDArray[np.float64]:
-        """Return every product's price and the other end of its range."""
         return np.array([ends(product) for product in self._products], np.float64).reshape(-1, 2)
 
     def choices(self) -> NDArray[np.int64]:
-        """Return `Product.choices()` of every product."""
         return np.array([product.choices() for product in self._products], np.int64)
 
 
 def draw_prices(catalogue: Catalogue, rng: random.Random) -> NDArray[np.float64]:
-    """Return what every product costs: its price, or a uniform draw from its range.
-
-    The draws are those that the original makes when it starts, in order of the products.
-    """
+    """Return every product's price, drawn uniformly from a range; draws and order are the original's."""
     rows = catalogue.prices().tolist()
     return np.array([low if math.isnan(high) else rng.uniform(low, high) for low, high in rows], np.float64)
 
 
 def known_prices(catalogue: Catalogue, given: Mapping[str, float]) -> NDArray[np.float64]:
-    """Return what every product costs by a table asin -> price.
-
-    Raises:
-        ValueError: when a product is not in the table.
-    """
+    """Return every product's price by a table asin -> price; a ValueError for a missing product."""
     prices = np.empty(len(catalogue), np.float64)
     for i, product in enumerate(catalogue):
         if product.asin not in given:

@@ -31,21 +31,21 @@ INSTRUCTIONS = (
     "page has `click[description]`, `click[features]`, `click[reviews]`, its options, and `click[buy now]`, which ends "
     "the visit. You are graded by what you buy. Another command changes nothing."
 )
-#: What an observation may be.
+#: Forms of an observation.
 MODES = ("text", "text_rich", "url")
 #: The parts of a score, before a purchase.
 NO_PARTS: Info = {
     "r_type": 0.0, "r_att": 0.0, "w_att": 0.0, "query_match": False, "category_match": False, "title_score": 0.0,
     "r_option": 0.0, "w_option": 0.0, "r_price": False, "w_price": 0.0,
 }  # fmt: skip
-#: The info keys in order, with what holds until something is chosen or bought.
+#: The info keys in order, with their values before a choice or purchase.
 NO_INFO: Info = {
     "admissible_actions": (), "is_action_valid": True, "state_key": "", "task_id": "", "won": False, "score": 0.0,
     "page": "", "options": "nothing", "has_search_bar": False, "instruction": "", **NO_PARTS,
 }  # fmt: skip
 _ANY_QUERY = "search[<your query>]"
 
-#: What each repair changes. By default the shop behaves exactly as the original, quirks included.
+#: The effect of each repair. By default the shop behaves exactly as the original.
 REPAIRS: dict[str, str] = {
     "brackets": (
         "the argument of a command begins behind its first '[' instead of the last one, so that an option value with "
@@ -67,50 +67,49 @@ class WebShopEnv(TextEnv[str]):
     **Task.** A request such as "Find me long lasting candles with soy wax with size: large, and price lower than 40.00
     dollars". It was made from a product, which is the best one to buy.
 
-    **Pages.** The index page with the search; results, ten a page; a product's page with its options; description,
-    features and reviews below it; the page after the purchase, which shows the score. All is as in the original, quirks
-    included: results are searched anew and forget chosen options, there is always a next page, a search is possible on
-    every page.
+    **Pages.** The index page with the search; results, ten per page; a product's page with its options, and below it
+    description, features and reviews; the page after the purchase, which shows the score. Pages equal the original's,
+    quirks included: opening results searches again and clears chosen options, there is always a next page, and every
+    page accepts a search.
 
-    **Observation.** `TextSpace`. `observation_mode` "text": the texts of the page between " [SEP] ", without what was
-    chosen; "text_rich": line by line, with marks at what can be clicked and what was; "url": the address.
+    **Observation.** `TextSpace`. `observation_mode` "text": the texts of the page joined by " [SEP] ", without choices;
+    "text_rich": line by line, with marks for clickable and chosen texts; "url": the address.
 
-    **Action.** `TextSpace`: `search[...]` or `click[...]`, exactly so. The argument may have any case, the name may
-    not. Everything the original ignores is an invalid action: it changes nothing and counts as a step. The hidden
-    queries `<r>`, `<c> category` and `<q> query` list products as in the original; `<a>`, and `<c>` alone, which stop
-    the original, find nothing.
+    **Action.** `TextSpace`: exactly `search[...]` or `click[...]`; the case of the argument is ignored. Everything that
+    the original ignores is an invalid action: it changes nothing and counts as a step. The hidden queries `<r>`, `<c>
+    category` and `<q> query` list products as in the original; `<a>`, and `<c>` alone, which stop the original, find
+    nothing.
 
-    **Reward** of the purchase: the score, in 0..1; with `reward` given, that number when the score is 1 and 0 else (the
-    papers that train language models use 10). All other rewards are 0.
+    **Reward** of the purchase: the score, in 0..1; with `reward` given, that number if the score is 1, else 0 (papers
+    that train language models use 10). All other rewards are 0.
 
-    **End.** `terminated` with the purchase; `won` when its score is 1. The registered time limit is 15 steps
+    **End.** `terminated` with the purchase; `won` if its score is 1. The registered time limit is 15 steps
     (`truncated`); the original has none.
 
-    **Luck.** A step draws nothing by default. The adverts of `noise` and the products that the query `<r>` lists follow
-    from a seed that `np_random` draws: an episode's own in `collect`.
+    **Luck.** None by default. The adverts of `noise` and the products of the query `<r>` follow from a seed that
+    `np_random` draws (in `collect`, one per episode).
 
-    **Info.** `admissible_actions`: "search[<your query>]" on the index page, as the papers' prompts have it (played
-    literally it searches for these words), then `click[...]` for all that can be clicked; a search is accepted on
-    other pages too. `state_key`: page, query, chosen options and, where they are shown, opened products: equal exactly
-    for equal states of a task; `task_id`: "<kind of goals>/<index in the original's order>"; `score`: that of the
-    purchase, else 0.0; `won`; `page`: "index", "results 2 of 'red shoes'", "item B01N37FSYX", "Features of
-    B01N37FSYX", "done B01N37FSYX"; `options`: the chosen options, in any order of choice the same, "nothing" without
-    any; `has_search_bar`; `instruction`: the request; and the parts of the score, which are 0 or False before the
-    purchase: `r_type`, `r_att`, `r_option`, `r_price`, the weights `w_att`, `w_option`, `w_price`, and what `r_type`
-    is made of, `query_match`, `category_match`, `title_score`. With `expert=True`, `expert_action`: the next command
-    towards the wished product, "" when no search finds it.
+    **Info.** `admissible_actions`: "search[<your query>]" on the index page, as in the papers' prompts (played
+    literally it searches for these words), then `click[...]` for everything clickable; other pages accept a search too.
+    `state_key`: page, query, chosen options and, where they are shown, opened products: equal exactly for equal states
+    of a task; `task_id`: "<kind of goals>/<index in the original's order>"; `score`: that of the purchase, else 0.0;
+    `won`; `page`: "index", "results 2 of 'red shoes'", "item B01N37FSYX", "Features of B01N37FSYX", "done B01N37FSYX";
+    `options`: the chosen options independent of their order, or "nothing"; `has_search_bar`; `instruction`: the
+    request; and the parts of the score, 0 or False before the purchase: `r_type`, `r_att`, `r_option`, `r_price`, the
+    weights `w_att`, `w_option`, `w_price`, and the parts of `r_type`: `query_match`, `category_match`, `title_score`.
+    With `expert=True`, `expert_action`: the next command towards the wished product, "" if no search finds it.
 
     **Tasks.** `reset(options=...)` takes `task_id`, with or without `split`, or any of `split` and `index`; without
     options the index is drawn from `np_random`. The split "all" has the original's order. "test", "validation" and
-    "train" share no goal: its first 500, the next 1,000, and the others (less where there are few). The same product is
-    wished for in several of them, with other options; `split_by="product"` parts the products.
+    "train" share no goal: the first 500, the next 1,000, and the others (smaller shares of few goals). Goals of several
+    splits may wish the same product with other options; `split_by="product"` separates the products.
 
-    **Data.** None needed: products are generated. `data` is the folder of the official files, or an items file in it;
-    a folder that has both sets is read as the small one. Large sets are put on the disk once. Goals are made as the
-    original makes them; what products with a range of prices cost, and the limits that requests name, are drawn with
-    `price_seed`: the original draws them unseeded, anew in every process, or reads them from `prices`.
+    **Data.** None needed: products are generated. `data` is the folder of the official files, or an items file in it; a
+    folder with both sets is read as the small one. Large sets are written to disk once. Goals are made as in the
+    original; prices of products with a range, and the limits in requests, are drawn with `price_seed` or read from
+    `prices` (the original draws them unseeded in every process).
 
-    **Repairs.** The quirks of the original are all there but those that `repairs` names: "brackets", "options",
+    **Repairs.** By default all quirks of the original are kept. `repairs` names those to repair: "brackets", "options",
     "winnable", or "all"; `agentgym.webshop.env.REPAIRS` describes them.
 
     **Id.** `AgentRL/WebShop-v0`.
@@ -119,20 +118,20 @@ class WebShopEnv(TextEnv[str]):
         data: folder of the official files, or an items file; "generated" or None for generated products.
         goals: "synthetic" or "human" (official files only).
         prices: JSON file (or .xz) with `prices` and, optionally, `goals` of a running original.
-        split: split of episodes whose options name none.
+        split: default split.
         split_by: "goal" or "product": what splits do not share.
         observation_mode: "text", "text_rich" or "url".
         search: "bm25", or "lucene" for pyserini.
-        noun_tagger: which words of a title are nouns: "words", "spacy", "table:<file>" or a function from a title to
-            its nouns, see `agentgym.webshop.reward.make_tagger`.
+        noun_tagger: nouns of a title: "words", "spacy", "table:<file>" or a function from a title to its nouns, see
+            `agentgym.webshop.reward.make_tagger`.
         reward: for a purchase that scores 1; None for the score as the reward of any purchase.
         repairs: names of repairs, or "all".
         noise: probabilities that a page has adverts, and that each place of such a page has one; None for none.
-        num_products: the first ones only; None for all (2,000 generated ones).
+        num_products: only the first ones; None for all (2,000 generated ones).
         price_seed: see Data.
-        product_seed: another number gives other generated products.
-        cache: folder for large sets of products; None for the variable AGENTGYM_CACHE ("off" for no cache) or else
-            ~/.cache/agentgym; False to keep them in memory.
+        product_seed: each value gives other generated products.
+        cache: folder for large sets; None for the variable AGENTGYM_CACHE ("off" for no cache) or ~/.cache/agentgym;
+            False to keep them in memory.
         expert: put `expert_action` into info.
         render_mode: "ansi" (the observation) or None.
 
@@ -144,7 +143,7 @@ class WebShopEnv(TextEnv[str]):
     (1.0, True)
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}
     SETTLED = ("task_id", "won", "score", "instruction", *NO_PARTS)
 
     @keywords_checked
@@ -196,7 +195,6 @@ class WebShopEnv(TextEnv[str]):
         self.instructions = INSTRUCTIONS
 
     def begin(self, options: dict[str, Any]) -> None:
-        """Start a visit; without options the goal's index is drawn from `self.np_random`."""
         task = choose(self.tasks, self.split, options, self.np_random)
         self._load(task, int(self.np_random.integers(1 << 31)))
 
@@ -210,7 +208,6 @@ class WebShopEnv(TextEnv[str]):
         info["task_id"], info["instruction"] = task_id, goal.instruction
 
     def act(self, command: str) -> tuple[float, bool, bool]:
-        """Play one command; see the class page for the reward."""
         self._view = self._seed, self._view[1] + 1
         valid = self.session.play(command)
         purchase = self.session.purchase
@@ -222,7 +219,6 @@ class WebShopEnv(TextEnv[str]):
         return self.reward if score == 1.0 else 0.0
 
     def observe(self) -> str:
-        """Return the page in the environment's form."""
         session = self.session
         page, mode = session.page, self.observation_mode
         if mode == "url":
@@ -239,18 +235,16 @@ class WebShopEnv(TextEnv[str]):
         return text(shown) if mode == "text" else text_rich(shown, session.url(), session.opened())
 
     def describe(self, valid: bool) -> Info:
-        """Return the info dict of the current state."""
         info = self._info.copy()
         self._describe(info, valid)
         return info
 
     def _describe(self, info: Info, valid: bool) -> None:
-        """Write what has changed since the visit began into an info dict of the same visit."""
         session, mode = self.session, self.observation_mode
         page, purchase, options = session.page, session.purchase, session.options
         kind = page.kind
         searching = kind == "index"
-        # the page's name and the exact state, from parts that are written once for many steps
+        # page name and exact state, from parts that are cached over steps
         if kind == "results":
             key = name = f"results {session.place}"
         else:
@@ -280,18 +274,16 @@ class WebShopEnv(TextEnv[str]):
             info["expert_action"] = expert_action(session)
 
     def advance(self, command: str, info: Info) -> tuple[str, float, bool, Info]:
-        """Play one command, see the base class; each visit keeps one info dict."""
         session = self.session
         reward, over, valid = self.act(command)
         self._describe(info, valid)
         return page_text(session.page, session.request_text) if self._only_page else self.observe(), reward, over, info
 
     def content(self, task_id: str) -> Any:
-        """Return the goal and the numbers of the catalogue, see `TextEnv.content`."""
         return self.tasks.content(self.tasks.by_id(task_id, None))
 
     def fulfilled(self) -> tuple[str, ...]:
-        """Return the task_id of asking for exactly what was bought; () before a purchase, and of what was asked for."""
+        """Return the task_id of a goal for exactly what was bought; () before a purchase, and for the own goal."""
         self.need_episode("fulfilled")
         session = self.session
         if session.purchase is None or session.product is None:
@@ -300,12 +292,12 @@ class WebShopEnv(TextEnv[str]):
         return () if done in (None, self._task) else (self.tasks.task_id(done),)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a pickle holds: the arguments, the generator, the state of the visit; not the shop."""
+        """Return the arguments, the generator and the state of the visit, without the shop."""
         kept = {**self.__dict__, "session": None}
         return kept | {"session": self.get_state()} if "session" in self.__dict__ else kept
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
-        """Open the shop, where this process has not yet, and continue the visit."""
+        """Open the shop if this process has not yet, and continue the visit."""
         visit = kept.pop("session")
         self.__dict__.update(kept)
         if visit is not None:
@@ -316,14 +308,13 @@ class WebShopEnv(TextEnv[str]):
         return self._task, self._seed, self._view, self.session.get_state()
 
     def set_state(self, state: Any) -> None:
-        """Load what `get_state` returned."""
         task, seed, view, visit = state
         self._load(task, seed)
         self._view = view
         self.session.set_state(visit)
 
     def reseed(self, seed: int) -> None:
-        """Seed the adverts of the next pages, what `<r>` lists, and the next goals."""
+        """Seed the adverts of the next pages, the products of `<r>`, and the next goals."""
         super().reseed(seed)
         self._seed = self.session.seed = int(self.np_random.integers(1 << 31))
 
@@ -335,7 +326,7 @@ class WebShopVectorEnv(TextVectorEnv):
     envs: list[WebShopEnv]  # type: ignore[assignment]
 
     def prepare(self, running: Sequence[int], commands: Sequence[str]) -> None:
-        """Make all new searches of a step together; the sub-environments find the answers remembered."""
+        """Compute all new searches of a step together; the sub-environments find the cached results."""
         envs = self.envs
         search = envs[0].tasks.shop.search
         if isinstance(search, Recent):

@@ -1,4 +1,4 @@
-"""A shopper who knows what the request was made from: for demonstrations, and as an upper bound."""
+"""A privileged shopper, which knows the product behind the request: for demonstrations, and as an upper bound."""
 
 from __future__ import annotations
 
@@ -17,14 +17,7 @@ _WORD = re.compile(r"\w+")
 
 
 def expert_action(session: Session) -> str:
-    """Return the next command on the way to buying the goal's product with the wished options, from any page.
-
-    It searches with words of the request where that brings the product onto the first page of results, else with the
-    words of its title.
-
-    Returns:
-        A command; "" after the purchase, and where no search finds the product.
-    """
+    """Return the next command to buy the goal's product with the wished options; "" when done or not found."""
     shop, goal, kind = session.shop, session.goal, session.page.kind
     if kind == "done":
         return ""
@@ -36,7 +29,7 @@ def expert_action(session: Session) -> str:
     if session.product == target and kind == "item":
         clickables = session.page.clickables
         for group, value in wished(goal, shop.catalogue[target]):
-            # A value that another group or button has taken over, or with a bracket inside, cannot be chosen.
+            # A value that another group or button shadows, or with a bracket inside, cannot be chosen.
             if session.options.get(group) != value and clickables.get(value) == group and "[" not in value:
                 return f"click[{value}]"
         return "click[buy now]"
@@ -52,7 +45,7 @@ def expert_action(session: Session) -> str:
 
 
 def wished(goal: Goal, product: Product) -> Iterator[tuple[str, str]]:
-    """Yield (group, value) for each option that the goal wishes and the product has."""
+    """Yield (group, value) for each wished option that the product has."""
     for wish in goal.options:
         if isinstance(wish, tuple):
             yield wish
@@ -65,10 +58,9 @@ def wished(goal: Goal, product: Product) -> Iterator[tuple[str, str]]:
 
 @lru_cache(maxsize=4096)
 def best_query(search: Search, goal: Goal, target: int) -> str:
-    """Return words that find the product: those of the request if they bring it onto the first page, else the better.
+    """Return the words of the request or of the title, whichever rank the product better; "" if neither finds it.
 
-    Returns:
-        "" when neither the request nor the title finds it.
+    The request wins if it puts the product on the first page of results.
     """
     ranks: dict[str, int] = {}
     for words in (keywords(goal.instruction), _WORD.findall(goal.name.lower())):

@@ -1,4 +1,4 @@
-"""What shoppers are asked to buy: the goals of a catalogue, in the original's order."""
+"""The goals of a catalogue, in the original's order."""
 
 from __future__ import annotations
 
@@ -22,24 +22,20 @@ _CANDIDATES = 4
 KINDS = ("synthetic", "human")
 #: Seed of the order of goals.
 ORDER_SEED = 233
-#: Most goals of one shop: about three gigabytes.
+#: Maximum number of goals: about three gigabytes.
 MOST_GOALS = 100_000_000
-#: Products whose part in their goals is remembered.
+#: Maximum number of cached `_Offer`s.
 _OFFERS = 4096
-#: A limit that no price reaches: the request names no price.
+#: No limit: the request names no price.
 NO_LIMIT = 1_000_000.0
 
 
 class Goal(NamedTuple):
-    """A request and, hidden behind it, the product that it was made from.
+    """A request and, hidden from the agent, the product that it was made from.
 
-    Attributes:
-        asin, name, category, query, product_category: of the product; its name is the title.
-        instruction: the request in words, as on every page.
-        attributes: attributes that the purchase should have.
-        options: wished options: (name, value) pairs of a synthetic goal, bare values of a human one. The original
-            keeps a dict and a list; its reward treats them differently.
-        price_upper: the price should not be above it.
+    `asin`, `name` (the title), `category`, `query`, `product_category` are the product's; the purchase should have the
+    `attributes` and `options` and cost at most `price_upper`. Options are (name, value) pairs of a synthetic goal, bare
+    values of a human one, as in the original, whose reward treats them differently.
     """
 
     asin: str
@@ -63,14 +59,14 @@ class HumanRequest:
 
 
 class Wish(NamedTuple):
-    """A product with some of its options, for which a request can be made: (name, value) pairs, sorted by name."""
+    """A product with some of its options as (name, value) pairs, sorted by name, for which a request can be made."""
 
     product: int
     options: tuple[tuple[str, str], ...]
 
 
 class Goals(ABC):
-    """Goals in the original's order, of a kind, "synthetic" or "human"; `products` has each goal's product."""
+    """Goals of a kind, "synthetic" or "human", in the original's order; `products` has each goal's product."""
 
     kind: str
     products: NDArray[np.int32]
@@ -83,25 +79,20 @@ class Goals(ABC):
         """Return a goal by its index."""
 
     def for_wish(self, wish: Wish) -> Goal | None:
-        """Return a goal that asks for this, in the words of these goals; None when nobody asks for the product.
+        """Return a goal for this wish; None if no goal asks for the product.
 
-        Raises:
-            TypeError: these goals have their words from people or a record.
-            ValueError: the product has no such options.
+        A TypeError if the words are from people or a record, a ValueError if the product lacks the options.
         """
         raise TypeError(f"the words of {self.kind} goals from people or a record exist only for what these asked for")
 
     def indices(self, wish: Wish) -> list[int]:
-        """Return the indices of the goals that ask for exactly this product with exactly these options, ascending."""
+        """Return the indices of the goals with exactly this product and these options, ascending."""
         found = np.flatnonzero(self.products == wish.product).tolist()
         return [index for index in found if self[index].options == wish.options]
 
 
 def draw_limit(price: float, rng: random.Random) -> float:
-    """Return a price limit: the larger of two of the next four multiples of ten above the price.
-
-    Without two of them below 1,000 dollars there is no limit, and nothing is drawn.
-    """
+    """Return the larger of two of the next four multiples of ten above the price; without two below 1,000, no limit."""
     first = bisect_right(_LIMITS, price)
     candidates = _LIMITS[first : first + _CANDIDATES]
     return max(rng.sample(candidates, 2)) if len(candidates) >= 2 else NO_LIMIT
@@ -116,8 +107,6 @@ def _end(limit: float) -> str:
 
 
 class _Offer(NamedTuple):
-    """What all goals of one product have in common; options from the one whose values change fastest."""
-
     hidden: tuple[str, str, str, str, str]
     request: str
     end: str
@@ -135,7 +124,6 @@ def _offer(catalogue: Catalogue, limits: Mapping[int, float], position: int) -> 
 
 
 def _told(offer: _Offer, options: tuple[tuple[str, str], ...]) -> Goal:
-    """Return the goal of a product with these options, in words."""
     wishes = ", and ".join([f"{name}: {value}" for name, value in options])
     request = f"{offer.request} with {wishes}" if wishes else offer.request
     return Goal(*offer.hidden, request + offer.end, offer.attributes, options, offer.limit)
@@ -148,13 +136,10 @@ def _order(count: int) -> NDArray[np.int64]:
 
 
 class SyntheticGoals(Goals):
-    """One goal for every way to choose the options of every product that somebody asks for.
+    """One goal for every combination of options of every product with a request; at most `MOST_GOALS` (a ValueError).
 
-    Goals are numbers (product, choice, limit) until one is asked for. `rng` draws one limit for each product that
-    somebody asks for, in order.
-
-    Raises:
-        ValueError: when there are more than `MOST_GOALS`.
+    Goals are numbers (product, choice, limit) until they are used. `rng` draws one limit per product with a request, in
+    order.
     """
 
     kind = "synthetic"
@@ -182,7 +167,6 @@ class SyntheticGoals(Goals):
         return _told(offer, tuple(chosen))
 
     def for_wish(self, wish: Wish) -> Goal | None:
-        """Return the goal that asks for this; it may leave options open."""
         if wish.product not in self._limits:
             return None
         offer = self._offer(wish.product)
@@ -197,10 +181,9 @@ class SyntheticGoals(Goals):
 
 
 class HumanGoals(Goals):
-    """One goal for every request that a person wrote and that names an attribute.
+    """One goal for every human request that names an attribute and a product of the catalogue.
 
-    `rng` draws one limit for each, in order of the products. Requests for products that the catalogue lacks are left
-    out.
+    `rng` draws one limit each, in order of the products.
     """
 
     kind = "human"
@@ -228,7 +211,7 @@ class HumanGoals(Goals):
 
 
 class GivenGoals(Goals):
-    """Goals from a list, in their order; every goal's product must be in the catalogue."""
+    """Goals from a list, in their order; the catalogue must contain every goal's product."""
 
     def __init__(self, catalogue: Catalogue, goals: Sequence[Goal], kind: str) -> None:
         self.kind = kind

@@ -1,4 +1,4 @@
-"""Chosen options as text, and a page with them as a node of a state graph."""
+"""Chosen options as text, and state keys of pages."""
 
 from __future__ import annotations
 
@@ -7,30 +7,20 @@ from typing import Any
 
 
 def chosen(options: Mapping[str, str]) -> str:
-    """Return the chosen options, whatever their order, "nothing" when there are none.
-
-    >>> chosen({"size": "small", "color": "red"}), chosen({})
-    ('color: red; size: small', 'nothing')
-    """
+    """Return the chosen options independent of their order ("color: red; size: small"), "nothing" if there are none."""
     return "; ".join([f"{name}: {value}" for name, value in sorted(options.items())]) or "nothing"
 
 
 def option_key(options: Mapping[str, str]) -> str:
-    """Return the chosen options in their order, so that no two choices give the same text.
-
-    >>> option_key({"size": "small", "color": "red"})
-    "'size': 'small'; 'color': 'red'"
-    """
+    """Return the chosen options in their order, unambiguously: "'size': 'small'; 'color': 'red'"."""
     return "; ".join([f"{name!r}: {value!r}" for name, value in options.items()])
 
 
 def page_key(observation: Any, info: Mapping[str, Any]) -> str:
-    """Return page and choice as one node of a state graph, however it was come by: a key for `CanonicalStates`.
+    """Return page and choice as a node of a state graph, independent of the path: a key for `CanonicalStates`.
 
     >>> page_key("WebShop [SEP] ...", {"page": "item B01", "options": "color: red"})
     'item B01 | color: red'
-    >>> page_key("WebShop [SEP] ...", {"page": "index", "options": "nothing"})
-    'index'
     """
     page, options = str(info["page"]), str(info["options"])
     return page if options == "nothing" else f"{page} | {options}"

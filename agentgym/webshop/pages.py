@@ -1,4 +1,4 @@
-"""The pages of the shop: what stands on them in order, what can be clicked, their text, and adverts between lines."""
+"""The pages of the shop: their texts, what can be clicked, and adverts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TEXT, BUTTON, LINK, OPTION = "text", "button", "link", "option"
 SEARCH, BACK, PREVIOUS, NEXT, BUY = "Search", "Back to Search", "< Prev", "Next >", "Buy Now"
 #: Pages below a product's page.
 SUB_PAGES = ("Description", "Features", "Reviews", "Attributes")
-#: Buttons of a product's page that lead to them; nothing leads to the last one but an option of that name.
+#: Buttons of a product's page that lead to them; only an option of that name leads to the last one.
 _SHOWN = SUB_PAGES[:3]
 PER_PAGE = 10
 SEPARATOR = " [SEP] "
@@ -29,7 +29,7 @@ _SAFE_IN_HTML = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "
 
 
 class Node(NamedTuple):
-    """A piece of text on a page: its kind (`TEXT`, `BUTTON`, `LINK` or `OPTION`) and the text."""
+    """A text on a page: its kind (`TEXT`, `BUTTON`, `LINK` or `OPTION`) and the text."""
 
     kind: str
     text: str
@@ -39,7 +39,7 @@ Nodes = tuple[Node, ...]
 
 
 def nodes(kind: str, *texts: str) -> list[Node]:
-    """Return texts as nodes; as in a browser, empty ones vanish and nothing but blanks is one blank or nothing."""
+    """Return texts as nodes as a browser does: empty ones vanish, white space alone is one blank or nothing."""
     found = []
     for text in texts:
         if text.strip(_HTML_SPACE):
@@ -50,36 +50,28 @@ def nodes(kind: str, *texts: str) -> list[Node]:
 
 
 def text(nodes: Iterable[Node]) -> str:
-    """Return the nodes as one line.
-
-    >>> text([Node(BUTTON, "Search"), Node(TEXT, " red "), Node(TEXT, " ")])
-    'Search [SEP] red [SEP] '
-    """
+    """Return the nodes as one line, "Search [SEP] red [SEP] "."""
     return SEPARATOR.join([text.strip() for _, text in nodes])
 
 
 class Lead(NamedTuple):
-    """What stands before the request: as nodes, and as one line."""
+    """The part of a page before the request: as nodes, and as one line."""
 
     nodes: Nodes
     line: str
 
 
 class Page:
-    """A page without the request, which stands between `lead` and `body`; shared by all sessions.
+    """A page without the request, which is between `lead` and `body`; shared by all sessions.
 
     Args:
         kind: "index", "results", "item", "sub" or "done".
-        name: of the page without what was chosen on it; "" for results, whose name is the visitor's query.
-        lead: what stands before the request; without nodes there is no request either.
-        line: `text` of what stands after it.
-        body: returns that as nodes, when they are asked for.
-        clickables: what can be clicked, in lower case and in order: a link's product, an option's group, or None.
-        commands: the clicks that the shop accepts, in order; None to find them among the clickables.
-
-    Attributes:
-        lead_text, body_text: what stands before and after the request as one line of text each.
-        plain: whether all that can be clicked stands in `commands`, no text of which needs to be read with care.
+        name: of the page, without choices; "" for results, whose name is the visitor's query.
+        lead: the part before the request; if empty, there is no request.
+        line: `text` of the part after it.
+        body: returns that part as nodes, on demand.
+        clickables: texts that can be clicked, in lower case and in order, with a link's product or an option's group.
+        commands: the accepted clicks, in order; None to compute them from the clickables.
     """
 
     def __init__(
@@ -100,21 +92,18 @@ class Page:
 
     @cached_property
     def body(self) -> Nodes:
-        """The nodes after the request."""
         return self._body()
 
     def nodes(self, request: Iterable[Node]) -> list[Node]:
-        """Return all nodes of the page."""
         return [*self.lead, *request, *self.body] if self.lead else list(self.body)
 
     @cached_property
     def all_commands(self) -> tuple[str, ...]:
-        """The clicks that are accepted when an argument may hold a bracket."""
+        """The accepted clicks when an argument may contain a bracket."""
         return _commands(self.clickables)
 
 
 def _commands(names: Collection[str], brackets: bool = True) -> tuple[str, ...]:
-    """Return the clicks on these names, without those that no command can ask for."""
     together = "".join(names)
     if (
         "\n" in together or ("[" in together and not brackets) or "" in names or _SEARCH in names
@@ -124,7 +113,7 @@ def _commands(names: Collection[str], brackets: bool = True) -> tuple[str, ...]:
             name for name in names
             if name not in ("", _SEARCH) and "\n" not in name and name.lower() == name and (brackets or "[" not in name)
         ]  # fmt: skip
-    # no name has a line break: one join and one split are faster than a command at a time
+    # names have no line breaks: one join and one split are faster than single commands
     return tuple(f"click[{_BETWEEN_CLICKS.join(names)}]".split("\n")) if names else ()
 
 
@@ -132,7 +121,6 @@ _SEARCH, _BETWEEN_CLICKS = SEARCH.lower(), "]\nclick["
 
 
 def _line(texts: Iterable[str], body: Callable[[], Nodes]) -> str:
-    """Return `text` of a body whose texts are given, with those that `nodes` leaves out or shortens."""
     lines = list(map(str.strip, texts))
     return text(body()) if "" in lines else SEPARATOR.join(lines)
 
@@ -157,7 +145,7 @@ INDEX = Page(
 
 
 class Listing(NamedTuple):
-    """A product among results: its line there, its position, its asin in lower case, the clicks on it (one or none)."""
+    """A product among results: its line, position, asin in lower case, and clicks (one or none)."""
 
     line: str
     position: int
@@ -171,7 +159,7 @@ def _listed(product: Product) -> Nodes:
 
 
 def listing(position: int, product: Product) -> Listing:
-    """Return what a page of results shows of a product."""
+    """Return the entry of a product on a page of results."""
     name = product.asin.lower()
     line = _line((product.asin, product.title, product.price_text), partial(_listed, product))
     return Listing(line, position, name, _commands((name,), False), product)
@@ -183,7 +171,7 @@ def _results_body(listings: Sequence[Listing], count: str, buttons: tuple[str, .
 
 
 def results_page(listings: Sequence[Listing], number: int, total: int) -> Page:
-    """Return a page of search results by its number from 1, with the number of all results."""
+    """Return a page of results by its number from 1; `total` is the number of all results."""
     buttons, known, commands = (
         (_LATER_BUTTONS, _ON_LATER, _LATER_COMMANDS) if number > 1 else (_FIRST_BUTTONS, _ON_FIRST, _FIRST_COMMANDS)
     )
@@ -195,7 +183,7 @@ def results_page(listings: Sequence[Listing], number: int, total: int) -> Page:
         lines, positions, names, each, _ = zip(*listings, strict=True)
         clickables.update(zip(names, positions, strict=True))
         line = SEPARATOR.join((line, *lines))
-        # two of one name are one click
+        # two buttons with one name are one click
         different = len(clickables) == len(known) + len(names)
         clicks = (*commands, *chain.from_iterable(each)) if different else None
     return Page("results", "", _LEAD, line, body, clickables, clicks)
@@ -215,7 +203,7 @@ def item_page(product: Product) -> Page:
     for name, values in product.options:
         texts.append(name)
         texts += values
-        # a value that is there twice keeps its first place and belongs to the last group
+        # a repeated value keeps its first place and belongs to the last group
         clickables.update(dict.fromkeys(values, name))
     texts += (product.title, f"Price: {product.price_text}", "Rating: N.A.", *_SHOWN, BUY)
     body = partial(_item_body, product)
@@ -263,8 +251,8 @@ def _done_body(asin: str, chosen: str, score: str) -> Nodes:
 
 
 def done_page(asin: str, options: Mapping[str, str], score: float) -> Page:
-    """Return the page after a purchase, which shows the score."""
-    # as `json.dumps(options, sort_keys=True)`, which makes an encoder for every call
+    """Return the page after a purchase, with its score."""
+    # as `json.dumps(options, sort_keys=True)`, which creates an encoder per call
     pairs = ", ".join([f"{_write(name)}: {_write(options[name])}" for name in sorted(options)])
     chosen, told = f"{{{pairs}}}".translate(_SAFE_IN_HTML) if pairs else "{}", repr(score)
     body = partial(_done_body, asin, chosen, told)
@@ -273,7 +261,7 @@ def done_page(asin: str, options: Mapping[str, str], score: float) -> Page:
 
 
 class Pages:
-    """The pages of a catalogue; those asked for last are kept, and what results show of products."""
+    """The pages of a catalogue; recent pages, and the listings of products, are cached."""
 
     def __init__(self, catalogue: Catalogue) -> None:
 
@@ -297,13 +285,12 @@ class Pages:
         self._kept = item, sub, results
 
     def clear(self) -> None:
-        """Forget all pages; what results show of a product belongs to the product, not to a page."""
         for kept in self._kept:
             kept.cache_clear()
 
 
 def page_text(page: Page, request: str | None) -> str:
-    """Return `text` of all nodes of a page; `request` is that of the request's nodes, None without any."""
+    """Return `text` of all nodes of a page; `request` is None without a request."""
     if not page.lead_text:
         return page.body_text
     between = SEPARATOR if request is None else f"{SEPARATOR}{request}{SEPARATOR}"
@@ -313,10 +300,7 @@ def page_text(page: Page, request: str | None) -> str:
 def text_rich(nodes: Iterable[Node], url: str, visited: Collection[str]) -> str:
     """Return the nodes line by line with marks.
 
-    Args:
-        nodes: of the page.
-        url: of the page; an option is marked as clicked when it stands in the URL between double quotes.
-        visited: asins of the products that were opened, marked as clicked too.
+    An option is marked as clicked if the URL contains it in double quotes, an opened product if `visited` has its asin.
     """
     lines = []
     chosen = []
@@ -347,14 +331,10 @@ _ADVERTS = (
 
 
 class Adverts:
-    """Puts adverts on pages: they can be read, not clicked, and change nothing else.
+    """Puts adverts on pages: they cannot be clicked and change nothing else.
 
-    With probability `page` a view of a page carries adverts; then each place before and after its lines has one with
-    probability `slot`. Two views of the same page seldom look the same, so that states can no longer be told by exact
-    comparison of texts.
-
-    >>> [node.text for node in Adverts(1.0, 1.0).around([Node(TEXT, "Search")], (5, 0))]
-    ['Sponsored: Pelford Hot Sauce, now from $31', 'Search', 'Sponsored: Norosa Eye Shadow Palette, now from $5']
+    A view of a page has adverts with probability `page`; each place between its lines then has one with probability
+    `slot`. Views of the same page rarely have equal texts, so states cannot be identified by exact comparison.
     """
 
     def __init__(self, page: Any, slot: Any) -> None:
@@ -362,12 +342,7 @@ class Adverts:
         self.slot = real("noise: the probability of a slot", slot, 0, 1, expected="in 0..1")
 
     def around(self, nodes: Iterable[Node], view: tuple[int, int]) -> list[Node]:
-        """Return the nodes with adverts before, between and after them.
-
-        Args:
-            nodes: what stands on the page below the request, which stays where it is.
-            view: seed of the episode and number of the step: the same view shows the same adverts.
-        """
+        """Return the nodes below the request with adverts, a function of `view` (seed of the episode, step)."""
         given = list(nodes)
         rng = np.random.default_rng(view)
         if rng.random() >= self.page:

@@ -1,4 +1,4 @@
-"""A shopper who knows what a player knows: the text of the pages, and what can be clicked."""
+"""A shopper without privileged information: page texts and clickable texts."""
 
 from __future__ import annotations
 
@@ -11,28 +11,21 @@ _BUY, _NEXT, _PREVIOUS = "click[buy now]", "click[next >]", "click[< prev]"
 _SUB_PAGES = ("click[features]", "click[description]")
 _BUTTONS = ("Back to Search", "< Prev", "Next >", "Description", "Features", "Reviews", "Buy Now")
 _TAG = re.compile(r"\$\d[\d.]*(?: to \$\d[\d.]*)?")
-#: How much an option that cannot be chosen, or a price too high, weighs in words that are not found.
+#: Weight of a missing option, or of too high a price, in missing words.
 _WRONG = 2
 
 
 class WebShopPlayer:
     """Buys in WebShop from observations ("text" or "text_rich") and admissible commands alone.
 
-    It searches for the words of the request, options included, and opens the first affordable product. Where a wished
-    option cannot be chosen, or words of the request are not in the title, among the features or in the description, it
-    goes back to the next product, `patience` times; then the best one is bought.
+    It searches for the words of the request and opens the first affordable product. If a wished option is missing, or
+    words of the request are not in title, features or description, it tries the next product, `patience` times; then it
+    buys the best one.
 
     Args:
-        patience: how many products may be left; 0 buys the first one it opens.
-        reads: look for missing words among features and in the description, and leave a product that lacks them;
-            otherwise it leaves only those whose options or price are wrong.
+        patience: maximum number of rejected products; 0 buys the first opened one.
+        reads: search for missing words in features and description; otherwise reject only wrong options or prices.
         steps: commands of an episode; it buys before they run out.
-
-    Raises:
-        ValueError: a number is out of range.
-
-    >>> WebShopPlayer().act("WebShop [SEP] Instruction: [SEP] show me wool socks with size: large [SEP] Search", ())
-    'search[wool socks large]'
     """
 
     def __init__(self, patience: int = 5, reads: bool = True, steps: int = 15) -> None:
@@ -55,12 +48,6 @@ class WebShopPlayer:
         self._clicked: set[str] = set()  # on its page
 
     def act(self, observation: str, admissible: Collection[str]) -> str:
-        """Return the next command.
-
-        Args:
-            observation: the page.
-            admissible: what can be clicked now.
-        """
         pieces, admissible = _pieces(observation), frozenset(admissible)
         begins = pieces[0] == "WebShop"
         request = pieces[1 + begins] if len(pieces) > 3 else ""
@@ -77,7 +64,6 @@ class WebShopPlayer:
         return self._search()
 
     def _on_results(self, pieces: Sequence[str], admissible: Collection[str]) -> str:
-        """Open the chosen product, or the first affordable one, or turn the page, or search with fewer words."""
         listed = []
         for piece in pieces[4:]:
             if f"click[{piece.lower()}]" in admissible and piece not in _BUTTONS:
@@ -106,7 +92,6 @@ class WebShopPlayer:
         return f"click[{asin}]"
 
     def _on_product(self, pieces: Sequence[str], admissible: Collection[str]) -> str:
-        """Look closer, go back, choose an option or buy."""
         offered = [piece for piece in pieces[4:] if f"click[{piece.lower()}]" in admissible and piece not in _BUTTONS]
         wishes = self._wishes or mentioned(self._request, offered)
         commands = [f"click[{value.lower()}]" for value in wishes]
@@ -135,7 +120,6 @@ class WebShopPlayer:
 
 
 def _pieces(observation: str) -> list[str]:
-    """Return the pieces of text of a page, in either form."""
     if " [SEP] " in observation:
         return observation.split(" [SEP] ")
     lines = [_MARKS.sub("", line).strip() for line in observation.split("\n")]
@@ -151,11 +135,11 @@ def _stems(text: str) -> set[str]:
 
 
 _LIMIT = re.compile(r"price (?:lower|less) than \$?(\d+(?:\.\d+)?)")
-#: "with size: small, and color: red" is how a request names options.
+#: Options in a request: "with size: small, and color: red".
 _WISH = re.compile(r"(?: with|, and) ([^:,]{1,40}): ")
 _PRICE = re.compile(r",? and price (?:lower|less) than .*")
 _WORD = re.compile(r"[^\W_]+(?:['.-][^\W_]+)*")
-#: Words that say that something is wanted, not what.
+#: Words without information about the product.
 _ASKING = (
     "a about also am an and any are around at buy can choose could do find for from get give have has help hello hi i "
     "id if in interested is it like looking me my need of on one or order our out pick please purchase search shop "
@@ -163,16 +147,12 @@ _ASKING = (
     "price lower less than dollars under i'm i'd i've it's"
 )
 _EMPTY = frozenset(_ASKING.split())
-#: Values are looked for in so many characters of a request.
+#: Maximum number of characters of a request that are searched for values.
 _LONGEST = 2_000
 
 
 def price_limit(request: str) -> float:
-    """Return the price that must not be exceeded, inf without one.
-
-    >>> price_limit("a red hat, and price lower than 30.00 dollars"), price_limit("a hat")
-    (30.0, inf)
-    """
+    """Return the price limit of a request, inf without one."""
     found = _LIMIT.search(request)
     return float(found[1]) if found else float("inf")
 
@@ -190,11 +170,7 @@ def wished_options(request: str) -> dict[str, str]:
 
 
 def mentioned(request: str, values: Iterable[str]) -> list[str]:
-    """Return the values that stand in a request as whole words, longest first; none that is a part of another.
-
-    >>> mentioned("i need an x-small hat in dark red", ["red", "dark red", "small", "x-small", "green"])
-    ['dark red', 'x-small']
-    """
+    """Return the values that a request contains as whole words, longest first, none a part of another."""
     text, found = f" {request[:_LONGEST].lower()} ", []
     for value in sorted(set(values), key=lambda value: (-len(value), value)):
         if not value.strip() or value.lower() not in text:
@@ -207,25 +183,16 @@ def mentioned(request: str, values: Iterable[str]) -> list[str]:
 
 
 def keywords(request: str) -> list[str]:
-    """Return the words that say what is wanted, without options and price.
-
-    >>> keywords("Show me water resistant hats with wide brim with color: red, and price lower than 30.00 dollars")
-    ['water', 'resistant', 'hats', 'wide', 'brim']
-    """
+    """Return the words that describe the product, without options and price."""
     return [word for word in words(_parts(request)[0]) if word not in _EMPTY]
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text in lower case; hyphens, points and apostrophes inside belong to them.
-
-    >>> words("X-Large, 6.5 (Women's)")
-    ['x-large', '6.5', "women's"]
-    """
+    """Return the words of a text in lower case; hyphens, points and apostrophes inside belong to them."""
     return _WORD.findall(text.lower())
 
 
 def _parts(request: str) -> tuple[str, str]:
-    """Return the request without its price limit, in lower case: what is wanted, and the list of options."""
     text = _PRICE.sub("", request.lower())
     wish = _WISH.search(text)
     if wish is None:

@@ -1,22 +1,18 @@
-"""What a purchase is worth: WebShop's reward, with its parts.
+"""WebShop's reward (Yao et al., "WebShop", NeurIPS 2022, as computed by its current program), with its parts.
 
 score = r_type x (attributes found + options found + price kept) / (attributes + options wished + 1)
 
-* `r_type` compares what kind of product was bought: 1.0; 0.5 when neither the query is the same, nor two levels of the
-  department path, nor more than 0.2 of the title's nouns; 0.1 when fewer than 0.1 of them are, whatever else is the
-  same; 0.0 when none is.
-* An attribute is found when the product is said to have one like it (`alike`), or when its title, bullets or
-  description contain it.
-* An option is found when any chosen value is like it, of whatever group, colours reduced to one word
-  (`reduced`). Because the wish of a synthetic goal is compared together with its group's name, "small" is like
-  size: x-small, and some goals cannot reach 1.0 (the repair "winnable" leaves them out).
-* The price is kept when the product's price is not above the limit.
+* `r_type` compares the kinds of products: 1.0; 0.5 if the queries differ, fewer than two levels of the department path
+  agree, and at most 0.2 of the title's nouns do; 0.1 if fewer than 0.1 of the nouns agree, whatever else agrees; 0.0 if
+  none does.
+* An attribute is found if the product has one like it (`alike`), or if title, bullets or description contain it.
+* An option is found if any chosen value is like it, in any group, with colours reduced to one word (`reduced`). The
+  wish of a synthetic goal is compared together with its group's name: "small" is like size: x-small, and some goals
+  cannot reach 1.0 (the repair "winnable" excludes them).
+* The price is kept if it is not above the limit.
 
-Source: Yao et al., "WebShop", NeurIPS 2022, as its program computes it since its attributes are matched approximately.
-
-The nouns of titles come from a tagger. The original asks spaCy: its code loads `en_core_web_sm`, its setup script
-downloads `en_core_web_lg`, and its forks use either, so scores with spaCy differ between them; whether a purchase
-scores 1.0 hardly does.
+A tagger finds the nouns of titles. The original uses spaCy with `en_core_web_sm` (its code), `en_core_web_lg` (its
+setup script), or either (forks): scores with spaCy differ between them, scores of 1.0 rarely do.
 """
 
 from __future__ import annotations
@@ -38,26 +34,23 @@ from agentgym.outside.text import DataError, read_file, read_json
 from agentgym.webshop.catalogue import Catalogue, Product
 from agentgym.webshop.goals import Goal
 
-#: Purchases whose fixed part (all but options and price) is remembered.
+#: Maximum number of cached matches.
 _MEMORY = 4096
 
 
 class Purchase(NamedTuple):
-    """What a purchase is worth: the score in 0..1, and its parts by name."""
+    """The score of a purchase in 0..1, and its parts by name."""
 
     score: float
     parts: Mapping[str, Any]
 
 
 class Match(NamedTuple):
-    """How well a product fits a goal, whatever options are chosen.
+    """How well a product fits a goal, without options.
 
-    Attributes:
-        r_type: 0.0, 0.1, 0.5 or 1.0.
-        query: the two have the same query.
-        category: their department paths share two levels.
-        title: share of the nouns of the goal's title in the product's title.
-        attributes: number of the goal's attributes that are found.
+    `r_type`: 0.0, 0.1, 0.5 or 1.0; `query`: equal queries; `category`: two common levels of the department paths;
+    `title`: share of the goal title's nouns in the product's title; `attributes`: number of the goal's attributes
+    found.
     """
 
     r_type: float
@@ -76,13 +69,10 @@ class Grader:
         self._match = lru_cache(_MEMORY)(lambda position, goal: _match(sold(position), goal, nouns))
 
     def __call__(self, position: int, options: Mapping[str, str], goal: Goal) -> Purchase:
-        """Return the score and parts of buying a product with some options."""
         return grade(self._match(position, goal), float(self._prices[position]), tuple(options.values()), goal)
 
 
 class _Sold(NamedTuple):
-    """What a purchase is judged by, of the product alone."""
-
     query: str
     levels: frozenset[str]
     nouns: frozenset[str]
@@ -117,7 +107,7 @@ def _is_there(wish: str, attributes: tuple[str, ...], places: tuple[str, ...]) -
     for place in places:
         if wish in place:
             return True
-    for attribute in attributes:  # noqa: SIM110  # called very often
+    for attribute in attributes:  # called very often
         if alike(attribute, wish):
             return True
     return False
@@ -126,10 +116,9 @@ def _is_there(wish: str, attributes: tuple[str, ...], places: tuple[str, ...]) -
 def grade(match: Match, price: float, chosen: tuple[str, ...], goal: Goal) -> Purchase:
     """Return the score and parts of a purchase.
 
-    Returns:
-        The score, and by the original's names: `r_type`, `query_match`, `category_match`, `title_score`; share found
-        and weight of attributes (`r_att`, `w_att`), options (`r_option`, `w_option`; only when some are wished) and
-        price (`r_price`, `w_price`).
+    Parts, named as in the original: `r_type`, `query_match`, `category_match`, `title_score`; share found and weight of
+    attributes (`r_att`, `w_att`), options (`r_option`, `w_option`; only if some are wished) and price (`r_price`,
+    `w_price`).
     """
     attributes, options = len(goal.attributes), len(goal.options)
     kept = price <= goal.price_upper
@@ -168,7 +157,7 @@ def _levels(path: str) -> frozenset[str]:
     return frozenset([level.strip() for level in path.split("\u203a")])
 
 
-#: The colour words that the reward knows, in the order in which the reward looks for them.
+#: The colour words of the reward, in its search order.
 COLOURS = (
     "alabaster", "apricot", "aqua", "ash", "asphalt", "azure", "banana", "beige", "black", "blue", "blush", "bordeaux",
     "bronze", "brown", "burgundy", "camel", "camo", "caramel", "champagne", "charcoal", "cheetah", "chestnut",
@@ -186,13 +175,11 @@ COLOURS = (
 def reduced(option: str | tuple[str, str]) -> str:
     """Return the first colour word inside an option, else the option as text.
 
-    A word counts anywhere in a value ("tan" in "standard"). A (name, value) pair, as synthetic goals wish it, is only
-    reduced when its name or value *is* a colour word; otherwise the reward compares the text of the pair as Python
-    prints it. So does the original.
+    As in the original, a word counts anywhere in a value, but a (name, value) pair of a synthetic goal is only reduced
+    if its name or value *is* a colour word; otherwise the reward compares Python's text of the pair.
 
-    Example:
-        >>> reduced("dark blue"), reduced("standard"), reduced(("color", "red")), reduced(("color", "dark red"))
-        ('blue', 'tan', 'red', "('color', 'dark red')")
+    >>> reduced("dark blue"), reduced("standard"), reduced(("color", "red")), reduced(("color", "dark red"))
+    ('blue', 'tan', 'red', "('color', 'dark red')")
     """
     if not isinstance(option, str):
         return min(_COLOURS.intersection(option), default=str(option))  # they are sorted
@@ -205,22 +192,19 @@ def reduced(option: str | tuple[str, str]) -> str:
 _COLOURS = frozenset(COLOURS)
 _LATIN_1 = dict.fromkeys(range(128, 256))
 _NOT_WORD = re.compile(r"\W")
-#: Longer phrases (no attribute or option is) are alike only when the words of one contain those of the other.
+#: Longer phrases (no attribute or option is longer) are alike only if the words of one contain those of the other.
 _LONGEST = 500
 
 
 @lru_cache(maxsize=1 << 16)
 def alike(bought: str, wished: str) -> bool:
-    """Say whether the token set ratio of two phrases is above 85.
+    """Say whether the token set ratio of two phrases is above 85, as in thefuzz 0.19 on difflib (the original's).
 
-    The ratio compares the sorted words that both have, these followed by the rest of the one, and these followed by
-    the rest of the other; the best of the three pairs counts. As in thefuzz 0.19 on Python's difflib, which the
-    original's reward runs on; characters 128 to 255 are dropped, others that are no letters, digits or low lines
-    separate words.
+    It compares the sorted common words, these with the rest of the one, and these with the rest of the other; the best
+    pair counts. Characters 128 to 255 are dropped; others that are no letters, digits or underscores separate words.
 
-    Example:
-        >>> alike("easy to clean", "clean easy"), alike("x large", "xx large"), alike("machine wash", "hand wash")
-        (True, True, False)
+    >>> alike("easy to clean", "clean easy"), alike("x large", "xx large"), alike("machine wash", "hand wash")
+    (True, True, False)
     """
     (left, one, letters), (right, other, others) = _phrase(bought), _phrase(wished)
     if not left or not right:
@@ -245,14 +229,12 @@ def _words(phrase: str) -> frozenset[str]:
 
 @lru_cache(maxsize=1 << 14)
 def _phrase(phrase: str) -> tuple[frozenset[str], str, frozenset[str]]:
-    """Return the words of a phrase, these in order as a text, and the text's letters."""
     words = _words(phrase)
     text = " ".join(sorted(words))
     return words, text, frozenset(text)
 
 
 def _close(one: str, other: str, letters: frozenset[str], others: frozenset[str]) -> bool:
-    """Say whether the ratio of two texts in per cent, rounded, is above 85; the quick bounds are never below it."""
     length, width = len(one), len(other)
     total = length + width
     if round(200 * min(length, width) / total) <= 85:
@@ -277,27 +259,18 @@ _MODEL = "en_core_web_sm"
 
 
 def words(title: str) -> tuple[str, ...]:
-    """Return all words of a title but function words: the tagger "words", which needs nothing.
-
-    Example:
-        >>> words("Men's Shoes for the Gym, 2 Pairs")
-        ("men's", 'shoes', 'gym', 'pairs')
-    """
+    """Return the words of a title without function words: the tagger "words", which needs nothing."""
     pieces = [piece.lower() for piece in _PIECES.findall(title) if piece[0].isalpha()]
     return tuple([piece for piece in pieces if piece not in _FUNCTION_WORDS])
 
 
 def make_tagger(name: str | os.PathLike[str] | Tagger) -> Tagger:
-    """Return a tagger that remembers recent titles.
+    """Return a tagger that caches recent titles; a ValueError for a bad name or file, an ImportError without spaCy.
 
     Args:
         name: "words"; "spacy" or "spacy:<model>" (needs the extra `nouns` and the model, `en_core_web_sm` by default);
-            "table:<file>" or a path: a JSON file with an object, title -> list of nouns, where titles that it lacks
-            are tagged by "words" with one warning; or a function from a title to its nouns.
-
-    Raises:
-        ValueError: for an unknown name, a missing or malformed file, or a model that is not installed.
-        ImportError: when spaCy is not installed.
+            "table:<file>" or a path: a JSON object, title -> list of nouns ("words" tags missing titles, with one
+            warning); or a function from a title to its nouns.
     """
     return lru_cache(maxsize=4096)(_make(name))
 

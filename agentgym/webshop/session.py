@@ -1,4 +1,4 @@
-"""A shop, and a visit to it: its state, and what searching and clicking change."""
+"""A shop, and a visit to it: its state, and the effects of searching and clicking."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from agentgym.webshop.reward import Purchase
 from agentgym.webshop.search.search import Search
 
 RESULTS = 50
-#: A command of more characters does nothing: addresses and state keys, which repeat it, stay inside their space.
+#: Maximum length of a command: addresses and state keys contain it and must stay inside their space.
 LONGEST_COMMAND = MOST_CHARACTERS
 _BASE = "http://127.0.0.1:3000"
 _SUB_PAGES = {name.lower(): name for name in SUB_PAGES}
 _BACK, _BUY, _NEXT, _PREVIOUS, _SEARCH = (name.lower() for name in (BACK, BUY, NEXT, PREVIOUS, SEARCH))
-#: The original tells pages apart by these parts of the URL, the first that is found.
+#: The original identifies a page by the first of these parts in the URL.
 _PARTS = ("search_results", "item_page", "item_sub_page", "done")
-#: What is found, by kind of page, where no other word of the URL has a low line.
+#: The part found, by kind of page, if no other word of the URL has an underscore.
 _PART_OF = {"item": "item_page", "sub": "item_sub_page"}
 _NOWHERE = object()
 
@@ -52,7 +52,7 @@ Grade = Callable[[int, Mapping[str, str], Goal], Purchase]
 
 @dataclass(frozen=True)
 class Shop:
-    """What all sessions in a shop share."""
+    """The shared part of all sessions in a shop."""
 
     catalogue: Catalogue
     search: Search
@@ -61,11 +61,10 @@ class Shop:
 
 
 def parse(command: str, brackets: bool = False) -> tuple[str, str]:
-    r"""Return name and argument of a command, as the pattern `(.+)\[(.+)\]` finds them; no match gives ("", "").
+    r"""Return name and argument of a command as the pattern `(.+)\[(.+)\]` finds them; ("", "") without a match.
 
-    Args:
-        command: any text; only its first line counts, and what follows its last "]" does not.
-        brackets: the argument begins behind the first "[" instead of the last one.
+    Only the first line counts, up to its last "]". With `brackets` the argument starts after the first "[", else the
+    last.
 
     >>> parse("click[Buy Now] please"), parse("click[a [b]]"), parse("click[a [b]]", True), parse("click[]")
     (('click', 'Buy Now'), ('click[a ', 'b]'), ('click', 'a [b]'), ('', ''))
@@ -82,20 +81,18 @@ def parse(command: str, brackets: bool = False) -> tuple[str, str]:
 
 
 class Session:
-    """One visit with one goal, from the index page on; `name` is the session id in URLs.
+    """One visit with one goal, starting at the index page; `name` is the session id in URLs.
 
     Attributes:
-        request_text: the goal's words as they stand on a page in plain text; None when they do not.
-        query: what was searched for; None before.
+        request_text: the request as plain text on a page; None if it does not appear.
         number: of the page of results.
-        product: position of the product that was opened last; None on results.
+        product: position of the product opened last; None on results.
         options: chosen options, group -> value, in the order of the first choice of each group.
         visited: positions of the products opened since the index page.
-        purchase: what the last purchase is worth; None before.
         sub: the page below the product's page, "" elsewhere.
-        draws: how often the query `<r>` was answered, each time with other products, drawn with `seed`.
-        place: number and query of the results behind the page, as keys name them; "" before a search.
-        choice: two texts of the options, kept by the environment; None whenever they change.
+        draws: number of answers to the query `<r>`, each with other products, drawn with `seed`.
+        place: number and query of the results behind the page, as in keys; "" before a search.
+        choice: two texts of the options, cached by the environment; None after a change.
     """
 
     def __init__(self, shop: Shop, goal: Goal, name: str, seed: int = 0, brackets: bool = False) -> None:
@@ -110,7 +107,6 @@ class Session:
 
     @cached_property
     def request(self) -> list[Node]:
-        """The goal's words as nodes: one, or none."""
         return nodes(TEXT, self.goal.instruction)
 
     def _begin(self, _: str = "") -> None:
@@ -126,7 +122,7 @@ class Session:
         self.choice: tuple[str, str] | None = None
 
     def read(self, command: str) -> tuple[str, str]:
-        """Return name and argument of a command, the argument in lower case; ("", "") where nothing can be meant."""
+        """Return name and argument of a command, the argument in lower case; ("", "") if it cannot mean anything."""
         if self._read[0] is not command:
             name, argument = ("", "") if len(command) > LONGEST_COMMAND else parse(command, self._brackets)
             # a vector environment reads a search before it is played
@@ -134,16 +130,15 @@ class Session:
         return self._read[1]
 
     def play(self, command: str) -> bool:
-        """Search or click; returns False when the shop does nothing."""
+        """Search or click; return False if the shop does nothing."""
         page, argument = self.page, command[6:-1]
-        # the same for most clicks, without a look for brackets, lines and capitals
+        # the same for most clicks, without a search for brackets, lines and capitals
         if page.plain and argument in page.clickables and command == f"click[{argument}]":
             self._click(argument)
             return True
         return self.do(*self.read(command))
 
     def do(self, name: str, argument: str) -> bool:
-        """Play a command that `read` has read."""
         if name == "click":
             target = self.page.clickables.get(argument, _NOWHERE)
             if target is _NOWHERE or argument == _SEARCH:
@@ -180,7 +175,6 @@ class Session:
             self.page = self.shop.pages.sub(self.product, self.sub)
 
     def _part(self) -> str:
-        """Return the part of the address that the original tells the page by: it may stand in the query too."""
         page = self.page
         if page.kind == "results":
             return _PARTS[0]
@@ -202,7 +196,6 @@ class Session:
         self.page = self.shop.pages.results(shown, number, len(found))
 
     def _show_item(self, name: str) -> None:
-        """Open a product, or choose an option, or come back to the product."""
         target = self.page.clickables[name]
         if isinstance(target, int):
             self.product = target
@@ -222,16 +215,14 @@ class Session:
 
     @property
     def bought(self) -> Product:
-        """The product that was opened last."""
         assert self.product is not None
         return self.shop.catalogue[self.product]
 
     def opened(self) -> set[str]:
-        """Asins of the products that were opened since the index page."""
+        """Asins of the products opened since the index page."""
         return {self.shop.catalogue[position].asin for position in self.visited}
 
     def _found(self) -> Sequence[int]:
-        """Search; the words <r>, <c>, <q> and <a> in front are the original's hidden lists."""
         assert self.query is not None
         if not self.query.startswith("<"):
             return self.shop.search.top(self.query, RESULTS)
@@ -251,7 +242,7 @@ class Session:
         return self.shop.search.top(self.query, RESULTS)
 
     def url(self) -> str:
-        """Return the address of the page, with all that was chosen."""
+        """Return the address of the page, with all choices."""
         kind, name = self.page.kind, self.name
         if kind == "index":
             return f"{_BASE}/{name}"
@@ -267,14 +258,13 @@ class Session:
         return f"{_BASE}/done/{name}/{asin}/{self.options}"
 
     def get_state(self) -> tuple[Any, ...]:
-        """Return the state as a small value."""
         return (
             self.page.kind, self.query, self.number, self.product, tuple(self.options.items()), tuple(self.visited),
             self.purchase, self.sub, self.draws, self._drawn_with,
         )  # fmt: skip
 
     def set_state(self, state: tuple[Any, ...]) -> None:
-        """Load what `get_state` returned of a session with the same shop, goal and seed."""
+        """Load a state of a session with the same shop, goal and seed."""
         (kind, self.query, self.number, self.product, options, visited, self.purchase, self.sub, self.draws,
          self._drawn_with) = state  # fmt: skip
         self.options, self.visited = dict(options), dict.fromkeys(visited)
@@ -297,7 +287,7 @@ class Session:
                 self.page = done_page(self.bought.asin, self.options, self.purchase.score)
 
 
-#: What the buttons do, whatever option or product has the same name.
+#: The buttons' effects; they take precedence over options and products with the same name.
 _BUTTONS: dict[str, Callable[[Session, str], None]] = {
     _BUY: Session._buy,
     _BACK: Session._begin,

@@ -1,4 +1,4 @@
-"""Shops and their tasks, opened once per process: from the official files, or generated."""
+"""Shops and their tasks, opened once per process: official files or generated products."""
 
 from __future__ import annotations
 
@@ -28,22 +28,18 @@ from agentgym.webshop.search.search import Recent, Search, documents
 from agentgym.webshop.session import Shop
 from agentgym.webshop.tasks import Tasks
 
-#: Value of `data` that asks for the generated shop.
+#: Value of `data` for the generated shop.
 GENERATED = "generated"
-#: An items file of more bytes, or a generated shop of more products, is put on the disk.
+#: A larger items file (bytes), or generated shop (products), is written to disk.
 LARGE_FILE, LARGE_SHOP = 1 << 26, 20_000
 _T = TypeVar("_T")
-#: Names of the searches there are, and of their folders beside a catalogue on the disk.
+#: Names of the searches, and of their folders beside a catalogue on disk.
 SEARCHES = _INDEX, _LUCENE = "bm25", "lucene"
 
 
 @cache
 def open_catalogue(data: str, num_products: int | None, seed: int, cache_in: str | Path | bool | None) -> Catalogue:
-    """Return a catalogue; `data` is a path or `GENERATED`, the others are `env.WebShopEnv`'s.
-
-    Raises:
-        ValueError: when there are no such files, or they are malformed.
-    """
+    """Return a catalogue; `data` is a path or `GENERATED`, the others are `env.WebShopEnv`'s."""
     folder = cache_folder(cache_in)
     facts: list[object]
     if data == GENERATED:
@@ -65,7 +61,6 @@ def open_catalogue(data: str, num_products: int | None, seed: int, cache_in: str
 
 
 def _kept(folder: Path, read: Callable[[Path], _T], write: Callable[[Path], object]) -> _T:
-    """Return what a folder of the cache holds, written anew where it is missing or damaged."""
     if folder.is_dir():
         try:
             return read(folder)
@@ -83,12 +78,7 @@ def _official(data: str, num_products: int | None) -> Iterator[Product]:
 
 @cache
 def open_search(catalogue: Catalogue, name: str) -> Search:
-    """Return one of the `SEARCHES` over a catalogue; the index of a catalogue on the disk lies beside it.
-
-    Raises:
-        ImportError: "lucene" without pyserini.
-        RuntimeError: "lucene" without a Java that fits it.
-    """
+    """Return one of the `SEARCHES` over a catalogue; the index of a catalogue on disk is in its folder."""
     if check_name(name, SEARCHES, "search") == "lucene":
         return Recent(lucene.Lucene(catalogue, _lucene_index(catalogue)))
     if not isinstance(catalogue, store.StoredCatalogue):
@@ -129,11 +119,7 @@ def open_tasks(
     product_seed: int,
     cache_in: str | Path | bool | None,
 ) -> Tasks:
-    """Return the tasks of a shop; arguments as those of `env.WebShopEnv`.
-
-    Raises:
-        ValueError: when an argument names nothing, or a file is malformed.
-    """
+    """Return the tasks of a shop; arguments as of `env.WebShopEnv`."""
     if check_name(goals, KINDS, "goals") == "human" and data == GENERATED:
         raise ValueError("goals='human' needs the official files: pass their folder as data=")
     catalogue = open_catalogue(data, num_products, product_seed, cache_in)

@@ -1,4 +1,4 @@
-"""A catalogue on the disk, for millions of products: records in SQLite, columns mapped into memory."""
+"""A catalogue on disk, for millions of products: records in SQLite, memory-mapped columns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agentgym.outside.files import damage, new_folder, seal
 from agentgym.outside.text import DataError
 from agentgym.webshop.catalogue import Product, ends
 
-#: Raise it whenever the content of a store changes.
+#: Increase it with every change of a store's content.
 VERSION = 3
 _RECORDS, _NAMES = "products.db", "names.json"
 _COLUMNS = ("prices", "choices", "category", "query")
@@ -28,11 +28,7 @@ _UNPACKED = 2048
 
 
 def build(folder: Path, products: Iterable[Product]) -> None:
-    """Write a catalogue into a new folder, product by product.
-
-    Raises:
-        ValueError: when two products have the same asin.
-    """
+    """Write a catalogue into a new folder, product by product; a repeated asin is a ValueError."""
     with new_folder(folder) as temporary:
         _write(temporary, products)
         seal(temporary)
@@ -85,11 +81,7 @@ def _tuples(value: Any) -> Any:
 
 
 class StoredCatalogue:
-    """Products in a folder that `build` wrote; a product is read when it is asked for.
-
-    Raises:
-        DataError: when a file is damaged or missing, or another version wrote it.
-    """
+    """Products in a folder from `build`, read on access; a `DataError` if it is damaged or of another version."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -131,12 +123,10 @@ class StoredCatalogue:
         return Product(*_tuples(json.loads(record)))
 
     def find(self, asin: str) -> int | None:
-        """Return the position of an asin, None when there is none."""
         found: int | None = self._ask("SELECT position FROM products WHERE asin = ?", _key(asin))
         return found
 
     def having(self, field: str, value: str) -> Sequence[int]:
-        """Return the positions of all products of a category or query."""
         return self._of(field, value)
 
     def _select(self, field: str, value: str) -> Sequence[int]:
@@ -144,9 +134,7 @@ class StoredCatalogue:
         return found  # type: ignore[no-any-return]  # an array serves as a sequence
 
     def prices(self) -> NDArray[np.float64]:
-        """Return every product's price and the other end of its range."""
         return self._columns["prices"]
 
     def choices(self) -> NDArray[np.int64]:
-        """Return `Product.choices()` of every product."""
         return self._columns["choices"]

@@ -17,25 +17,20 @@ from agentgym.webshop.expert import wished
 from agentgym.webshop.goals import ORDER_SEED, Goal, Goals, Wish
 from agentgym.webshop.session import Shop
 
-#: All goals in the original's order, and three splits that share none.
+#: All goals in the original's order, and three disjoint splits.
 SPLITS = ("all", "train", "validation", "test")
 Task = int | Wish
-#: What has to differ between splits.
+#: The unit that splits do not share.
 DISJOINT = ("goal", "product")
 _TEST, _VALIDATION = 500, 1000
 
 
 class Tasks:
-    """The goals that a shop's visitors may have; a task is a goal's index in the original's order.
+    """The goals of a shop; a task is a goal's index in the original's order.
 
-    Beyond these, a task may be any `Wish`, with the id `"<kind>/<asin>{<options as JSON>}"`: it is in no split.
-
-    Args:
-        shop: the shop.
-        goals: in the original's order; an index of the split "all" is a place in it.
-        split_by: one of `DISJOINT`, see `split_goals`.
-        winnable: leave out goals that an ideal purchase does not score 1.0.
-        reopen: what a pickle holds: opens these tasks in another process. None for tasks that cannot be pickled.
+    A task may also be any `Wish`, with the id `"<kind>/<asin>{<options as JSON>}"`: it is in no split. `winnable`
+    leaves out goals that an ideal purchase does not score 1.0; `reopen` is the content of a pickle, which opens these
+    tasks in another process (None: not picklable).
     """
 
     splits = SPLITS
@@ -47,14 +42,13 @@ class Tasks:
         self._split_by, self._only_winnable, self._reopen = split_by, winnable, reopen
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle how the tasks are opened, not the shop."""
+        """Pickle how to open the tasks, not the shop."""
         if self._reopen is None:
             raise TypeError("tasks that `agentgym.webshop.shop.open_tasks` did not open cannot be pickled")
         return self._reopen, ()
 
     @property
     def name(self) -> str:
-        """What the collection is, for messages."""
         return f"the shop's {len(self.goals)} {self.goals.kind} goals"
 
     @cached_property
@@ -66,7 +60,6 @@ class Tasks:
         return found
 
     def count(self, split: str) -> int:
-        """Return the number of goals of a split."""
         return len(self._splits[split])
 
     def task_id(self, task: Task) -> str:
@@ -77,32 +70,29 @@ class Tasks:
         return f"{self.goals.kind}/{task}"
 
     def goal(self, task: Task) -> Goal:
-        """Return what is asked for."""
         goal = self.goals.for_wish(task) if isinstance(task, Wish) else self.goals[task]
         assert goal is not None  # `by_id` and `bought` see to it
         return goal
 
     def content(self, task: Task) -> list[Any]:
-        """Return the goal and the numbers of the catalogue, as plain values; see `agentgym.core.TextEnv.content`.
+        """Return the goal and the numbers of the catalogue as plain values; see `agentgym.core.TextEnv.content`.
 
-        What products are called and described as is left out: a text of the catalogue may be corrected, and what
-        searches find may then change, while goals, prices and choices, which scores are made of, are the same.
+        Product texts are left out: a correction of the catalogue may change search results, but not goals, prices and
+        choices, which determine scores.
         """
         return [list(self.goal(task)), self._numbers]
 
     @cached_property
     def _numbers(self) -> str:
-        """A hash of all products' prices and choices, in their order."""
         catalogue = self.shop.catalogue
         columns = catalogue.prices().astype("<f8").tobytes() + catalogue.choices().astype("<i8").tobytes()
         return f"{len(catalogue)} {hashlib.sha256(columns).hexdigest()}"
 
     def by_index(self, split: str, index: int) -> int:
-        """Return the task at a place of a split, or raise an IndexError past the last one."""
         return int(self._splits[split][index])
 
     def by_id(self, task_id: str, split: str | None) -> Task:
-        """Return a task by its id, of any split when that is None, or raise a ValueError that shows an id."""
+        """Return a task by its id, of any split if that is None; a ValueError shows a valid id."""
         kind, _, number = task_id.partition("/")
         if kind == self.goals.kind and number.endswith("}"):
             return self._wish_by_id(task_id, split)
@@ -118,13 +108,10 @@ class Tasks:
         return index
 
     def bought(self, product: int, options: Mapping[str, str], task: Task) -> Task | None:
-        """Return the task that a purchase does exactly, with score 1.0; None when there is none in the split of `task`.
+        """Return the task of the split of `task` that a purchase fulfils exactly, with score 1.0, else None.
 
-        Where every option was chosen it is a goal of the shop, else a `Wish`, which leaves the others open. With
-        `split_by="product"` the product must belong to the task's split too.
-
-        Raises:
-            TypeError: the goals have their words from people or a record.
+        It is a goal of the shop if every option was chosen, else a `Wish`. With `split_by="product"` the product must
+        also belong to the task's split. Goals with words from people or a record are a TypeError.
         """
         wish = Wish(product, tuple(sorted(options.items())))
         try:
@@ -139,7 +126,6 @@ class Tasks:
         return wish if self._split_by == "goal" or self._split_of(wish) == split else None
 
     def _wish_by_id(self, task_id: str, split: str | None) -> Task:
-        """Return the wish of an id."""
         asin, mark, options = task_id.partition("/")[2].partition("{")
         position = self.shop.catalogue.find(asin)
         try:
@@ -163,7 +149,6 @@ class Tasks:
         return wish
 
     def _split_of(self, task: Task) -> str | None:
-        """Return the split that a task belongs to, None when it belongs to none; a wish goes with its product."""
         if isinstance(task, Wish):
             same = np.flatnonzero(self.goals.products == task.product)
             return self._split_of(int(same[0])) if self._split_by == "product" and len(same) else None
@@ -175,7 +160,6 @@ class Tasks:
         return None
 
     def ids(self, split: str) -> Iterator[str]:
-        """Yield the ids of a split in the order of their indices."""
         return map(self.task_id, self._splits[split].tolist())
 
 
@@ -186,18 +170,11 @@ def ideal_score(shop: Shop, goals: Goals, index: int) -> float:
 
 
 def split_goals(products: NDArray[np.int32], by: str) -> dict[str, NDArray[np.int64]]:
-    """Return the indices of each split's goals, ascending.
+    """Return the indices of each split's goals, ascending, for `products` (one position per goal) of shape (goals,).
 
-    By goal, as in the original: the first 500 are the test split, the next 1,000 validation, all others train; of less
-    than 5,000 goals, the first tenth and the next fifth. The same product is then wished for in several splits. By
-    product, a tenth of the products is tested on and a fifth is for validation, drawn once for all.
-
-    Args:
-        products: position of each goal's product, in the original's order; shape (goals,).
-        by: one of `DISJOINT`.
-
-    >>> {name: len(found) for name, found in split_goals(np.arange(6910, dtype=np.int32), "goal").items()}
-    {'all': 6910, 'train': 5410, 'validation': 1000, 'test': 500}
+    By goal, as in the original: 500 test, 1,000 validation, the others train (below 5,000 goals, a tenth and a fifth);
+    splits may share products. By product, a tenth of the products is for test and a fifth for validation, by a fixed
+    draw.
     """
     count = len(products)
     if by == "goal":

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import zlib
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
 
 from agentgym.corridor.env import DIRECTIONS, MEANING, WORDS
 from baselines.environments.settings import EnvSettings, Setup, Sizes
@@ -11,7 +13,7 @@ from baselines.recipes.rows import SOKOBAN_PRETRAINED, SOKOBAN_TINY
 from wrappers.advice import Adviser
 
 #: How often the guide that is cloned names a direction at random.
-NOISE = 0.6
+NOISE = 0.7
 
 
 class Guide:
@@ -40,7 +42,21 @@ def guide(noise: float) -> Callable[[], Adviser]:
     return lambda: Guide(noise)
 
 
-_TINY = SOKOBAN_TINY.changed(iterations=60, groups=8, validation={"every": 6}, checkpoint={"every": 20})
+_TINY = SOKOBAN_TINY.changed(iterations=60, learning_rate=8e-4, groups=1, validation={"every": 6})
+#: Reply tokens of the tiny policy's run per room, about 25 iterations of one group; and cloned steps.
+_TOKENS, _CLONED = 250, 1200
+
+
+def _of_length(row: EnvSettings, options: Mapping[str, Any]) -> EnvSettings:
+    """Return the row with tokens in proportion to the length, and as many cloned steps whatever it is."""
+    length = int(options.get("length", 12))
+    sizes = dataclasses.replace(row.full, clone_tasks=max(1, _CLONED // length))
+    setup = dataclasses.replace(row.setup, options={**row.setup.options, "length": length})
+    beside = "".join(f"-{name}-{value}" for name, value in sorted(options.items()) if name not in ("length", "data"))
+    return dataclasses.replace(
+        row, name=f"corridor-n{length}{beside}", full=sizes, setup=setup, token_budget=_TOKENS * length
+    )
+
 
 CORRIDOR = EnvSettings(
     name="corridor",
@@ -48,9 +64,11 @@ CORRIDOR = EnvSettings(
     tiny=_TINY,
     pretrained=SOKOBAN_PRETRAINED,
     full=Sizes.trained(
-        _TINY, clone_tasks=100, clone_epochs=2, training_tasks=8000, eval_tasks=256, validation_tasks=64
+        _TINY, clone_tasks=100, clone_epochs=2, training_tasks=8000, eval_tasks=128, validation_tasks=32
     ),
-    setup=Setup(plenty={"num_tasks": 100_000}, adviser="guide"),
+    setup=Setup(options={"length": 12}, plenty={"num_tasks": 100_000}, adviser="guide"),
     words=lambda: [*MEANING, *DIRECTIONS],
     advisers={"guide": guide(NOISE)},
+    search="rates",
+    with_options=_of_length,
 )

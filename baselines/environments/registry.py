@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from baselines.environments.alfworld import ALFWORLD
 from baselines.environments.corridor import CORRIDOR
@@ -32,13 +33,17 @@ ADVISERS: dict[str, Callable[[], Adviser]] = {
 }
 
 
-def settings_of(env: str) -> EnvSettings:
+def settings_of(env: str, options: Mapping[str, Any] | None = None) -> EnvSettings:
     """Return the row of an id or a name; an environment without a row is played as Sokoban is.
 
-    >>> settings_of("alfworld").id
-    'AgentRL/ALFWorld-v0'
+    Args:
+        env: id or name.
+        options: arguments of the environment, where sizes and the name of results may depend on them.
+
+    >>> settings_of("alfworld").id, settings_of("corridor", {"length": 24}).name
+    ('AgentRL/ALFWorld-v0', 'corridor-n24')
     """
     for row in SETTINGS:
         if env in (row.id, row.name):
-            return row
+            return row if options is None or row.with_options is None else row.with_options(row, options)
     return dataclasses.replace(SOKOBAN, name=env.rpartition("/")[2], id=env, tiles=None)

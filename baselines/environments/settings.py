@@ -176,6 +176,9 @@ class EnvSettings:
         data: arguments that say where data of others are, each with the variable that counts without it, "" for none.
         made: options of the setups that speak of generated tasks alone.
         scripted: players that credit is measured on; None: it is not.
+        token_budget: reply tokens of the tiny policy's run in the head to head.
+        search: what a head to head searches: the whole "space" of a method, or learning "rates" and dynamic sampling.
+        with_options: returns the row for arguments of the environment that change sizes and name; None: none do.
     """
 
     name: str
@@ -198,11 +201,14 @@ class EnvSettings:
     data: Mapping[str, str] = field(default_factory=dict)
     made: tuple[str, ...] = ()
     scripted: Scripted | None = None
+    token_budget: int = 100_000
+    search: Literal["space", "rates"] = "space"
+    with_options: Callable[[EnvSettings, Mapping[str, Any]], EnvSettings] | None = None
 
     def played_by(self, model: str) -> ModelSettings:
         """Return how a model plays: its own settings, the tiny policy's, or those of any model from a folder."""
         if model == TINY:
-            return ModelSettings(self.tiny, self.full, self.quick, self.setup, self.history, instructions=False)
+            return ModelSettings(self.tiny, self.full, self.quick, self.setup, self.history, False, self.token_budget)
         found = self.models.get(model)
         return found or ModelSettings(self.pretrained, self.full, self.quick, self.pretrained_setup or self.setup)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from agentgym.checks import suggest
 from agentgym.searchqa.retrieval.simulated import NoiseCurriculum
-from baselines.config import Checkpoints, Loss, Optimiser, Schedule, TrainerConfig, Validation
+from baselines.config import NAMES, Checkpoints, Loss, Optimiser, Schedule, TrainerConfig, Validation, by_name
 from baselines.recipes.definition import OwnEnv, Recipe
 from wrappers.credit.method import Method, methods
 from wrappers.credit.options import read_options
@@ -104,7 +104,7 @@ def recipe(name: str) -> Recipe:
 
     Args:
         name: "gigpo", or a name of `SEARCH_ROWS`; "gigpo:gamma=.9:std=none", options as in
-            `wrappers.credit.options.read_options`;
+            `wrappers.credit.options.read_options`, or numbers of `TrainerConfig`, "grpo:resample_rounds=10";
             "my_module:credit" or "my_module:credit:k=2", a function `credit(table, **options) -> float64 (N,)` or a
             `Recipe` of a module that can be imported. The recipe's name then is this text, values written out.
 
@@ -130,13 +130,28 @@ def recipe(name: str) -> Recipe:
         if not equals or option in given:
             raise ValueError(f"{name!r}: expected {found.name}:option=value, each option once, got {word!r}")
         given[option] = value
+    training: dict[str, Any] = {}
+    for option in [option for option in given if by_name({option: 0}).keys() <= set(NAMES)]:
+        training |= _number(name, option, given.pop(option))
     try:
         options = read_options(found.credit, given)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name!r}: {error}") from None
     written = {key: "+".join(value) if isinstance(value, tuple) else value for key, value in options.items()}
-    full = ":".join([found.name, *(f"{key}={value}" for key, value in written.items())])
-    return dataclasses.replace(found.with_options(**options), name=full) if options else found
+    words = [f"{key}={value}" for key, value in written.items()]
+    words += [f"{key.rpartition('.')[2]}={value}" for key, value in training.items()]
+    if not words:
+        return found
+    full, settings = ":".join([found.name, *words]), {**found.training, **training}
+    return dataclasses.replace(found.with_options(**options), name=full, training=settings)
+
+
+def _number(name: str, setting: str, value: str) -> dict[str, float | int]:
+    """Return a number of TrainerConfig that a recipe's name sets."""
+    try:
+        return by_name({setting: int(value) if value.isdigit() else float(value)})
+    except ValueError:
+        raise ValueError(f"{name!r}: {setting} must be a number, got {value!r}") from None
 
 
 def _imported(module: str, name: str) -> Recipe:

@@ -56,9 +56,9 @@ class StepScorer(Protocol):
     """
 
     @property
-    def level(self) -> ScoreLevel: ...  # noqa: D102
+    def level(self) -> ScoreLevel: ...
     @property
-    def order(self) -> Literal["before", "after"]: ...  # noqa: D102
+    def order(self) -> Literal["before", "after"]: ...
 
     def scores(self, table: StepTable) -> Floats:
         """Return float64 (N,), a number per row, or (N, K), one per reply token, 0 behind a reply's end.
@@ -134,6 +134,10 @@ class ScorerConfig:
 
     def check_envs(self, make: Callable[[], Any]) -> None:
         """Raise ValueError where environments, made by `make`, lack what the scorer asks of them; most ask nothing."""
+
+    def around(self, envs: Any) -> Any:
+        """Return the vector environments with what the scorer must note while they are played; most note nothing."""
+        return envs
 
     def make_in(self, policy: Any, envs: Any) -> StepScorer:
         """Make the scorer beside a policy that plays in these environments; most scorers ask nothing of them."""

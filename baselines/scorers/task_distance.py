@@ -54,7 +54,7 @@ class TaskDistance:
 
     def scores(self, table: StepTable) -> Floats:
         """Return float64 (N,), gamma^d of each row's next state; 0 where no way to success is known."""
-        distance = distances_with(_by_task(table), self.graphs)
+        distance = distances_with(by_task(table), self.graphs)
         known = np.isfinite(distance)
         return np.where(known, self.config.gamma ** np.where(known, distance, 0.0), 0.0)
 
@@ -67,7 +67,7 @@ class TaskDistance:
         learning_rate: float,
     ) -> dict[str, float]:
         """Remember the table's steps; return how many tasks, and states of them, are known now."""
-        table = _by_task(table)
+        table = by_task(table)
         seen = sum(task in self.graphs for task in table.groups) / max(table.n_groups, 1)
         self.graphs.add_table(table)
         return {
@@ -89,6 +89,6 @@ class TaskDistance:
         return {"scorer": "task_distance", "gamma": self.config.gamma, "max_tasks": self.config.max_tasks}
 
 
-def _by_task(table: StepTable) -> StepTable:
-    """The table whose groups are named after their tasks, also those of later rounds of dynamic sampling."""
+def by_task(table: StepTable) -> StepTable:
+    """Return the table whose groups are named after their tasks, also those of later rounds of dynamic sampling."""
     return replace(table, groups=tuple(map(task_of, table.groups)))

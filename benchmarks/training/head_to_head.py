@@ -26,6 +26,7 @@ import typer
 from rich.console import Console
 
 from agentgym.rollout import Policy
+from baselines.config import TRAINING_RULES
 from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY, EnvSettings
 from benchmarks.config import Config, make_config
@@ -55,6 +56,7 @@ from benchmarks.training.records import (
     load_folder,
     merge,
     save,
+    size_of,
 )
 from benchmarks.training.run import STAGES, reporting, score, train
 from benchmarks.training.stack import CLONE, GREEDY, SAMPLED, trainer_config
@@ -93,17 +95,24 @@ class Plan:
         config = self.config
         if not config.settings:
             return [Setting.stated(method)]
-        return draw(method, config.settings, config.learning.training["learning_rate"], config.draw_seed)
+        count = min(config.settings, size_of(method, config.search))
+        return draw(method, count, config.learning.training["learning_rate"], config.draw_seed, config.search)
 
     def search_jobs(self, method: str) -> list[Job]:
         """Return the runs of the search for one method; none where nothing is searched."""
         if not self.config.settings:
             return []
-        return [search_job(method, self.config.search_seed, setting) for setting in self.settings(method)]
+        return [search_job(method, seed, setting) for setting in self.settings(method) for seed in self.search_seeds]
+
+    @property
+    def search_seeds(self) -> list[int]:
+        """Training seeds of the search; none where nothing is searched."""
+        first = self.config.search_seed
+        return list(range(first, first + self.config.search_runs)) if self.config.settings else []
 
     def jobs(self) -> list[Job]:
         """Return all runs: the search method by method, then final runs seed by seed, each behind its clone."""
-        jobs = [Job(CLONE, self.config.search_seed)] if self.config.settings else []
+        jobs = [Job(CLONE, seed) for seed in self.search_seeds]
         jobs += [job for method in self.methods for job in self.search_jobs(method)]
         for seed in self.seeds:
             jobs += [Job(CLONE, seed), *(Job(FINAL, seed, method) for method in self.methods)]
@@ -175,7 +184,7 @@ def _train(plan: Plan, folder: Path, job: Job, progress: Progress) -> Record:
     if job.kind == FINAL:
         test = _played(config, policy, method, job.seed)
         found = dataclasses.replace(found, test=test, beside=_beside(config, policy, method, job.seed))
-    progress(budget, budget, f"{setting.label}: validation {100 * found.validated:.1f} %")
+    progress(budget, budget, f"{setting.label}: validation {100 * found.validated():.1f} %")
     return found
 
 
@@ -211,7 +220,7 @@ def _asked(plan: Plan, folder: Path, job: Job) -> tuple[str, Setting]:
     if not plan.config.settings:
         return job.method, plan.settings(job.method)[0]
     searched = [load_json(Record, record_path(folder, each)) for each in plan.search_jobs(job.method)]
-    return job.method, choose(searched)
+    return job.method, choose(searched, plan.config.judged_points)
 
 
 def _training(plan: Plan, common: TrainerConfig, setting: Setting) -> TrainerConfig:
@@ -322,6 +331,7 @@ def plan_study(
     settings: int | None = None,
     points: int | None = None,
     search_seed: int = 100,
+    search_runs: int = 1,
     draw_seed: int = 0,
     quick: bool = False,
     beside: Sequence[str] = (),
@@ -338,7 +348,8 @@ def plan_study(
         tokens: of a run.
         settings: tried per method; 0: nothing is searched.
         points: validations per run.
-        search_seed: training seed of the search.
+        search_seed: first training seed of the search.
+        search_runs: seeds that a setting is tried with.
         draw_seed: by which settings are drawn.
         quick: everything tiny.
         beside: further splits that the final runs and their clones play.
@@ -350,8 +361,9 @@ def plan_study(
         typer.Exit: the data are not there, or not enough of them.
         typer.BadParameter: the search has a seed of the final runs, or more settings than a method's space.
     """
-    if search_seed in seeds and settings != 0:
-        raise typer.BadParameter(f"{search_seed} is a seed of the final runs too", param_hint="--search-seed")
+    if settings != 0 and (both := sorted({*range(search_seed, search_seed + search_runs)} & {*seeds})):
+        raise typer.BadParameter(f"{both[0]} is a seed of the final runs too", param_hint="--search-seed")
+    row = row if row.with_options is None else row.with_options(row, options or {})
     played = row.played_by(model)
     sizes = played.quick if quick else dataclasses.replace(played.full, **dict(changes or {}))
     if quick:
@@ -370,6 +382,9 @@ def plan_study(
         settings=(2 if quick else _SETTINGS) if settings is None else settings,
         search_seed=search_seed,
         draw_seed=draw_seed,
+        search_runs=search_runs,
+        search=row.search,
+        rules=1 if learning.training["loss.keep_zero"] else TRAINING_RULES,  # the change was in what is left out
     )
     plan = Plan(config, list(methods), list(seeds), source)
     try:
@@ -391,8 +406,11 @@ def head_to_head(
     tokens: Annotated[
         int | None, of(SIZES, "Reply tokens of a run. Default: as the environment's settings say.", min=1)
     ] = None,
-    settings: Annotated[int | None, of(SIZES, f"Tried per method. Default: {_SETTINGS}; quick: 2.", min=1)] = None,
-    search_seed: Annotated[int, of(WHAT, "Training seed of the search.", min=0)] = 100,
+    settings: Annotated[
+        int | None, of(SIZES, f"Tried per method, at most all. Default: {_SETTINGS}; quick: 2.", min=1)
+    ] = None,
+    search_seed: Annotated[int, of(WHAT, "First training seed of the search.", min=0)] = 100,
+    search_runs: Annotated[int, of(SIZES, "Seeds that each setting is tried with.", min=1)] = 1,
     draw_seed: Annotated[int, of(WHAT, "By which settings are drawn.", min=0)] = 0,
     rebuilt: Annotated[
         list[Path] | None,
@@ -423,8 +441,8 @@ def head_to_head(
             numbers = parse_seeds(seeds or ("0" if quick else "0-2"))
             plan = plan_study(
                 row, check_model(model), names, numbers,
-                tokens=tokens, settings=settings, search_seed=search_seed, draw_seed=draw_seed, quick=quick,
-                options=arguments(option or ()),
+                tokens=tokens, settings=settings, search_seed=search_seed, search_runs=search_runs,
+                draw_seed=draw_seed, quick=quick, options=arguments(option or ()),
             )  # fmt: skip
             studies = [run_study(plan, place, processes=jobs or (1 if quick else usable_cores()), console=console)]
         for study in studies:

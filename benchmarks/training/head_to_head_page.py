@@ -195,11 +195,20 @@ def caption(study: Trainings, rows: Sequence[Row]) -> str:
 def search_rows(study: Trainings, method: str) -> list[tuple[Setting, float, float, bool]]:
     """Return the tried settings of a method, each with its sampled and greedy success, and whether it was chosen."""
     records = study.of(method, SEARCH)
-    chosen = choose(records)
+    chosen = choose(records, study.config.judged_points)
+    found: dict[str, list[Record]] = {}
+    for record in records:
+        if record.setting is not None:
+            found.setdefault(record.setting.label, []).append(record)
     return [
-        (record.setting, record.curve[-1].sampled, record.curve[-1].greedy, record.setting == chosen)
-        for record in records
-        if record.setting is not None
+        (
+            runs[0].setting,
+            _mean([run.curve[-1].sampled for run in runs]),
+            _mean([run.curve[-1].greedy for run in runs]),
+            runs[0].setting == chosen,
+        )
+        for runs in found.values()
+        if runs[0].setting is not None
     ]
 
 

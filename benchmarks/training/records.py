@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from benchmarks.training.stack import CLONE, GREEDY, SAMPLED
 from wrappers.credit.method import methods
 
 VERSION = 1
+Search = Literal["space", "rates"]
 SEARCH, FINAL = "search", "final"
 #: What all others are compared with.
 REFERENCE = "grpo"
@@ -92,11 +93,27 @@ def space_of(method: str) -> dict[str, Sequence[Any]]:
     {'loss.clip_high': (0.2, 0.28), 'rollout.resample_rounds': (0, 10)}
     """
     name, *given = method.split(":")
-    taken = {word.partition("=")[0] for word in given}
+    taken = by_name(dict.fromkeys(word.partition("=")[0] for word in given))
     return {option: values for option, values in SPACE.get(name, {}).items() if option not in taken}
 
 
-def draw(method: str, count: int, rate: float, seed: int) -> list[Setting]:
+def size_of(method: str, search: Search = "space") -> int:
+    """Return how many settings a method has.
+
+    >>> size_of("grpo"), size_of("grpo", "rates"), size_of("grpo:resample_rounds=0", "rates")
+    (24, 6, 3)
+    """
+    return math.prod(map(len, _dimensions(method, 1.0, search).values()))
+
+
+def _dimensions(method: str, rate: float, search: Search) -> dict[str, Sequence[Any]]:
+    space = space_of(method)
+    if search == "rates":
+        space = {name: values for name, values in space.items() if name == "rollout.resample_rounds"}
+    return {"learning_rate": [rate * factor for factor in RATES], **space}
+
+
+def draw(method: str, count: int, rate: float, seed: int, search: Search = "space") -> list[Setting]:
     """Draw distinct settings of a method so that every value of an option occurs as often as any other, or once more.
 
     This is Latin hypercube sampling (McKay, Beckman, Conover 1979) of a finite space: values of an option come in
@@ -107,6 +124,7 @@ def draw(method: str, count: int, rate: float, seed: int) -> list[Setting]:
         count: how many.
         rate: learning rate that `RATES` are multiples of.
         seed: of the draw; methods with the same name and options draw alike.
+        search: the whole space, or learning rates and dynamic sampling alone.
 
     Raises:
         ValueError: the space has fewer settings; the message says how many.
@@ -114,7 +132,7 @@ def draw(method: str, count: int, rate: float, seed: int) -> list[Setting]:
     >>> [setting.training["learning_rate"] for setting in draw("rloo", 3, 0.5, 0)]
     [0.25, 0.5, 1.0]
     """
-    dimensions = {"learning_rate": [rate * factor for factor in RATES], **space_of(method)}
+    dimensions = _dimensions(method, rate, search)
     size = math.prod(map(len, dimensions.values()))
     if count > size:
         raise ValueError(f"{method}: {count} settings were asked for, and there are only {size}")
@@ -148,6 +166,9 @@ class StudyConfig:
         settings: tried per method; 0: nothing is searched, and a method is the label of its setting.
         search_seed: training seed of those runs, none of the final ones.
         draw_seed: of `draw`.
+        search_runs: seeds that a setting is tried with: `search_seed` and those after it.
+        search: what is searched, see `draw`.
+        rules: of training, see `baselines.config.TRAINING_RULES`; records of different rules are not put together.
     """
 
     learning: Config
@@ -156,6 +177,9 @@ class StudyConfig:
     settings: int
     search_seed: int
     draw_seed: int
+    search_runs: int = 1
+    search: Search = "space"
+    rules: int = 1
 
     @property
     def name(self) -> str:
@@ -163,9 +187,15 @@ class StudyConfig:
         return self.generated + ("" if self.learning.data is None else "-official")
 
     @property
+    def judged_points(self) -> int:
+        """Last validations that a setting is chosen by: a third of them, and where it was tried once the last one."""
+        return 1 if self.search_runs == 1 else max(1, (self.points + 1) // 3)
+
+    @property
     def generated(self) -> str:
         """The name of the study on generated tasks."""
-        row, model = settings_of(self.learning.env), Path(self.learning.model).name
+        row = settings_of(self.learning.env, self.learning.setup.options)
+        model = Path(self.learning.model).name
         return row.name if model == TINY else f"{row.name}-{model}"
 
 
@@ -211,10 +241,10 @@ class Record:
     test: dict[str, str]
     beside: dict[str, dict[str, str]] = field(default_factory=dict)
 
-    @property
-    def validated(self) -> float:
-        """Success on the validation tasks at the end, the mean of greedy and sampled play."""
-        return (self.curve[-1].greedy + self.curve[-1].sampled) / 2
+    def validated(self, points: int = 1) -> float:
+        """Mean success of the last validations, of greedy and sampled play."""
+        last = self.curve[-points:]
+        return sum(point.greedy + point.sampled for point in last) / (2 * len(last))
 
 
 @dataclass(frozen=True)
@@ -245,7 +275,7 @@ class Trainings:
         if not self.config.settings:
             return Setting.stated(method)
         searched = self.of(method, SEARCH)
-        return choose(searched) if searched else None
+        return choose(searched, self.config.judged_points) if searched else None
 
     def left_out(self) -> list[str]:
         """Return a sentence for each final run that counts for nothing, as it has another setting than was chosen."""
@@ -260,19 +290,29 @@ class Trainings:
         return said
 
 
-def choose(records: Iterable[Record]) -> Setting:
-    """Return the setting of the search run that validated best, whatever the order of the records.
+def choose(records: Iterable[Record], points: int = 1) -> Setting:
+    """Return the setting whose search runs validated best in the mean, whatever the order of the records.
 
     Of equal ones the lowest learning rate is taken, then the first label of the alphabet.
+
+    Args:
+        records: of the search.
+        points: last validations that count, see `StudyConfig.judged_points`.
 
     Raises:
         ResultsError: there is none.
     """
-    tried = [(record.validated, record.setting) for record in records if record.setting is not None]
+    tried: dict[str, list[float]] = {}
+    settings = {}
+    for record in records:
+        if record.setting is not None:
+            tried.setdefault(record.setting.label, []).append(record.validated(points))
+            settings[record.setting.label] = record.setting
     if not tried:
         raise ResultsError("no run of the search to choose from")
-    best = max(validated for validated, _ in tried)
-    tied = [setting for validated, setting in tried if validated == best]
+    found = {label: math.fsum(values) / len(values) for label, values in tried.items()}
+    best = max(found.values())
+    tied = [settings[label] for label, value in found.items() if value == best]
     return min(tied, key=lambda setting: (setting.training.get("learning_rate", 0.0), setting.label))
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-import agentgym  # noqa: F401  # registers the environments
+import agentgym  # registers the environments
 from agentgym.checks import suggest
 from agentgym.rollout import Policy
 from agentgym.rollout.groups import Stage, play_groups, warn_of_unscored
@@ -29,9 +29,9 @@ from benchmarks.json_files import ResultsError
 from benchmarks.play.players import weights_of
 from benchmarks.processes import Job, Progress
 from benchmarks.training.stack import learned_config, make_envs
-from benchmarks.truth.distances import Distances
 from wrappers.canonical import CanonicalStates
 from wrappers.credit.group import number_pairs
+from wrappers.distance import Distances
 
 #: Options of commands that several studies take.
 _AGAIN = "May be given several times."

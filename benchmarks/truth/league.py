@@ -26,13 +26,14 @@ from benchmarks.statistics import Interval
 from benchmarks.study import Found, Study
 from benchmarks.truth import credits as sets
 from benchmarks.truth import episodes as playing
-from benchmarks.truth.distances import Distances, kinds_of_steps
+from benchmarks.truth.distances import kinds_of_steps
 from benchmarks.truth.graphs import Diagnosis, diagnose
 from benchmarks.truth.measures import MEASURES, bootstrap_weights, intervals, samples, split_groups
 from benchmarks.truth.pages import page
 from benchmarks.truth.truths import Truth, agreement, ceiling, state_continuations, truths_of
 from wrappers.credit.method import Credit
 from wrappers.credit.vine import vine
+from wrappers.distance import Distances
 
 #: Share of episodes that a player has to win to count in means over players.
 LEAST = 0.02

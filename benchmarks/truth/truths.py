@@ -20,11 +20,11 @@ from agentgym.trajectory import Floats, Ints, Reply, StepTable
 from benchmarks.json_files import ResultsError
 from benchmarks.processes import Progress
 from benchmarks.statistics import Interval
-from benchmarks.truth.distances import Distances, distance_gains
 from benchmarks.truth.episodes import Played, TruthConfig, choices_of, scripted_of, states_of
 from benchmarks.truth.measures import Comparisons, Sample, intervals
 from wrappers.credit.forks import first_rows
 from wrappers.credit.returns import discounted_returns
+from wrappers.distance import Distances, distance_gains
 
 #: Truths: the exact change of the number of commands to success; Q - V by Monte-Carlo, with and without discount.
 DISTANCE, VALUE, UNDISCOUNTED = "distance", "value", "undiscounted value"

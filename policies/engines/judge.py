@@ -64,17 +64,17 @@ class PlayedStep(Protocol):
     """A step of an environment, such as `wrappers.process_reward.ScoredStep`."""
 
     @property
-    def task_id(self) -> Hashable: ...  # noqa: D102
+    def task_id(self) -> Hashable: ...
     @property
-    def messages(self) -> Any: ...  # noqa: D102
+    def messages(self) -> Any: ...
     @property
-    def reply(self) -> Any: ...  # noqa: D102
+    def reply(self) -> Any: ...
     @property
-    def action(self) -> Any: ...  # noqa: D102
+    def action(self) -> Any: ...
     @property
-    def observation(self) -> Any: ...  # noqa: D102
+    def observation(self) -> Any: ...
     @property
-    def terminated(self) -> bool: ...  # noqa: D102
+    def terminated(self) -> bool: ...
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-import agentgym  # noqa: F401  registers the environments
+import agentgym
 from agentgym.registry import ROWS
 from tests.goldens.records import Golden, digest
 from wrappers import VectorPromptWindow, VectorReplyParser, VectorTranscript

@@ -160,4 +160,13 @@ METHODS = (
         options=PENALTY,
         **BY_STEP,
     ),
+    Method(
+        "oracle",
+        process_reward,
+        "The exact gain of every step, known by the environment: the upper bound of all credit.",
+        options={"alpha_trajectory": 0.0, **PENALTY},
+        scorer="exact_gain",
+        colour="#000000",
+        **BY_STEP,
+    ),
 )

@@ -1,1 +1,1 @@
-"""The generator of games: rooms, things that lie around in them, and tasks that can be done."""
+"""The game generator: rooms, their objects and feasible tasks."""

@@ -1,8 +1,4 @@
-"""Generated games: a room, things that lie around in it, and a task that can be done; and their collection.
-
-A game is a function of its `GameSpec` alone. In form it is like an official one: names and their numbers, sentences,
-closed doors at the start, a start where nothing is in reach, shared places, a walkthrough that is shortest.
-"""
+"""Generated games, in the form of official ones, and their collection; a game is a function of its `GameSpec`."""
 
 from __future__ import annotations
 
@@ -43,7 +39,7 @@ from agentgym.checks import real, suggest, whole
 LAMP = "desklamp"
 
 _NEEDED = {CLEAN: things.CLEANABLE, HEAT: things.HEATABLE, COOL: things.COOLABLE}
-#: Games in a row in which every task type occurs as often as `households.PROPORTIONS` says.
+#: Length of a block of games with the proportions of `households.PROPORTIONS`.
 BLOCK = sum(PROPORTIONS.values())
 _TRIES = 8
 
@@ -53,11 +49,9 @@ class GameSpec:
     """Which game to generate; a value out of range is a ValueError.
 
     Attributes:
-        split: one of `SPLITS`; "valid_unseen" is played in other layouts than the two others.
-        index: number of the game in the split, from 0; there is no last one.
-        seed: another one gives other layouts and games.
-        dialect: wording, one of `game.DIALECTS`.
-        ghosts: probability that an object is listed in a second receptacle too, as happens in official games.
+        split: one of `SPLITS`; "valid_unseen" uses layouts that the others do not use.
+        seed: each value gives other layouts and games.
+        ghosts: probability that an object is also listed in a second receptacle, as in official games.
     """
 
     split: str
@@ -78,12 +72,7 @@ class GameSpec:
 
 @lru_cache(maxsize=4096)
 def generate(spec: GameSpec) -> Game:
-    """Return the game of a spec; games are remembered.
-
-    >>> game = generate(GameSpec("train", 0))
-    >>> game is generate(GameSpec("train", 0)), game.task_id.endswith("/trial_train_0")
-    (True, True)
-    """
+    """Return the game of a spec; games are cached."""
     task_type = schedule(spec.seed, spec.split, spec.index // BLOCK)[spec.index % BLOCK]
     entropy = [spec.seed, list(SPLITS).index(spec.split), spec.index]
     household = _Household(spec, task_type, Draws(np.random.default_rng(np.random.SeedSequence(entropy))))
@@ -95,7 +84,7 @@ def generate(spec: GameSpec) -> Game:
 
 @lru_cache(maxsize=4096)
 def schedule(seed: int, split: str, block: int) -> tuple[str, ...]:
-    """Return the task types of 36 games in a row, in the proportions of `households.PROPORTIONS`."""
+    """Return the task types of 36 consecutive games, in the proportions of `households.PROPORTIONS`."""
     kinds = [kind for kind in TASK_TYPES for _ in range(PROPORTIONS[kind])]
     entropy = [seed, list(SPLITS).index(split), block, len(kinds)]
     order = np.random.default_rng(np.random.SeedSequence(entropy)).permutation(len(kinds))
@@ -103,20 +92,17 @@ def schedule(seed: int, split: str, block: int) -> tuple[str, ...]:
 
 
 class _Household:
-    """One game in the making."""
-
     def __init__(self, spec: GameSpec, task_type: str, draws: Draws) -> None:
         self.spec = spec
         self.task_type = task_type
         self.draws = draws
-        #: (receptacle, or -1 for nowhere) of every copy, by kind
+        #: receptacle of every copy (-1 for none), by kind
         self.copies: dict[str, list[int]] = {}
         while not self._begin():
             pass
         self._fill()
 
     def _begin(self) -> bool:
-        """Choose room and goal, and place the objects that count; False when there is no room for enough of them."""
         draws, task_type = self.draws, self.task_type
         rooms, totals = _rooms(task_type)
         choice = layouts(self.spec.seed, rooms[draws.weighted(totals)], SPLITS[self.spec.split])
@@ -134,7 +120,6 @@ class _Household:
         return len(self.copies[self.wanted]) > (task_type == TWO)
 
     def _fill(self) -> None:
-        """Place everything that does not count for the goal."""
         draws = self.draws
         for kind, stock in ROOMS[self.layout.room].stock.items():
             if kind not in self.copies and draws.uniform() < stock.likely:
@@ -143,7 +128,6 @@ class _Household:
                 self.copies[kind].insert(draws.below(len(self.copies[kind]) + 1), -1)
 
     def _place(self, kind: str, count: int, without: str = "", doors: float = 1) -> None:
-        """Place some copies (see `Layout.spots`); those for which there is no room are left out."""
         layout, draws = self.layout, self.draws
         totals, receptacles = layout.spots(kind, without, doors)
         copies = self.copies[kind] = []
@@ -161,7 +145,6 @@ class _Household:
                     break
 
     def game(self) -> Game:
-        """Return the game, without walkthrough."""
         spec, layout, draws, task_type = self.spec, self.layout, self.draws, self.task_type
         kinds, contents, masks = self._contents()
         accepted = _accepted(layout.room)
@@ -194,7 +177,7 @@ class _Household:
             openable=layout.openable,
             objects=numbered(kinds),
             object_types=tuple(kinds),
-            # in official games just the objects that could count, and lie in a fridge, are cool; none if they should be
+            # as in official games, only possible goal objects in a fridge are cool; none if the goal is to cool them
             cool=0 if task_type == COOL else wanted & fridges & flags["coolable"],
             contents=tuple(contents),
             seen_from=tuple(seen_from),
@@ -208,7 +191,6 @@ class _Household:
         )
 
     def _contents(self) -> tuple[list[str], list[int], dict[str, int]]:
-        """Return (kind of every object, in listing order; objects in every receptacle; objects of every kind)."""
         kinds: list[str] = []
         contents = [0] * len(self.layout.kinds)
         masks = {}
@@ -222,7 +204,6 @@ class _Household:
         return kinds, contents, masks
 
     def _haunted(self, contents: list[int], fits: dict[str, int], pickupable: int) -> list[int]:
-        """List some objects in a second receptacle, never where that would bring the goal nearer."""
         draws, layout = self.draws, self.layout
         near = self.target, MACHINES.get(self.task_type)
         haunted = list(contents)
@@ -235,7 +216,6 @@ class _Household:
         return haunted
 
     def _inner(self, contents: list[int], flags: dict[str, int]) -> tuple[tuple[int, int], ...]:
-        """Draw what vessels hold."""
         draws, inner = self.draws, []
         small = flags["pickupable"] & ~flags["vessels"]
         for content in contents:
@@ -248,14 +228,12 @@ class _Household:
 
 @lru_cache(maxsize=16)
 def _rooms(task_type: str) -> tuple[list[str], list[float]]:
-    """Rooms in which a task type is played, and running totals of how often."""
     rooms = [name for name, room in ROOMS.items() if task_type in room.tasks]
     return rooms, list(accumulate(ROOMS[name].tasks[task_type] for name in rooms))
 
 
 @lru_cache(maxsize=4096)
 def _goals(layout: Layout, task_type: str) -> list[tuple[float, str, list[str], list[float]]]:
-    """Goals of a task type in a layout: (running total of the weights, receptacle or lamp, objects, their totals)."""
     stock = ROOMS[layout.room].stock
     needed = _lower(_NEEDED.get(task_type, things.PICKUPABLE))
     portable = _lower(things.PICKUPABLE)
@@ -278,13 +256,11 @@ def _goals(layout: Layout, task_type: str) -> list[tuple[float, str, list[str], 
 
 
 def _without(task_type: str, target: str) -> str:
-    """Kind of receptacle in which nothing that counts lies at first."""
     return target if task_type in (PICK, TWO) else MACHINES.get(task_type, "")
 
 
 @lru_cache(maxsize=16)
 def _accepted(room: str) -> dict[str, tuple[str, ...]]:
-    """Kinds of objects of a room that each of its kinds of receptacles accepts."""
     stock = ROOMS[room].stock
     return {
         kind: tuple(item for item in stock if item in things.ACCEPTED.get(kind, ())) for kind in ROOMS[room].receptacles
@@ -293,7 +269,6 @@ def _accepted(room: str) -> dict[str, tuple[str, ...]]:
 
 @lru_cache(maxsize=16)
 def _flags(room: str) -> dict[str, tuple[str, ...]]:
-    """Kinds of objects of a room with each property."""
     having = {
         "pickupable": things.PICKUPABLE,
         "cleanable": things.CLEANABLE,
@@ -311,24 +286,20 @@ def _lower(kinds: Iterable[str]) -> frozenset[str]:
 
 
 def _union(masks: dict[str, int], kinds: Iterable[str]) -> int:
-    """Objects of all these kinds."""
     return sum(masks[kind] for kind in kinds if kind in masks)
 
 
-#: Games that `reset` draws from unless told otherwise: about as many as the official splits have.
+#: Default number of games that `reset` draws from, similar to the official splits.
 NUM_GAMES: dict[str, int] = {"train": 3600, "valid_seen": 144, "valid_unseen": 144}
 
-# one name per game: "007" is not taken for "7", episodes are grouped by task_id
+# one name per game: "007" is not "7", episodes are grouped by task_id
 _TRIAL = re.compile(rf"trial_({'|'.join(SPLITS)})_(0|[1-9][0-9]{{0,99}})")
 
 
 class GeneratedGames:
-    """The games of the generator; task_id "<task type>-<object>-None-<receptacle>-<scene>/trial_<split>_<index>".
+    """The generated games; task_id "<task type>-<object>-None-<receptacle>-<scene>/trial_<split>_<index>".
 
-    Args:
-        game_seed: another one gives other layouts and games.
-        num_games: number of games of each split, None for `NUM_GAMES`; by their task_id further ones are there too.
-        dialect, ghosts: see `GameSpec`.
+    `num_games` is the number of games of each split, None for `NUM_GAMES`; task_ids beyond it are valid too.
 
     >>> games = GeneratedGames()
     >>> game = games.by_index("valid_unseen", 3)
@@ -352,22 +323,18 @@ class GeneratedGames:
         self.name = f"the generated games (num_games={num_games})"
 
     def of_types(self, kinds: tuple[str, ...]) -> GeneratedGames:
-        """Return the games of some task types alone; by name the others are still found."""
         narrowed = copy.copy(self)
         narrowed._kinds = kinds
         narrowed.name = f"{self.name} of the types {', '.join(kinds)}"
         return narrowed
 
     def dialect(self, split: str) -> str:
-        """Return the wording of the split's games."""
         return str(self._fixed["dialect"])
 
     def count(self, split: str) -> int:
-        """Return the number of games of a split."""
         return _count(self._fixed["seed"], split, self._num_games, self._kinds)
 
     def by_index(self, split: str, index: int) -> Game:
-        """Return a game by its index from 0, or raise an IndexError past the last one."""
         if index >= self.count(split):
             raise IndexError(index)
         if self._kinds is TASK_TYPES:
@@ -378,7 +345,6 @@ class GeneratedGames:
         return self._game(split, block * BLOCK + fitting[position])
 
     def by_id(self, task_id: str, split: str | None) -> Game:
-        """Return the game of a task_id that `by_index` gave, of any split when it is None."""
         trial = _TRIAL.fullmatch(task_id.rpartition("/")[2])
         if not trial:
             raise ValueError(
@@ -396,7 +362,6 @@ class GeneratedGames:
         return game
 
     def ids(self, split: str) -> Iterator[str]:
-        """Yield the task_ids of a split in order; each game is generated for it."""
         return (self.by_index(split, index).task_id for index in range(self.count(split)))
 
     def _game(self, split: str, index: int) -> Game:
@@ -410,7 +375,6 @@ def _remembered(split: str, index: int, seed: int, dialect: str, ghosts: float) 
 
 @lru_cache(maxsize=256)
 def _count(seed: int, split: str, num_games: int | None, kinds: tuple[str, ...]) -> int:
-    """How many of the first games of a split are of some task types."""
     blocks, rest = divmod(NUM_GAMES[split] if num_games is None else num_games, BLOCK)
     per_block = sum(PROPORTIONS[kind] for kind in kinds)
     return blocks * per_block + sum(kind in kinds for kind in schedule(seed, split, blocks)[:rest])

@@ -1,8 +1,6 @@
-"""Generated rooms: what stands in a room, what lies where, and which receptacles can be reached from one place.
+"""Generated rooms: receptacles, their locations, and their objects, by rounded counts over the official train split.
 
-The numbers of the tables were counted over the 108 rooms and 3,553 games of the official train split and rounded. No
-official room or game is in here. A layout keeps its scene number for as long as the seed is the same. Layouts for
-training and for testing differ: a hash of the list of receptacles decides to which of the two a layout may belong.
+A layout's scene number depends on the seed alone. A hash of its receptacles assigns it to training or to testing.
 """
 
 from __future__ import annotations
@@ -21,12 +19,9 @@ from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TWO, mask, num
 
 @dataclass(frozen=True)
 class Stock:
-    """How a kind of object occurs in a kind of room.
+    """Frequency of a kind of object in a kind of room: probability of any, numbers of copies (equally likely), where.
 
-    Attributes:
-        likely: probability that there is any.
-        copies: numbers of copies, equally likely.
-        where: (kind of receptacle, weight); weights of kinds that the room has are divided among its receptacles.
+    `where` is (kind of receptacle, weight); the weight is divided among the room's receptacles of that kind.
     """
 
     likely: float
@@ -36,17 +31,11 @@ class Stock:
 
 @dataclass(frozen=True)
 class Room:
-    """A kind of room.
+    """A kind of room; numbers in a tuple are equally likely.
 
-    Attributes:
-        scenes: number of its first scene.
-        receptacles: per kind, numbers that a room may have, equally likely.
-        together: (kind, kind, probability that a receptacle of the first kind can be reached from where one of the
-            second kind is reached).
-        closing: per kind, probability that a receptacle can be opened; 0 where not named.
-        needs: of each of these groups a room has at least one kind.
-        stock: per kind of object, how it occurs.
-        tasks: per task type, how often it is played in this kind of room.
+    `together`: (kind, kind, probability that a receptacle of the first kind shares the location of one of the second);
+    `closing`: per kind, probability that a receptacle can be opened, 0 if missing; `needs`: groups of kinds of which a
+    room has at least one each; `tasks`: frequency of each task type in this kind of room.
     """
 
     scenes: int
@@ -59,13 +48,11 @@ class Room:
 
 
 def _counts(text: str) -> dict[str, tuple[int, ...]]:
-    """Read "kind n n n" lines; kinds in alphabetical order."""
     lines = (line.split() for line in text.strip().splitlines())
     return {kind: tuple(map(int, numbers)) for kind, *numbers in sorted(lines)}
 
 
 def _stock(text: str) -> dict[str, Stock]:
-    """Read "kind percent copies receptacle weight ..." lines; `copies` is a digit for each equally likely number."""
     table = {}
     for line in sorted(text.strip().splitlines()):
         kind, percent, copies, *where = line.split()
@@ -292,39 +279,39 @@ BATHROOM = Room(
 
 ROOMS: dict[str, Room] = {"kitchen": KITCHEN, "living room": LIVING_ROOM, "bedroom": BEDROOM, "bathroom": BATHROOM}
 
-#: How many of 36 games in a row are of each type, as in the official train split.
+#: Games of each type in a block of 36, as in the official train split.
 PROPORTIONS: dict[str, int] = {PICK: 8, LOOK: 3, CLEAN: 7, HEAT: 5, COOL: 5, TWO: 8}
 
-#: Numbers of objects that count for the goal, equally likely; (more of them) for `pick_two_obj_and_place`.
+#: Numbers of objects of the goal, equally likely; the second tuple for `pick_two_obj_and_place`.
 TARGETS: tuple[int, ...] = (1, 1, 1, 1, 2, 2, 2, 3, 3, 4)
 PAIRS: tuple[int, ...] = (2, 2, 2, 2, 3, 3, 3, 4, 4)
 
-#: Receptacles that hold one object at most.
+#: Receptacles with space for one object.
 SINGLE = frozenset({"coffeemachine", "handtowelholder", "stoveburner", "toaster", "toiletpaperhanger", "towelholder"})
 
-#: What cleans, heats or cools: things to be treated never lie there at first.
+#: Receptacles that clean, heat or cool: objects to be treated are not there at the start.
 MACHINES: dict[str, str] = {CLEAN: "sinkbasin", HEAT: "microwave", COOL: "fridge"}
 
-#: Factor for receptacles with doors when things that count for the goal are placed.
+#: Weight factor of receptacles with doors for objects of the goal.
 DOORS = 0.5
 
-#: Receptacles that are never the goal, and what heats or cools is not where the hot or cool thing belongs.
+#: Receptacles that are never the goal; the one that heats or cools is not the goal of that task either.
 NEVER_GOAL = frozenset(
     {"bathtubbasin", "handtowelholder", "laundryhamper", "sinkbasin", "toaster", "towelholder", "tvstand"}
 )
-#: How often a kind of receptacle is the goal, 1 where not named.
+#: Weight of a kind of receptacle as the goal, 1 if missing.
 GOAL_WEIGHTS: dict[str, float] = {
     "armchair": 2, "cart": 5, "coffeemachine": 0.5, "coffeetable": 2, "desk": 2, "dresser": 2, "garbagecan": 0.5,
     "sidetable": 2, "sofa": 2, "stoveburner": 0.5, "toilet": 1.5,
 }  # fmt: skip
 
-#: Probability that an object has a copy which lies nowhere: it leaves a gap in the numbers.
+#: Probability that an object has a copy in no receptacle, which leaves a gap in the numbers.
 NOWHERE = 0.04
-#: Probability that a vessel "holds" an object that lies beside it (only `examine` tells).
+#: Probability that a vessel "contains" an object beside it (only `examine` shows it).
 FILLED = 0.03
 
 
-#: Splits of generated games, with the sort of layouts they are played in.
+#: Splits of generated games, with the sort of their layouts.
 SPLITS: dict[str, str] = {"train": "seen", "valid_seen": "seen", "valid_unseen": "unseen"}
 
 #: Number of layouts of each kind of room; every fifth of them is unseen.
@@ -333,14 +320,13 @@ _EVERY = 5
 
 
 class Draws:
-    """Random numbers in blocks, which is faster than one by one."""
+    """Random numbers, drawn in blocks for speed."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         self._rng = rng
         self._left: list[float] = []
 
     def uniform(self) -> float:
-        """Return a number in [0, 1)."""
         if not self._left:
             self._left = self._rng.random(256).tolist()
         return self._left.pop()
@@ -350,26 +336,20 @@ class Draws:
         return int(self.uniform() * count)
 
     def weighted(self, totals: Sequence[float]) -> int:
-        """Return a position, by weights given as running totals."""
+        """Return a position, by weights as running totals."""
         return bisect(totals, self.uniform() * totals[-1])
 
 
-#: Running totals of weights, and the receptacles they belong to.
+#: Running totals of weights, and their receptacles.
 Spots = tuple[list[float], list[int]]
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """A room with its receptacles.
+    """A room with its receptacles in listing order.
 
-    Attributes:
-        room: key of `households.ROOMS`.
-        scene: its number.
-        kinds: kinds of its receptacles, in listing order.
-        names: their names.
-        places: location of each; locations are numbered from 0 in the order of the receptacles.
-        signs: the locations in the order of their names.
-        openable: receptacles that can be opened (bit mask).
+    `places`: location of each receptacle, numbered from 0 in their order; `signs`: the locations in the order of their
+    names; `openable`: receptacles that can be opened (bit mask).
     """
 
     room: str
@@ -382,7 +362,7 @@ class Layout:
     _spots: dict[tuple[str, str, float], Spots] = field(default_factory=dict, init=False, repr=False)
 
     def spots(self, kind: str, without: str = "", doors: float = 1) -> Spots:
-        """Return where a kind of object may lie (never in `without`); `doors` weighs what can be opened."""
+        """Return the possible receptacles of a kind of object (never `without`); `doors` scales openable ones."""
         found = self._spots.get((kind, without, doors))
         if found is None:
             weights = [
@@ -410,7 +390,6 @@ def sort_of(room: str, kinds: Sequence[str]) -> str:
 
 @lru_cache(maxsize=64)
 def _layouts(seed: int, name: str) -> tuple[Layout, ...]:
-    """All layouts of a kind of room; no two have the same receptacles."""
     room = ROOMS[name]
     draws = Draws(np.random.default_rng(np.random.SeedSequence([seed, room.scenes])))
     found: dict[tuple[str, ...], Layout] = {}
@@ -426,7 +405,6 @@ def _layouts(seed: int, name: str) -> tuple[Layout, ...]:
 
 
 def _receptacles(room: Room, draws: Draws) -> tuple[str, ...]:
-    """Draw the receptacles of a room."""
     while True:
         counts = {kind: numbers[draws.below(len(numbers))] for kind, numbers in room.receptacles.items()}
         if all(any(counts[kind] for kind in group) for group in room.needs):
@@ -434,7 +412,6 @@ def _receptacles(room: Room, draws: Draws) -> tuple[str, ...]:
 
 
 def _places(room: Room, kinds: Sequence[str], draws: Draws) -> tuple[int, ...]:
-    """Draw which receptacles are reached from one place, and number the places."""
     place = list(range(len(kinds)))
     for kind, other, likely in room.together:
         anchors = [i for i, name in enumerate(kinds) if name == other]

@@ -1,1 +1,1 @@
-"""The published games: their folders, their files, the import cache."""
+"""The published games: folders, files, import cache."""

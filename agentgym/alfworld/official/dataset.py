@@ -1,8 +1,6 @@
-"""The official games by path: which there are, in sorted order, their content, and the import cache.
+"""The official games of a folder, and the import cache: one file of a few megabytes per split.
 
-Reading the official folders takes seconds and a gigabyte; the cache is one file per split, a few megabytes for the
-train split, and opens at once. A cache file belongs to the state of its source folder (names, sizes and times of its
-files) and to the version of the format, and holds a digest of its content; when one of them differs it is written anew.
+A cache file is written anew when its digest, the format version, or names, sizes or times of the source files differ.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ from agentgym.outside.files import VARIABLE as CACHE_VARIABLE
 from agentgym.outside.files import fingerprint, write_file
 from agentgym.outside.text import DataError, clean, read_json
 
-#: Raise it whenever reading a game file or packing a game changes.
+#: Increase it with every change of reading or packing a game.
 VERSION = 3
 _MAGIC = b"agentgym alfworld games\n"
 _DIGEST = hashlib.sha256().digest_size
@@ -40,14 +38,7 @@ _DIGEST = hashlib.sha256().digest_size
 
 @dataclass(frozen=True)
 class PackedGames:
-    """The games of a split.
-
-    Attributes:
-        task_ids: "<task folder>/<trial folder>" of each game, sorted by folder.
-        task_types: type of each game.
-        packed: `pack` of each game.
-        left_out: folders that are no games, with the reason, in sorted order.
-    """
+    """The games of a split, sorted by folder: ids, types, `pack` of each, and the folders left out with the reason."""
 
     task_ids: tuple[str, ...]
     task_types: tuple[str, ...]
@@ -61,7 +52,7 @@ def cache_file(folder: Path, source: Path) -> Path:
 
 
 def load(file: Path, state: str) -> PackedGames | None:
-    """Return the games of a cache file, None when there is none for this state of the source or it is damaged."""
+    """Return the games of a cache file, None when it is missing, damaged or of another state of the source."""
     try:
         data = file.read_bytes()
     except OSError:
@@ -69,7 +60,7 @@ def load(file: Path, state: str) -> PackedGames | None:
     content = data[len(_MAGIC) + _DIGEST :]
     if data[: -len(content)] != _MAGIC + hashlib.sha256(content).digest():
         return None
-    # from here on it is what `save` wrote, by this version or another
+    # from here on the file is from `save`, of this version or another
     start = 8 + int.from_bytes(content[:8], "big")
     head = json.loads(zlib.decompress(content[8:start]))
     if (head["version"], head["state"]) != (VERSION, state):
@@ -81,7 +72,7 @@ def load(file: Path, state: str) -> PackedGames | None:
 
 
 def save(file: Path, state: str, games: PackedGames) -> None:
-    """Write a cache file; where that fails, warn."""
+    """Write a cache file; a failure is a warning."""
     head = {
         "version": VERSION,
         "state": state,
@@ -101,7 +92,7 @@ def save(file: Path, state: str, games: PackedGames) -> None:
         )
 
 
-#: Names of the `Game` fields that are written down as they are.
+#: `Game` fields that are written unchanged.
 _PLAIN = (
     "task_id", "task", "places", "start", "openable", "pickupable", "cleanable", "heatable", "coolable", "toggleable",
     "sliceable", "vessels", "cool", "contents", "seen_from", "inner", "goal_objects", "goal_receptacles", "goal_lamps",
@@ -111,7 +102,7 @@ _TUPLES = ("places", "contents", "seen_from", "goal_receptacles")
 
 
 def pack(game: Game) -> bytes:
-    """Return a game as compressed bytes; `unpack` gives it back."""
+    """Return a game as compressed bytes for `unpack`."""
     record: list[Any] = [getattr(game, name) for name in _PLAIN]
     record += [TASK_TYPES.index(game.task_type), DIALECTS.index(game.dialect)]
     for names in (game.receptacles, game.objects, game.locations):
@@ -123,7 +114,7 @@ def pack(game: Game) -> bytes:
 
 
 def unpack(data: bytes) -> Game:
-    """Return the game that `pack` wrote; a ValueError for other bytes."""
+    """Return the game of bytes from `pack`; a ValueError for other bytes."""
     try:
         record = json.loads(zlib.decompress(data))
     except (zlib.error, ValueError) as error:
@@ -155,8 +146,6 @@ def _split(names: str) -> tuple[str, ...]:
 
 
 class _Types(dict[str, str]):
-    """Name without its number, worked out once for each name."""
-
     def __missing__(self, name: str) -> str:
         kind = self[name] = intern(name.partition(" ")[0])
         return kind
@@ -166,14 +155,13 @@ _TYPES = _Types()
 
 
 def _bases(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names without their numbers; types of official games are just that."""
     return tuple([_TYPES[name] for name in names])
 
 
 #: Splits of the official data.
 SPLITS: tuple[str, ...] = ("train", "valid_seen", "valid_unseen", "valid_train")
 VARIABLE = "ALFWORLD_DATA"
-#: Largest file that is read; official ones have half a megabyte.
+#: Maximum file size; official files have half a megabyte.
 MOST_BYTES = 1 << 26
 _GAME, _TRAJECTORY = "game.tw-pddl", "traj_data.json"
 _TASK_TYPE = re.compile(rb'"task_type"\s*:\s*"(\w+)"')
@@ -186,7 +174,7 @@ _HOW = (
 
 @dataclass(frozen=True)
 class Split:
-    """The games of one split, sorted by task folder and trial; a game is unpacked when it is asked for, and shared."""
+    """The games of one split, sorted by task folder and trial; a game is unpacked on first use."""
 
     folder: Path
     games: PackedGames
@@ -194,11 +182,9 @@ class Split:
 
     @cached_property
     def index(self) -> dict[str, int]:
-        """Position of each task_id."""
         return {task_id: i for i, task_id in enumerate(self.games.task_ids)}
 
     def of_types(self, kinds: tuple[str, ...]) -> tuple[int, ...]:
-        """Positions of the games of some task types."""
         if kinds not in self._of_types:
             self._of_types[kinds] = tuple([i for i, kind in enumerate(self.games.task_types) if kind in kinds])
         return self._of_types[kinds]
@@ -216,7 +202,7 @@ def _unpacked(packed: bytes) -> Game:
 
 
 def find_folder(data: str | os.PathLike[str]) -> Path:
-    """Return the folder whose subfolders are the splits: `data`, or the `json_2.1.1` (or another `json_*`) in it."""
+    """Return the folder that contains the splits: `data`, or the `json_2.1.1` (or another `json_*`) in it."""
     given = Path(os.path.expanduser(data)).absolute()
     if not given.is_dir():
         raise DataError(f"ALFWorld data: {given} is not a folder; {_HOW}")
@@ -232,7 +218,7 @@ def find_folder(data: str | os.PathLike[str]) -> Path:
 
 
 class OfficialGames:
-    """The official games in a folder (see `find_folder`); with `cache`, the folder of the import cache."""
+    """The official games in a folder (see `find_folder`); `cache` is the folder of the import cache."""
 
     def __init__(self, data: str | os.PathLike[str], cache: Path | None) -> None:
         self._folder = find_folder(data)
@@ -243,7 +229,6 @@ class OfficialGames:
         self.name = f"the games in {self._folder}"
 
     def of_types(self, kinds: tuple[str, ...]) -> OfficialGames:
-        """Return the games of some task types alone; by name the others are still found."""
         narrowed = copy.copy(self)
         narrowed._kinds = kinds
         narrowed.name = f"the games in {self._folder} of the types {', '.join(kinds)}"
@@ -254,17 +239,15 @@ class OfficialGames:
         return self._open(split)[0].dialect
 
     def count(self, split: str) -> int:
-        """Return the number of games in a split."""
         return len(self._positions(split))
 
     def by_index(self, split: str, index: int) -> Game:
-        """Return a game by its position in the sorted list, or raise an IndexError past the last one."""
         return self._open(split)[self._positions(split)[index]]
 
     def by_id(self, task_id: str, split: str | None) -> Game:
-        """Return the game of the folder <split>/<task_id>, of any split when that is None."""
+        """Return the game of the folder <split>/<task_id>, of any split when `split` is None."""
         for name in self.splits if split is None else (split,):
-            # other splits are not read for nothing
+            # the other splits are read only when needed
             if name == split or os.path.isdir(self._folder / name / task_id):
                 games = self._open(name)
                 position = games.index.get(task_id)
@@ -281,7 +264,6 @@ class OfficialGames:
         )
 
     def ids(self, split: str) -> Iterator[str]:
-        """Yield the task_ids of a split in order."""
         task_ids = self._open(split).games.task_ids
         return (task_ids[position] for position in self._positions(split))
 
@@ -295,12 +277,7 @@ class OfficialGames:
 
 @cache
 def open_split(folder: Path, split: str, cache_in: Path | None) -> Split:
-    """Return a split, read once per process: from the cache file when there is one, else from the game files.
-
-    Raises:
-        ValueError: when there is no such split.
-        DataError: when a game cannot be read, or none is left.
-    """
+    """Return a split, read once per process from the cache or the game files; a `DataError` when no game is left."""
     source = folder / split
     if split not in SPLITS or not source.is_dir():
         known = [name for name in SPLITS if (folder / name).is_dir()]
@@ -322,15 +299,12 @@ def open_split(folder: Path, split: str, cache_in: Path | None) -> Split:
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """A trial folder: its task_id, its files that matter with size and time."""
-
     task_id: str
     folder: str
     files: dict[str, tuple[int, int]]
 
 
 def _trials(source: Path) -> Iterator[_Trial]:
-    """Yield the trial folders of a split, sorted by task folder, then by trial folder."""
     for task in _folders(str(source)):
         for trial in _folders(task.path):
             files = {}
@@ -350,7 +324,6 @@ def _folders(parent: str) -> list[os.DirEntry[str]]:
 
 
 def _leads(asked: Callable[[], bool]) -> bool:
-    """Ask an entry what it is: a link in a circle is nothing, as one that leads nowhere is."""
     try:
         return asked()
     except OSError as error:
@@ -364,7 +337,6 @@ def _state(trials: list[_Trial]) -> str:
 
 
 def _import(source: Path, trials: list[_Trial]) -> PackedGames:
-    """Read all games; which folders count is decided as the original does."""
     task_ids, task_types, packed = [], [], []
     left_out: list[tuple[str, str]] = []
     for trial in trials:
@@ -384,7 +356,6 @@ def _import(source: Path, trials: list[_Trial]) -> PackedGames:
 
 
 def _read(trial: _Trial) -> Game | str:
-    """Return the game of a trial folder, or why it is left out."""
     if _TRAJECTORY not in trial.files:
         return f"without {_TRAJECTORY}"
     if "movable" in trial.task_id or "Sliced" in trial.task_id:
@@ -411,7 +382,6 @@ def _read(trial: _Trial) -> Game | str:
 
 
 def _task_type(trial: _Trial) -> str:
-    """Return the task type in the trajectory file, of which nothing else is needed."""
     content = _bytes(trial, _TRAJECTORY)
     found = _TASK_TYPE.findall(content)
     if len(found) == 1:

@@ -1,8 +1,4 @@
-"""Read a game file of the official data (`game.tw-pddl`).
-
-The file holds the whole game: the planning problem (who is where, what is what, the goal), the grammar (the texts, of
-which two versions exist) and, in newer data, a walkthrough. The rules are the same in every file and are not read.
-"""
+"""Read a game file of the official data (`game.tw-pddl`): planning problem, grammar (the texts), walkthrough."""
 
 from __future__ import annotations
 
@@ -16,8 +12,8 @@ from typing import Any
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TWO, Game, mask
 from agentgym.outside.text import DataError, read_json
 
-#: Most receptacles, objects and locations of a game, longest name, and longest sentence of a task, in characters: many
-#: times what official games have (54, 73, 50; 19; 50), so that observations stay of a size that can be shown.
+#: Maximum numbers of receptacles, objects and locations, and lengths of a name and a task sentence in characters: they
+#: bound observations. Official games have at most 54, 73, 50; 19; 50.
 MOST_THINGS, MOST_NAME, MOST_SENTENCE = 1000, 100, 1000
 _FACT = re.compile(r"\(\s*(\w+)\s+([^\s()]+)(?:\s+([^\s()]+))?\s*\)")
 _PREFIX = "Your task is to: "
@@ -28,7 +24,7 @@ _CONDITIONS = {"isclean": CLEAN, "ishot": HEAT, "iscool": COOL, "istoggled": LOO
 _NEVER_AT_FIRST = frozenset(("holds", "holdsany", "isclean", "ishot", "ison", "issliced", "istoggled", "opened"))
 _NEEDS = {CLEAN: "cleanable", HEAT: "heatable", COOL: "coolable"}
 
-#: Phrases by which the grammar of each dialect is known, spaces collapsed.
+#: Phrases that identify the grammar of each dialect, spaces collapsed.
 _SHARED_PHRASES = (
     '"-= Welcome to TextWorld, ALFRED! =-\\n\\n#look.feedback#\\n\\n#task#"',
     '"You open the {r.name}. #examineReceptacle.feedback#"',
@@ -64,15 +60,7 @@ Facts = dict[str, list[tuple[str, str]]]
 
 
 def read_game(data: Any, task_id: str) -> Game:
-    """Return the game of a decoded `game.tw-pddl`.
-
-    Args:
-        data: a JSON object with at least `pddl_problem` and `grammar`, and maybe `walkthrough`, a list of commands.
-        task_id: "<task folder>/<trial folder>".
-
-    Raises:
-        DataError: when something is missing, malformed, or of a version whose texts are not known.
-    """
+    """Return the game of a decoded `game.tw-pddl`; a `DataError` when it is malformed or of an unknown version."""
     if not isinstance(data, Mapping):
         raise DataError(f"game.tw-pddl must hold a JSON object, got {type(data).__name__}")
     for key in ("pddl_problem", "grammar"):
@@ -86,7 +74,7 @@ def read_game(data: Any, task_id: str) -> Game:
     start, goal = problem.find("(:init"), problem.find("(:goal")
     if not 0 <= start < goal:
         raise DataError("pddl_problem has no (:init ...) followed by (:goal ...)")
-    # what a receptacle can contain is said again for each receptacle: a line is read once
+    # the file repeats the accepted types for each receptacle: each line is parsed once
     lines = dict.fromkeys(problem[start + len("(:init") : goal].split("\n"))
     facts: Facts = {}
     for name, first, second in _FACT.findall("\n".join(lines)):
@@ -105,7 +93,6 @@ def read_game(data: Any, task_id: str) -> Game:
 
 
 def _read_grammar(grammar: str) -> tuple[str, str]:
-    """Return the task sentence, without prefix and full stop, and the dialect."""
     start = grammar.find(f'"{_PREFIX}')
     found = _TASK.match(grammar, start) if start >= 0 else None
     try:
@@ -127,7 +114,6 @@ def _read_grammar(grammar: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=4)
 def _dialect(grammar: str) -> tuple[str, str]:
-    """Return the dialect of a grammar without its task sentence, and the first phrase that it lacks."""
     text = re.sub(r"\s+", " ", grammar)
     dialect = "move" if _DIALECT_PHRASES["move"][0] in text else "put"
     missing = [phrase for phrase in (*_DIALECT_PHRASES[dialect], *_SHARED_PHRASES) if phrase not in text]
@@ -137,14 +123,13 @@ def _dialect(grammar: str) -> tuple[str, str]:
 
 
 def _read_goal(goal: str) -> tuple[str, str, str]:
-    """Return (task type, object type, receptacle or lamp type) of the text of a goal, in lower case."""
     types = _GOAL_TYPES.findall(goal)
     objects = [name for kind, name in types if kind == "object"]
     receptacles = {name for kind, name in types if kind == "receptacle"}
     conditions = [kind for word, kind in _CONDITIONS.items() if f"({word} " in goal]
     task_type = conditions[0] if conditions else TWO if "(not (=" in goal else PICK
     if task_type == LOOK and len(objects) == 2 and not receptacles and len(conditions) == 1:
-        # the lamp is the object whose variable is toggled
+        # the lamp is the object with the toggled variable
         toggled = re.search(r"\(istoggled\s+(\?\w+)\s*\)", goal)
         lamp = re.search(rf"\(objecttype\s+{re.escape(toggled[1])}\s+(\S+?)type\s*\)", goal) if toggled else None
         if lamp:
@@ -241,7 +226,6 @@ def _build(
 
 
 def _of_each(facts: Facts, name: str) -> dict[str, str]:
-    """Return what a fact says of each thing; a thing of which it says two things is no thing."""
     said: dict[str, str] = {}
     for thing, what in facts.get(name, ()):
         if said.setdefault(thing, what) != what:
@@ -250,7 +234,6 @@ def _of_each(facts: Facts, name: str) -> dict[str, str]:
 
 
 def _names(ids: Sequence[str]) -> dict[str, str]:
-    """Return the shown name of every mangled id; `ids` are sorted and hold every id of the initial facts."""
     bases = {name: name.partition("_bar_")[0] + ("basin" if "basin" in name else "") for name in ids}
     left = Counter(bases.values())
     names = {}

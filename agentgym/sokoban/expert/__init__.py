@@ -1,1 +1,1 @@
-"""What knows the whole board: exact distances of all states of a room, shortest solutions, best moves."""
+"""Exact solver: distances of all states of a room, shortest solutions, optimal moves."""

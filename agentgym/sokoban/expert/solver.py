@@ -1,9 +1,8 @@
-"""Solving Sokoban: optimal moves from the distance tables of a room, and A* over pushes for rooms too large for one.
+"""Optimal moves from the distance tables of a room; A* over pushes for rooms too large for a table.
 
-A node of the search is a state right after a push; an edge walks to a box and pushes it, and costs the steps walked
-plus one, so that a cheapest path is a solution with the fewest *moves* (Hart, Nilsson and Raphael 1968). The estimate
-is the cheapest assignment of boxes to targets by number of pushes, other boxes ignored: it never exceeds the true cost
-and falls by at most one per push, hence the first solution taken from the queue is optimal.
+A node of A* (Hart, Nilsson and Raphael 1968) is a state right after a push; an edge costs the moves to it. The
+heuristic, the cheapest assignment of boxes to targets by pushes, is admissible and consistent: the first solution found
+is optimal.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from agentgym.sokoban.text import Level, cells_of
 
 State = tuple[int, int]
 _FAR = 1_000_000  # more pushes than any real assignment
-#: Work of a search before it gives up, in steps of some 30 microseconds whatever the size of the board.
+#: Budget of a search, in steps of about 30 microseconds for boards of any size.
 BUDGET = 400_000
 
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """Result of a search: moves of a shortest solution (`inf` and () when there is none), and nodes expanded."""
+    """The moves of a shortest solution (`inf` and () when there is none), and the number of nodes expanded."""
 
     distance: float
     moves: tuple[str, ...]
@@ -37,8 +36,6 @@ class Solution:
 
 def solve(level: Level, player: int, boxes: int, budget: int = BUDGET) -> Solution | None:
     r"""Find a shortest solution from a state of the level's room; None when the budget did not suffice.
-
-    A node of a small board, and the estimate for one set of boxes, cost 1 of the budget each.
 
     >>> from agentgym.sokoban.text import parse_level
     >>> level = parse_level("#######\n#@ $ .#\n#######")
@@ -91,10 +88,8 @@ class _Search:
         return Solution(inf, (), expanded)
 
     def _successors(self, player: int, boxes: int) -> list[tuple[int, State]]:
-        """All pushes from a state as (moves needed, state after the push)."""
         free = self._floor & ~boxes
         room = free & self._alive
-        # where the player has to stand to push in each direction
         ready = [_shift(boxes & _shift(room, -delta), -delta) for delta in self._deltas]
         found: list[tuple[int, State]] = []
         for steps, ring in enumerate(self._rings(player, free), start=1):
@@ -107,7 +102,6 @@ class _Search:
         return found
 
     def _rings(self, player: int, free: int) -> list[int]:
-        """Cells at walking distance 0, 1, 2, ... from the player."""
         stride = self._level.width + 1
         ring = 1 << player
         rings = []
@@ -120,7 +114,6 @@ class _Search:
         return rings
 
     def _stuck(self, cell: int, boxes: int) -> bool:
-        """Whether the box on `cell` stands in a full 2x2 block that holds a box beside the targets."""
         solid = boxes | ~self._floor
         up, down, left, right = self._deltas
         for vertical in (up, down):
@@ -134,7 +127,6 @@ class _Search:
         return False
 
     def _push_counts(self) -> dict[int, list[int]]:
-        """For every cell the pushes a lone box needs from it to each target; cells that reach none are left out."""
         counts: dict[int, list[int]] = {}
         targets = list(cells_of(self._targets))
         for i, target in enumerate(targets):
@@ -154,7 +146,6 @@ class _Search:
         return counts
 
     def _estimate(self, boxes: int) -> int:
-        """Fewest pushes that bring every box to a target of its own; at least `_FAR` when impossible."""
         estimate = self._estimates.get(boxes)
         if estimate is None:
             from scipy.optimize import linear_sum_assignment  # heavy: only where a search runs
@@ -169,7 +160,6 @@ class _Search:
         return estimate
 
     def _moves(self, state: State, parent: dict[State, State]) -> tuple[str, ...]:
-        """The moves along the nodes that lead to a state."""
         nodes = [state]
         while nodes[-1] in parent:
             nodes.append(parent[nodes[-1]])
@@ -182,7 +172,6 @@ class _Search:
         return tuple(moves)
 
     def _walk(self, player: int, goal: int, free: int) -> list[str]:
-        """A shortest walk, found backward through the rings around the player."""
         rings = self._rings(player, free)
         steps = next(i for i, ring in enumerate(rings) if ring >> goal & 1)
         walk = []
@@ -203,7 +192,7 @@ Table = BitTable | RankTable
 
 
 def room_table(level: Level, depth: int | None = None) -> Table:
-    """Return a new table of exact distances for the level's room, `depth` moves deep for now (None: the whole room)."""
+    """Return a new table of exact distances for the level's room, searched `depth` moves deep (None: completely)."""
     if BitTable.bits(level) <= _WIDE_INTEGER_BITS:
         return BitTable(level, depth)
     states = RankTable.size(level)
@@ -216,7 +205,7 @@ def room_table(level: Level, depth: int | None = None) -> Table:
 
 
 def shared_table(level: Level) -> Table:
-    """Return the complete table of the level's room; the latest rooms are kept, so a group of episodes shares one."""
+    """Return the complete table of the level's room; tables of recent rooms are cached."""
     room = Level(level.height, level.width, level.walls, level.targets, 0, 0)  # the same for all starts of a room
     return _small_table(room) if BitTable.bits(room) <= _SMALL_BITS else _large_table(room)
 
@@ -232,16 +221,10 @@ def _large_table(room: Level) -> Table:
 
 
 class Solver:
-    r"""Exact distances and optimal moves for any state of one room.
+    """Exact distances and optimal moves for any state of one room.
 
-    Rooms of up to 33 million states (every Boxoban level) get a table, which knows all optimal moves of every state.
-    Larger rooms are searched state by state, each within the budget, and the solution found is remembered.
-
-    >>> from agentgym.sokoban.text import parse_level
-    >>> level = parse_level("#######\n#  $ .#\n# @   #\n#######")
-    >>> solver = Solver(level)
-    >>> solver.distance(level.player, level.boxes), solver.optimal_moves(level.player, level.boxes)
-    (3, ('up',))
+    Rooms of up to 33 million states (every Boxoban level) get a table. Larger rooms are searched from each new state
+    within the budget, and the solutions are remembered.
     """
 
     def __init__(self, level: Level, budget: int = BUDGET) -> None:
@@ -250,20 +233,17 @@ class Solver:
         self._table = None
         if BitTable.bits(level) <= _WIDE_INTEGER_BITS or RankTable.size(level) <= MAX_STATES:
             self._table = shared_table(level)
-        # large rooms only: moves left and best move along the solutions found; nan where the search gave up
+        # large rooms only: distance and best move along the solutions found; nan where the search gave up
         self._known: dict[tuple[int, int], tuple[float, str]] = {}
 
     def distance(self, player: int, boxes: int) -> float:
-        """Number of moves to the solution; `inf` in a dead end, `nan` when the search gave up."""
+        """Return the number of moves to the solution; `inf` in a dead end, `nan` when the search gave up."""
         if self._table is not None:
             return self._table.distance(player, boxes)
         return self._search(player, boxes)[0]
 
     def optimal_moves(self, player: int, boxes: int) -> tuple[str, ...]:
-        """Moves that start a shortest solution, in the order up, down, left, right.
-
-        All of them in a room with a table, one of them in a larger room; () when solved, dead or not found.
-        """
+        """Return the moves that start a shortest solution, in the order up, down, left, right (one in a large room)."""
         if self._table is None:
             move = self._search(player, boxes)[1]
             return (move,) if move else ()

@@ -1,16 +1,14 @@
-"""Exact distances of all states of a room: breadth-first search backward from the solved states, in two forms.
+"""Exact distances of all states of a room, by breadth-first search backward from the solved states, in two forms.
 
 Small rooms (`BitTable`): a state (player, box 1, .., box k) of a room with S cells is one bit of an integer of S**(k+1)
-bits, so that the set of all states at one distance is a single Python integer. Walking in a direction shifts that
-integer by a constant, and so does pushing box i: one step of the search from *all* states at once is a handful of
-shifts and masks. Boxes are alike, their orders are kept apart only because that makes a push a shift.
+bits, so the set of all states at one distance is one Python integer. A move in one direction, or a push of box i,
+shifts that integer by a constant: a few shifts and masks advance the search for all states at once.
 
 Larger rooms (`RankTable`): the box sets of a room with n floor cells are numbered 0 .. C(n, k) - 1 (combinatorial
-number system), a state is box set * n + player, and one flat array holds its distance. The search handles a whole layer
-of states per numpy call, can stop at a depth and continue later. Once it is complete only the states that can be solved
-are kept.
+number system), a state is box set * n + player, and one flat array holds its distance. One numpy call handles a whole
+layer; a complete table keeps only the states that can be solved.
 
-Every solved state (every box on a target, the player anywhere) has distance 0; what is never reached is a dead end.
+A solved state has every box on a target and distance 0; a state that the search does not reach is a dead end.
 """
 
 from __future__ import annotations
@@ -25,20 +23,12 @@ from agentgym.sokoban.text import Level, box_of_floor, cells_of
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
-#: Largest number of states for which a table is made: 64 MiB of 16-bit distances while the search runs.
+#: Largest number of states of a table: 64 MiB of 16-bit distances during the search.
 MAX_STATES = 1 << 25
 _UNSEEN = np.iinfo(np.int16).max
 
 
 class _Geometry:
-    """What a rectangle of height x width cells with `boxes` boxes contributes, whatever its walls.
-
-    Axis 0 of a state is the player, axis i box i. `without[c]` holds the states with nothing on cell c, `on[i][c]`
-    those with axis i on cell c, `distinct` those without two things on one cell. `steps` lists, for the four
-    directions, the shift of walking and of pushing each box, with the mask of the states (after the move) whose
-    predecessor lies in the rectangle.
-    """
-
     def __init__(self, height: int, width: int, boxes: int) -> None:
         size = height * width
         axes = range(boxes + 1)
@@ -79,17 +69,7 @@ _geometry = lru_cache(maxsize=64)(_Geometry)
 
 
 class BitTable:
-    r"""Exact distances of a room, layer by layer.
-
-    Args:
-        level: the room (walls and targets); the start state plays no part.
-        depth: search only this many moves deep now; `distance` continues as far as it needs to.
-
-    >>> from agentgym.sokoban.text import parse_level
-    >>> level = parse_level("######\n#@ $.#\n######")
-    >>> BitTable(level).distance(level.player, level.boxes)
-    2
-    """
+    """Exact distances of a room, layer by layer, at first `depth` moves deep; `distance` continues as far as needed."""
 
     def __init__(self, level: Level, depth: int | None = None) -> None:
         row, column, height, width = box_of_floor(level)
@@ -114,17 +94,17 @@ class BitTable:
 
     @staticmethod
     def bits(level: Level) -> int:
-        """Size of a set of states of this room, in bits."""
+        """Return the size of a set of states of this room, in bits."""
         _, _, height, width = box_of_floor(level)
         return int((height * width) ** (level.targets.bit_count() + 1))
 
     @property
     def complete(self) -> bool:
-        """Whether the search has reached every state it can reach."""
+        """Whether every reachable state was reached."""
         return not self.layers[-1]
 
     def search(self, depth: int | None = None) -> None:
-        """Continue until the states `depth` moves away are known, or to the end when None."""
+        """Continue until the states `depth` moves away are known; None: to the end."""
         layers, unseen = self.layers, self._unseen
         while layers[-1] and (depth is None or len(layers) <= depth):
             frontier = layers[-1]
@@ -139,7 +119,7 @@ class BitTable:
         self._unseen = unseen
 
     def distance(self, player: int, boxes: int) -> float:
-        """Exact number of moves to the solution, `inf` for a dead end."""
+        """Return the exact number of moves to the solution, `inf` for a dead end."""
         bit = self._index[player]
         unit = self._size
         for cell in cells_of(boxes):
@@ -152,7 +132,7 @@ class BitTable:
         return next(d for d, layer in enumerate(self.layers) if layer >> bit & 1)
 
     def states(self, shortest: int, longest: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        """Codes, for `decode`, of all states at a distance in shortest..longest, in a fixed order."""
+        """Return the codes, for `decode`, of all states at a distance in shortest..longest, in a fixed order."""
         self.search(longest)
         chosen = 0
         for layer in self.layers[shortest : longest + 1]:
@@ -174,7 +154,6 @@ class BitTable:
 
 @lru_cache(maxsize=1024)
 def _numbering(first: int, height: int, width: int, stride: int) -> tuple[list[int], dict[int, int]]:
-    """Cells of a rectangle of the board in order, and the place of each in that order."""
     cells = [first + r * stride + c for r in range(height) for c in range(width)]
     return cells, {cell: i for i, cell in enumerate(cells)}
 
@@ -187,14 +166,7 @@ def _union(masks: list[int], cells: list[int]) -> int:
 
 
 class RankTable:
-    """Exact distances of a room, one array entry per state.
-
-    Same public methods as `BitTable`.
-
-    Args:
-        level: the room (walls and targets); the start state plays no part.
-        depth: search only this many moves deep now; `distance` continues as far as it needs to.
-    """
+    """Exact distances of a room, one array entry per state; the methods are those of `BitTable`."""
 
     def __init__(self, level: Level, depth: int | None = None) -> None:
         self._cells = list(cells_of(level.floor))
@@ -222,11 +194,9 @@ class RankTable:
 
     @property
     def complete(self) -> bool:
-        """Whether the search has reached every state it can reach."""
         return len(self._players) == 0
 
     def search(self, depth: int | None = None) -> None:
-        """Continue until the states `depth` moves away are known, or to the end when None."""
         while not self.complete and (depth is None or self.depth < depth):
             self._layer()
         if self.complete and self._alive is None:
@@ -252,7 +222,6 @@ class RankTable:
         self._boxes = np.concatenate([part[1] for part in found])
 
     def _claim(self, players: Ints, boxes: Ints, found: list[tuple[Ints, Ints]]) -> None:
-        """Give the states not seen before the current depth, and add them to the layer."""
         code = self._codes(players, boxes)
         new = np.flatnonzero(self._distance[code] == _UNSEEN)
         # within one direction two states of a layer never share a predecessor by the same kind of move: no repeats
@@ -264,7 +233,6 @@ class RankTable:
         return np.asarray(rank * self._floor + players, np.int64)
 
     def distance(self, player: int, boxes: int) -> float:
-        """Exact number of moves to the solution, `inf` for a dead end."""
         row = np.array([[self._index[cell] for cell in cells_of(boxes)]], np.int64)
         code = int(self._codes(np.array([self._index[player]]), row)[0])
         while self._alive is None:
@@ -276,13 +244,12 @@ class RankTable:
         return int(self._distance[place]) if found else inf
 
     def states(self, shortest: int, longest: int) -> Ints:
-        """Codes, for `decode`, of all states at a distance in shortest..longest, in increasing order."""
+        """Return the codes of all states at a distance in shortest..longest, in increasing order."""
         self.search(longest)
         wanted = np.flatnonzero((self._distance >= shortest) & (self._distance <= min(longest, _UNSEEN - 1)))
         return wanted if self._alive is None else self._alive[wanted]
 
     def decode(self, code: int) -> tuple[int, int]:
-        """Return (player, boxes) of a state code."""
         rank, player = divmod(int(code), self._floor)
         boxes = 0
         for i in reversed(range(self._count)):

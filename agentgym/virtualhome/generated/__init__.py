@@ -1,1 +1,1 @@
-"""The generator of activities: houses, what stands and lies in them, and what is to be done there."""
+"""The activity generator: houses, their fixtures and things, and activities."""

@@ -18,30 +18,22 @@ from agentgym.virtualhome.generated.families import FAMILIES, HELD_OUT, Choice
 from agentgym.virtualhome.generated.houses import SPLITS, house
 from agentgym.virtualhome.hindsight import Chore, split_id, with_chore
 
-#: Activities that `reset` draws from unless told otherwise.
+#: Default number of activities that `reset` draws from.
 NUM_ACTIVITIES: Final[dict[str, int]] = {"train": 4080, "valid_seen": 204, "valid_unseen": 204}
-#: A plan that is longer is thrown away.
+#: Maximum length of a plan; activities with longer ones are discarded.
 MOST_COMMANDS: Final = 30
-#: From one house to the next that is tried, where the first offers nothing of a family; and ideas tried in each.
+#: Step to the next house when a house has no activity of a family, and number of ideas tried per house.
 _NEXT_HOUSE: Final = 1_000_000
 _IDEAS: Final = 3
 _ID: Final = re.compile(rf"({'|'.join(SPLITS)})/({'|'.join(FAMILIES)})/(0|[1-9][0-9]{{0,99}})")
 
 
 class GeneratedActivities:
-    """The activities of the generator; task_id "<split>/<family>/<number>".
+    """The generated activities; task_id "<split>/<family>/<number>".
 
-    Families take turns: activities in a row are one of each family, in houses of the same number where that is
-    possible. "valid_unseen" has other pairs of family and main class (`families.HELD_OUT`) than "train" and
-    "valid_seen"; no two splits share a house.
-
-    Another `house_seed` gives other houses. `num_activities` is the number of each split, None for `NUM_ACTIVITIES`; by
-    their task_id there are more.
-
-    >>> activities = GeneratedActivities()
-    >>> activity = activities.by_index("valid_unseen", 3)
-    >>> activities.by_id(activity.task_id, None) is activity
-    True
+    Families alternate: consecutive activities are one of each family, in houses of the same number if possible.
+    "valid_unseen" has other pairs of family and main class (`families.HELD_OUT`) than "train" and "valid_seen"; no two
+    splits share a house. task_ids beyond `num_activities` are valid too.
     """
 
     first = "train"
@@ -56,19 +48,16 @@ class GeneratedActivities:
         self.name = f"the generated activities (num_activities={num_activities})"
 
     def of_types(self, families: tuple[str, ...]) -> GeneratedActivities:
-        """Return the activities of some families alone; by name the others are still found."""
         narrowed = copy.copy(self)
         narrowed._families, narrowed._turns_of = families, {}
         narrowed.name = f"{self.name} of the types {', '.join(families)}"
         return narrowed
 
     def count(self, split: str) -> int:
-        """Return the number of activities of a split."""
         turns, families, last = self._turns(split)
         return turns * len(families) + len(last)
 
     def by_index(self, split: str, index: int) -> Activity:
-        """Return an activity by its index from 0, or raise an IndexError past the last one."""
         turns, families, last = self._turns(split)
         if index >= turns * len(families) + len(last):
             raise IndexError(index)
@@ -77,7 +66,6 @@ class GeneratedActivities:
         return _activity(self._seed, split, family, turn)
 
     def by_id(self, task_id: str, split: str | None) -> Activity:
-        """Return the activity of a task_id, of any split when that is None, or a chore in its house."""
         task_id, chore = split_id(task_id)
         if chore:
             return with_chore(self.by_id(task_id, split), chore)
@@ -92,20 +80,17 @@ class GeneratedActivities:
         return _activity(self._seed, found[1], found[2], int(found[3]))
 
     def ids(self, split: str) -> Iterator[str]:
-        """Yield the task_ids of a split in order."""
         turns, families, last = self._turns(split)
         for turn in range(turns):
             yield from (f"{split}/{family}/{turn}" for family in families)
         yield from (f"{split}/{family}/{turns}" for family in last)
 
     def same_split(self, activity: Activity, chore: Chore) -> bool:
-        """Say whether the family and the classes of a chore are a pair of the activity's split."""
         names, held_out = activity.scene.names, HELD_OUT[chore.family]
         unseen = activity.task_id.startswith("valid_unseen/")
         return all((names[thing] in held_out) == unseen for thing in chore.things)
 
     def _turns(self, split: str) -> tuple[int, list[str], list[str]]:
-        """Return how many turns all families have, the chosen families, and those of them with one turn more."""
         if split in self._turns_of:
             return self._turns_of[split]
         known = [family for family in FAMILIES if split != "valid_unseen" or HELD_OUT[family]]

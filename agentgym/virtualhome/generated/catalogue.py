@@ -1,7 +1,4 @@
-"""What houses are made of: kinds of rooms, of fixtures and of things, and where they are.
-
-Names and choices are this project's own; the words for properties and states are those of the simulator.
-"""
+"""Kinds of rooms, fixtures and things of generated houses, with the simulator's states and properties."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from typing import Final, NamedTuple
 
 @dataclass(frozen=True)
 class Kind:
-    """A class of objects; `dirty` is the probability that one is dirty at the start, None where it cannot be."""
+    """A class of objects; `dirty` is the probability that one is dirty at the start, None if it cannot be."""
 
     name: str
     category: str
@@ -20,7 +17,7 @@ class Kind:
 
 
 class Spot(NamedTuple):
-    """Where a thing may be: the kind of fixture, ON or INSIDE it, and how often compared with the other spots."""
+    """A place of a thing: kind of fixture, ON or INSIDE, and relative frequency."""
 
     fixture: str
     relation: str
@@ -29,7 +26,7 @@ class Spot(NamedTuple):
 
 @dataclass(frozen=True)
 class Stock:
-    """How a thing occurs in houses: the probability that a house has any, how many then, and where each may be."""
+    """Frequency of a thing in houses: probability of any, numbers of copies, and places."""
 
     kind: Kind
     likely: float
@@ -46,7 +43,7 @@ _LETTERS: Final = {
 
 
 def _kinds(category: str, table: str) -> dict[str, Kind]:
-    """Read rows of "name: letters of properties, share that is dirty"."""
+    """Read rows of "name: letters of properties, probability of dirty"."""
     kinds = {}
     for row in table.strip().splitlines():
         name, rest = row.strip().split(": ")
@@ -170,7 +167,7 @@ THINGS: Final = _kinds(
     basket: grcm
     """,
 )
-#: Every kind by its name, doors, hands and the character left out.
+#: Every kind by its name, without doors, hands and the character.
 KINDS: Final = {**FURNITURE, **APPLIANCES, **ELECTRONICS, **LAMPS, **THINGS}
 
 #: Fixtures of each kind of room: (kind, fewest, most).
@@ -205,7 +202,7 @@ ROOMS: Final[dict[str, tuple[tuple[str, int, int], ...]]] = {
         ("dryer", 0, 1), ("mirror", 0, 1), ("ceiling_light", 1, 1),
     ),
 }  # fmt: skip
-#: What a seat or a bed faces when it stands in the same room, the first that is there.
+#: The things that a seat or a bed faces in its room; the first present one counts.
 VIEWS: Final[dict[str, tuple[str, ...]]] = {
     "sofa": ("television",),
     "armchair": ("television", "mirror"),
@@ -237,7 +234,7 @@ def _stock(table: str) -> tuple[Stock, ...]:
     return tuple(rows)
 
 
-#: How things occur, kind by kind.
+#: Frequencies of things.
 STOCK: Final[tuple[Stock, ...]] = _stock(
     f"""
     mug .9 123: {_DISHES}

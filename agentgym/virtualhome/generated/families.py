@@ -1,8 +1,4 @@
-"""Families of activities: what is to be done in a house, as a goal and as a sentence.
-
-No conjunct of a goal is true at the start. A family has a main class of objects; some pairs of both are held out of
-training.
-"""
+"""Families of activities: goals (no conjunct is true at the start), their sentences, and held-out main classes."""
 
 from __future__ import annotations
 
@@ -15,7 +11,7 @@ from agentgym.virtualhome.generated.catalogue import KINDS, VIEWS
 from agentgym.virtualhome.generated.houses import House
 from agentgym.virtualhome.goals import Deed, Goal
 
-#: Classes that a family does not have in "train" and "valid_seen", and has alone in "valid_unseen".
+#: Main classes of a family in "valid_unseen"; "train" and "valid_seen" have all others.
 HELD_OUT: Final[dict[str, frozenset[str]]] = {
     name: frozenset(classes.split())
     for name, classes in {
@@ -29,7 +25,7 @@ HELD_OUT: Final[dict[str, frozenset[str]]] = {
 }  # fmt: skip
 FAMILIES: Final = tuple(HELD_OUT)
 
-#: What is to be done, in words.
+#: Task sentences.
 SENTENCES: Final[dict[str, str]] = {
     "place": "Put {things} on {target}.",
     "store": "Put {things} in {box} and close it.",
@@ -49,7 +45,7 @@ SENTENCES: Final[dict[str, str]] = {
     "work": "Switch {device} on, sit down on {seat} and type on {keyboard}.",
     "rest": "Lie down on {bed} and sleep.",
 }
-#: Where devices have to be unplugged as well.
+#: Families in which devices also have to be unplugged.
 UNPLUG: Final = "Switch {devices} off, and plug {plugs} out."
 
 _SURFACES: Final = ("counter", "dining_table", "coffee_table", "desk", "nightstand", "shelf", "bookcase", "bed", "sofa")
@@ -66,17 +62,14 @@ States = tuple[tuple[int, str], ...]
 
 
 class Idea(NamedTuple):
-    """A goal and its sentence; the plan may still turn out too long, or impossible."""
+    """A goal and its sentence; its plan may be too long or impossible."""
 
     goal: Goal
     sentence: str
 
 
 class Choice:
-    """A house in which something to do of one family is looked for.
-
-    With `held_out`, main objects are of classes that are held out of training, else only of others.
-    """
+    """A house to find an activity of one family in; `held_out`: only held-out main classes, else only others."""
 
     def __init__(self, house: House, draws: Draws, family: str, held_out: bool) -> None:
         self.house = house
@@ -87,28 +80,24 @@ class Choice:
         self._held_out = held_out
 
     def idea(self) -> Idea | None:
-        """Return something to do, None where the house offers nothing of this family."""
         return _MAKERS[self.family](self)
 
     def main(self, classes: Iterable[str]) -> list[int]:
-        """Return the objects of those classes that may be the main one, in the order of their ids."""
+        """Return the possible main objects of those classes, in the order of their ids."""
         held_out = HELD_OUT[self.family]
         return self.all(name for name in classes if (name in held_out) == self._held_out)
 
     def all(self, classes: Iterable[str]) -> list[int]:
-        """Return the objects of some classes."""
         return [node for name in classes for node in self.house.of_class.get(name, ())]
 
     def some(self, nodes: Sequence[int], most: int) -> list[int]:
-        """Return one to `most` of them; () where there are none."""
         return self.draws.sample(nodes, min(len(nodes), 1 + self.draws.below(most))) if nodes else []
 
     def has(self, node: int, state: str) -> bool:
-        """Say whether a node has a state at the start."""
         return state in self.house.states[node]
 
     def to(self, goal: Goal, /, *, pattern: str = "", **nodes: int | Sequence[int]) -> Idea:
-        """Return an idea: the goal, and the family's sentence, or another, with the names of nodes filled in."""
+        """Return an idea: the goal, and the family's (or another) sentence with the names of nodes."""
         called = {key: self._called(node) for key, node in nodes.items()}
         return Idea(goal, (pattern or SENTENCES[self.family]).format(**called))
 
@@ -186,7 +175,7 @@ def _wipe(choice: Choice) -> Idea | None:
     if not targets:
         return None
     target = choice.draws.pick(targets)
-    # the simulator wipes with whatever is in hand
+    # the simulator wipes with any held thing
     return choice.to(Goal(states=((target, "CLEAN"),), deeds=(Deed(("WIPE",), target),)), target=target)
 
 
@@ -238,7 +227,6 @@ def _drink(choice: Choice) -> Idea | None:
 
 
 def _machine(choice: Choice, things: Sequence[int], machines: Sequence[int]) -> Idea | None:
-    """Put things into a machine, close it and start it."""
     ready = [node for node in machines if choice.has(node, "OFF")]
     ready = [node for node in ready if all(_lies(choice, thing) != ("INSIDE", node) for thing in things)]
     if not things or not ready:
@@ -287,13 +275,11 @@ def _related(things: Sequence[int], relation: str, target: int) -> Goal:
 
 
 def _settled(choice: Choice, seat: int, states: States, action: str, node: int | None, given: States = ()) -> Goal:
-    """The goal of some states on a seat, and a deed done in these (or in `given`)."""
     deed = Deed((action,), node, Goal(given or states))
     return Goal(states, edges=((choice.who, "ON", seat),), deeds=(deed,))
 
 
 def _closed(choice: Choice, box: int, things: Sequence[int]) -> Goal:
-    """The goal that things are in a box that is closed; if it is closed at the start, it has to be closed again."""
     inside = _related(things, "INSIDE", box)
     if choice.has(box, "OPEN"):
         return replace(inside, states=((box, "CLOSED"),))
@@ -314,13 +300,11 @@ def _is_box(choice: Choice, node: int) -> bool:
 
 
 def _running(choice: Choice, device: int) -> list[tuple[int, str]]:
-    """States of a device that runs, those it does not have at the start."""
     states = [(device, "ON")]
     return [(device, "PLUGGED_IN"), *states] if choice.has(device, "PLUGGED_OUT") else states
 
 
 def _facing(choice: Choice, seats: Sequence[int], kind: str) -> list[tuple[int, int]]:
-    """Pairs of a seat and what it faces, of that class."""
     pairs = []
     for seat in seats:
         view = next((name for name in VIEWS.get(_class(choice, seat), ()) if _same_room(choice, seat, name)), None)

@@ -1,7 +1,6 @@
-"""Generated houses: rooms joined by doors, what stands in them, and what lies on and in it.
+"""Generated houses: rooms, doors, fixtures and things, as a function of split and number.
 
-A house is a function of its split and number alone. The list of its rooms and fixtures decides by a hash to which split
-it may belong, so no two splits have a house in common.
+A hash of rooms and fixtures decides the split, so splits share no house.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from agentgym.virtualhome.activity import Lexicon
 from agentgym.virtualhome.generated.catalogue import KINDS, ROOMS, STOCK, VIEWS, Kind, Stock
 from agentgym.virtualhome.scene import Edge, Node, Scene
 
-#: Splits, with the sides of houses that belong to them.
+#: Splits, with the sides of their houses.
 SPLITS: Final[dict[str, tuple[int, ...]]] = {"train": (0, 1), "valid_seen": (2,), "valid_unseen": (3,)}
 _SIDES = 4
-#: Probabilities that a container is open, a door closed, a device on, and its plug out at the start.
+#: Probabilities at the start: a container is open, a door closed, a device on, its plug out.
 _OPEN, _SHUT_DOOR, _ON, _UNPLUGGED = 0.25, 0.1, 0.25, 0.3
 _FEWEST_ROOMS, _MOST_ROOMS = 3, 5
 #: Neighbours that a fixture draws in its room.
@@ -33,15 +32,10 @@ _HANDS = Kind("hands", "Body", ("BODY_PART",), dirty=0.7)
 
 @dataclass(frozen=True, eq=False)
 class House:
-    """A house as it is at the start.
+    """A house at the start.
 
-    Attributes:
-        scene: the graph: rooms, fixtures, doors, the character and its hands, then the things that lie around; ids
-            count from 1 in this order.
-        states: of each node, by id.
-        of_class: ids of each class, in ascending order.
-        places: what each thing lies ON or INSIDE: (relation, id of the fixture).
-        rooms: id of the room of each node that is no room.
+    `scene`: rooms, fixtures, doors, the character and its hands, then things, with ids from 1 in this order; `states`,
+    `rooms`: of each node, by id; `of_class`: ids of each class, ascending; `places`: (relation, fixture) of each thing.
     """
 
     scene: Scene
@@ -52,30 +46,22 @@ class House:
 
     @cached_property
     def lexicon(self) -> Lexicon:
-        """What is said about the house."""
         return Lexicon(self.scene)
 
 
 class _Layout(NamedTuple):
-    """Kinds of rooms; doors as pairs of their positions; fixtures as pairs of a kind and the position of its room."""
-
     rooms: tuple[str, ...]
     doors: list[tuple[int, int]]
     fixtures: list[tuple[str, int]]
 
     def side(self) -> int:
-        """Return a number below `_SIDES` that decides which split the layout may belong to."""
         text = repr((sorted(self.rooms), sorted(kind for kind, _ in self.fixtures)))
         return hashlib.blake2b(text.encode(), digest_size=1).digest()[0] % _SIDES
 
 
 @lru_cache(maxsize=1024)
 def house(split: str, number: int, seed: int = 0) -> House:
-    """Return a house by its split and its number from 0; houses are remembered.
-
-    >>> house("train", 3) is house("train", 3), house("train", 3).scene.names[0]
-    (True, 'kitchen')
-    """
+    """Return a house by its split and its number from 0; houses are cached."""
     return _Builder(Draws.seeded(seed, list(SPLITS).index(split), number), SPLITS[split]).house()
 
 
@@ -93,8 +79,6 @@ def _layout(draws: Draws) -> _Layout:
 
 @dataclass
 class _Builder:
-    """One house in the making; its layout belongs to one of some sides."""
-
     draws: Draws
     sides: tuple[int, ...]
     nodes: list[Node] = field(default_factory=list)
@@ -104,7 +88,6 @@ class _Builder:
     rooms: dict[int, int] = field(default_factory=dict)
 
     def house(self) -> House:
-        """Build the house."""
         layout = _layout(self.draws)
         while layout.side() not in self.sides:
             layout = _layout(self.draws)
@@ -137,7 +120,6 @@ class _Builder:
         return number
 
     def _states(self, kind: Kind) -> tuple[str, ...]:
-        """Draw states that go together: what is on is plugged in, and closed if it can be."""
         uniform, properties, states = self.draws.uniform, kind.properties, []
         on = "HAS_SWITCH" in properties and uniform() < _ON
         if "CAN_OPEN" in properties:
@@ -151,7 +133,6 @@ class _Builder:
         return tuple(states)
 
     def _arrange(self) -> None:
-        """Put fixtures beside each other, and turn seats to what they face."""
         standing: dict[int, list[int]] = {}
         for number, room in self.rooms.items():
             if self.nodes[number - 1].class_name not in ("door", "character", "hands"):
@@ -171,7 +152,6 @@ class _Builder:
         self.edges += [(one, "CLOSE", other) for one, other in pairs]
 
     def _place(self, stock: Stock) -> None:
-        """Put the copies of a thing where they may be; none where the house has no such place."""
         spots = [(spot, self.of_class[spot.fixture]) for spot in stock.spots if spot.fixture in self.of_class]
         if not spots:
             return
@@ -184,7 +164,6 @@ class _Builder:
             self.edges.append((number, spot.relation, fixture))
 
     def _gather(self) -> None:
-        """Bring a thing close to its place and to all that lies there too."""
         together: dict[int, list[int]] = {}
         for number, (_, fixture) in self.places.items():
             here = together.setdefault(fixture, [fixture])

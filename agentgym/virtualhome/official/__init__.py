@@ -1,1 +1,1 @@
-"""The published data by path: scenes, programs and goals."""
+"""The published scenes, programs and goals."""

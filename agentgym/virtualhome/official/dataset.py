@@ -1,4 +1,4 @@
-"""The published tasks as a collection: their goals, the splits, and the tasks that cannot be played."""
+"""The published tasks as a collection: goals, splits, and tasks that cannot be played."""
 
 from __future__ import annotations
 
@@ -19,16 +19,12 @@ from agentgym.virtualhome.hindsight import Chore, goal_of, split_id, with_chore
 from agentgym.virtualhome.official.files import DIFFERENCES, HOW, KINDS, PARTS, Entry, Folder, build, flaw, read_eai
 from agentgym.virtualhome.scene import Scene
 
-#: "train": titles that are trained on; "valid_seen": the same in other environments; "valid_unseen": other titles.
+#: "valid_seen": the titles of "train" in other environments; "valid_unseen": other titles.
 SPLITS: Final = ("train", "valid_seen", "valid_unseen", "all")
 
 
 class OfficialActivities:
-    """The published tasks in a folder (see `official.files.HOW`); task_id "s1/<program>" or "scene<number>/<plan>".
-
-    Raises:
-        DataError: when there is no such folder, or a file in it cannot be understood.
-    """
+    """The published tasks in a folder (see `official.files.HOW`); task_id "s1/<program>" or "scene<number>/<plan>"."""
 
     first = "train"
     splits = SPLITS
@@ -45,11 +41,9 @@ class OfficialActivities:
 
     @property
     def task_types(self) -> tuple[str, ...]:
-        """Titles of the tasks, sorted."""
         return tuple(sorted({entry.title for entry in self._folder.entries.values()}))
 
     def of_types(self, titles: tuple[str, ...]) -> OfficialActivities:
-        """Return the tasks of some titles alone; by name the others are still found."""
         narrowed = copy.copy(self)
         narrowed._types = titles
         narrowed.name = f"{self.name} of the types {', '.join(titles)}"
@@ -60,15 +54,12 @@ class OfficialActivities:
         return dict(_flaws(self._folder, self.goal))
 
     def count(self, split: str) -> int:
-        """Return the number of tasks in a split."""
         return len(self._named(split))
 
     def by_index(self, split: str, index: int) -> Activity:
-        """Return a task by its position, or raise an IndexError past the last one."""
         return _activity(self._folder, self._named(split)[index], self.goal)
 
     def by_id(self, task_id: str, split: str | None) -> Activity:
-        """Return a task by its id, of any split when that is None, or a chore in its house."""
         task_id, chore = split_id(task_id)
         if chore:
             return with_chore(self.by_id(task_id, split), chore)
@@ -84,11 +75,9 @@ class OfficialActivities:
         return _activity(self._folder, task_id, self.goal)
 
     def ids(self, split: str) -> Iterator[str]:
-        """Yield the ids of a split in order."""
         return iter(self._named(split))
 
     def same_split(self, activity: Activity, chore: Chore) -> bool:
-        """Say whether a chore asks for something that only titles of "valid_unseen" ask for, as the activity does."""
         asked = _by_class(goal_of(activity.scene, chore), activity.scene)
         unseen = self._folder.entries[split_id(activity.task_id)[0]].split == "valid_unseen"
         return bool(asked & _held_out(self._folder, self.goal)) == unseen
@@ -99,7 +88,6 @@ class OfficialActivities:
 
 @lru_cache(maxsize=4)
 def _folder(path: Path, state: str) -> Folder:
-    """The files of a folder, read again when `state` says that one of them has changed."""
     return Folder(path)
 
 
@@ -138,7 +126,6 @@ def _read(folder: Folder, entry: Entry, kind: str) -> tuple[Scene, Goal | None]:
 
 @lru_cache(maxsize=16)
 def _flaws(folder: Folder, kind: str) -> dict[str, str]:
-    """Why tasks cannot be played with a kind of goal; each scene is built once for it, which takes a second or two."""
     flaws = {}
     for task_id, entry in folder.entries.items():
         scene, goal = _read(folder, entry, kind)
@@ -150,7 +137,6 @@ def _flaws(folder: Folder, kind: str) -> dict[str, str]:
 
 @lru_cache(maxsize=16)
 def _held_out(folder: Folder, kind: str) -> frozenset[tuple[str, ...]]:
-    """What the tasks of "valid_unseen" ask for and no other does; each scene is built once for it."""
     unseen, seen = set[tuple[str, ...]](), set[tuple[str, ...]]()
     for entry in folder.entries.values():
         scene, goal = _read(folder, entry, kind)
@@ -160,8 +146,6 @@ def _held_out(folder: Folder, kind: str) -> frozenset[tuple[str, ...]]:
 
 
 def _by_class(goal: Goal, scene: Scene) -> set[tuple[str, ...]]:
-    """Return the states and edges of a goal with classes for things."""
-
     def of(node: int) -> str:
         return scene.names[scene.index[node]]
 

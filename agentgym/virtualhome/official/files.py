@@ -1,4 +1,4 @@
-"""The published files: scenes, and for each task a difference to its scene, a program and goals."""
+"""The published files: scenes, and each task's difference to its scene, program and goals."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from agentgym.virtualhome.commands import PARAMETERS
 from agentgym.virtualhome.goals import Deed, Goal
 from agentgym.virtualhome.scene import INSIDE, RELATION_NAMES, STATE_NAMES, WIDTH, Edge, Node, Scene
 
-#: Names the folder.
+#: Environment variable with the folder of the published data.
 VARIABLE = "VIRTUALHOME_DATA"
 
-#: Titles of which no program is in "train" or "valid_seen".
+#: Titles of "valid_unseen".
 UNSEEN_TITLES: Final = frozenset(
     ("Work", "Turn on light", "Drink", "Go to toilet", "Pet cat", "Make coffee", "Listen to music")
 )
-#: Scenes of which no task is in "train", and the share of the environments of scene 1 that is not: one in so many.
+#: Scenes without tasks in "train"; of the environments of scene 1, one in this many is not in "train".
 UNSEEN_SCENES: Final = frozenset((3, 6))
 _EVERY: Final = 5
 _GRAPH, _DIFFERENCES, _PROGRAMS = "TrimmedTestScene{}_graph.json", "scene1_518_diffs.json", "scene1_518_programs.json"
 _GOALS, _SCENE_TASKS = "task_state_LTL_formula_accurate.json", "scene_tasks.jsonl"
-#: Subfolders in which files are looked for.
+#: Subfolders that are searched for files.
 PARTS: Final = ("", "traces")
 _SCENES: Final = range(1, 8)
 _LINE = re.compile(r"\((?:\d{1,9}\.)?(\d{1,9})\)")
@@ -40,7 +40,7 @@ HOW = (
 
 @dataclass(frozen=True)
 class Entry:
-    """A task whose scene was not built yet; `row` has its differences as JSON, `where` file and row for messages."""
+    """A task before its scene is built; `row` has its differences as JSON, `where` file and row for messages."""
 
     task_id: str
     title: str
@@ -52,7 +52,6 @@ class Entry:
 
     @property
     def split(self) -> str:
-        """The split it belongs to, beside "all"."""
         if self.title in UNSEEN_TITLES:
             return "valid_unseen"
         digest = hashlib.blake2b(self.task_id.encode(), digest_size=4).digest()
@@ -61,7 +60,7 @@ class Entry:
 
 
 class Folder:
-    """The files of a folder, read once; a `DataError` names file, row and field of what is missing or malformed."""
+    """The files of a folder, read once; a `DataError` names file, row and field of an error."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -93,7 +92,7 @@ class Folder:
                 self._add(f"scene{scene}/{plan}", told, titles[0], scene, row, where)
 
     def scene(self, number: int) -> Scene:
-        """Return a scene without anybody's differences."""
+        """Return a scene without a task's differences."""
         if number not in self._scenes:
             name = _GRAPH.format(number)
             self._graphs[number] = self._read(name)
@@ -105,12 +104,11 @@ class Folder:
 
     @property
     def eai_file(self) -> Path | None:
-        """The file of `eai`."""
         return self._find(_GOALS)
 
     @cached_property
     def eai(self) -> Mapping[str, Any]:
-        """Goals of EmbodiedAgentInterface by task_id, unread; empty without their file."""
+        """Goals of EmbodiedAgentInterface by task_id, unparsed; empty without their file."""
         path = self.eai_file
         if path is None:
             return {}
@@ -162,11 +160,7 @@ class Folder:
 
 
 def build(folder: Folder, entry: Entry, kind: str) -> tuple[Scene, Goal]:
-    """Return the scene of a task at its start, and the goal of its difference: "strict", "loose" or "object".
-
-    Raises:
-        DataError: the task's row is malformed; the message names file, row and field.
-    """
+    """Return a task's scene at its start and its goal of a kind (not "eai"); a `DataError` for a malformed row."""
     where, base = entry.where, folder.scene(entry.scene)
     try:
         row = read_json(entry.row)
@@ -229,8 +223,7 @@ def _edges(value: Any, where: str) -> list[Edge]:
     return edges
 
 
-#: The kinds of goals: the whole difference; without CLOSE and FACING; also without what concerns the character; the
-#: states, relations and actions of EmbodiedAgentInterface; and the last where it can be played, else "object".
+#: The kinds of goals, see `VirtualHomeEnv`.
 KINDS: Final = ("strict", "loose", "object", "eai", "either")
 DIFFERENCES: Final = KINDS[:3]
 _NEAR: Final = ("CLOSE", "FACING")
@@ -239,8 +232,6 @@ _NEAR: Final = ("CLOSE", "FACING")
 def _difference(
     kind: str, states: Mapping[int, Sequence[str]], add: Sequence[Edge], rem: Sequence[Edge], who: int
 ) -> Goal:
-    """Return the goal of a difference: states of nodes at the end, edges that came and went; `who` is the character."""
-
     def counts(edge: Edge) -> bool:
         source, relation, target = edge
         return (kind == "strict" or relation not in _NEAR) and (kind != "object" or who not in (source, target))
@@ -253,15 +244,10 @@ def _difference(
 
 
 def read_eai(goal: Any, where: str) -> Goal:
-    """Return a goal of EmbodiedAgentInterface.
+    """Return a goal of EmbodiedAgentInterface; `where` (file and task) is for the messages of a `DataError`.
 
-    Args:
-        goal: {"actions": ["GRAB", "WASH|RINSE"], "goal": [{"id", "class_name", "state"} or {"from_id", "relation_type",
-            "to_id"}]}; the actions come in this order.
-        where: file and task, for messages.
-
-    Raises:
-        DataError: when it is something else.
+    `goal`: {"actions": ["GRAB", "WASH|RINSE"], "goal": [{"id", "class_name", "state"} or {"from_id", "relation_type",
+    "to_id"}]}; the actions are ordered.
     """
     if not isinstance(goal, dict) or not all(isinstance(goal.get(field), list) for field in ("actions", "goal")):
         raise DataError(f"{where}: expected {{'actions': [...], 'goal': [...]}}, got {goal!r:.200}")
@@ -287,11 +273,7 @@ def read_eai(goal: Any, where: str) -> Goal:
 
 
 def flaw(goal: Goal, scene: Scene) -> str:
-    """Return why a goal cannot be played: "empty" or "true at the start"; "" when it can.
-
-    Raises:
-        ValueError: when the goal names a node that the scene has not.
-    """
+    """Return why a goal cannot be played: "empty" or "true at the start"; "" when it can."""
     if not goal.size:
         return "empty"
     return "" if goal.tests(scene).missing(scene.cells, 0) else "true at the start"

@@ -1,1 +1,1 @@
-"""The protocol of SPA, STeCa and HISR: free action strings, objects resolved by name, a partial observation."""
+"""The protocol of SPA, STeCa and HISR: free action strings, objects resolved by name, partial observations."""

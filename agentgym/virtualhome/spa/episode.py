@@ -1,4 +1,4 @@
-"""An episode as SPA, STeCa and HISR play it, and an activity in it, as the environment plays it."""
+"""Episodes in the protocol of SPA, STeCa and HISR, and their form for the environment."""
 
 from __future__ import annotations
 
@@ -33,26 +33,20 @@ from agentgym.virtualhome.spa.names import TEMPLATES, Choose, Objects, action_of
 
 
 class Sight(NamedTuple):
-    """What is shown: all things of the classes that are close and visible, and what is held.
-
-    Attributes:
-        things: `<class> is <STATE> and <STATE>`, or only the class; sorted, states too.
-        relations: `<class> ON <class>` and `<class> BETWEEN <class>`; sorted.
-        held: classes of what is held, in the original's order.
-    """
+    """The visible close things (`<class> is <STATE>`), their relations (`<class> ON <class>`), and held classes."""
 
     things: tuple[str, ...]
     relations: tuple[str, ...]
     held: tuple[str, ...]
 
     def __str__(self) -> str:
-        """Return it as the papers print it, but for the order, which the original leaves to chance."""
+        """Return the papers' text, sorted; the original's order is arbitrary."""
         seen = ", ".join((*self.things, *self.relations))
         return (f"{seen}. " if seen else "") + (f"You have {', '.join(self.held)}. " if self.held else "")
 
 
 def look(home: Household) -> Sight | None:
-    """Return what is shown, None where the character is in nothing (the original breaks on that)."""
+    """Return what is shown, None if the character is inside nothing (the original raises)."""
     scene, me = home.scene, home.scene.character
     close = home.related(me, CLOSE)
     seen = visible(home, close)
@@ -79,10 +73,10 @@ def look(home: Household) -> Sight | None:
 
 
 def visible(home: Household, among: int) -> int | None:
-    """Return which nodes of a set can be seen; None where the character is in nothing.
+    """Return the visible nodes of a set; None if the character is inside nothing.
 
-    Seen are all rooms, what is held, and what is inside the character's room, at any depth, unless what it lies in is
-    no room and not open. What is inside itself, directly or not, is looked at once; the original never ends there.
+    Visible are all rooms, held things, and everything inside the character's room at any depth, except inside a closed
+    thing that is no room (the original never terminates for a thing inside itself).
     """
     scene, me = home.scene, home.scene.character
     room = _lies_in(home, me)
@@ -104,14 +98,13 @@ def visible(home: Household, among: int) -> int | None:
 
 
 def _lies_in(home: Household, node: int) -> int | None:
-    """Return the last of what a node is inside of."""
     boxes = home.related(node, INSIDE)
     if boxes & (boxes - 1):
         return home.listing(node, INSIDE)[-1]
     return boxes.bit_length() - 1 if boxes else None
 
 
-#: An episode ends after this many turns, those with errors included.
+#: Maximum number of turns of an episode, errors included.
 MOST_STEPS: Final = 40
 OK, NOTHING, ERROR = "ok", "nothing", "error"
 _SAID: Final = {NOTHING: "Nothing happens.", ERROR: "Error Input. Your input must contains 'Action: '"}
@@ -119,18 +112,18 @@ _BRACKETS = re.compile(r"\[(.*?)\]")
 
 
 def introduction(title: str, description: str) -> str:
-    """Return the turn that begins an episode, after the instruction and an example."""
+    """Return the first turn of an episode, after the instruction and an example."""
     return f"The task is {title}({description})."
 
 
 class Turn(NamedTuple):
-    """What came of a reply.
+    """The result of a reply.
 
     Attributes:
-        kind: `OK`, `NOTHING` (the action could not be done) or `ERROR` (there was none, or the original broke on it).
-        line: the line of the script, or why there is none; None where nothing could be read.
-        sight: what is shown after an action that was done.
-        reached: the goal holds now; not looked at after an `ERROR`.
+        kind: `OK`, `NOTHING` (the action was impossible) or `ERROR` (no action, or the original raises).
+        line: the script line, or why there is none; None if the reply was not understood.
+        sight: what is shown after a successful action.
+        reached: the goal holds now; not tested after an `ERROR`.
     """
 
     kind: str
@@ -140,7 +133,6 @@ class Turn(NamedTuple):
 
     @property
     def observation(self) -> str:
-        """The next turn of the user."""
         return f"Observation: {_SAID[self.kind] if self.sight is None else self.sight}"
 
 
@@ -148,16 +140,11 @@ class SpaEpisode:
     """An episode in the papers' protocol.
 
     Args:
-        world: the simulator; the papers' is dialect "head" with the repair "find".
-        reached: says of the cells of a state whether the goal holds.
-        objects: class name -> id of what names stand for. The original hands on one dictionary from episode to episode
-            of a task, filled from the published program; give a copy, or an empty one, to have none of that leak.
-        choose: draws an id where a name may stand for several.
-
-    Attributes:
-        steps: turns so far.
-        won: the goal held after some action.
-        finished: `won`, or `MOST_STEPS` turns are over.
+        world: the simulator; in the papers dialect "head" with the repair "find".
+        reached: tests the goal on the cells of a state.
+        objects: class name -> id of the named thing. The original passes one dictionary from episode to episode of a
+            task, filled from the published program: a leak. A copy, or an empty one, prevents it.
+        choose: draws an id when a name is ambiguous.
     """
 
     def __init__(
@@ -171,25 +158,21 @@ class SpaEpisode:
 
     @property
     def finished(self) -> bool:
-        """Say whether the episode is over."""
         return self.won or self.steps >= MOST_STEPS
 
     def reply(self, text: str) -> Turn:
-        """Play a reply, which holds `Action: `."""
         action = action_of(text)
         return self._count(Turn(ERROR) if action is None else self._turn(action))
 
     def play(self, action: str) -> Turn:
-        """Play an action string alone."""
         return self._count(self._turn(action))
 
     def get_state(self) -> Any:
-        """Return the exact state as a picklable value."""
         objects = self._objects
         return self.world.get_state(), self.steps, self.won, tuple(objects.known.items()), objects.last
 
     def set_state(self, state: Any) -> None:
-        """Load what `get_state` returned; what names stand for is written into the dictionary that was given."""
+        """Load what `get_state` returned; the resolved names are written into the given dictionary."""
         snapshot, self.steps, self.won, known, self._objects.last = state
         self.world.set_state(snapshot)
         self._objects.known.clear()
@@ -235,7 +218,7 @@ class SpaEpisode:
         return Turn(NOTHING, line)
 
 
-#: What each repair changes, beside those of the rules.
+#: The effect of each repair, in addition to those of the rules.
 REPAIRS: Final[dict[str, str]] = {
     **rules.REPAIRS,
     "containment": (
@@ -256,7 +239,7 @@ INSTRUCTIONS: Final = (
     "pour <thing> into <thing>; put on <clothes>; take off <clothes>; greet <person>; type on <thing>; push <thing>; "
     "pull <thing>; move <thing>. You are told what is near you and what you hold, or that nothing happened."
 )
-#: Actions that are offered for what is close or held.
+#: Actions that are offered for close or held things.
 _NEAR: Final = tuple(
     action
     for action, template in TEMPLATES.items()
@@ -265,10 +248,9 @@ _NEAR: Final = tuple(
 
 
 class SpaActivity(SpaEpisode):
-    """An activity that is being done in the papers' protocol, on dialect "head" with the repairs "find" and `ALWAYS`.
+    """An activity in the papers' protocol, on dialect "head" with the repairs "find" and `ALWAYS`.
 
-    The dictionary of names begins anew in every episode. The original hands it on to the next episode of a task: what
-    one does would change what another reads. `done` counts the deeds of the goal that have been done.
+    The dictionary of names starts anew in every episode; the original passes it on, so one episode affects the next.
     """
 
     def __init__(self, activity: Activity, repairs: Collection[str], choose: Choose) -> None:
@@ -291,7 +273,6 @@ class SpaActivity(SpaEpisode):
         return not self._tests.missing(cells, self.done)
 
     def act(self, command: str) -> bool:
-        """Play a reply with `Action: `, or an action string alone, and return whether it was done."""
         turn = self.play(command) if action_of(command) is None else self.reply(command)
         self._shown = turn.observation
         if self._followed is not None:
@@ -301,19 +282,13 @@ class SpaActivity(SpaEpisode):
 
     @property
     def score(self) -> float:
-        """Share of the goal that is achieved, beyond what is at the start."""
         return self._tests.share(self._tests.missing(self.world.cells, self.done))
 
     def observe(self) -> str:
-        """Return what is shown: the task at first, later what the last action led to."""
         return self._shown
 
     def admissible(self) -> tuple[str, ...]:
-        """Return action strings that can be done now, sorted.
-
-        These are to walk to and find things of any class, and what can be done with things that are close or held,
-        where a name stands for the same thing whatever is drawn.
-        """
+        """Return possible action strings: walks, finds, actions on close or held things with unambiguous names."""
         world, known = self.world, self._objects.known
         scene, me = world.scene, world.scene.character
         offered = [_say(action) for action in ("STANDUP", "SLEEP", "WAKEUP") if self._possible(action)]
@@ -346,7 +321,6 @@ class SpaActivity(SpaEpisode):
         return tuple(sorted(filter(None, offered)))
 
     def report(self) -> tuple[str, str, str]:
-        """Return where the character is, what it holds, and the exact state as text."""
         view = self.activity.lexicon.view
         location, inventory = view.location(self.world), view.inventory(self.world)
         key = state_key(self.world, f"{location}; {inventory}", known_nodes(self.world), self.done)
@@ -354,22 +328,19 @@ class SpaActivity(SpaEpisode):
         return location, inventory, f"{key}; {names}; {self._objects.last}"
 
     def expert_action(self) -> str:
-        """Return the next action of the published program while it is followed and does what it says, else ""."""
+        """Return the next action of the published program while it is followed and unambiguous, else ""."""
         if self.won or self._followed is None or self._followed >= len(self._lines) or not self._lines[self._followed]:
             return ""
         action, things = parse_line(self._lines[self._followed])
         return _say(action, *[name for name, _ in things])
 
     def distance_bounds(self) -> tuple[float, float]:
-        """Return what is known of the number of actions that are left: none, or at least one."""
         return (0.0, 0.0) if self.won else (1.0, inf)
 
     def get_state(self) -> Any:
-        """Return the state as a picklable value."""
         return super().get_state(), self.done, self._shown, self._followed
 
     def set_state(self, state: Any) -> None:
-        """Load what `get_state` returned, of an episode of the same activity."""
         episode, self.done, self._shown, self._followed = state
         super().set_state(episode)
 
@@ -381,7 +352,6 @@ class SpaActivity(SpaEpisode):
         return super()._count(turn)
 
     def _possible(self, action: str, *nodes: int) -> bool:
-        """Say whether an action can be done with nodes; nothing is left behind."""
         try:
             RULES[action].check(self.world, *nodes)
         except (Refused, OriginalError):
@@ -391,7 +361,6 @@ class SpaActivity(SpaEpisode):
 
 @lru_cache(maxsize=1 << 14)
 def _say(action: str, *names: str) -> str:
-    """Return the action string for an action with things of some classes, "" where no string is read as that."""
     said = TEMPLATES[action].format(*[name.replace("_", " ") for name in names])
     meant = " ".join([f"[{action}]", *(f"<{name}> (1)" for name in names)])
     return said if open_line(said) == meant and not any(map(str.isdecimal, "".join(names))) else ""
@@ -399,21 +368,15 @@ def _say(action: str, *names: str) -> str:
 
 @lru_cache(maxsize=512)
 def _prepared(scene: Scene, containment: bool) -> Scene:
-    """The house of an activity as its episodes begin, one for all of them."""
     return prepared(scene, containment=containment)
 
 
 def prepared(scene: Scene, *, removed: Iterable[Edge] | None = None, containment: bool = False) -> Scene:
-    """Return a scene as an episode of the papers begins.
+    """Return the scene of a published task as an episode of the papers starts.
 
-    Args:
-        scene: the scene of a published task.
-        removed: the edges that the wrapper took out of its file, where they are known; None: `taken_out` says which.
-        containment: the repair: only pairs of things inside each other are taken out. The original takes the food out
-            of the freezer with them.
-
-    Raises:
-        ValueError: for an edge in `removed` that the scene does not have.
+    `removed`: the edges that the wrapper removed from its file, if known; None: `taken_out` computes them.
+    `containment`: the repair, to remove only pairs of things inside each other (the original also takes the food out of
+    the freezer).
     """
     if containment:
         edges = set(scene.edges())
@@ -424,10 +387,10 @@ def prepared(scene: Scene, *, removed: Iterable[Edge] | None = None, containment
 
 
 def taken_out(edges: Iterable[Edge]) -> list[Edge]:
-    """Return the edges that the wrapper takes out of a list of different edges.
+    """Return the edges that the wrapper removes from a list of different edges.
 
-    It goes through the list, takes (a, R, b) and (b, INSIDE, a) out where both are there, and steps over what then
-    moves up: which ones it meets depends on the order of the list, that of the raw file in the original.
+    It iterates over the list, removes (a, R, b) and (b, INSIDE, a) where both exist, and thereby skips entries: the
+    result depends on the order of the list, in the original that of the raw file.
 
     >>> taken_out([(1, "CLOSE", 2), (3, "CLOSE", 4), (2, "INSIDE", 1), (4, "INSIDE", 3), (3, "FACING", 4)])
     [(1, 'CLOSE', 2), (2, 'INSIDE', 1), (3, 'FACING', 4), (4, 'INSIDE', 3)]

@@ -1,4 +1,4 @@
-"""What the papers' agents say: `walk to dining room`, and the thing that the name of a class stands for."""
+"""Action strings of the papers' agents, `walk to dining room`, and the things that class names mean."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from agentgym.virtualhome.household import OriginalError
 from agentgym.virtualhome.rules import World
 from agentgym.virtualhome.scene import CLOSE, HOLDS_LH, HOLDS_RH, INSIDE, members
 
-#: Action -> how it is said. What is said as "release" takes no thing here and one in the rules: it never works alone.
+#: Action -> its words. "release" takes no thing here and one in the rules: it never works alone.
 TEMPLATES: Final[dict[str, str]] = commands.TEMPLATES | {"PUTOBJBACK": "put back {}", "RELEASE": "release"}
-#: What an action string says that has no word.
+#: The reading of an action string without words.
 EMPTY: Final = "[EMPTY]"
-#: A longer action string names nothing that a house has: it is not read, and nothing happens.
+#: Maximum length of an action string; a longer one names nothing in a house and has no effect.
 MOST_CHARACTERS: Final = 1000
 
 _ACTION = re.compile(r"Action:\s?(.*)", re.DOTALL)
@@ -28,25 +28,19 @@ _PATTERNS: Final = {
 
 
 def action_of(reply: str) -> str | None:
-    r"""Return what follows the first `Action:` of a reply, None where there is none.
-
-    >>> action_of("Thought: it is cold.\nAction: Grab jacket ")
-    'Grab jacket'
-    """
+    """Return the text after the first `Action:` of a reply, None without one."""
     found = _ACTION.search(reply.strip())
     return None if found is None else found[1]
 
 
 def open_line(action: str) -> str | None:
-    """Return an action string as a line with ids 1, None where there is nothing to read.
+    """Return an action string as a script line with ids 1, None if it is empty.
 
-    One that says exactly one action with its number of things is read as that. Of any other the first word is taken
-    for the action, and the rest, if it is two words, for two things, otherwise for one.
+    A string with exactly one action and its number of things is read as that. Otherwise the first word is the action,
+    and the rest two things if it has two words, else one.
 
-    >>> open_line("Put cup on coffee table"), open_line("step 3: SIT ON sofa"), open_line("grab the red cup")
-    ('[PUTBACK] <cup> (1) <coffee_table> (1)', '[SIT] <sofa> (1)', '[GRAB] <the_red_cup> (1)')
-    >>> open_line("put back cup on table"), open_line("release"), open_line("walk")
-    ('[PUT] <back_cup_on_table> (1)', '[RELEASE]', '[WALK]')
+    >>> open_line("Put cup on coffee table"), open_line("grab the red cup"), open_line("walk")
+    ('[PUTBACK] <cup> (1) <coffee_table> (1)', '[GRAB] <the_red_cup> (1)', '[WALK]')
     """
     return EMPTY if len(action) > MOST_CHARACTERS else _read(action)
 
@@ -70,7 +64,7 @@ def _read(action: str) -> str | None:
     return " ".join([f"[{words[0].upper()}]", *(f"<{thing}> (1)" for thing in things)])
 
 
-#: Takes one of several ids.
+#: Chooses one of several ids.
 Choose = Callable[[Sequence[int]], int]
 
 _ONE = re.compile(r"\[([^]]+)\]|<([^>]+)>|\(([^)]+)\)")
@@ -80,16 +74,9 @@ _NUMBER = re.compile(r"\(\d+\)")
 
 
 class Objects:
-    """The nodes that an episode's names stand for. Nodes are ids here.
+    """The node ids that an episode's names mean; arguments as of `SpaEpisode`.
 
-    Args:
-        world: the episode.
-        known: class name -> node; what is resolved is written into it. The original hands the same dictionary to all
-            episodes of a task, and begins with the nodes of the published program: the leak.
-        choose: draws a node where several are possible.
-
-    Attributes:
-        last: the node that was meant last, None at the beginning.
+    `last` is the node that was named last, None at the start.
     """
 
     def __init__(self, world: World, known: dict[str, int], choose: Choose) -> None:
@@ -99,11 +86,7 @@ class Objects:
         self._choose = choose
 
     def fill(self, line: str) -> str:
-        """Return a line with the ids of the nodes it means, or why there are none.
-
-        Raises:
-            OriginalError: for a line that the original breaks on.
-        """
+        """Return a line with the ids of its nodes, or why there are none; `OriginalError` if the original raises."""
         self._world.asked_all()
         things = line.count("<")
         if things == 0:
@@ -147,7 +130,7 @@ class Objects:
         return _NUMBER.sub(f"({node})", line[:end], count=1) + _NUMBER.sub(f"({target})", line[end:], count=1)
 
     def meant(self, name: str) -> int | None:
-        """Return the position of the node that a name stands for whatever is drawn, None where that may differ."""
+        """Return the position of the node that a name means independently of draws, else None."""
         node = self.known.get(name)
         if node is None:
             node = self._near(name)
@@ -163,12 +146,10 @@ class Objects:
         return node
 
     def _named(self, name: str) -> list[int]:
-        """Return the nodes of a class, as the original lists them."""
         scene = self._world.scene
         return [scene.ids[node] for node in self._world.listed(scene.classes.get(name, 0))]
 
     def _near(self, name: str) -> int | None:
-        """Return the last node of a class that is close to the character; rather that near the node meant last."""
         scene = self._world.scene
         near = self._joined(scene.character, CLOSE)
         last = None if self.last is None else scene.index.get(self.last)
@@ -178,7 +159,6 @@ class Objects:
         return next((node for node in reversed(near) if named >> scene.index[node] & 1), None)
 
     def _joined(self, node: int, relation: int) -> list[int]:
-        """Return the ids of the nodes that are related to one in either direction, in the order of a set."""
         world = self._world
         ids = world.scene.ids
         joined = {ids[each] for each in chain(world.listing(node, relation), members(world.sources(node, relation)))}

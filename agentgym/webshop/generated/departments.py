@@ -1,4 +1,4 @@
-"""What the generated shop sells: kinds of products with what sets two of a kind apart, as tables."""
+"""The kinds of products of the generated shop and their differences, as tables."""
 
 from __future__ import annotations
 
@@ -9,15 +9,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of product.
+    """One kind of product; `name` is also the products' query, `path` runs from the widest department to the kind.
 
-    Attributes:
-        name: as shoppers call it; also the products' query.
-        path: departments from the widest to the kind.
-        cheapest, dearest: usual prices in dollars.
-        groups: option groups a product may offer: (name, all values); a product has some of the values.
-        qualities: attributes that stand before the name ("machine washable").
-        features: attributes that follow "with" ("steel legs").
+    `cheapest`, `dearest`: usual prices in dollars; `groups`: possible option groups (name, all values); `qualities`
+    stand before the name ("machine washable"), `features` after "with" ("steel legs").
     """
 
     name: str
@@ -31,8 +26,7 @@ class Kind:
 
 
 #: Values of option groups. The first word of a key is the group's name on the page. The original's reward replaces a
-#: chosen value by a colour that it contains, even inside a word: "sandalwood" would count as "sand", and a shopper who
-#: chose it would not get what was wished. No value here has a colour inside a longer word.
+#: chosen value by a colour that it contains, even inside a word ("sandalwood": "sand"); no value here has one.
 VALUES: dict[str, tuple[str, ...]] = {
     key: tuple(part.strip() for part in values.split(","))
     for key, values in {

@@ -1,4 +1,4 @@
-"""Products of the generated shop, each made from a seed and its number, and their wording."""
+"""Products of the generated shop and their texts, each a function of seed and number."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agentgym.tasks import Draws
 from agentgym.webshop.catalogue import UNPRICED, Options, Product
 from agentgym.webshop.generated.departments import KINDS, Kind
 
-#: Makers' names are an opening and an ending: 24 x 20 of them.
+#: Makers' names: 24 first x 20 second syllables.
 OPENINGS = (
     "Al", "Bran", "Cor", "Dal", "El", "Fen", "Gal", "Hol", "Il", "Jor", "Kel", "Lum", "Mar", "Nor", "Or", "Pel", "Quin",
     "Ros", "Sol", "Tam", "Ul", "Ver", "Wex", "Zan",
@@ -36,7 +36,7 @@ TITLES = (
 )
 TITLES_WITHOUT_FEATURE = ("{maker} {quality} {kind}", "{maker} {kind} {code}, {quality}", "{quality} {kind} by {maker}")
 
-#: Sentences of a description, by category; the first place says what it is, the others what is told about it.
+#: First sentences of a description, by category; the tables below hold the others.
 OPENERS: dict[str, tuple[str, ...]] = {
     "beauty": (
         "A {kind} for every day, made by {maker} in small runs.",
@@ -101,7 +101,7 @@ REMARKS: dict[str, tuple[str, ...]] = {
         "Good as a gift, better kept for yourself.",
     ),
 }
-#: Sentences that tell an attribute: a quality, a feature.
+#: Sentences that state an attribute: a quality, a feature.
 QUALITY_SENTENCES = (
     "It is {0}.",
     "Buyers praise that it is {0}.",
@@ -109,7 +109,7 @@ QUALITY_SENTENCES = (
     "Tested and found {0}.",
 )
 FEATURE_SENTENCES = ("It comes with {0}.", "You get {0} as well.", "{maker} adds {0}.", "New this year: {0}.")
-#: Bullet points that tell an attribute, and others.
+#: Bullet points that state an attribute, and others.
 QUALITY_BULLETS = ("{0}, as promised on the box", "{0} for years of use", "made to be {0}", "always {0}")
 FEATURE_BULLETS = ("with {0}", "{0} included", "{0} that you will notice", "comes with {0}")
 PLAIN_BULLETS = (
@@ -134,14 +134,14 @@ REQUESTS = (
 )
 
 
-#: Products of the shop that is there without data.
+#: Default number of products.
 NUM_PRODUCTS = 2_000
-#: Products whose random numbers are drawn together, and how many each of them may use.
+#: Products whose random numbers are drawn together, and random numbers per product.
 BLOCK = 64
 NUMBERS = 64
-#: Most products of one shop: as many as there are article numbers.
+#: Maximum number of products: the number of article numbers.
 MOST = 10**8
-#: Article numbers are mixed among so many neighbours: by this factor, from this beginning, shifted by seed.
+#: Article numbers are permuted in blocks of this size: factor, offset, shift per seed.
 _MIXED, _FACTOR, _FIRST, _PER_SEED = 10_000, 6_181, 2_718, 7_919
 #: Prices end in these.
 CENTS = (99, 95, 49, 0, 25, 79)
@@ -152,36 +152,20 @@ _NO_PRICE = 0.03
 
 
 def article_number(seed: int, index: int) -> str:
-    """Return the asin of a product: "B0" and eight digits, different for every index.
-
-    >>> article_number(0, 0), article_number(0, 1), article_number(0, 12_340_000)
-    ('B000002718', 'B000008899', 'B012342718')
-    """
+    """Return the asin of a product: "B0" and eight digits, different for every index."""
     block, place = divmod(index, _MIXED)
     return f"B0{block * _MIXED + (place * _FACTOR + _FIRST + seed * _PER_SEED) % _MIXED:08d}"
 
 
 @lru_cache(maxsize=8)
 def _numbers_of_block(seed: int, block: int) -> NDArray[np.float64]:
-    """Return the uniform numbers of a block, float64 (BLOCK, NUMBERS), the same in any process."""
     return np.random.default_rng([seed, block]).random((BLOCK, NUMBERS))
 
 
 def generate(num_products: Any = NUM_PRODUCTS, *, seed: Any = 0, asked: Any = 1.0) -> Iterator[Product]:
-    """Yield the products of a shop, one after the other; the same arguments give the same shop on any machine.
+    """Yield the products of a shop, a function of `seed`; a larger shop starts with the products of a smaller one.
 
-    A shop of more products begins with those of a smaller one.
-
-    Args:
-        num_products: how many.
-        seed: another one gives another shop.
-        asked: share of the products that somebody asks for, in 0..1.
-
-    Raises:
-        ValueError: a number is out of range.
-
-    >>> len({product.asin for product in generate(500)})
-    500
+    `asked` is the share of the products with a goal, in 0..1. A value out of range is a ValueError.
     """
     for name, value, least, most in (("num_products", num_products, 1, MOST), ("seed", seed, 0, 2**63)):
         if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not least <= int(value) <= most:
@@ -192,12 +176,7 @@ def generate(num_products: Any = NUM_PRODUCTS, *, seed: Any = 0, asked: Any = 1.
 
 
 def make_product(seed: int, index: int, asked: float = 1.0) -> Product:
-    """Return a product of a shop by its number from 0; arguments as those of `generate`.
-
-    >>> product = make_product(0, 3)
-    >>> product == make_product(0, 3), product.query in product.title.lower(), len(product.asin)
-    (True, True, 10)
-    """
+    """Return a product by its number from 0; arguments as of `generate`."""
     block, row = divmod(index, BLOCK)
     draws = Draws(_numbers_of_block(seed, block)[row].tolist())
     kind = KINDS[draws.below(len(KINDS))]
@@ -205,7 +184,7 @@ def make_product(seed: int, index: int, asked: float = 1.0) -> Product:
     maker = draws.pick(OPENINGS) + draws.pick(ENDINGS)
     qualities = draws.sample(kind.qualities, 1 + draws.below(3))
     features = draws.sample(kind.features, 1 + draws.below(3))
-    # Told in the title, in the description or in the bullet points; the first quality is always in the title.
+    # Stated in the title, the description or the bullet points; the first quality is always in the title.
     title, shown_qualities, shown_features = _title(draws, kind, maker, qualities, features)
     hidden = [(name, True) for name in qualities[shown_qualities:]]
     hidden += [(name, False) for name in features[shown_features:]]
@@ -232,7 +211,6 @@ def make_product(seed: int, index: int, asked: float = 1.0) -> Product:
 def _title(
     draws: Draws, kind: Kind, maker: str, qualities: Sequence[str], features: Sequence[str]
 ) -> tuple[str, int, int]:
-    """Return the title, and how many of the qualities and features it tells."""
     told_qualities = 1 + draws.below(min(2, len(qualities)))
     told_features = draws.below(min(2, len(features)) + 1)
     template = draws.pick(TITLES if told_features else TITLES_WITHOUT_FEATURE)
@@ -263,7 +241,6 @@ def _bullets(draws: Draws, maker: str, told: Sequence[tuple[str, bool]]) -> tupl
 
 
 def _options(draws: Draws, kind: Kind) -> Options:
-    """Return the option groups of a product: most of its kind's, each with some of the values in their order."""
     groups = []
     for name, values in kind.groups[:2]:
         if draws.uniform() < 0.8:
@@ -273,7 +250,6 @@ def _options(draws: Draws, kind: Kind) -> Options:
 
 
 def _prices(draws: Draws, kind: Kind) -> tuple[tuple[float, ...], str]:
-    """Return the amounts of the price tag, cheap ones more often than dear ones, and its text."""
     kind_of_tag, place, width = draws.uniform(), draws.uniform(), draws.uniform()
     cents = draws.pick(CENTS) / 100
     price = round(math.floor(kind.cheapest * (kind.dearest / kind.cheapest) ** place) + cents, 2)
@@ -288,7 +264,6 @@ def _prices(draws: Draws, kind: Kind) -> tuple[tuple[float, ...], str]:
 def _request(
     draws: Draws, kind: Kind, qualities: Sequence[str], features: Sequence[str]
 ) -> tuple[str, tuple[str, ...]]:
-    """Return what somebody says who wants this product, and the attributes that are named."""
     before = draws.sample(qualities, draws.below(min(2, len(qualities)) + 1))
     behind = draws.sample(features, draws.below(min(2, len(features)) + 1))
     if not before and not behind:

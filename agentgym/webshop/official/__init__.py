@@ -1,1 +1,1 @@
-"""The published files: products, requests, and recorded goals."""
+"""The published products, requests and recorded goals."""

@@ -1,8 +1,7 @@
-"""The official product files: raw records, one after the other, as the shop's products.
+"""The official product files as products, and products as such files (`write_files`).
 
-`items_shuffle.json` (or `items_shuffle_1000.json`) is the list of products, `items_ins_v2*.json` beside it holds their
-attributes and synthetic requests, `items_human_ins.json` the requests that people wrote.
-`write_files` writes a shop's products in this form, for other programs.
+`items_shuffle.json` (or `items_shuffle_1000.json`): products; `items_ins_v2*.json`: their attributes and synthetic
+requests; `items_human_ins.json`: human requests.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from agentgym.webshop.catalogue import Options, Product, read_tag
 from agentgym.webshop.goals import Goal, HumanRequest
 from agentgym.webshop.official.json_stream import entries
 
-#: Most characters of a text (a title, a request), of an option's name or value, and of all that a page shows; most
-#: pieces that a page shows, option groups, and ways to choose options where somebody asks for the product. With these
-#: every page stays inside the observation space; a goal is made for each way to choose.
+#: Maximum characters of a text (a title, a request), of an option's name or value, and of a page; maximum numbers of
+#: texts on a page, option groups, and combinations of options (goals) of a product. They keep every page inside the
+#: observation space.
 LONGEST_TEXT, LONGEST_VALUE, LONGEST_PAGE = 20_000, 2_000, 300_000
 MOST_PIECES, MOST_GROUPS, MOST_CHOICES = 5_000, 50, 1_000_000
-#: Most attributes of a product, and most wishes of one kind in a request: a purchase compares each with each.
+#: Maximum numbers of attributes of a product, and of wishes of one kind: a purchase compares all pairs.
 MOST_ATTRIBUTES, MOST_WISHES = 1_000, 100
-#: Attributes of a product that the attribute file does not know.
+#: Attributes of a product that is not in the attribute file.
 UNKNOWN_ATTRIBUTES = ("DUMMY_ATTR",)
 _ITEMS, _REQUESTS, _HUMAN = "items_shuffle", "items_ins_v2", "items_human_ins.json"
 _HOW = (
@@ -46,11 +45,7 @@ class ProductFiles:
 
 
 def find_files(data: str | os.PathLike[str]) -> ProductFiles:
-    """Return the files of a folder (the 1,000-product set where both are there), or those beside an items file.
-
-    Raises:
-        DataError: when there is no such file.
-    """
+    """Return the files of a folder (the 1,000-product set if both exist), or those beside an items file."""
     given = Path(data).expanduser()
     if given.is_dir():
         found = sorted(given.glob(f"{_ITEMS}*.json"), reverse=True)  # "_1000.json" before ".json"
@@ -68,18 +63,10 @@ def find_files(data: str | os.PathLike[str]) -> ProductFiles:
 
 
 def read_products(items: Path, request_of: Callable[[str], Any | None], limit: int | None = None) -> Iterator[Product]:
-    """Yield the products of an items file in order, one at a time.
+    """Yield the products of an items file in order; a `DataError` names file, product and field.
 
-    As in the original, of products with the same asin the first one counts, and asins of more than ten characters and
-    the asin "nan" are left out.
-
-    Args:
-        items: the items file.
-        request_of: entry of an asin in the requests file, None when it has none.
-        limit: the file is cut to so many records before anything is left out.
-
-    Raises:
-        DataError: naming file, product and field.
+    As in the original, the first product of an asin counts; asins of more than ten characters and "nan" are skipped.
+    `request_of` returns an asin's entry in the requests file or None; `limit` counts records before any is skipped.
     """
     seen: set[str] = set()
     for number, record in entries(items):
@@ -99,13 +86,7 @@ def read_products(items: Path, request_of: Callable[[str], Any | None], limit: i
 
 
 def requests_of(path: Path) -> Callable[[str], Any | None]:
-    """Return a function from asin to its entry in the requests file, None where there is none.
-
-    The entries lie in a temporary database, which goes to the disk when it is large and goes away with the function.
-
-    Raises:
-        ValueError: when the file is malformed, or names an asin twice.
-    """
+    """Return a function from asin to its entry in the requests file, or None, through a temporary database."""
     database = sqlite3.connect("")
     database.execute("CREATE TABLE entries (asin BLOB, entry BLOB)")
     rows = ((_key(path, asin), json.dumps(entry).encode()) for asin, entry in entries(path))
@@ -128,11 +109,7 @@ def _key(path: Path, asin: str | int) -> bytes:
 
 
 def read_human(path: Path) -> dict[str, tuple[HumanRequest, ...]]:
-    """Return the human requests of every asin, in the order of the file.
-
-    Raises:
-        DataError: naming file, product and field.
-    """
+    """Return the human requests of every asin, in file order; a `DataError` names file, product and field."""
     if not path.is_file():
         raise DataError(f"WebShop data: {path} is missing, goals='human' needs it; {_HOW}")
     found: dict[str, tuple[HumanRequest, ...]] = {}
@@ -149,8 +126,6 @@ def read_human(path: Path) -> dict[str, tuple[HumanRequest, ...]]:
 
 @dataclass
 class _Fields:
-    """The fields of one record, each checked when it is read."""
-
     path: Path
     who: str
     record: Any
@@ -222,7 +197,6 @@ def _product(fields: _Fields, asin: str, request: Any) -> Product:
 
 
 def _options(fields: _Fields) -> Options:
-    """Return the option groups; of two names that differ only in case the later one's values count."""
     given = fields.record.get("customization_options")
     if not given:
         return ()
@@ -247,19 +221,14 @@ def _options(fields: _Fields) -> Options:
 
 @dataclass(frozen=True)
 class Record:
-    """Hidden prices (by asin) and goals (in the order served) of a running shop, written down."""
+    """Recorded hidden prices (by asin) and goals (in the order served) of a running shop."""
 
     prices: dict[str, float]
     goals: tuple[Goal, ...] | None
 
 
 def read_record(path: str | os.PathLike[str]) -> Record:
-    """Read a file with the keys `prices` (asin -> price) and, optionally, `goals` (as the original holds them).
-
-    Raises:
-        DataError: when the file (which may be packed by xz, gzip or bzip2) is not as expected.
-        OSError: when it cannot be read.
-    """
+    """Read `prices` (asin -> price) and, optionally, `goals` (in the original's form), plain or xz, gzip, bzip2."""
     path = Path(path).expanduser()
     try:
         data = read_json(read_file(path), unique=True)
@@ -303,7 +272,7 @@ ITEMS, REQUESTS, HUMAN = "items_shuffle.json", "items_ins_v2.json", "items_human
 
 
 def raw_record(product: Product) -> dict[str, Any]:
-    """Return a product's record of the items file, with all that the shop shows."""
+    """Return a product's record of the items file, with everything that the shop shows."""
     return {
         "asin": product.asin,
         "name": product.title,
@@ -328,7 +297,7 @@ def raw_request(product: Product) -> dict[str, Any]:
 
 
 def write_files(products: Iterable[Product], folder: Path, human: Mapping[str, Any] | None = None) -> None:
-    """Write the three files of a product set, one product at a time; `human` is asin -> list of records."""
+    """Write the three files of a product set; `human` is asin -> list of records."""
     folder.mkdir(parents=True, exist_ok=True)
     with (
         open(folder / ITEMS, "w", encoding="utf-8") as items,

@@ -1,7 +1,7 @@
-"""A large JSON file, entry by entry: the entries of its outermost list or object, never the whole of it.
+"""A large JSON file, entry by entry of its outermost list or object.
 
-The package ijson (3.6) does the same at the same speed, but takes memory in the square of the nesting (a file of 400 kB
-ends the process), and reads half of a surrogate pair as "?" or not at all.
+ijson 3.6 has the same speed, but its memory is quadratic in the nesting (a file of 400 kB kills the process), and it
+corrupts or rejects half surrogate pairs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, TextIO
 from agentgym.outside.text import NUMBERS, DataError, clean_json
 
 _CHUNK = 1 << 20
-#: An entry longer than this (in characters) is taken for a damaged file, not for a reason to read all of it.
+#: Maximum length of an entry in characters; a longer one is a damaged file.
 _LONGEST_ENTRY = 1 << 26
 _SPACE = " \t\n\r"
 _IN_NUMBERS = "0123456789.eE+-"
@@ -22,8 +22,6 @@ _DECODER = json.JSONDecoder(**NUMBERS)
 
 
 class _Text:
-    """The unread part of a text stream, grown as it is asked for."""
-
     def __init__(self, stream: TextIO, name: str) -> None:
         self._stream, self._name = stream, name
         self._buffer, self._at, self._before = "", 0, 0
@@ -31,7 +29,6 @@ class _Text:
         self._ended = False
 
     def fail(self, what: str) -> DataError:
-        """Return the exception that says what is wrong at the current place."""
         place = f"at character {self._before + self._at} (entry {self.number})"
         return DataError(f"{self._name} is no such JSON file: {what} {place}; get the file again")
 
@@ -44,7 +41,6 @@ class _Text:
         return bool(chunk)
 
     def peek(self) -> str:
-        """Return the next character that is no white space, "" at the end."""
         while True:
             while self._at < len(self._buffer):
                 if self._buffer[self._at] not in _SPACE:
@@ -54,7 +50,6 @@ class _Text:
                 return ""
 
     def take(self, expected: str) -> str:
-        """Read one character, one of those expected."""
         character = self.peek()
         if not character or character not in expected:
             wanted = " or ".join(repr(each) for each in expected)
@@ -63,21 +58,20 @@ class _Text:
         return character
 
     def value(self) -> Any:
-        """Read one value."""
         self.peek()
         while True:
             try:
                 value, end = _DECODER.raw_decode(self._buffer, self._at)
                 value = clean_json(value)
             except (json.JSONDecodeError, DataError) as error:
-                # What is not whole yet may look damaged; what is damaged is soon longer than any entry.
+                # An incomplete entry may look damaged; a damaged one soon exceeds the maximum length.
                 if len(self._buffer) - self._at > _LONGEST_ENTRY or not self._more():
                     what = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
                     raise self.fail(f"{what} in the entry that begins") from error
                 continue
             except RecursionError as error:
                 raise self.fail("an entry is nested too deeply: the one that begins") from error
-            # a number may go on behind the end of what was read, whose last characters ("." of "0.5") may not count yet
+            # a number may continue in the unread text, and its last characters ("." of "0.5") may not be parsed yet
             if not self._buffer[end : end + 3].strip(_IN_NUMBERS) and len(self._buffer) - end < 3 and self._more():
                 continue
             self._at = end
@@ -85,15 +79,9 @@ class _Text:
 
 
 def entries(path: str | os.PathLike[str]) -> Iterator[tuple[str | int, Any]]:
-    """Yield the entries of a file's outermost list as (number from 0, value), of an object as (name, value).
+    """Yield the entries of a list as (number from 0, value), of an object as (name, value), from a UTF-8 file.
 
-    Args:
-        path: UTF-8 JSON file of any size.
-
-    Raises:
-        DataError: when it is no JSON list or object, or holds what `foreign_text.read_json` refuses; the message
-            names file, entry and character.
-        OSError: when it cannot be read.
+    A `DataError` names file, entry and character, also for what `foreign_text.read_json` refuses.
     """
     with open(path, encoding="utf-8-sig") as stream:
         text = _Text(stream, os.fspath(path))

@@ -1,1 +1,1 @@
-"""Finding products: BM25 as Lucene computes it, and Lucene itself."""
+"""Product search: Lucene's BM25 in numpy, and Lucene itself."""

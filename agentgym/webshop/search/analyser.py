@@ -1,15 +1,13 @@
-"""A text turned into index terms as Anserini's English analyser does it.
+"""Index terms of a text as by Anserini's English analyser.
 
-**Tokens** are cut exactly where Lucene's StandardTokenizer cuts them. Every character has a class; tokens are patterns
-of classes. The classes are the word-break properties of Unicode's annex 29 (with the emoji sequences of technical
-standard 51) as that tokenizer reads them, with emoji, Han, Hiragana and South-East Asian scripts apart. Where a
-property is more than Python's general category, its code points are listed here (Unicode 12.1; later characters follow
-their category).
+**Tokens** equal those of Lucene's StandardTokenizer. Every character has a class, and tokens are patterns of classes:
+the word-break properties of Unicode's annex 29 (with the emoji sequences of technical standard 51), with separate
+classes for emoji, Han, Hiragana and South-East Asian scripts. Code points whose property is not Python's general
+category are listed here (Unicode 12.1; later characters follow their category).
 
-**Terms** are tokens without a final 's, in lower case, without 33 stop words, cut to Porter's stems as Lucene has them:
-M. F. Porter, "An algorithm for suffix stripping", Program 14(3), 1980, with the two later rules of its author that
-Lucene keeps (-bli becomes -ble and -logi becomes -log). Words of one or two characters stay as they are; any character
-but a, e, i, o, u, y counts as a consonant.
+**Terms** are tokens without a final 's, in lower case, without 33 stop words, stemmed as in Lucene: M. F. Porter, "An
+algorithm for suffix stripping", Program 14(3), 1980, with two later rules of its author (-bli becomes -ble and -logi
+becomes -log). Words of one or two characters are unchanged; any character but a, e, i, o, u, y is a consonant.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from bisect import bisect_right
 
 #: Longer tokens are cut into pieces of this many UTF-16 units.
 LONGEST = 255
-#: A text is searched in windows, so that the time is linear; a token begins no nearer to the end of its window, unless
+#: A text is searched in windows, for linear time; a token starts at least this far from the end of its window, unless
 #: the text ends there.
 _WINDOW, _MARGIN = 4096, 1024
 
@@ -61,7 +59,7 @@ _LISTED: dict[str, str] = {
     LETTER: "2c2-2c5 2d2-2d7 2de-2df 2ed 2ef-2ff 55b-55c 55e 5f3 a720-a721 a789-a78a ab5b 24b6-24c1 "
     "24c3-24e9 1f130-1f149 1f150-1f169 1f172-1f17d 1f180-1f189",
 }
-#: Blocks whose letters and signs are kept together (line-break class SA).
+#: Blocks whose letters and marks form one token (line-break class SA).
 _SOUTH_EAST_ASIAN = (
     "e01-e3a e40-e4e e81-ecd edc-edf 1000-103f 1050-108f 109a-109f 1780-17d3 17d7 17dc-17dd 1950-1974 1980-19c9 "
     "19da 19de-19df 1a20-1a7c 1aa0-1aad a9e0-a9ef a9fa-a9fe aa60-aac2 aadb-aadf 11700-1172b 1173a-1173b 1173f"
@@ -75,7 +73,6 @@ _BY_CATEGORY = {
 
 
 def _ranges(text: str) -> list[tuple[int, int]]:
-    """Read hexadecimal ranges: "3a 5d0-5ea"."""
     pairs = (part.partition("-") for part in text.split())
     return [(int(first, 16), int(last or first, 16)) for first, _, last in pairs]
 
@@ -87,11 +84,7 @@ _ASIAN_STARTS = [first for first, _ in _ASIAN]
 
 
 def class_of(code: int) -> str:
-    """Return the class letter of a code point.
-
-    >>> [class_of(ord(c)) for c in "a7:_ é™字"]
-    ['A', '0', ':', '_', ' ', 'A', 'e', 'J']
-    """
+    """Return the class letter of a code point."""
     row = bisect_right(_STARTS, code) - 1
     if row >= 0 and code <= _TABLE[row][1]:
         return _TABLE[row][2]
@@ -103,7 +96,7 @@ def class_of(code: int) -> str:
 
 
 class Classes(dict[int, str]):
-    """A table for `str.translate` that turns a text into its class letters, character by character."""
+    """A table for `str.translate` from characters to class letters."""
 
     def __missing__(self, code: int) -> str:
         self[code] = kind = class_of(code)
@@ -111,13 +104,6 @@ class Classes(dict[int, str]):
 
 
 def _words(letter: str, digit: str, colon: str, comma: str, ext: str, plain: str, katakana: str, hebrew: str) -> str:
-    """Build the pattern of a word from patterns of one character; `katakana` and `hebrew` may be empty.
-
-    `ext` is what may follow each of them, `plain` a letter that follows a colon (see `_LETTER`).
-
-    A run of letters and digits is held together by low lines, by a colon, dot or apostrophe between two letters, by a
-    comma, semicolon, dot or apostrophe between two digits. Katakana and the other scripts join only across low lines.
-    """
     low = f"(?:_{ext})"
     letters = f"{letter}{ext}(?:{colon}{ext}{plain}{ext}|{low}*{letter}{ext})*"
     digits = f"{digit}{ext}(?:(?:{comma}{ext}|{low}+)?{digit}{ext})*"
@@ -143,11 +129,7 @@ _ANY = re.compile(
 
 
 def tokens(text: str) -> list[str]:
-    """Return the tokens of a text, in order, as they stand in it.
-
-    >>> tokens("Men's T-shirt, size 10.5 (2,000 sold)")
-    ["Men's", 'T', 'shirt', 'size', '10.5', '2,000', 'sold']
-    """
+    """Return the tokens of a text, in order and unchanged."""
     pattern, classes = (_ASCII, text) if text.isascii() else (_ANY, text.translate(_CLASSES))
     if len(text) <= LONGEST // 2:
         return [text[match.start() : match.end()] for match in pattern.finditer(classes)]
@@ -174,7 +156,6 @@ def tokens(text: str) -> list[str]:
 
 
 def _within(text: str, start: int, units: int) -> int:
-    """Return where a piece that starts at `start` and has at most `units` UTF-16 units ends."""
     end = start
     while end < len(text) and (units := units - (2 if text[end] > "\uffff" else 1)) >= 0:
         end += 1
@@ -190,7 +171,7 @@ _APOSTROPHES = "'\u2019\uff07"
 
 
 def terms(text: str) -> list[str]:
-    """Return the terms of a text in order, repeats included.
+    """Return the terms of a text in order, with repeats.
 
     >>> terms("The Women's running shoes, size 7.5")
     ['women', 'run', 'shoe', 'size', '7.5']
@@ -206,7 +187,6 @@ def terms(text: str) -> list[str]:
 
 
 def _lower(letter: str) -> str:
-    """Lower one character by itself, as Java does: a Greek sigma has one form, the dotted capital I loses its dot."""
     return letter.lower()[0]
 
 
@@ -229,7 +209,6 @@ _SECOND_ORDER, _THIRD_ORDER, _FOURTH_ORDER = (
 
 
 def _shape(word: str) -> str:
-    """Write each character as c (consonant) or v (vowel); a y is a vowel after a consonant."""
     shape = ""
     for letter in word:
         vowel = letter in "aeiou" or (letter == "y" and shape[-1:] == "c")
@@ -238,22 +217,18 @@ def _shape(word: str) -> str:
 
 
 def _measure(word: str) -> int:
-    """Count the changes from vowel to consonant: Porter's m."""
     return _shape(word).count("vc")
 
 
 def _ends_short(word: str) -> bool:
-    """Say whether a word ends consonant, vowel, consonant (but not w, x or y): Porter's *o."""
     return _shape(word)[-3:] == "cvc" and word[-1] not in "wxy"
 
 
 def _ends_double(word: str) -> bool:
-    """Say whether a word ends in the same consonant twice."""
     return len(word) > 1 and word[-1] == word[-2] and _shape(word)[-1] == "c"
 
 
 def _replace(word: str, order: tuple[str, ...], new: dict[str, str]) -> str:
-    """Replace the longest suffix of a step where what stands before it has a measure above 0."""
     for suffix in order:
         if word.endswith(suffix):
             before = word[: -len(suffix)]
@@ -262,7 +237,6 @@ def _replace(word: str, order: tuple[str, ...], new: dict[str, str]) -> str:
 
 
 def _inflection(word: str) -> str:
-    """Take off plurals, -ed and -ing; turn a final y into i."""
     if word.endswith("s"):
         if word.endswith(("sses", "ies")):
             word = word[:-2]
@@ -287,7 +261,6 @@ def _inflection(word: str) -> str:
 
 
 def _ending(word: str) -> str:
-    """Take off what is left of a suffix (-al, -ment, -ion after s or t), a final e, and one l of a double."""
     for suffix in _FOURTH_ORDER:
         if word.endswith(suffix):
             before = word[: -len(suffix)]
@@ -304,11 +277,7 @@ def _ending(word: str) -> str:
 
 
 def stem(word: str) -> str:
-    """Return the stem of a lower-case word.
-
-    >>> [stem(w) for w in "running shoes easily generalizations ponies sky as".split()]
-    ['run', 'shoe', 'easili', 'gener', 'poni', 'sky', 'as']
-    """
+    """Return the Porter stem of a lower-case word."""
     if len(word) <= 2:
         return word
     return _ending(_replace(_replace(_inflection(word), _SECOND_ORDER, _SECOND), _THIRD_ORDER, _THIRD))

@@ -1,11 +1,9 @@
-"""Lucene's BM25 on arrays: the same products, scores and order as Lucene gives for the same texts.
+"""Lucene's BM25 on arrays: the same products, scores and order as Lucene for the same texts.
 
-Scores are computed as Lucene computes them, in single precision summed in double precision. For each distinct term of
-a query, with the weight w = count in the query x ln(1 + (N - df + 0.5) / (df + 0.5)), a product that holds it tf times
-gains w - w / (1 + tf x n), where n = 1 / (k1 ((1 - b) + b L / mean length)), k1 = 0.9, b = 0.4, and L is the product's
-number of terms as Lucene's one-byte code keeps it. Equal scores are ordered by identifier.
-
-The index holds 1 + tf x n, ready for scoring; `bm25_build` makes it, in memory or in a folder.
+Scores are in single precision, summed in double precision, as in Lucene. A distinct query term with weight w = count in
+the query x ln(1 + (N - df + 0.5) / (df + 0.5)) adds w - w / (1 + tf x n) to a product with tf occurrences, where n = 1
+/ (k1 ((1 - b) + b L / mean length)), k1 = 0.9, b = 0.4, and L is the product's number of terms as Lucene's one-byte
+code stores it. Equal scores are ordered by identifier. `bm25_build` makes the index.
 """
 
 from __future__ import annotations
@@ -30,33 +28,33 @@ K1, B = np.float32(0.9), np.float32(0.4)
 FORMAT = 1
 _ROWS = ("documents", "divisors")
 _TERMS = ("starts", "largest", "order", "vocabulary", "ends", "numbers")
-#: Chunks of text (what spaces separate) whose terms are remembered, and their greatest length.
+#: Maximum number and length of chunks (between spaces) whose terms are cached.
 MEMORY, CHUNK = 1 << 17, 64
-#: More candidates are parted before they are sorted.
+#: A larger number of candidates is partitioned before sorting.
 _SORTED = 512
-#: Up to so many products, all matches of a query are scored at once.
+#: Maximum number of products of an index that scores all matches of a query at once.
 _SMALL = 1 << 14
-#: Keys that are sorted at once.
+#: Number of keys that are sorted at once.
 _ROW = 256
-#: Of a key in such an index, from below: the tie, and 31 bits of the score.
+#: A key in such an index, from the lowest bit: the tie, then 31 bits of the score.
 _TIE_BITS = 15
 _LOW_TIE = (1 << _TIE_BITS) - 1
-#: Queries times products that are scored together at most.
+#: Maximum of queries times products that are scored together.
 _AT_ONCE = 1 << 15
 
 
 @dataclass(frozen=True)
 class Index:
-    """Which terms products hold.
+    """An inverted index.
 
     Attributes:
-        starts: where each term's rows start, int64 of shape (terms + 1,).
-        documents: positions of the products that hold a term, ascending within a term, int32 of shape (rows,).
+        starts: first row of each term, int64 of shape (terms + 1,).
+        documents: positions of the products with a term, ascending within a term, int32 of shape (rows,).
         divisors: 1 + tf x n of each row, float32 of shape (rows,).
         largest: the largest divisor of each term, float32 of shape (terms,).
-        order: place of each product when sorted by identifier, int32 of shape (products,).
-        vocabulary: all terms as UTF-8, sorted, in one piece; uint8.
-        ends: where each sorted term ends in `vocabulary`, int64 of shape (terms,).
+        order: rank of each product by identifier, int32 of shape (products,).
+        vocabulary: all terms as UTF-8, sorted and concatenated; uint8.
+        ends: end of each sorted term in `vocabulary`, int64 of shape (terms,).
         numbers: number of each sorted term in the arrays above, int32 of shape (terms,).
         filled: number of products with at least one term.
     """
@@ -72,7 +70,7 @@ class Index:
     filled: int
 
     def find(self, term: str) -> int:
-        """Return the number of a term, -1 when no product holds it."""
+        """Return the number of a term, -1 if no product has it."""
         wanted, text, ends = term.encode("utf-8", "surrogatepass"), self.vocabulary, self.ends
         low, high = 0, len(ends)
         while low < high:
@@ -88,11 +86,7 @@ class Index:
 
 
 def load(folder: str | Path) -> Index:
-    """Open an index that was built in a folder; its arrays stay on the disk, mapped into memory.
-
-    Raises:
-        DataError: when the folder holds no index, a file is damaged or missing, or another version wrote it.
-    """
+    """Memory-map an index that was built in a folder; a `DataError` if it is missing, damaged or of another version."""
     folder = Path(folder)
     facts = folder / "index.json"
     if not facts.is_file():
@@ -107,7 +101,7 @@ def load(folder: str | Path) -> Index:
 
 
 def write(index: Index, folder: Path) -> None:
-    """Write an index whose rows are in the folder already, so that `load` finds it."""
+    """Write an index whose rows are in the folder already, for `load`."""
     for name in _TERMS:
         np.save(folder / f"{name}.npy", getattr(index, name))
     (folder / "index.json").write_text(json.dumps({"format": FORMAT, "filled": index.filled}))
@@ -115,7 +109,7 @@ def write(index: Index, folder: Path) -> None:
 
 
 class _Part(NamedTuple):
-    """A term of a query: its rows in the index, its weight, and the largest divisor among its rows."""
+    """A term of a query: its rows, its weight, and the largest divisor among its rows."""
 
     rows: int
     start: int
@@ -132,7 +126,7 @@ class Bm25:
 
     def __init__(self, index: Index) -> None:
         self.index = index
-        # A mapped array is slow to slice: these are the same memory as plain arrays.
+        # Slicing a mapped array is slow: these are plain arrays over the same memory.
         self._starts, self._documents = np.asarray(index.starts), np.asarray(index.documents)
         self._divisors, self._largest = np.asarray(index.divisors), np.asarray(index.largest)
         self._rows = np.diff(self._starts)
@@ -153,7 +147,7 @@ class Bm25:
         return tuple(self.ranked(query, k)[0].tolist())
 
     def answers(self, words: Sequence[tuple[int, ...]], k: int) -> list[tuple[int, ...]]:
-        """Return `top` of several queries by their `words`; together they cost less in an index of few products."""
+        """Return `top` of several queries given by their `words`; a batch is cheaper in a small index."""
         if len(self) > _SMALL or k < 1:
             return [tuple(self._ranked(each, k)[0].tolist()) for each in words]
         found: list[tuple[int, ...]] = []
@@ -165,7 +159,7 @@ class Bm25:
         return found
 
     def words(self, query: str) -> tuple[int, ...]:
-        """Return the numbers of a query's terms, rarest first: an answer depends on nothing else."""
+        """Return the numbers of a query's terms, rarest first, which determine the result."""
         return tuple(sorted(self._found(query), key=self._rank.__getitem__))
 
     def ranked(self, query: str, k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
@@ -188,17 +182,13 @@ class Bm25:
         return self._of_tie[best & ((1 << bits) - 1)], (best >> bits).astype(np.int32).view(np.float32)
 
     def _keys(self, products: NDArray[np.int64], sums: NDArray[np.float64], bits: int) -> NDArray[np.int64]:
-        """Return whole numbers that are ordered as the answer: the score and, in the lowest `bits`, the tie.
-
-        A positive float32 is ordered as its bits are.
-        """
+        """Return integers in the order of the result: the bits of a positive float32, then the tie in `bits`."""
         keys = sums.astype(np.float32).view(np.int32).astype(np.int64)
         keys <<= bits
         keys |= self._tie[products]
         return keys
 
     def _found(self, query: str) -> list[int]:
-        """Return the numbers of the terms of a query that some product holds, in order."""
         found: list[int] = []
         for chunk in query.replace("\n", " ").split(" "):
             known = self._chunks.get(chunk)
@@ -212,7 +202,6 @@ class Bm25:
         return found
 
     def _parts(self, wanted: Mapping[int, int]) -> list[_Part]:
-        """Return terms as parts of a query, rarest first."""
         return sorted([
             _Part(
                 int(self._rows[number]), int(self._starts[number]), np.float32(count) * self._weights[number],
@@ -222,15 +211,10 @@ class Bm25:
         ])  # fmt: skip
 
     def _all(self, queries: Sequence[tuple[int, ...]], k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Score, for each of a few queries, every product that holds any of its terms.
+        """Score, for each of a few queries, every product that has any of its terms.
 
-        Args:
-            queries: `words` of each; the gains of a product are added in their order.
-            k: how many products to return of each.
-
-        Returns:
-            `_keys` of the best products, best first, one row for each query, zeros behind the last; and how many there
-            are.
+        `queries`: `words` of each; gains are added in their order. Returns `_keys` of the best `k` products, best
+        first, one row per query, padded with zeros, and their numbers.
         """
         size, several = len(self), np.arange(len(queries))
         ordered = [dict.fromkeys(words) for words in queries]
@@ -248,7 +232,7 @@ class Bm25:
         # Product p of the i-th query is i * size + p.
         starts = (several * size).repeat([len(each) for each in ordered])
         sums: NDArray[Any] = np.bincount(self._documents[rows] + starts.repeat(lengths), gains, len(queries) * size)
-        # numpy finds what is true ten times faster than what is not 0.0
+        # numpy finds true values ten times faster than values other than 0.0
         found = (sums > 0).nonzero()[0]
         lengths = found.searchsorted((several + 1) * size)
         lengths[1:] -= lengths[:-1].copy()
@@ -274,8 +258,8 @@ class Bm25:
     def _pruned(self, parts: list[_Part], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Score at least the best `k` products, ties included, without reading all rows of common terms.
 
-        The rarest terms come first. Once what the remaining terms could give is below the k-th best sum so far, no
-        further product can enter: the remaining terms are looked up for the candidates only.
+        Rarest terms come first. When the maximum gain of the other terms is below the k-th best sum, no further product
+        can enter, and the other terms are looked up for the candidates only.
         """
         rest = [*np.cumsum([part.most() for part in reversed(parts)])[::-1].tolist(), 0.0]
         sums, enough, done = np.zeros(len(self)), 0.0, 0
@@ -294,7 +278,7 @@ class Bm25:
         return candidates.astype(np.int64), scores
 
     def _looked_up(self, documents: NDArray[np.int32], part: _Part) -> NDArray[np.float32]:
-        """Return what products gain by a term, 0 where they lack it; `documents` ascending."""
+        """Return the gains of products by a term, 0 without it; `documents` ascending."""
         rows = self._products(part)
         found = np.minimum(np.searchsorted(rows, documents), part.rows - 1)
         gains = part.weight - part.weight / self._divisors[part.start + found]
@@ -305,16 +289,10 @@ class Bm25:
 
 
 def _best(keys: NDArray[np.int64], lengths: NDArray[np.int64], k: int) -> NDArray[np.int64]:
-    """Return the `k` largest of each of several runs of positive keys, largest first, zeros behind the last.
-
-    Args:
-        keys: one run after the other.
-        lengths: of the runs.
-        k: how many.
-    """
+    """Return the `k` largest of each of several consecutive runs of positive keys, descending, padded with zeros."""
     width = int(lengths.max())
-    # numpy sorts rows of up to `_ROW` numbers without branches, at a tenth of the time per number of longer ones; so
-    # the best of a long run are found among the best of its parts.
+    # numpy sorts rows of up to `_ROW` numbers ten times faster per number than longer ones, so the best of a long run
+    # are selected from the best of its parts.
     parts = -(-width // _ROW) if k <= _ROW // 2 else 1
     stride = parts * _ROW if parts > 1 else width
     rows = np.zeros((len(lengths), stride), np.int64)
@@ -333,7 +311,7 @@ def _best(keys: NDArray[np.int64], lengths: NDArray[np.int64], k: int) -> NDArra
 
 
 def _kth(values: NDArray[np.float64], k: int) -> float:
-    """Return the k-th largest value, a little less for the rounding to single precision; 0 when there are fewer."""
+    """Return the k-th largest value, reduced by the rounding to single precision; 0 if there are fewer."""
     if len(values) < k:
         return 0.0
     return float(np.partition(values, len(values) - k)[len(values) - k]) * (1 - 1e-6)

@@ -1,8 +1,7 @@
-"""Building a search index: in memory for a small catalogue, in a folder with bounded memory for a large one.
+"""Builds a search index: in memory for a small catalogue, in a folder with bounded memory for a large one.
 
-Products are read once, in blocks. Each block becomes a run of rows (term, product, count), sorted; the runs are then
-merged, one range of terms after the other. Beside one block, memory holds the vocabulary, and identifier and length of
-every product.
+Products are read once, in blocks. Each block becomes a sorted run of rows (term, product, count); the runs are merged,
+one range of terms at a time. Memory holds one block, the vocabulary, and identifier and length of every product.
 """
 
 from __future__ import annotations
@@ -19,26 +18,21 @@ from numpy.typing import NDArray
 from agentgym.webshop.search.analyser import terms
 from agentgym.webshop.search.bm25 import CHUNK, K1, MEMORY, B, Index, load, write
 
-#: Number of terms in a block, and of rows that are merged at a time.
+#: Number of terms in a block, and of rows merged at a time.
 BLOCK = 1 << 22
-#: Terms of a run, ascending; where the rows of each start (one more than terms); products and counts of the rows.
+#: Terms of a run, ascending; first row of each (and the end); products and counts of the rows.
 _Run = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]
 
 
 def build(texts: Iterable[tuple[str, str]], folder: str | Path | None = None, block: int = BLOCK) -> Index:
-    """Build the index of some texts.
+    """Build the index of (identifier, text) pairs, read once, in the order of positions.
 
-    Args:
-        texts: (identifier, text) of every product, in the order of positions; read once.
-        folder: where the index is written, as `bm25.load` expects it; it is made where it is missing. None keeps the
-            index in memory.
-        block: number of terms that are read before a run is made.
+    `folder` is created for `bm25.load`, or None to keep the index in memory; `block` is the number of terms of a run.
 
-    Example:
-        >>> from agentgym.webshop.search.bm25 import Bm25
-        >>> index = build([("B1", "red shoes"), ("B2", "blue shoes, size 7"), ("B3", "lamp")])
-        >>> Bm25(index).top("Blue shoe", 50)
-        (1, 0)
+    >>> from agentgym.webshop.search.bm25 import Bm25
+    >>> index = build([("B1", "red shoes"), ("B2", "blue shoes, size 7"), ("B3", "lamp")])
+    >>> Bm25(index).top("Blue shoe", 50)
+    (1, 0)
     """
     if folder is None:
         return _build(texts, None, None, block)
@@ -90,8 +84,6 @@ def _build(texts: Iterable[tuple[str, str]], folder: Path | None, scratch: Path 
 
 
 class _Reader:
-    """Reads texts into runs; numbers the terms in the order in which they appear."""
-
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
         self.identifiers: list[str] = []
@@ -99,7 +91,6 @@ class _Reader:
         self._chunks: dict[str, tuple[int, ...]] = {}
 
     def runs(self, texts: Iterable[tuple[str, str]], block: int) -> Iterator[_Run]:
-        """Yield a run for every `block` terms."""
         found, first = array("i"), 0
         for identifier, text in texts:
             before = len(found)
@@ -125,7 +116,6 @@ class _Reader:
 
 
 def _run(found: array[int], lengths: array[int], first: int) -> _Run:
-    """Sort the terms of a block of products, the first of which has position `first`, and count repeats."""
     products = np.repeat(np.arange(first, first + len(lengths)), lengths)
     keys, counts = np.unique(np.array(found, np.int64) << 32 | products, return_counts=True)
     of_rows = (keys >> 32).astype(np.int32)
@@ -135,7 +125,6 @@ def _run(found: array[int], lengths: array[int], first: int) -> _Run:
 
 
 def _kept(run: _Run, path: Path | None) -> Callable[[], _Run]:
-    """Keep a run in memory, or in files that begin with `path`; returns a function that gives it back."""
     if path is None:
         return lambda: run
     names = [f"{path}-{i}.npy" for i in range(4)]
@@ -151,7 +140,6 @@ def _kept(run: _Run, path: Path | None) -> Callable[[], _Run]:
 
 
 def _ranges(starts: NDArray[np.int64], block: int) -> Iterator[tuple[int, int]]:
-    """Cut the terms into ranges of about `block` rows, at least one term each."""
     first = 0
     while first < len(starts) - 1:
         last = max(first + 1, int(np.searchsorted(starts, starts[first] + block, "right")) - 1)
@@ -160,7 +148,6 @@ def _ranges(starts: NDArray[np.int64], block: int) -> Iterator[tuple[int, int]]:
 
 
 def _merged(runs: list[Callable[[], _Run]], first: int, last: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return products and counts of all rows of the terms `first` to `last` - 1, sorted by term and product."""
     parts = []
     for get in runs:
         run_terms, starts, products, counts = get()
@@ -174,7 +161,6 @@ def _merged(runs: list[Callable[[], _Run]], first: int, last: int) -> tuple[NDAr
 
 
 def _shares(lengths: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Return what one occurrence of a term counts in products of some lengths: n of `bm25`."""
     filled = int((lengths > 0).sum())
     mean = np.float32(lengths.sum() / filled if filled else 1)
     one = np.float32(1)
@@ -183,15 +169,12 @@ def _shares(lengths: NDArray[np.int64]) -> NDArray[np.float32]:
 
 
 def _coded(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return lengths as Lucene's byte keeps them: above 24, the rest keeps its four highest bits."""
     rest = np.maximum(lengths - 24, 0)
     drop = np.maximum(np.frexp(rest.astype(np.float64))[1] - 4, 0)
     return np.where(lengths < 24, lengths, 24 + (rest >> drop << drop))
 
 
 class _Rows:
-    """Collects the rows of the index, in memory or in the files of a folder."""
-
     def __init__(self, folder: Path | None, total: int) -> None:
         self._kept: dict[str, list[NDArray[Any]]] = {"documents": [], "divisors": []}
         self._folder = folder
@@ -202,7 +185,6 @@ class _Rows:
                     np.lib.format.write_array_header_1_0(file, header)
 
     def add(self, documents: NDArray[np.int32], divisors: NDArray[np.float32]) -> None:
-        """Append rows."""
         for name, values in (("documents", documents), ("divisors", divisors)):
             if self._folder is None:
                 self._kept[name].append(values)
@@ -211,7 +193,6 @@ class _Rows:
                     values.tofile(file)
 
     def finish(self) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """Return all rows; mapped into memory where they are in files."""
         if self._folder is not None:
             documents, divisors = (np.load(self._folder / f"{name}.npy", mmap_mode="r") for name in self._kept)
             return documents, divisors

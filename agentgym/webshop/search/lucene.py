@@ -1,11 +1,8 @@
-"""Lucene itself as the search, through pyserini and Anserini: for checks against the original, and for its own indexes.
+"""Lucene as the search, through pyserini and Anserini: for checks against the original, and for existing indexes.
 
-`bm25` gives the same products in the same order without Java; docs/environments/webshop.md compares both on a large
-catalogue. Needed are the extra `search` and a Java that fits the installed pyserini: 11 or newer up to pyserini
-0.25, 21 or newer from 0.35 (April 2024) on. The recorded answers that the tests compare with come out the same with
-pyserini 0.17.1, 0.22.1, 0.44.0 and 1.6.0, on Java 17, 21 and 25.
-
-The first search starts the Java machine, one per process; it cannot be stopped, nor survive a fork.
+It needs the extra `search` and Java 11 or newer for pyserini up to 0.25, 21 or newer from 0.35 (April 2024). Recorded
+answers are equal with pyserini 0.17.1, 0.22.1, 0.44.0 and 1.6.0, on Java 17, 21 and 25. The first search starts Java,
+once per process; it cannot be stopped and does not survive a fork.
 """
 
 from __future__ import annotations
@@ -33,16 +30,9 @@ def build(texts: Iterable[tuple[str, str]], folder: str | Path) -> None:
 
 
 class Lucene:
-    """Search in a Lucene index; a `search.Search`.
+    """A `search.Search` in a Lucene index of the catalogue, from `build` or the original's program.
 
-    Args:
-        catalogue: gives the positions of the asins that Lucene finds; asins that it lacks are left out.
-        folder: a Lucene index of the catalogue, from `build` or from the original's own program.
-
-    Raises:
-        DataError: when the folder holds no Lucene index.
-        ImportError: without pyserini.
-        RuntimeError: without a Java that fits it.
+    Without pyserini an ImportError, without a suitable Java a RuntimeError, without an index a `DataError`.
     """
 
     def __init__(self, catalogue: Catalogue, folder: str | Path) -> None:
@@ -52,10 +42,7 @@ class Lucene:
         self._searcher = _load("pyserini.search.lucene").LuceneSearcher(str(folder))
 
     def top(self, query: str, k: int) -> tuple[int, ...]:
-        """Return the positions of the best `k` products, best first.
-
-        Lucene takes 1,024 different words; of a longer query as many words from the start are used as it takes.
-        """
+        """Return the positions of the best `k` products; Lucene uses the first 1,024 different words of a query."""
         if k < 1:
             return ()
         query = query.encode("utf-8", "replace").decode()  # Java takes no half of a character
@@ -72,16 +59,13 @@ class Lucene:
         return tuple([position for position in positions if position is not None])
 
     def words(self, query: str) -> str:
-        """Return the query."""
         return query
 
     def answers(self, words: Sequence[str], k: int) -> list[tuple[int, ...]]:
-        """Return `top` of several queries, in their order."""
         return [self.top(query, k) for query in words]
 
 
 def _load(module: str) -> Any:
-    """Import a module of pyserini, which starts Java."""
     try:
         version = importlib.metadata.version("pyserini")
     except importlib.metadata.PackageNotFoundError as error:

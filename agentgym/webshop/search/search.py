@@ -1,4 +1,4 @@
-"""What the shop asks of a search, and a memory of recent answers around any search."""
+"""The interface of a search, and a cache of recent results around any search."""
 
 from __future__ import annotations
 
@@ -10,31 +10,28 @@ from agentgym.webshop.catalogue import Product
 
 
 class Search(Protocol):
-    """Finds products by words; `bm25.Bm25` and `lucene.Lucene` are two."""
+    """Finds products by words: `bm25.Bm25` or `lucene.Lucene`."""
 
     def top(self, query: str, k: int) -> tuple[int, ...]:
-        """Return the positions of the at most `k` products that match a query, best first; none without words."""
+        """Return the positions of at most `k` products that match a query, best first; none without words."""
 
     def words(self, query: str) -> Hashable:
-        """Return what the answer depends on: those of the same words in another order, say, have the same answer."""
+        """Return what the result depends on; the same words in another order may have the same result."""
 
     def answers(self, words: Sequence[Any], k: int) -> list[tuple[int, ...]]:
-        """Return `top` of several queries, in their order, by what `words` gave for each."""
+        """Return `top` of several queries, in their order, by their `words`."""
 
     def __hash__(self) -> int:
-        """Return the hash of the object: what a search finds is kept by search."""
+        """Identity: results are cached by search."""
 
 
 _Answers = OrderedDict[tuple[Hashable, int], tuple[int, ...]]
 
 
 class Recent:
-    """A search that remembers its recent answers; many environments may share one.
+    """A search with a cache of recent results, which environments may share.
 
-    Args:
-        search: the search that answers new queries.
-        size: number of queries kept with their answers, and of different words; the oldest go first.
-        longest: longer queries are not remembered.
+    `size`: maximum number of cached queries, and of different words; `longest`: maximum length of a cached query.
     """
 
     def __init__(self, search: Search, size: int = 4096, longest: int = 512) -> None:
@@ -43,12 +40,11 @@ class Recent:
         self._by_words: _Answers = OrderedDict()
 
     def top(self, query: str, k: int) -> tuple[int, ...]:
-        """Return the positions of the products that match a query best."""
         found = self._kept.get((query, k))
         return self.tops([query], k)[0] if found is None else found
 
     def tops(self, queries: Sequence[str], k: int) -> list[tuple[int, ...]]:
-        """Return `top` of several queries; those whose words are new are searched for together."""
+        """Return `top` of several queries; those with new words are searched together."""
         kept = {query: self._kept.get((query, k)) for query in queries}
         words = {query: self.search.words(query) for query, found in kept.items() if found is None}
         known = {each: self._by_words.get((each, k)) for each in words.values()}
@@ -63,15 +59,12 @@ class Recent:
         return [found for query in queries if (found := kept[query]) is not None]
 
     def words(self, query: str) -> Hashable:
-        """Return what the answer depends on."""
         return self.search.words(query)
 
     def answers(self, words: Sequence[Any], k: int) -> list[tuple[int, ...]]:
-        """Return the answers by words, searched for anew."""
         return self.search.answers(words, k)
 
     def clear(self) -> None:
-        """Forget all answers."""
         self._kept.clear()
         self._by_words.clear()
 
@@ -83,12 +76,12 @@ class Recent:
 
 
 def search_text(product: Product) -> str:
-    """Return the text that a product is found by: title, description, first bullet and options, in lower case."""
+    """Return the searched text of a product: title, description, first bullet and options, in lower case."""
     options = ", and ".join([f"{name}: {', '.join(values)}" for name, values in product.options])
     first = product.bullets[0] if product.bullets else ""
     return f"{product.title} {product.description} {first} {options}".lower()
 
 
 def documents(products: Iterable[Product]) -> Iterable[tuple[str, str]]:
-    """Yield the identifier and text of products, as the two indexes are built from them."""
+    """Yield (identifier, text) of products, for the indexes."""
     return ((product.asin, search_text(product)) for product in products)

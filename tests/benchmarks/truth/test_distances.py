@@ -5,11 +5,12 @@ from types import SimpleNamespace
 import gymnasium as gym
 import numpy as np
 
-import agentgym  # noqa: F401  # registers the environments
+import agentgym  # registers the environments
 from agentgym.rollout import collect
 from agentgym.trajectory import StepTable
-from benchmarks.truth.distances import Distances, distance_changes, distance_gains, kinds_of_steps, state_distances
+from benchmarks.truth.distances import distance_changes, kinds_of_steps, state_distances
 from benchmarks.truth.episodes import NoisyExpert, play_scripted, scripted_of
+from wrappers.distance import Distances, distance_gains
 
 # One box in a corridor of two rows: the box must go right; in a corner or along the lower wall it is lost.
 START = "######\n#P__O#\n#_X__#\n#____#\n######"
@@ -101,7 +102,7 @@ def test_distances_ask_each_state_once():
     wrapper = object.__new__(Distances)
     wrapper.found = {}
     object.__setattr__(wrapper, "env", SimpleNamespace(unwrapped=SimpleNamespace(envs=[env, env])))
-    shown = SimpleNamespace(entry=lambda name, i: {"task_id": "g", "state_key": "s"}[name])
+    shown = SimpleNamespace(entry=lambda name, i: {"task_id": "g", "state_key": "s"}.get(name))
     wrapper.begin([0, 1], shown)
     assert wrapper.found == {("g", "s"): (3.0, 3.0)}
     assert len(asked) == 1

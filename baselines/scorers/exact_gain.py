@@ -1,0 +1,102 @@
+"""The exact gain of every step, from environments that know their distance to success: what an oracle would say.
+
+    score = d(s) - d(s')        d: steps to success, see `wrappers.distance.Distances`
+
+No learned or estimated credit can know more. Where training by it is not better than training by the episode's outcome,
+the environment is not limited by credit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import numpy as np
+
+from agentgym.checks import fields_checked
+from agentgym.trajectory import Floats, StepTable
+from baselines.config import Range
+from baselines.scorers.scorer import ScoreLevel, ScorerConfig
+from baselines.scorers.task_distance import by_task
+from wrappers.distance import Distances, distance_gains, row_distances
+
+
+@fields_checked
+@dataclass(frozen=True)
+class ExactGainConfig(ScorerConfig):
+    """Numbers of the scorer; those of `baselines.scorers.scorer.ScorerConfig` are for networks and play no part.
+
+    Attributes:
+        dead_end: score of a step into a state from which success cannot be reached.
+    """
+
+    level: Literal["turn"] = "turn"
+    dead_end: Annotated[float, Range(high=0)] = -3.0
+
+    def check_envs(self, make: Callable[[], Any]) -> None:
+        """Raise ValueError where environments, made by `make`, do not know their distance to success."""
+        Distances(make())
+
+    def around(self, envs: Any) -> Any:
+        """Return the environments in `wrappers.distance.Distances`."""
+        return Distances(envs)
+
+    def make_in(self, policy: Any, envs: Any) -> ExactGain:
+        """Make the scorer; `envs` are those of `around`."""
+        return ExactGain(envs.found, self)
+
+    def make(self, policy: Any) -> ExactGain:
+        """Refuse: there is no gain without environments.
+
+        Raises:
+            ValueError: always.
+        """
+        raise ValueError("exact gains come from environments: ExactGain(Distances(envs).found), or a trainer's own")
+
+
+class ExactGain:
+    """Exact gains of steps: a `baselines.scorers.scorer.StepScorer`.
+
+    Args:
+        found: of the `Distances` around the environments that are played.
+        config: see `ExactGainConfig`.
+    """
+
+    level: ScoreLevel = "turn"
+    order: Literal["after"] = "after"
+    takes_forks = True
+
+    def __init__(self, found: dict[tuple[str, str], tuple[float, float]], config: ExactGainConfig | None = None):
+        self.found, self.config = found, config or ExactGainConfig()
+
+    def scores(self, table: StepTable) -> Floats:
+        """Return float64 (N,), the gain of each row; nan where it is not known, and within dead ends."""
+        table = by_task(table)
+        gains = distance_gains(table, self.found)
+        stuck = np.isinf(row_distances(table, self.found)[: len(table)])
+        return np.where(stuck, np.nan, np.maximum(gains, self.config.dead_end))
+
+    def update(
+        self,
+        table: StepTable,
+        scores: Floats,
+        targets: Floats | None,
+        generator: np.random.Generator,
+        learning_rate: float,
+    ) -> dict[str, float]:
+        """Learn nothing; return the share of steps whose gain is known, and their mean gain."""
+        known = ~np.isnan(scores)
+        mean = float(scores[known].mean()) if known.any() else 0.0
+        return {"gain_known": float(known.mean()) if len(scores) else 0.0, "gain": mean}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return nothing: the states of the next episodes are asked about when they are reached."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over nothing."""
+
+    def describe(self) -> dict[str, Any]:
+        """Return the settings."""
+        return {"scorer": "exact_gain", "dead_end": self.config.dead_end}
