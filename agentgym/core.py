@@ -144,7 +144,7 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
             Privileged: for cloning and evaluation only.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"]}  # Gymnasium's own declaration
+    metadata: dict[str, Any] = {"render_modes": ["ansi"]}  # noqa: RUF012  # Gymnasium's own declaration
     instructions: str = ""
     """Rules and action format of the task, in words, for the prompt."""
     OPTIONS: ClassVar[tuple[str, ...]] = ("split", "index", "task_id")

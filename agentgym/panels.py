@@ -22,7 +22,7 @@ from typing import Any
 
 import gymnasium as gym
 
-import agentgym  # registers the environments
+import agentgym  # noqa: F401  # registers the environments
 from agentgym.checks import suggest
 from agentgym.core import TextEnv
 from agentgym.outside.text import DataError

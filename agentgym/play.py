@@ -266,7 +266,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"{given.env}: {error}")
     if sys.stdin.isatty():
         with contextlib.suppress(ImportError):
-            import readline  # lines that can be edited, and a history of them
+            import readline  # noqa: F401  # lines that can be edited, and a history of them
     try:
         show(game, first=True)
         while answer(game, input("\n> ").strip()):

@@ -18,7 +18,7 @@ from typing import Any
 
 import gymnasium as gym
 
-import agentgym  # registers the environments
+import agentgym  # noqa: F401  # registers the environments
 from agentgym.panels import BESIDE_TASKS, digest
 from baselines.environments.settings import EnvSettings
 from benchmarks.config import Config

@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-import agentgym
+import agentgym  # noqa: F401  registers the AgentRL/* ids
 
 BRANCHES, LOOK_AHEAD = 300, 12
 

@@ -8,7 +8,7 @@ import sys
 
 import gymnasium as gym
 
-import agentgym
+import agentgym  # noqa: F401  registers the AgentRL/* ids
 
 env = gym.make(sys.argv[1] if len(sys.argv) > 1 else "AgentRL/Sokoban-v0", expert=True)
 observation, info = env.reset(seed=0, options={"split": "train", "index": 17})

@@ -13,7 +13,7 @@ import gymnasium as gym
 from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
-import agentgym
+import agentgym  # noqa: F401  registers the AgentRL/* ids
 from baselines.sb3.sokoban import SuccessReward, TaskChoice
 from wrappers import DiscreteActions, GraphShaping, SymbolPlanes, TaskGraphs
 

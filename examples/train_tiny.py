@@ -10,7 +10,7 @@ from typing import Any
 
 import gymnasium as gym
 
-import agentgym
+import agentgym  # noqa: F401  registers the AgentRL/* ids
 from agentgym.rollout import Policy
 from baselines.config import TrainerConfig, Validation
 from baselines.evaluation import evaluate

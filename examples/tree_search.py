@@ -9,7 +9,7 @@ from typing import Any
 
 import gymnasium as gym
 
-import agentgym
+import agentgym  # noqa: F401  registers the AgentRL/* ids
 from agentgym.rollout import collect
 from policies.scripted import RandomPolicy
 from policies.search.lessons import demonstrations, preferences

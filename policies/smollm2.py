@@ -48,8 +48,8 @@ def check_smollm2(cache: str | Path | None = None) -> None:
     if _folder(cache).is_dir():
         return
     try:
-        import accelerate
-        import gguf
+        import accelerate  # noqa: F401
+        import gguf  # noqa: F401
     except ImportError as error:
         raise ImportError(
             f"reading SmolLM2's file needs {error.name}: pip install 'stepcredit[smollm2]' (in a checkout: ./do setup)",

@@ -67,7 +67,7 @@ class SymbolPlanes(BranchingWrapper, gym.ObservationWrapper[NDArray[Any], Any, A
         if known is not None:
             symbols, shape = symbols or known[0], shape or known[1]
             separator = known[2] if separator is None else separator
-        assert symbols is not None and shape is not None
+        assert symbols is not None and shape is not None  # noqa: PT018
         if not symbols or len(set(symbols)) < len(symbols) or "\n" in symbols:
             raise ValueError(f"symbols must be distinct characters other than the line break, got {symbols!r}")
         if len(shape) != 2 or not all(isinstance(side, (int, np.integer)) and side > 0 for side in shape):

@@ -101,7 +101,7 @@ class ALFWorldEnv(TextEnv[str]):
     (1.0, True)
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012
     OPTIONS: ClassVar[tuple[str, ...]] = ("split", "index", "task_id", "task_type")
     SETTLED = ("task_id", "won", "score", "task_type")
 

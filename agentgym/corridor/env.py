@@ -100,7 +100,7 @@ class CorridorEnv(TextEnv[str]):
     ('Room 2 of 2. The sign says: stone.', 1.0)
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012
     SETTLED = ("admissible_actions", "task_id", "won")
     no_hindsight: ClassVar[str] = "the end of another corridor is another sequence of words"
 

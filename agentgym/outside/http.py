@@ -296,8 +296,8 @@ class _RefusedError(Exception):
 
 def _library() -> None:
     try:
-        import aiohttp
-        import tenacity
+        import aiohttp  # noqa: F401
+        import tenacity  # noqa: F401
     except ImportError as error:
         raise ImportError(
             f"requests over HTTP need the package {error.name}: pip install 'stepcredit[http]'"

@@ -194,7 +194,7 @@ class Unpacked:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._raw = open(path, "rb")  # closed at the end of the caller's block
+        self._raw = open(path, "rb")  # noqa: SIM115  # closed at the end of the caller's block
         self._size = os.fstat(self._raw.fileno()).st_size
         self._left = self._most = most_unpacked(self._size)
         self._stream: IO[bytes] = _PACKED[path.suffix](self._raw) if path.suffix in _PACKED else self._raw

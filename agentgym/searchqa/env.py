@@ -113,7 +113,7 @@ class SearchQAEnv(TextEnv[str]):
     (1.0, 2, 1.0)
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012
     OPTIONS: ClassVar[tuple[str, ...]] = ("split", "index", "task_id", "data_source", "noise")
     no_hindsight = "an answer that is wrong for this question is the answer to no other that anybody asked"
     command_tags: ClassVar[tuple[str, ...]] = ("search", "answer")

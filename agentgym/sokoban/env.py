@@ -26,7 +26,7 @@ _DIRECTION = {name: i for i, name in enumerate(DIRECTIONS)}
 class SokobanBase(TextEnv[ObsT], Generic[ObsT]):
     """The part that the text and the visual environment share; see `SokobanEnv`."""
 
-    metadata: dict[str, Any] = {"render_modes": ["rgb_array", "ansi"], "render_fps": 4}
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array", "ansi"], "render_fps": 4}  # noqa: RUF012
     OPTIONS: ClassVar[tuple[str, ...]] = ("split", "index", "task_id", "level")
     SETTLED = ("task_id", "won")
 

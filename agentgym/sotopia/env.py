@@ -100,7 +100,7 @@ class SotopiaEnv(TextEnv[str]):
     (True, True)
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012
     OPTIONS: ClassVar[tuple[str, ...]] = ("split", "index", "task_id", "role")
     no_hindsight = "what the partner says depends on both goals: with another one the talk would have gone otherwise"
 

@@ -44,7 +44,7 @@ class PairedEnv:
         data, judge, families, split, max_turns, reward, success_threshold, world_seed: see `env.SotopiaEnv`.
     """
 
-    metadata: dict[str, Any] = {"name": "sotopia_v0", "render_modes": ["ansi"], "render_fps": 1}
+    metadata: dict[str, Any] = {"name": "sotopia_v0", "render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012
 
     def __init__(
         self,

@@ -96,7 +96,7 @@ class TelecomEnv(TextEnv[str]):
     True
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012
     OPTIONS: ClassVar[tuple[str, ...]] = ("split", "index", "task_id")
     SETTLED = ("task_id", "kind", "faults")
     checks_calls: ClassVar[bool] = True

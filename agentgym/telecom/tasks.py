@@ -277,7 +277,7 @@ class OfficialDesk:
         """Yield the ids of a split."""
         return iter(self._splits[split])
 
-    @lru_cache(maxsize=4096)  # desks are made once a process, see `open_desk`
+    @lru_cache(maxsize=4096)  # noqa: B019  # desks are made once a process, see `open_desk`
     def _task(self, task_id: str) -> Task:
         found = self._tasks[task_id]
         world = World(self._world.snapshot())

@@ -40,7 +40,7 @@ class Rule(NamedTuple):
     effect: Callable[..., None] | None = None
 
 
-class Refused(Exception):  # it is what the original says, no error
+class Refused(Exception):  # noqa: N818  # it is what the original says, no error
     """An impossible action; the message is the original's reason, empty where the original gives none."""
 
 

@@ -143,7 +143,7 @@ class WebShopEnv(TextEnv[str]):
     (1.0, True)
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012
     SETTLED = ("task_id", "won", "score", "instruction", *NO_PARTS)
 
     @keywords_checked

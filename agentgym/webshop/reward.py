@@ -107,7 +107,7 @@ def _is_there(wish: str, attributes: tuple[str, ...], places: tuple[str, ...]) -
     for place in places:
         if wish in place:
             return True
-    for attribute in attributes:  # called very often
+    for attribute in attributes:  # noqa: SIM110  # called very often
         if alike(attribute, wish):
             return True
     return False

@@ -15,7 +15,7 @@ import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
-import agentgym  # registers the environments
+import agentgym  # noqa: F401  # registers the environments
 from wrappers.credit.task_graph import TaskGraphs
 from wrappers.shaping import GraphShaping
 from wrappers.symbols import DiscreteActions, SymbolPlanes

@@ -14,7 +14,7 @@ import gymnasium as gym
 import numpy as np
 import typer
 
-import agentgym  # registers the environments
+import agentgym  # noqa: F401  # registers the environments
 from baselines.environments.registry import SETTINGS
 from baselines.environments.settings import SIDE_BY_SIDE, tasks
 from benchmarks.processes import Progress

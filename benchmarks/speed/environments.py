@@ -13,7 +13,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-import agentgym  # registers the environments
+import agentgym  # noqa: F401  # registers the environments
 from agentgym.searchqa.retriever import Found, Hit, Passage
 from agentgym.sokoban.generated import LevelSpec, generate
 from agentgym.virtualhome.generated.activities import GeneratedActivities

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-import agentgym  # registers the environments
+import agentgym  # noqa: F401  # registers the environments
 from agentgym.trajectory import StepTable
 from baselines.batch import make_batch
 from baselines.config import Checkpoints, Loss, Memory, TrainerConfig, Validation

@@ -95,15 +95,15 @@ def sokoban_generator(size: int, boxes: int) -> Callable[[int], int]:
 @contextlib.contextmanager
 def quiet_seeded(seed: int) -> Any:
     """Seed the global generators that gym-sokoban draws from, and swallow what it prints; both are put back."""
-    python_state, numpy_state = random.getstate(), np.random.get_state()
+    python_state, numpy_state = random.getstate(), np.random.get_state()  # noqa: NPY002
     random.seed(seed)
-    np.random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             yield
     finally:
         random.setstate(python_state)
-        np.random.set_state(numpy_state)
+        np.random.set_state(numpy_state)  # noqa: NPY002
 
 
 def alfworld_stepper() -> Callable[[int], int] | str:

@@ -13,7 +13,7 @@ import gymnasium as gym
 import numpy as np
 import typer
 
-import agentgym  # registers the environments
+import agentgym  # noqa: F401  # registers the environments
 from agentgym.sotopia.acts import NONE, Act, write
 from agentgym.sotopia.dialogue import DIMENSIONS, View
 from agentgym.sotopia.games.game import DealSide

@@ -263,7 +263,7 @@ def train(
                 say(console, f"  {name} = {value!r}")
         return
     try:
-        settings.method  # before anything heavy is loaded
+        settings.method  # noqa: B018  # before anything heavy is loaded
     except NotImplementedError as error:
         raise stop(str(error), 2) from None
     from benchmarks.training.train import run_training

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 from numpy.typing import NDArray
 
-import agentgym  # registers the environments
+import agentgym  # noqa: F401  # registers the environments
 from baselines.config import NAMES, Checkpoints, TrainerConfig, Validation
 from baselines.environments.registry import ADVISERS, settings_of
 from baselines.environments.settings import SIDE_BY_SIDE, SMOLLM2, TINY, tasks

@@ -16,7 +16,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-import agentgym  # registers the environments
+import agentgym  # noqa: F401  # registers the environments
 from agentgym.checks import suggest
 from agentgym.rollout import Policy
 from agentgym.rollout.groups import Stage, play_groups, warn_of_unscored

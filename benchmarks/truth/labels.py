@@ -10,7 +10,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-import agentgym  # registers the environments
+import agentgym  # noqa: F401  # registers the environments
 from agentgym.trajectory import StepTable
 from agentgym.trajectory.columns import intern
 from baselines.environments.settings import SIDE_BY_SIDE

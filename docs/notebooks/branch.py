@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 from scipy.stats import spearmanr
 
-import agentgym
+import agentgym  # noqa: F401  registers the AgentRL/* ids
 from agentgym.rollout import collect
 from agentgym.rollout.tree import TreeCost, collect_tree
 from benchmarks.truth.distances import distance_changes, state_distances

@@ -7,7 +7,7 @@
 # %%
 import gymnasium as gym
 
-import agentgym
+import agentgym  # noqa: F401  registers the AgentRL/* ids
 from agentgym.rollout import collect
 from policies.scripted import RandomPolicy
 from wrappers import VectorReplyParser

@@ -9,7 +9,7 @@ import gymnasium as gym
 import matplotlib.pyplot as plt
 import numpy as np
 
-import agentgym
+import agentgym  # noqa: F401  registers the AgentRL/* ids
 from baselines.config import TrainerConfig, Validation
 from baselines.imitation.cloning import clone
 from baselines.recipes import recipe

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import gymnasium as gym
 
-import agentgym
+import agentgym  # noqa: F401  registers the AgentRL/* ids
 from baselines.config import Memory, TrainerConfig, Validation
 from baselines.evaluation import evaluate
 from baselines.recipes import recipe

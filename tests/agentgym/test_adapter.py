@@ -17,7 +17,7 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from hypothesis import given
 from hypothesis import strategies as st
 
-import agentgym  # registers the ids
+import agentgym  # noqa: F401  # registers the ids
 from agentgym.adapter import adapt
 from agentgym.registry import ROWS
 from agentgym.rollout import collect

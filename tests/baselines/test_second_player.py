@@ -5,7 +5,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import agentgym  # registers the environments
+import agentgym  # noqa: F401  # registers the environments
 from agentgym.rollout import collect
 from agentgym.sotopia.acts import NONE, Act, write
 from agentgym.sotopia.dialogue import Player

@@ -8,7 +8,7 @@ import gymnasium as gym
 import pytest
 import torch
 
-import agentgym  # registers the environments
+import agentgym  # noqa: F401  # registers the environments
 from baselines.config import Checkpoints, Loss, TrainerConfig, Validation
 from baselines.imitation.cloning import clone
 from baselines.metrics import without_times

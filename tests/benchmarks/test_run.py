@@ -15,10 +15,10 @@ import pytest
 typer_testing = pytest.importorskip("typer.testing")
 pytest.importorskip("torch")
 
-from agentgym.outside.text import DataError
-from benchmarks.json_files import OtherConfigurationError, ResultsError
-from benchmarks.processes import JobFailedError
-from benchmarks.run import COMMANDS, app
+from agentgym.outside.text import DataError  # noqa: E402
+from benchmarks.json_files import OtherConfigurationError, ResultsError  # noqa: E402
+from benchmarks.processes import JobFailedError  # noqa: E402
+from benchmarks.run import COMMANDS, app  # noqa: E402
 
 
 def invoke(*arguments):

@@ -21,7 +21,7 @@ import uvicorn
 from openenv.core import GenericEnvClient
 from openenv.core.env_server import http_server
 
-import agentgym
+import agentgym  # noqa: F401
 from wrappers.serving.openenv.__main__ import main
 from wrappers.serving.openenv.client import TextAction, TextClient
 from wrappers.serving.openenv.environment import GymEnvironment

@@ -18,14 +18,14 @@ import pytest
 
 vf = pytest.importorskip("verifiers.v1", reason="needs verifiers in an environment of its own: ./do engines verifiers")
 
-import agentgym
-from agentgym.panels import Panel, PanelError, open_panel
-from agentgym.rollout import collect
-from agentgym.trajectory import Reply
-from agentgym.trajectory.episode import plain_steps
-from tests.agentgym.outside.chat.chat_server import Handler, chat_server, completion, raw
-from wrappers import VectorReplyParser, VectorTranscript
-from wrappers.serving import verifiers as served
+import agentgym  # noqa: E402, F401
+from agentgym.panels import Panel, PanelError, open_panel  # noqa: E402
+from agentgym.rollout import collect  # noqa: E402
+from agentgym.trajectory import Reply  # noqa: E402
+from agentgym.trajectory.episode import plain_steps  # noqa: E402
+from tests.agentgym.outside.chat.chat_server import Handler, chat_server, completion, raw  # noqa: E402
+from wrappers import VectorReplyParser, VectorTranscript  # noqa: E402
+from wrappers.serving import verifiers as served  # noqa: E402
 
 pytestmark = pytest.mark.engines
 SOKOBAN, SIX = "AgentRL/Sokoban-v0", {"size": 6, "min_length": 3, "max_length": 5, "max_episode_steps": 6}

@@ -229,7 +229,7 @@ def test_advantages_come_back_to_shuffled_and_padded_rows_as_the_house_gives_the
         expected[f"{uid}_{session}"].append(advantage)
     found, padding = defaultdict(list), 0
     data = _read(batch.keys, "advantages", "returns", "response_mask", "loss_mask")
-    rows = zip(batch.keys, *(data[name].unbind() for name in data.keys()), strict=True)
+    rows = zip(batch.keys, *(data[name].unbind() for name in data.keys()), strict=True)  # noqa: SIM118
     for key, *columns in sorted(rows, key=lambda row: int(row[0].rsplit("_", 1)[1])):
         one = dict(zip(data.keys(), columns, strict=True))
         assert torch.equal(one["advantages"], one["returns"])
@@ -301,7 +301,7 @@ def test_verls_actor_moves_by_the_gradient_of_advantages_times_log_probabilities
     data = _read(real, "prompts", "responses", "response_mask", "old_log_probs", "advantages")
     model = AutoModelForCausalLM.from_pretrained(folder / "model", attn_implementation="eager")
     total, apart = torch.zeros(()), 0.0
-    rows = zip(*(data[name].unbind() for name in data.keys()), strict=True)
+    rows = zip(*(data[name].unbind() for name in data.keys()), strict=True)  # noqa: SIM118
     for row in (dict(zip(data.keys(), columns, strict=True)) for columns in rows):
         own, tokens = row["response_mask"].bool(), row["responses"]
         logits = model(torch.cat([row["prompts"], tokens])[None]).logits[0, len(row["prompts"]) - 1 : -1]

@@ -14,15 +14,15 @@ import pytest
 
 vllm = pytest.importorskip("vllm", reason="needs vLLM in an environment of its own: ./do engines vllm")
 
-import torch
-from vllm.lora.request import LoRARequest
+import torch  # noqa: E402
+from vllm.lora.request import LoRARequest  # noqa: E402
 
-from policies.decode.sampler import LoopSampler
-from policies.engines.engine import EngineError, save_weights
-from policies.engines.server import ServerSampler
-from policies.engines.vllm import VllmSampler
-from policies.lora import LoraSettings, add_lora
-from policies.tiny import tiny_policy
+from policies.decode.sampler import LoopSampler  # noqa: E402
+from policies.engines.engine import EngineError, save_weights  # noqa: E402
+from policies.engines.server import ServerSampler  # noqa: E402
+from policies.engines.vllm import VllmSampler  # noqa: E402
+from policies.lora import LoraSettings, add_lora  # noqa: E402
+from policies.tiny import tiny_policy  # noqa: E402
 
 pytestmark = pytest.mark.engines
 torch.set_num_threads(1)

@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-import agentgym
+import agentgym  # noqa: F401  registers the environments
 from agentgym.registry import ROWS
 from tests.goldens.records import Golden, digest
 from wrappers import VectorPromptWindow, VectorReplyParser, VectorTranscript

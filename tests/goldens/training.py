@@ -12,7 +12,7 @@ import gymnasium as gym
 import numpy as np
 import torch
 
-import agentgym
+import agentgym  # noqa: F401  registers the environments
 from baselines.config import TrainerConfig
 from baselines.imitation.rounds import train_in_rounds
 from baselines.recipes import RECIPES, recipe

@@ -76,7 +76,7 @@ def played(given: dict[str, Any], places: int) -> StepTable | str:
     select: Any = given["select"]
     if not isinstance(select, str):
         shares = select
-        select = lambda table: sorted({int(share * (len(table) - 1)) for share in shares})
+        select = lambda table: sorted({int(share * (len(table) - 1)) for share in shares})  # noqa: E731
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         try:

@@ -4,7 +4,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import agentgym
+import agentgym  # noqa: F401
 from agentgym.rollout import collect
 from policies.scripted import ExpertPolicy
 from wrappers import VectorReplyParser

@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import agentgym
+import agentgym  # noqa: F401  registers the environments
 from agentgym.outside.text import MOST_CHARACTERS
 from tests.growth import FAMILIES, text_of
 from wrappers import PromptWindow, ReplyParser, SymbolPlanes, VectorPromptWindow, VectorReplyParser

@@ -13,7 +13,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import TimeLimit, TransformAction
 
-import agentgym  # registers the environments
+import agentgym  # noqa: F401  # registers the environments
 from agentgym.core import TextSpace
 from tests.corridor import CorridorEnv, CorridorVectorEnv
 from wrappers.process_reward import ProcessReward, ScoredStep, VectorProcessReward
@@ -182,7 +182,7 @@ def test_a_vector_environment_equals_single_ones(world: str, kind: Any, mode: Au
     options: dict[str, Any] = {"weight": 0.7, "kind": kind, "gamma": 0.9}
     make: Any = functools.partial(gym.make, "FrozenLake-v1")
     if world != "gymnasium":
-        make = lambda: TimeLimit(CorridorEnv(), 6)
+        make = lambda: TimeLimit(CorridorEnv(), 6)  # noqa: E731
     envs: Any = SyncVectorEnv([make] * n, autoreset_mode=mode)
     if world == "ours":
         envs = corridor(n, mode, max_episode_steps=6)

@@ -10,7 +10,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
 
-import agentgym  # registers the environments
+import agentgym  # noqa: F401  # registers the environments
 from tests.corridor import CorridorEnv, CorridorVectorEnv
 from wrappers.credit.task_graph import TaskGraphs
 from wrappers.shaping import GraphShaping, VectorGraphShaping

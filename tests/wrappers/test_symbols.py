@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-import agentgym  # registers the environments
+import agentgym  # noqa: F401  # registers the environments
 from tests.corridor import CorridorEnv
 from wrappers.shaping import GraphShaping
 from wrappers.symbols import DiscreteActions, SymbolPlanes

@@ -9,7 +9,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-import agentgym  # registers the ids
+import agentgym  # noqa: F401  # registers the ids
 from wrappers import (
     GRPO,
     CanonicalStates,

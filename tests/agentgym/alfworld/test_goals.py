@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import agentgym  # registers the id
+import agentgym  # noqa: F401  # registers the id
 from agentgym.alfworld.expert import plan
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TASK_TYPES, TWO, Game
 from agentgym.alfworld.generated.generator import GeneratedGames

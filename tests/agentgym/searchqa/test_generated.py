@@ -12,7 +12,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import agentgym  # registers the environments
+import agentgym  # noqa: F401  # registers the environments
 from agentgym.searchqa.generated.encyclopaedia import SPLITS, UNKNOWN, Difficulty, make_encyclopaedia, make_harder
 from agentgym.searchqa.generated.questions import SOURCES
 from agentgym.searchqa.generated.world import CONTESTS, MAKERS, NOW, Census, Names, died, make_world

@@ -166,7 +166,7 @@ def test_extracting_the_answer(text, at_least, expected):
     assert extract_answer(text, at_least=at_least) == expected
 
 
-T, S, I, A = "<think>t</think>", "<search>s</search>", "<information>i</information>", "<answer>x</answer>"
+T, S, I, A = "<think>t</think>", "<search>s</search>", "<information>i</information>", "<answer>x</answer>"  # noqa: E741
 
 
 @pytest.mark.parametrize(

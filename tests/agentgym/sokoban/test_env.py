@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
 
-import agentgym  # registers the ids
+import agentgym  # noqa: F401  # registers the ids
 from agentgym.sokoban.env import SokobanEnv, VisualSokobanEnv
 from agentgym.sokoban.picture import Painter
 from agentgym.sokoban.text import parse_level, split_of

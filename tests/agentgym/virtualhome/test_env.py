@@ -9,7 +9,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import agentgym  # registers the environments
+import agentgym  # noqa: F401  # registers the environments
 from agentgym.virtualhome.env import VirtualHomeEnv, VirtualHomeVectorEnv
 from tests.agentgym.indices import check_indices
 from tests.agentgym.virtualhome.official.small_folder import write

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import gymnasium as gym
 
-import agentgym  # registers the environments
+import agentgym  # noqa: F401  # registers the environments
 from agentgym.rollout import collect
 from agentgym.trajectory import StepTable
 from agentgym.virtualhome.keys import something_done

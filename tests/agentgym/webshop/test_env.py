@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import agentgym  # registers the environments
+import agentgym  # noqa: F401  # registers the environments
 from agentgym.core import INFO_TYPES, Info
 from agentgym.tasks import choose
 from agentgym.webshop.env import NO_PARTS, WebShopEnv, WebShopVectorEnv

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import agentgym  # registers the environments
+import agentgym  # noqa: F401  # registers the environments
 from agentgym.webshop.catalogue import Product, read_tag
 from agentgym.webshop.env import WebShopEnv
 from agentgym.webshop.expert import best_query, wished

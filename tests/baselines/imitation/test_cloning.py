@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import torch
 
-import agentgym
+import agentgym  # noqa: F401  registers the environments
 from agentgym.rollout import collect
 from agentgym.rollout.hindsight import relabel_goals
 from agentgym.trajectory import Reply, StepTable

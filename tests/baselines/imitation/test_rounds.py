@@ -7,7 +7,7 @@ import gymnasium as gym
 import pytest
 import torch
 
-import agentgym
+import agentgym  # noqa: F401  registers the environments
 from baselines.imitation.cloning import imitate
 from baselines.imitation.method import Imitation, Setting
 from baselines.imitation.rounds import train_in_rounds

@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import agentgym
+import agentgym  # noqa: F401
 from agentgym.searchqa.env import SearchQAEnv
 from agentgym.trajectory import Reply, StepTable
 from baselines.recipes import RECIPES, recipe

@@ -6,7 +6,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import agentgym
+import agentgym  # noqa: F401
 from agentgym.rollout import collect
 from agentgym.trajectory import Reply
 from baselines.recipes import RECIPES

@@ -6,7 +6,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import agentgym
+import agentgym  # noqa: F401
 from agentgym.virtualhome.generated.activities import GeneratedActivities
 from benchmarks.speed import environments, peers, throughput
 from benchmarks.speed.environments import (
@@ -48,9 +48,9 @@ def test_gym_sokoban_steps(render):
 
 @needs_gym_sokoban
 def test_gym_sokoban_levels_leave_the_global_generators_as_they_were():
-    before = np.random.get_state()[1].copy()
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
     assert peers.sokoban_generator(6, 1)(3) == 3
-    assert (np.random.get_state()[1] == before).all()
+    assert (np.random.get_state()[1] == before).all()  # noqa: NPY002
 
 
 def test_wandering_visitors_search_click_and_buy_and_nothing_is_known_before():

@@ -4,7 +4,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import agentgym
+import agentgym  # noqa: F401
 from agentgym.alfworld.generated.generator import generate
 from benchmarks.speed import timing
 from benchmarks.speed.timing import (

@@ -31,7 +31,7 @@ def run(*arguments: str) -> Any:
 class FakeLLM:
     """What is used of `vllm.LLM`: a model of its own out of the folder, and the loop's draws out of the seeds."""
 
-    started: list[dict[str, Any]] = []
+    started: list[dict[str, Any]] = []  # noqa: RUF012
 
     def __init__(self, model: str, **options: Any) -> None:
         self.started.append(options)

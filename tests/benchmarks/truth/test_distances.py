@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import gymnasium as gym
 import numpy as np
 
-import agentgym  # registers the environments
+import agentgym  # noqa: F401  # registers the environments
 from agentgym.rollout import collect
 from agentgym.trajectory import StepTable
 from benchmarks.truth.distances import distance_changes, kinds_of_steps, state_distances

@@ -9,7 +9,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import agentgym  # registers the environments
+import agentgym  # noqa: F401  # registers the environments
 from agentgym.outside.chat.endpoint import ChatEndpoint
 from agentgym.outside.chat.wire import Budget, BudgetSpentError
 from agentgym.rollout import collect

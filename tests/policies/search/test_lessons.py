@@ -57,7 +57,7 @@ def test_a_search_without_steps_has_no_table() -> None:
 class Unjudged(CorridorVectorEnv):
     """Nobody knows how good it is to end in cell 0."""
 
-    class env_class(CorridorEnv):
+    class env_class(CorridorEnv):  # noqa: N801
         def describe(self, valid):
             return super().describe(valid) | {"unscored": self.cell == 0}
 

@@ -4,7 +4,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import agentgym  # registers the environments
+import agentgym  # noqa: F401  # registers the environments
 from agentgym.rollout import collect
 from agentgym.rollout.groups import infos_of, observations_of
 from agentgym.trajectory import Reply

@@ -20,7 +20,7 @@ from tests.policies.search.searching import Priors, make, search
 class Writer:
     """Walks at random in replies of one to three tokens."""
 
-    class settings:  # as of a language model
+    class settings:  # noqa: N801  # as of a language model
         max_new_tokens = 3
 
     def act(self, observations, infos, rng):

@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse
 from gymnasium.error import ResetNeeded
 from openenv.core.env_server import ConcurrencyConfig, create_fastapi_app
 
-import agentgym  # registers the environments
+import agentgym  # noqa: F401  # registers the environments
 from agentgym.checks import real, whole
 from agentgym.outside.http import OwnHosts
 from agentgym.outside.text import clean

@@ -11,7 +11,7 @@ from typing import Any
 import gymnasium as gym
 import pytest
 
-import agentgym  # registers the environments
+import agentgym  # noqa: F401  # registers the environments
 from agentgym.outside.text import DataError
 from agentgym.searchqa.question import Question
 from agentgym.searchqa.retrieval import engines

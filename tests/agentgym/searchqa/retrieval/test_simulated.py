@@ -7,7 +7,7 @@ import sys
 import gymnasium as gym
 import pytest
 
-import agentgym
+import agentgym  # noqa: F401
 from agentgym.outside.chat.wire import ChatAnswer, ChatFailure
 from agentgym.rollout import collect
 from agentgym.searchqa.env import SearchQAEnv, SearchQAVectorEnv

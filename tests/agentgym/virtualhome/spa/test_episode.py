@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import agentgym  # registers the environments
+import agentgym  # noqa: F401  # registers the environments
 from agentgym.virtualhome.env import VirtualHomeEnv
 from agentgym.virtualhome.rules import World
 from agentgym.virtualhome.scene import INSIDE, WIDTH, Edge, Node, Scene
