@@ -340,7 +340,8 @@ def option_table(options_type: type[OptionsT], presets: Mapping[str, OptionsT]) 
     """Return the options as a Markdown table; shared ones (`StatisticsOptions`) by name below it, with other values."""
     usual = _fields(StatisticsOptions)
     lines = ["| option | " + " | ".join(presets) + " | values | meaning |", "|---" * (3 + len(presets)) + "|"]
-    same, other = [], []
+    same: list[str] = []
+    other: list[str] = []
     for name, declared, values in _rows(options_type, presets):
         option = declared.option
         if declared == usual.get(name) and options_type.__module__ != __name__:
