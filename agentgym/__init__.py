@@ -1,10 +1,7 @@
-"""Environments for training language-model agents, as plain Gymnasium.
-
-`import agentgym` registers every `AgentRL/*` id; nothing heavy is imported before an environment is made.
+"""Text environments as plain Gymnasium; `import agentgym` registers every `AgentRL/*` id.
 
 >>> import gymnasium as gym, agentgym
->>> env = gym.make("AgentRL/Sokoban-v0")
->>> observation, info = env.reset(seed=0)
+>>> observation, info = gym.make("AgentRL/Sokoban-v0").reset(seed=0)
 >>> info["admissible_actions"] != ()
 True
 """

@@ -1,22 +1,7 @@
-"""Any Gymnasium text environment as one of ours, with one set of defaults.
+"""Adapts any Gymnasium text environment, single or vector, to the contract of `agentgym.core`.
 
-`adapt` takes a plain `gymnasium.Env`, a `SyncVectorEnv` or an `AsyncVectorEnv` whose observations and actions are
-strings. What the infos leave out is filled in:
-
-| info key | where the environment does not give it |
-|---|---|
-| `state_key` | `key(observation, info)`; by default the observation where it is text |
-| `task_id` | `task(info)`; by default the reset options if they name more than a split, else the seed, else the reset |
-| `won` | `success(reward, terminated, info)`; by default `info["success"]`; False until the episode is over |
-| `is_action_valid` | True |
-| `score` | 1.0 once it is won, else 0.0 |
-| `admissible_actions` | left out: nobody knows them |
-
-What is still unknown is left out (with Gymnasium's mask `_won` where it is known of others).
-
-Gymnasium's vector environments give all sub-environments the same reset options, and step those that have finished.
-Therefore `TextVectorEnv` steps their sub-environments here, with seeds and options of their own. Those of an
-`AsyncVectorEnv` stay in their processes and step in parallel.
+Sub-environments of Gymnasium's vector environments are stepped one by one, because these share reset options and step
+finished ones; those of an `AsyncVectorEnv` run in parallel.
 """
 
 from __future__ import annotations
@@ -44,14 +29,14 @@ Task = Callable[[Info], Hashable]
 Success = Callable[[float, bool, Info], bool]
 _Stock = (SyncVectorEnv, AsyncVectorEnv)
 _OF_AN_EPISODE = ("_seed", "_resets", "_task_id", "_observation", "_info", "_won", "_cut", "_steps")
-#: Steps after which an episode is cut off where no `TimeLimit` does so.
+#: Step limit where no `TimeLimit` sets one.
 MOST_STEPS = 1000
-#: Environments that were warned of: one warning each.
+#: Environments that were warned about: one warning each.
 _endless: WeakSet[Any] = WeakSet()
 
 
 def takes_text(envs: Any) -> bool:
-    """Say whether this is an environment that `adapt` changes: a single or stock vector one whose actions are text."""
+    """Say whether `adapt` changes this environment: a single or stock vector one with text actions."""
     space = envs.action_space if isinstance(envs, gym.Env) else getattr(envs, "single_action_space", None)
     return isinstance(envs, (gym.Env, *_Stock)) and getattr(getattr(space, "dtype", None), "kind", "") == "U"
 
@@ -64,28 +49,32 @@ def adapt(
     success: Success | None = None,
     max_episode_steps: int | None = None,
 ) -> gym.vector.VectorEnv[Any, Any, Any]:
-    """Return the environment with our info keys in our vector form; see the module for what they are by default.
+    """Return a text environment in our vector form, with our info keys; environments that need no adapting as they are.
 
-    `collect`, `evaluate` and the vector wrappers call it themselves; call it to give a function, and before wrappers of
-    others. Other vector environments (ours, and wrapped ones) come back as they are.
+    `collect`, `evaluate` and the vector wrappers call it themselves. Missing info keys are filled in:
+
+    | info key | default |
+    |---|---|
+    | `state_key` | `key(observation, info)`; without `key` the observation, if it is text |
+    | `task_id` | `task(info)`; else the reset options if they name more than a split, else the seed, else the reset |
+    | `won` | `success(reward, terminated, info)`; else `info["success"]`; False until the episode is over |
+    | `is_action_valid` | True |
+    | `score` | 1.0 after a success, else 0.0 |
+
+    A key without a value is left out, or masked (`_won`) if other sub-environments have it.
 
     Args:
-        envs: one environment (which becomes a vector environment of one, with autoreset DISABLED) or a stock vector
-            environment; its actions are strings, and so are its observations unless `key` is given.
-        key: `key(observation, info)`, the name of a state, never None.
-        task: `task(info)` after a reset, the name of the episode's task: episodes of the same task are one group.
-        success: `success(reward, terminated, info)` of an episode's last step, whether the episode was won.
-        max_episode_steps: steps after which an episode is truncated; None: `MOST_STEPS` (1,000) where the
-            sub-environment is in no `TimeLimit`, with one warning when that happens; -1: no limit but that of a
-            `TimeLimit`.
+        envs: one environment (becomes a vector environment of one, autoreset DISABLED) or a stock vector environment.
+            Actions are strings; observations too, unless `key` is given.
+        key: names a state; never None.
+        task: names the task after a reset; episodes of one task form a group.
+        success: says at an episode's last step whether it was won.
+        max_episode_steps: step limit; None: that of a `TimeLimit`, else `MOST_STEPS` (1,000) with one warning; -1: that
+            of a `TimeLimit`, else none.
 
     Raises:
-        TypeError: when actions are not text, or functions or a limit are given for an environment that follows the
-            contract.
-        ValueError: when an `AsyncVectorEnv` has shared memory, which holds no text, or the limit is no number of steps.
-
-    What a sub-environment answers is checked (`agentgym.outside.gym_answers`); errors hold its number. What it draws
-    can be reseeded as `agentgym.branching.reseed` says.
+        TypeError: actions are not text, or functions or a limit are given for an environment of ours.
+        ValueError: an `AsyncVectorEnv` uses shared memory, which cannot hold text, or the limit is invalid.
 
     >>> class Guess(gym.Env):
     ...     observation_space = action_space = gym.spaces.Text(10)
@@ -103,8 +92,8 @@ def adapt(
         given = [name for name, value in arguments.items() if value is not None]
         if given:
             raise TypeError(
-                f"{given[0]}= is for a single environment, SyncVectorEnv or AsyncVectorEnv, got {envs}: adapt it first "
-                "and wrap it then; an environment of ours says these things in its info"
+                f"{given[0]}= is for a single environment, SyncVectorEnv or AsyncVectorEnv, got {envs}: adapt it "
+                "before wrapping it; environments of this package have these values in their infos"
             )
         return envs
     if not takes_text(envs):
@@ -119,16 +108,12 @@ def adapt(
 
 
 def _itself(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
-    """Return what was given: a function that pickles."""
+    """Unlike a lambda, this pickles."""
     return env
 
 
 class AdaptedEnv(TextEnv[Any]):
-    """One sub-environment (an environment, or a worker that has it), with the info keys of the contract.
-
-    The functions and `limit` (`max_episode_steps`) are those of `adapt`; errors name `index`; there is one warning of
-    episodes without an end for each `owner`.
-    """
+    """One sub-environment (an environment or a `Worker`) with our info keys; errors name `index`."""
 
     def __init__(
         self,
@@ -161,14 +146,12 @@ class AdaptedEnv(TextEnv[Any]):
         self._cut = False
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, Info]:
-        """Start an episode; the environment says which options it takes."""
         self._seed = None if seed is None else int(seed)
         self.begin(options or {})
         self._begun = self._running = True
         return self.observe(), self.describe(True)
 
     def begin(self, options: dict[str, Any]) -> None:
-        """Reset the environment and name its task."""
         self._resets += 1
         with asking("reset", self._where):
             answer = self.env.reset(seed=self._seed, options=options or None)
@@ -178,7 +161,6 @@ class AdaptedEnv(TextEnv[Any]):
         self._won, self._cut = False, False
 
     def act(self, command: str) -> tuple[float, bool, bool]:
-        """Play a command."""
         where = self._where
         with asking("step", where):
             answer = self.env.step(command)
@@ -192,15 +174,12 @@ class AdaptedEnv(TextEnv[Any]):
         return reward, terminated, flag(self._info.get("is_action_valid", True), "info['is_action_valid']", where)
 
     def is_cut(self) -> bool:
-        """Say whether the environment, or a time limit around it, truncated the episode."""
         return self._cut
 
     def observe(self) -> Any:
-        """Return what the environment showed."""
         return str(self._observation) if isinstance(self._observation, str) else self._observation
 
     def describe(self, valid: bool) -> Info:
-        """Return the environment's own info, and what it left out."""
         info = {**self._info, "is_action_valid": valid, "task_id": self._task_id}
         if self._won is None:
             info.pop("won", None)
@@ -213,21 +192,19 @@ class AdaptedEnv(TextEnv[Any]):
         if "state_key" in info:
             if info["state_key"] is None:
                 raise ValueError(
-                    f"{self._where}: the key of a state is None: give each state a name of its own, in "
+                    f"{self._where}: the key of a state is None: give each state its own name, in "
                     "info['state_key'] or by adapt(envs, key=lambda observation, info: ...)"
                 )
             info["state_key"] = str(info["state_key"])
         return {**info, "score": number(info.get("score", bool(self._won)), "info['score']", self._where)}
 
     def get_state(self) -> Any:
-        """Return the state of the environment and all its wrappers, and what is known of the episode here."""
         env = self.env
         state = env.snapshot() if isinstance(env, Worker) else branching.snapshot(env)
         known = {name: getattr(self, name) for name in _OF_AN_EPISODE}
         return state, copy.deepcopy(known)
 
     def set_state(self, state: Any) -> None:
-        """Load what `get_state` returned."""
         inner, known = state
         if isinstance(self.env, Worker):
             self.env.restore(inner)
@@ -236,7 +213,6 @@ class AdaptedEnv(TextEnv[Any]):
         vars(self).update(copy.deepcopy(known))
 
     def reseed(self, seed: int) -> None:
-        """Seed what the environment draws from here on, as far as it can be reached: see `branching.reseed`."""
         super().reseed(seed)
         if isinstance(self.env, Worker):
             self.env.reseed(seed)
@@ -266,8 +242,8 @@ class AdaptedEnv(TextEnv[Any]):
         if self._owner not in _endless:
             _endless.add(self._owner)
             warnings.warn(
-                f"{self._where} has not ended an episode after {MOST_STEPS:,} steps and is in no TimeLimit: it is "
-                "truncated, as by one. Say how many steps an episode has: gymnasium.wrappers.TimeLimit(env, steps) or "
+                f"{self._where} did not end an episode within {MOST_STEPS:,} steps and has no TimeLimit: the "
+                "episode is truncated. Set a limit: gymnasium.wrappers.TimeLimit(env, steps) or "
                 "agentgym.adapter.adapt(envs, max_episode_steps=steps); -1 for no limit",
                 RuntimeWarning,
                 stacklevel=2,
@@ -275,11 +251,7 @@ class AdaptedEnv(TextEnv[Any]):
 
 
 class AdaptedVectorEnv(TextVectorEnv):
-    """Vector form of `AdaptedEnv`, made by `adapt`.
-
-    Info keys that not every sub-environment has come with Gymnasium's masks `_key`. `inner`, the stock vector
-    environment, is closed with this one.
-    """
+    """Vector form of `AdaptedEnv`, made by `adapt`; keys that only some sub-environments have come with masks."""
 
     env_class = AdaptedEnv
 
@@ -315,14 +287,12 @@ class AdaptedVectorEnv(TextVectorEnv):
         self.tools, self.checks_calls = self._attribute("tools", ()), self._attribute("checks_calls", False)
 
     def make_envs(self, **functions: Any) -> list[TextEnv[Any]]:
-        """Return the sub-environments of the stock vector environment."""
         # Not `inner`: a single environment gets a new one each time it is adapted.
         owner = self.inner if self._workers else self.inner_envs[0].unwrapped
         inside = self._workers or self.inner_envs
         return [AdaptedEnv(env, index=i, owner=owner, **functions) for i, env in enumerate(inside)]
 
     def columns(self, infos: Sequence[Info]) -> dict[str, Any]:
-        """Return one array per key, and a mask for those that are not everywhere."""
         columns: dict[str, Any] = {}
         for key in dict.fromkeys(name for info in infos for name in info):
             has = np.array([key in info for info in infos])
@@ -340,27 +310,22 @@ class AdaptedVectorEnv(TextVectorEnv):
         return columns
 
     def prepare(self, running: Sequence[int], commands: Sequence[str]) -> None:
-        """Let the processes begin: each sub-environment's answer is waited for in its turn."""
         if self._workers:
             for i in running:
                 self._workers[i].ask("step", commands[i])
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """Call a method (or read an attribute) of every sub-environment, wrappers included."""
         found: tuple[Any, ...] = self.inner.call(name, *args, **kwargs)
         return found
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
-        """Read an attribute of every sub-environment, wrappers included."""
         found: tuple[Any, ...] = self.inner.get_attr(name)
         return found
 
     def set_attr(self, name: str, values: Any) -> None:
-        """Set an attribute of every sub-environment."""
         self.inner.set_attr(name, values)
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Close the stock vector environment."""
         self.inner.close(**kwargs)
 
     def _attribute(self, name: str, default: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Checks of what a caller gives, and the words of their errors: what was expected, what came, what exists."""
+"""Argument checks with error messages that say what was expected, what came and which names exist."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ClassT = TypeVar("ClassT", bound=type)
 
 
 def suggest(given: object, known: Iterable[str]) -> str:
-    """Return the tail of an error message: what exists, and the nearest name to what was given.
+    """Return the tail of an error message: the known names and the nearest one.
 
     >>> suggest("trian", ["test", "train"])
     "known: 'test', 'train'; did you mean 'train'?"
@@ -30,7 +30,7 @@ def suggest(given: object, known: Iterable[str]) -> str:
 
 
 def nearest(given: object, known: Iterable[str]) -> str | None:
-    """Return the name that was probably meant, whatever its case, its initials or one of its words; None: no idea.
+    """Return the known name that was probably meant, also by its initials or one of its words; None if there is none.
 
     >>> names = ["learning_rate", "group_size", "groups"]
     >>> nearest("lr", names), nearest("LEARNING-RATE", names), nearest("rate", names), nearest("colour", names)
@@ -47,7 +47,7 @@ def nearest(given: object, known: Iterable[str]) -> str | None:
 
 
 def keywords_of(cls: type) -> list[str]:
-    """Return the names of the keyword arguments of a class, those that its constructor hands on to others too."""
+    """Return the names of a constructor's keyword arguments, including those it passes on."""
     names: dict[str, None] = {}
     for base in cls.__mro__:
         if "__init__" in vars(base):
@@ -62,9 +62,7 @@ _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONL
 
 
 def keywords_checked(function: Callable[Parameters, ReturnT]) -> Callable[Parameters, ReturnT]:
-    """Let a method answer a keyword argument that it does not have with those it has, and the one meant.
-
-    The error is a TypeError, as Python's own. Of a constructor it lists all that the class takes.
+    """Decorate a method so that an unknown keyword argument raises a TypeError with the known ones and the nearest.
 
     >>> class Shop:
     ...     @keywords_checked
@@ -91,27 +89,20 @@ def keywords_checked(function: Callable[Parameters, ReturnT]) -> Callable[Parame
 
 
 def fields_checked(cls: ClassT) -> ClassT:
-    """Let a dataclass answer a field that it does not have as `keywords_checked` says; goes above `@dataclass`."""
+    """Apply `keywords_checked` to the constructor of a dataclass; goes above `@dataclass`."""
     cls.__init__ = keywords_checked(cls.__init__)  # type: ignore[misc]
     return cls
 
 
 def check_name(value: object, known: Collection[str], what: str) -> str:
-    """Return a name that is known, or raise a ValueError that lists those there are."""
+    """Return a known name, or raise a ValueError that lists the known ones."""
     if not isinstance(value, str) or value not in known:
         raise ValueError(f"unknown {what} {value!r}; {suggest(value, known)}")
     return value
 
 
 def check_repairs(repairs: Iterable[str] | str, known: Iterable[str]) -> frozenset[str]:
-    """Return the named repairs of an original's quirks as a set; "all" among them stands for every one.
-
-    Raises:
-        ValueError: on a name that is not known.
-
-    >>> sorted(check_repairs("all", ["look", "toggle"]))
-    ['look', 'toggle']
-    """
+    """Return the named repairs of an original's quirks, all for "all"; ValueError for an unknown name."""
     given = (repairs,) if isinstance(repairs, str) or not isinstance(repairs, Iterable) else tuple(repairs)
     names = ("all", *known)
     for name in given:

@@ -1,9 +1,4 @@
-"""The contract of every environment here: text in, text out, plain Gymnasium.
-
-`TextSpace` is the space of strings, `TextEnv` the base class. An environment author writes `begin`, `act`,
-`observe` and `describe`, and two small methods for snapshots; `reset`, `step`, argument checks and the vector form
-(`agentgym.vector.TextVectorEnv`) follow from them.
-"""
+"""The contract of all environments: `TextSpace`, the space of strings, and `TextEnv`, the base class."""
 
 from __future__ import annotations
 
@@ -25,7 +20,7 @@ from agentgym.tasks import Tasks, check_split
 ObsT = TypeVar("ObsT")
 Info = dict[str, Any]
 
-#: The info keys that every environment returns after every reset and step, with their Python types.
+#: Info keys of every reset and step, with their Python types.
 INFO_TYPES: dict[str, type] = {
     "admissible_actions": tuple,
     "is_action_valid": bool,
@@ -41,17 +36,9 @@ _PRINTABLE = string.ascii_letters + string.digits + string.punctuation + " \n"
 class TextSpace(gym.Space[str]):
     """All strings of at most `max_length` characters, of any script.
 
-    Not a subclass of `gymnasium.spaces.Text`, whose character set lacks the space, and whose subclasses shared memory
-    garbles. `AsyncVectorEnv` works with `shared_memory=False`, and else raises a `ValueError`.
-
-    Args:
-        max_length: longest string that belongs to the space, in characters.
-        samples: what `sample` draws from; without it, random printable ASCII of at most 32 characters.
-        seed: seed of `sample`.
-
-    >>> space = TextSpace(samples=("up", "down"), seed=0)
-    >>> space.sample() in {"up", "down"}, "√ any text" in space, 3 in space
-    (True, True, False)
+    It is no subclass of `gymnasium.spaces.Text`: that character set lacks the space, and shared memory garbles
+    subclasses. `AsyncVectorEnv` needs `shared_memory=False`, else it raises a `ValueError`. `sample` draws from
+    `samples`, by default random printable ASCII of at most 32 characters.
     """
 
     def __init__(
@@ -72,11 +59,9 @@ class TextSpace(gym.Space[str]):
 
     @property
     def is_np_flattenable(self) -> bool:
-        """Text has no fixed-size array form."""
         return False
 
     def sample(self, mask: None = None, probability: None = None) -> str:
-        """Draw a string from the space's own generator (`mask` and `probability` are not supported)."""
         if mask is not None or probability is not None:
             raise ValueError("TextSpace.sample takes neither mask nor probability: sample without them")
         if self.samples:
@@ -85,15 +70,12 @@ class TextSpace(gym.Space[str]):
         return "".join(_PRINTABLE[i] for i in self.np_random.integers(0, len(_PRINTABLE), length))
 
     def contains(self, x: Any) -> bool:
-        """Say whether `x` is a string of at most `max_length` characters."""
         return isinstance(x, str) and len(x) <= self.max_length
 
     def __repr__(self) -> str:
-        """Show the constructor's arguments."""
         return f"TextSpace({self.max_length}, samples={self.samples!r})"
 
     def __eq__(self, other: object) -> bool:
-        """Spaces are equal when they hold and sample the same strings."""
         return isinstance(other, TextSpace) and (self.max_length, self.samples) == (
             other.max_length,
             other.samples,
@@ -112,7 +94,6 @@ def _no_shared_memory(space: TextSpace, n: int = 1, ctx: Any = None) -> None:
 
 
 def _overridden(cls: type, name: str, methods: Sequence[str]) -> bool:
-    """Whether a class that comes before the one which defines `name` defines one of `methods`."""
     for each in cls.__mro__:
         if name in vars(each):
             return False
@@ -122,41 +103,35 @@ def _overridden(cls: type, name: str, methods: Sequence[str]) -> bool:
 
 
 class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
-    """Base class of the environments: actions are strings, and so are observations unless there is a picture.
+    """Base class: actions are strings, and so are observations unless there is a picture.
 
-    A subclass sets `observation_space`, `action_space`, `instructions`, `OPTIONS`, `tasks` and writes
+    A subclass sets `observation_space`, `action_space`, `instructions`, `OPTIONS`, `tasks` and implements
 
     * `begin(options)`: choose and load the task of a new episode; randomness only from `self.np_random`;
-    * `act(command)`: play one command and return `(reward, terminated, is_action_valid)`. A command the world does
-      not accept is an invalid action: it is never an exception;
+    * `act(command)`: play one command; a command that the world refuses is invalid and never raises;
     * `observe()`: the current observation;
-    * `describe(valid)`: the info dict, with at least the keys of `INFO_TYPES`, the same keys at every step;
+    * `describe(valid)`: the info dict, the same keys at every step, at least those of `INFO_TYPES`;
     * `get_state()` / `set_state(state)`: the exact latent state as a small picklable value.
 
     Info keys: `admissible_actions` (commands that the world accepts now), `is_action_valid` (the last command was
-    accepted; `True` after a reset), `state_key` (exact latent state), `task_id` (accepted back by
-    `reset(options={"task_id": ...})`), `won` (success; `terminated` alone is not success), `score` (progress in 0..1
-    or the environment's own grade).
-
-    Args:
-        render_mode: one of `metadata["render_modes"]`, or None.
-        expert: put the key `expert_action` (an optimal or demonstration command, `""` when there is none) into info.
-            Privileged: for cloning and evaluation only.
+    accepted; `True` after a reset), `state_key` (exact latent state), `task_id` (accepted by `reset`), `won` (success),
+    `score` (progress in 0..1 or the environment's own grade), and with `expert=True` the privileged `expert_action` (an
+    optimal or demonstration command, `""` if there is none).
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"]}  # noqa: RUF012  # Gymnasium's own declaration
     instructions: str = ""
-    """Rules and action format of the task, in words, for the prompt."""
+    """Rules and action format of the task, for the prompt."""
     OPTIONS: ClassVar[tuple[str, ...]] = ("split", "index", "task_id")
     """Names that `reset(options=...)` accepts."""
     tasks: Tasks[Any]
-    """What episodes are drawn from, see `agentgym.tasks`."""
+    """The task collection, see `agentgym.tasks`."""
     SETTLED: ClassVar[tuple[str, ...]] = ()
-    """Info keys whose values change when an episode begins or terminates, and at no step between."""
+    """Info keys whose values change only when an episode begins or terminates."""
     no_hindsight: ClassVar[str] = "it does not say which tasks its states fulfil (TextEnv.fulfilled)"
-    """Why `fulfilled` raises."""
+    """Why `fulfilled` raises a TypeError."""
     command_tags: ClassVar[tuple[str, ...]] = ()
-    """Tags whose whole block is a command, such as `<search>...</search>`; `wrappers.reply` finds them in replies."""
+    """Tags whose whole block is a command, such as `<search>...</search>`; `wrappers.reply` looks for them."""
     tools: Sequence[dict[str, Any]] = ()
     """JSON schemas of the tools that commands call; `wrappers.reply` reads calls, `wrappers.prompt` shows schemas."""
     checks_calls: ClassVar[bool] = False
@@ -184,21 +159,15 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
         """Play one command and return `(reward, terminated, is_action_valid)`."""
 
     def fulfilled(self) -> tuple[str, ...]:
-        """Return the ids of other tasks that this episode has done as it stands, for `agentgym.rollout.hindsight`.
+        """Return the ids of other tasks that the commands played so far solve, easier ones first. Privileged.
 
-        They are tasks of this world and split with the same beginning, in which the commands played so far come to the
-        same state, and win. What was so at the beginning counts for none. Easier ones come first. Privileged.
-
-        Raises:
-            TypeError: the environment has no such tasks; the message says why.
+        They share world, split and beginning; goals that held at the beginning do not count. See
+        `agentgym.rollout.hindsight`. Raises a TypeError (`no_hindsight`) if the environment has no such tasks.
         """
         raise TypeError(f"{type(self).__name__} has no exact hindsight: {self.no_hindsight}")
 
     def is_cut(self) -> bool:
-        """Say whether the last command cut the episode off: an end, `truncated`, that belongs to the task.
-
-        Most environments never do: time limits are a wrapper's business.
-        """
+        """Say whether the task itself truncated the episode at the last command; time limits are wrappers."""
         return False
 
     @abstractmethod
@@ -210,13 +179,10 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
         """Return a fresh info dict for the current state."""
 
     def advance(self, command: str, info: Info) -> tuple[ObsT, float, bool, Info]:
-        """Play one command of a vector environment: `act`, `observe` and `describe` at once.
+        """Play one command in a vector environment; return observation, reward, terminated and info.
 
-        A subclass may override it to write only what has changed into `info`, the dict that it returned before; in a
-        subclass of that which overrides one of the three, they are called again.
-
-        Returns:
-            observation, reward, terminated, info.
+        An override may write only changes into `info`, its previous dict; it is not used if a further subclass
+        overrides `act`, `observe` or `describe`.
         """
         reward, terminated, valid = self.act(command)
         return self.observe(), reward, terminated, self.describe(valid)
@@ -230,37 +196,32 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
 
     @abstractmethod
     def get_state(self) -> Any:
-        """Return the exact latent state as a small picklable value that later steps do not change."""
+        """Return the exact latent state as a small picklable value; later steps do not change it."""
 
     @abstractmethod
     def set_state(self, state: Any) -> None:
-        """Load what `get_state` returned, of any episode of an environment built with the same arguments."""
+        """Load what `get_state` returned, from any environment with the same arguments."""
 
     def num_tasks(self, split: str) -> int:
-        """Return the number of tasks in a split: what a reset without index draws from, and indices from 0 on."""
+        """Return the number of tasks in a split; valid indices are below it."""
         return self.tasks.count(check_split(self.tasks, split))
 
     def task_ids(self, split: str) -> Iterator[str]:
-        """Yield the ids of a split's tasks, in the order of their indices."""
+        """Yield the ids of a split's tasks in index order."""
         return self.tasks.ids(check_split(self.tasks, split))
 
     def content(self, task_id: str) -> Any:
-        """Return what makes a task the task that it is, as values that JSON can hold: the panels' tasks go by it.
+        """Return what decides a task's episodes, as JSON values without ids, paths or solutions; default: the id.
 
-        It holds all that decides how an episode of the task goes and looks at the start, but no ids, paths or
-        solutions. It must never change; here it is the id.
+        Panels identify tasks by it, so it must never change.
         """
         return task_id
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[ObsT, Info]:
-        """Start an episode.
+        """Start an episode; equal seeds and options give equal episodes in any process.
 
-        Args:
-            seed: seeds `self.np_random`; the same seed and options give the same episode in any process.
-            options: which task; names in `OPTIONS`. Without options the task is drawn from `self.np_random`.
-
-        Raises:
-            ValueError: on an unknown option or a task that does not exist.
+        Without options (names in `OPTIONS`) the task is drawn from `self.np_random`. Raises a ValueError for an unknown
+        option or task.
         """
         super().reset(seed=int(seed) if isinstance(seed, np.integer) else seed)
         options = {} if options is None else options
@@ -272,11 +233,9 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
         return self.observe(), self.describe(True)
 
     def step(self, action: str) -> tuple[ObsT, float, bool, bool, Info]:
-        """Play one command, cleaned (`agentgym.outside.text.clean`); `truncated` is what `is_cut` says.
+        """Play one command, cleaned by `agentgym.outside.text.clean`; `truncated` is `is_cut()`.
 
-        Raises:
-            TypeError: when the action is not a string (any string is fine, the worst it can be is invalid).
-            ResetNeeded: before the first reset, and after the end of the episode.
+        Raises a TypeError if the action is no string, ResetNeeded before the first reset or after the end.
         """
         if not isinstance(action, str):
             raise TypeError(
@@ -291,16 +250,15 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
         return self.observe(), reward, terminated, truncated, self.describe(self._accepted)
 
     def finish(self) -> None:
-        """Mark the episode as over: `step` raises until the next `reset` (called by the vector form)."""
+        """Mark the episode as over (called by the vector form)."""
         self._running = False
 
     def need_episode(self, method: str) -> None:
-        """Raise `ResetNeeded` before the first episode, naming the method that needs one."""
+        """Raise `ResetNeeded`, which names the method, before the first episode."""
         if not self._begun:
             raise ResetNeeded(f"{type(self).__name__}.{method}: no episode yet; call reset() first")
 
     def render(self) -> Any:
-        """Return what `draw` shows; None, with a warning, without a render mode."""
         if self.render_mode is None:
             gym.logger.warn("render() does nothing without a render_mode: make the environment with one")
             return None
@@ -308,33 +266,28 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
         return self.draw()
 
     def draw(self) -> Any:
-        """Return the current state in the render mode: the observation, unless a subclass has more to show."""
+        """Return the state in the render mode; default: the observation."""
         return self.observe()
 
     def snapshot(self) -> Any:
-        """Return the episode as it stands as a small picklable value, for branching and tree search.
-
-        It holds the exact state and that of `np_random`; `agentgym.branching.snapshot` saves the wrappers too.
-        """
+        """Return the exact state and that of `np_random`, without wrappers, as a small picklable value."""
         self.need_episode("snapshot")
         return self.get_state(), self._running, self._accepted, random_state(self)
 
     def restore(self, snapshot: Any, seed: int | None = None) -> tuple[ObsT, Info]:
-        """Continue from a `snapshot`, and return observation and info of that state.
+        """Continue from a `snapshot` of an equal environment; return observation and info of that state.
 
-        Args:
-            snapshot: of any episode of an environment built with the same arguments.
-            seed: of what is drawn from there on; None to draw what was drawn after the snapshot.
+        `seed` seeds later draws; with None they are those after the snapshot.
         """
         self.resume(snapshot, seed)
         return self.seen()
 
     def seen(self) -> tuple[ObsT, Info]:
-        """Return observation and info as the last reset or step did."""
+        """Return the observation and info of the last reset or step."""
         return self.observe(), self.describe(self._accepted)
 
     def resume(self, snapshot: Any, seed: int | None = None) -> None:
-        """Continue from a `snapshot` as `restore` does, and show nothing."""
+        """Continue from a `snapshot` as `restore` does, without observing."""
         state, running, valid, random = snapshot
         self.set_state(state)
         self._begun, self._running, self._accepted = True, running, valid
@@ -344,8 +297,5 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
             self.reseed(seed)
 
     def reseed(self, seed: int) -> None:
-        """Seed what is drawn from here on; the state, and what it looks like now, stay as they are.
-
-        A subclass that draws from something else than `np_random` after `begin` adds to this.
-        """
+        """Seed later draws; the current state stays. Override it if `np_random` is not all that is drawn from."""
         seed_random_state(self, seed)

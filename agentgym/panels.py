@@ -1,9 +1,6 @@
-"""Task panels: named lists of tasks that are the same on every machine, and a hash that says so.
+"""Task panels: named, versioned lists of tasks that are the same on every machine.
 
-A panel is a split of an environment under fixed arguments. Its tasks are named by the digests of what they are made of
-(`TextEnv.content`) and stand in the order of these digests, so that nothing else decides their order, and the first n
-tasks of a panel are a fair sample of it. Where the data are known to this package, `panel_pins.json` holds the
-beginnings of the digests: data of another version are refused, and the first task that differs is named.
+A panel is a split under fixed arguments, sorted by digests of the tasks' contents and checked by `panel_pins.json`.
 """
 
 from __future__ import annotations
@@ -27,8 +24,8 @@ from agentgym.checks import suggest
 from agentgym.core import TextEnv
 from agentgym.outside.text import DataError
 
-#: Arguments whose data decide how an episode goes without being part of what a task is: the passages that Search-QA
-#: searches. No digest of a task holds them, so whoever compares results compares these data too.
+#: Arguments whose data affect episodes without being part of a task's content (the passages of Search-QA).
+#: Comparisons of results check these data too.
 BESIDE_TASKS = ("corpus",)
 #: Bytes of a task's digest that a pin keeps.
 _PINNED_BYTES = 4
@@ -36,21 +33,19 @@ _SHOWN = 120
 
 
 class PanelError(ValueError):
-    """A panel that is not known, that lacks its data, or whose data are other ones."""
+    """The panel is unknown, its data are missing, or they differ from the pinned ones."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """The rule of a panel.
+    """The definition of a panel.
 
     Attributes:
-        name: `<environment>/<tasks>@<version>`; another rule has another version.
-        env: Gymnasium id.
-        split: whose tasks.
-        options: arguments of the environment that belong to the panel.
-        data: arguments that say where its data are, each with the variable that counts without it, "" for none.
-        most: the first so many tasks of the split; None: all.
-        tasks: how many there are, where that is known without the data.
+        name: `<environment>/<tasks>@<version>`.
+        options: environment arguments that belong to the panel.
+        data: arguments that locate its data, each with the environment variable used by default ("": none).
+        most: number of first tasks of the split to take; None: all.
+        tasks: number of tasks if it is known without the data.
     """
 
     name: str
@@ -64,7 +59,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class PanelTask:
-    """A task of a panel: `id` for `reset(options={"task_id": id})`, and the digest of what it is made of."""
+    """One task: `id`, for `reset(options={"task_id": id})`, and the digest of its content."""
 
     id: str
     digest: str
@@ -72,15 +67,13 @@ class PanelTask:
 
 @dataclass(frozen=True)
 class OpenPanel:
-    """A panel with its tasks.
+    """A panel with its tasks, sorted by digest.
 
     Attributes:
-        panel: its rule.
-        arguments: all arguments of the environment: the panel's, those that name data, and what was added.
-        added: arguments that were added and neither belong to the panel nor name data.
-        tasks: in the order of their digests.
-        hash: 16 hexadecimal digits over environment, arguments of the panel, and the digests of all tasks.
-        pinned: whether the tasks are known to be those that the name stands for; False where no pin is kept.
+        arguments: all environment arguments: the panel's, those for data and `added`.
+        added: arguments that neither belong to the panel nor locate data.
+        hash: 16 hexadecimal digits of environment, panel arguments and the digests of all tasks.
+        pinned: whether the tasks match a pin; False without a pin.
     """
 
     panel: Panel
@@ -91,13 +84,9 @@ class OpenPanel:
     pinned: bool
 
     def first(self, count: int) -> OpenPanel:
-        """Return the panel of the first tasks alone, a fair sample of all; a panel of its own, with another hash.
-
-        Raises:
-            PanelError: fewer than one task.
-        """
+        """Return the panel of the first `count` tasks, with its own hash; PanelError below one task."""
         if count < 1:
-            raise PanelError(f"{self.panel.name}: a panel has a task at least, got {count}")
+            raise PanelError(f"{self.panel.name}: a panel needs at least one task, got {count}")
         if count >= len(self.tasks):
             return self
         tasks, name = self.tasks[:count], f"{self.panel.name}[:{count}]"
@@ -110,11 +99,7 @@ def panel_names() -> tuple[str, ...]:
 
 
 def find_panel(name: str) -> Panel:
-    """Return the rule of a panel.
-
-    Raises:
-        PanelError: there is none of this name; the message lists those of the environment.
-    """
+    """Return the definition of a panel; PanelError, with the known names of the environment, for an unknown one."""
     if name in _PANELS:
         return _PANELS[name]
     same = [known for known in _PANELS if known.partition("/")[0] == name.partition("/")[0]]
@@ -122,16 +107,10 @@ def find_panel(name: str) -> Panel:
 
 
 def open_panel(panel: str | Panel, arguments: Mapping[str, Any] | None = None) -> OpenPanel:
-    """Return a panel with its tasks.
+    """Return a panel, by its name or definition, with its tasks.
 
-    Args:
-        panel: its name, or a rule of one's own.
-        arguments: of the environment: where the data are, and what the panel leaves open, such as a retriever.
-
-    Raises:
-        PanelError: an unknown name, or an argument that the panel has fixed.
-        DataError: data that are missing, or of another version, with the first task that differs.
-        ValueError: the environment refuses an argument or its data.
+    `arguments` are those of the environment that locate data or that the panel leaves open. Raises a PanelError for an
+    unknown name or a fixed argument, a DataError for missing or other data, a ValueError for refused arguments.
     """
     rule = find_panel(panel) if isinstance(panel, str) else panel
     given = dict(arguments or {})
@@ -163,17 +142,13 @@ def open_panel(panel: str | Panel, arguments: Mapping[str, Any] | None = None) -
 
 
 def pin_of(found: OpenPanel) -> dict[str, str]:
-    """Return what `panel_pins.json` holds of a panel."""
+    """Return the entry of `panel_pins.json` for a panel."""
     digests = b"".join([bytes.fromhex(task.digest)[:_PINNED_BYTES] for task in found.tasks])
     return {"hash": found.hash, "tasks": base64.b64encode(digests).decode()}
 
 
 def digest(content: Any) -> str:
-    """Return the SHA-256 of plain values (what JSON can hold), 64 hexadecimal digits.
-
-    >>> digest({"b": 1, "a": [2]}) == digest({"a": (2,), "b": 1}) != digest({"a": [1], "b": 2})
-    True
-    """
+    """Return the SHA-256 of JSON values as 64 hexadecimal digits."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -186,7 +161,6 @@ def _pins() -> dict[str, dict[str, str]]:
 
 
 def _check(found: OpenPanel) -> bool:
-    """Return whether the tasks are those of the pin, False where there is none; raise where they are others."""
     rule, pin = found.panel, _pins().get(found.panel.name)
     if pin is None:
         if rule.tasks is not None and len(found.tasks) != rule.tasks:
@@ -205,8 +179,8 @@ def _difference(found: OpenPanel, pin: Mapping[str, str]) -> str:
     missing = sum(each not in here for each in wanted)
     if others:
         return (
-            f"{len(others)} of {len(found.tasks)} tasks are none of the panel's {len(wanted)}; the first, in the order "
-            f"of their ids: {others[0]!r:.200}"
+            f"{len(others)} of {len(found.tasks)} tasks are not among the panel's {len(wanted)}; the first "
+            f"in the order of their ids: {others[0]!r:.200}"
         )
     if missing or len(wanted) == len(found.tasks):
         return f"{missing} of the panel's {len(wanted)} tasks are missing"
@@ -218,9 +192,9 @@ def _where(found: OpenPanel) -> str:
     return ", ".join(named)[:_SHOWN] or "generated"
 
 
-#: Side of Sokoban boards, shortest and longest optimal solution, limit of steps.
+#: Side of Sokoban boards, shortest and longest optimal solution, step limit.
 _LENGTHS = ((6, 3, 5, 20), (6, 6, 8, 20), (6, 9, 12, 20), (7, 5, 15, 30), (8, 10, 20, 40))
-#: The seven sets that papers evaluate on: the split, and how many questions it has.
+#: The seven evaluation sets of the papers: split and number of questions.
 _QUESTIONS = {
     "nq": ("test", 3610),
     "triviaqa": ("test", 11313),

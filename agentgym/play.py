@@ -1,7 +1,4 @@
-"""Play a text environment in a terminal: `python -m agentgym.play ALFWorld --split valid_unseen --index 3`.
-
-What is typed is a command of the environment, the number of one of those shown, or a word of `WORDS`.
-"""
+"""Play a text environment in a terminal: `python -m agentgym.play ALFWorld --split valid_unseen --index 3`."""
 
 from __future__ import annotations
 
@@ -23,13 +20,13 @@ from agentgym.outside.text import clean
 from agentgym.registry import ROWS
 
 WORDS = {
-    "undo": "take the last command back",
-    "save": "remember this state",
-    "restore": "go back to the state that was saved",
-    "hint": "what the expert would do",
-    "info": "what the environment says besides the text",
-    "again": "begin anew",
-    "help": "these words",
+    "undo": "undo the last command",
+    "save": "save this state",
+    "restore": "return to the saved state",
+    "hint": "show the expert's command",
+    "info": "show the info",
+    "again": "start again",
+    "help": "list these words",
     "quit": "stop; so do Ctrl-C and the end of the input",
 }
 _PLACEHOLDER = "<your "
@@ -37,8 +34,6 @@ _PLACEHOLDER = "<your "
 
 @dataclass
 class _Moment:
-    """What can be returned to: the environment's snapshot, what it showed, and what was counted."""
-
     snapshot: Any
     text: str
     info: dict[str, Any]
@@ -48,16 +43,10 @@ class _Moment:
 
 
 class Game:
-    """One player's episodes.
-
-    Args:
-        env: an environment of texts, as from `gymnasium.make`.
-        seed: of the first episode.
-        options: which task, see `TextEnv.reset`.
-    """
+    """One player's episodes in a text environment; `options` are those of `TextEnv.reset`."""
 
     def __init__(self, env: gym.Env[Any, Any], seed: int | None, options: dict[str, Any]) -> None:
-        # A snapshot knows nothing of the counter of a time limit around: the steps are counted here.
+        # A snapshot lacks the counter of an outer time limit, so steps are counted here.
         self.branches = isinstance(env.unwrapped, TextEnv)
         self._limit = env.spec.max_episode_steps if self.branches and env.spec is not None else None
         self.env: Any = env.unwrapped if self.branches else env
@@ -65,7 +54,6 @@ class Game:
         self.begin(seed)
 
     def begin(self, seed: int | None = None) -> None:
-        """Begin an episode."""
         observation, info = self.env.reset(seed=seed, options=self._options or None)
         self.now = _Moment(None, text_of(observation), info, 0, 0.0, "")
         self.saved: _Moment | None = None
@@ -87,25 +75,25 @@ class Game:
         self._remember()
 
     def go(self, moment: _Moment) -> None:
-        """Return to a moment."""
+        """Return to an earlier moment."""
         self.env.restore(moment.snapshot)
         self.now = moment
 
     def commands(self) -> tuple[str, ...]:
-        """Commands that can be named by number now."""
+        """Commands that have a number now."""
         return () if self.now.over else tuple(self.now.info.get("admissible_actions", ()))
 
 
 def text_of(observation: Any) -> str:
-    """Return the text of an observation; of a dict its entry "text"."""
+    """Return the text of an observation: itself, or its entry "text"."""
     text = observation.get("text") if isinstance(observation, dict) else observation
     if not isinstance(text, str):
-        raise TypeError(f"its observations are no text but {type(observation).__name__}: only texts can be played here")
+        raise TypeError(f"its observations are {type(observation).__name__}, not text: only text can be played here")
     return text
 
 
 def show(game: Game, *, first: bool = False) -> None:
-    """Print where the game is, and the commands with their numbers."""
+    """Print the observation and the numbered commands."""
     now = game.now
     instructions = getattr(game.env, "instructions", "")
     if first and instructions:
@@ -135,9 +123,9 @@ def _width() -> int:
 
 
 def answer(game: Game, typed: str) -> bool:
-    """Do what was typed; False: stop."""
+    """Execute the input; False: stop."""
     commands, word = game.commands(), typed.removeprefix(":").strip().lower()
-    if typed in commands:  # a command may be called as a word of ours; then ":help" is ours
+    if typed in commands:  # if a command equals one of our words, the word needs a colon (":help")
         _play(game, typed)
     elif typed.isdecimal() and commands:
         number = int(typed) if len(typed) < 10 else 0
@@ -167,14 +155,12 @@ def _play(game: Game, command: str) -> None:
 
 
 def _filled(command: str) -> str:
-    """Ask for what a command leaves open, such as `search[<your query>]`."""
     head, mark, rest = command.partition(_PLACEHOLDER)
     name, end, tail = rest.partition(">")
     return head + input(f"{name}: ").strip() + tail if mark and end else command
 
 
 def _word(game: Game, word: str) -> None:
-    """Do what a word of ours says."""
     if word == "help":
         for name, meaning in WORDS.items():
             print(f"{name:8} {meaning}")
@@ -184,7 +170,7 @@ def _word(game: Game, word: str) -> None:
                 print(f"{name:18} {clean(str(value))}")
     elif word == "hint":
         hint = game.now.info.get("expert_action")
-        print(clean(hint) if hint else "no hint: the expert has none here" if hint == "" else "there is no expert")
+        print(clean(hint) if hint else "the expert has no hint here" if hint == "" else "there is no expert")
     elif word == "again":
         game.begin()
         show(game)
@@ -207,7 +193,6 @@ def _word(game: Game, word: str) -> None:
 
 
 def _arguments(words: Sequence[str], parser: argparse.ArgumentParser) -> dict[str, Any]:
-    """Read "name=value" words; a value that is a Python literal is one, any other is text."""
     found: dict[str, Any] = {}
     for word in words:
         name, equals, value = word.partition("=")
@@ -221,7 +206,6 @@ def _arguments(words: Sequence[str], parser: argparse.ArgumentParser) -> dict[st
 
 
 def _id(given: str, parser: argparse.ArgumentParser) -> str:
-    """Return the id that was given in full, or by the name of an environment of ours."""
     names = {row.id.rpartition("/")[2].rpartition("-v")[0].lower(): row.id for row in ROWS}
     if given.lower() in names:
         return names[given.lower()]
@@ -233,7 +217,7 @@ def _id(given: str, parser: argparse.ArgumentParser) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Play what the command line says; return the exit status: 0, 130 after Ctrl-C, 2 after a wrong argument."""
+    """Run the command line; exit status 0, 130 after Ctrl-C, 2 for a wrong argument."""
     words = ", ".join(WORDS)
     parser = argparse.ArgumentParser(
         "python -m agentgym.play", description="Play a text environment in this terminal.",
@@ -251,7 +235,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
     for stream in (sys.stdout, sys.stdin):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")  # a terminal that lacks a sign, input that is no text
+            stream.reconfigure(errors="replace")  # terminals without a character, input that is not text
     env_id = _id(given.env, parser)
     options = {"split": given.split, "index": given.index, "task_id": given.task}
     options = {name: value for name, value in options.items() if value is not None}
@@ -266,7 +250,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"{given.env}: {error}")
     if sys.stdin.isatty():
         with contextlib.suppress(ImportError):
-            import readline  # noqa: F401  # lines that can be edited, and a history of them
+            import readline  # noqa: F401  # line editing and history
     try:
         show(game, first=True)
         while answer(game, input("\n> ").strip()):
@@ -276,7 +260,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print()
         return 130
-    except BrokenPipeError:  # whoever reads has enough
+    except BrokenPipeError:  # the reader stopped, as `head` does
         sys.stderr.close()
     return 0
 

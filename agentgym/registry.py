@@ -1,4 +1,4 @@
-"""One table row per environment id; `import agentgym` registers them all with Gymnasium."""
+"""The table of environment ids; `import agentgym` registers all of them with Gymnasium."""
 
 from __future__ import annotations
 
@@ -9,15 +9,7 @@ import gymnasium as gym
 
 @dataclass(frozen=True)
 class Row:
-    """One registered id.
-
-    Attributes:
-        id: Gymnasium id, `AgentRL/<Name>-v<N>`.
-        module: dotted module that holds both classes, imported on first `make`.
-        single: class name of the environment.
-        vector: class name of its `TextVectorEnv`.
-        max_episode_steps: default time limit, in steps; `gym.make(..., max_episode_steps=...)` overrides it.
-    """
+    """One registered id: module and classes, imported on first `make`, and the default time limit in steps."""
 
     id: str
     module: str
@@ -32,12 +24,12 @@ ROWS: tuple[Row, ...] = (
     Row("AgentRL/ALFWorld-v0", "agentgym.alfworld.env", "ALFWorldEnv", "ALFWorldVectorEnv", 50),
     Row("AgentRL/VirtualHome-v0", "agentgym.virtualhome.env", "VirtualHomeEnv", "VirtualHomeVectorEnv", 40),
     Row("AgentRL/WebShop-v0", "agentgym.webshop.env", "WebShopEnv", "WebShopVectorEnv", 15),
-    # Its episodes end by themselves, by default after five turns at most: the limit is for longer ones.
+    # Episodes end by themselves, by default after five turns; the limit is for longer settings.
     Row("AgentRL/SearchQA-v0", "agentgym.searchqa.env", "SearchQAEnv", "SearchQAVectorEnv", 50),
     Row("AgentRL/Telecom-v0", "agentgym.telecom.env", "TelecomEnv", "TelecomVectorEnv", 100),
-    # It cuts its dialogues itself, by default after 20 turns: the limit is for longer ones.
+    # Dialogues are cut by the environment, by default after 20 turns; the limit is for longer settings.
     Row("AgentRL/SOTOPIA-v0", "agentgym.sotopia.env", "SotopiaEnv", "SotopiaVectorEnv", 100),
-    # It cuts its episodes itself, by default after 1.5 times the rooms: the limit is for longer ones.
+    # Episodes are cut by the environment, by default after 1.5 times the rooms; the limit is for longer settings.
     Row("AgentRL/Corridor-v0", "agentgym.corridor.env", "CorridorEnv", "CorridorVectorEnv", 1000),
 )
 

@@ -1,4 +1,4 @@
-"""Which task an episode has: a protocol for collections of tasks, one way to choose, and draws for generators."""
+"""Task collections: a protocol, the choice of an episode's task, and random choices for generators."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from agentgym.checks import suggest, whole
 
-#: What other collections call a split: those that serve its purpose, the best one first.
+#: Names that other collections use for a split, best match first.
 _MEANT = {
     "train": ("train", "all"),
     "validation": ("valid_seen", "dev"),
@@ -27,11 +27,11 @@ _NUMBERS = 64
 
 
 class Tasks(Protocol[TaskT_co]):
-    """Tasks in splits; what an environment's options narrow (kinds, sources) is a collection of its own."""
+    """Tasks in splits; environment options that narrow them (kinds, sources) give another collection."""
 
     @property
     def name(self) -> str:
-        """What the collection is, for messages: "the generated games", a folder."""
+        """What the collection is, for messages, such as "the generated games" or a folder."""
         ...
 
     @property
@@ -40,30 +40,27 @@ class Tasks(Protocol[TaskT_co]):
         ...
 
     def count(self, split: str) -> int:
-        """Return how many tasks a split has."""
+        """Return the number of tasks in a split."""
         ...
 
     def by_index(self, split: str, index: int) -> TaskT_co:
-        """Return a task by its index from 0, or raise an IndexError from `count(split)` on."""
+        """Return a task by its index from 0; IndexError from `count(split)` on."""
         ...
 
     def by_id(self, task_id: str, split: str | None) -> TaskT_co:
-        """Return a task by its id (a generator's beyond `count` too), of any split for None, or raise a ValueError."""
+        """Return a task by its id (a generator's beyond `count` too), of any split for None; else ValueError."""
         ...
 
     def ids(self, split: str) -> Iterator[str]:
-        """Yield the ids of a split, `count(split)` of them, in the order of their indices."""
+        """Yield the `count(split)` ids of a split in index order."""
         ...
 
 
 class NumberedTasks(ABC, Generic[TaskT]):
-    """Generated tasks whose ids are "<split>/<index>", such as "train/17"; satisfies `Tasks`.
+    """Generated tasks with ids "<split>/<index>".
 
-    A subclass sets `name`, `splits`, `kind` and `num_tasks`, and writes `make`.
-
-    Attributes:
-        kind: what a task is called in messages.
-        num_tasks: of each split; ids beyond it are known too.
+    A subclass sets `name`, `splits`, `kind` (what messages call a task), `num_tasks` (per split; larger ids are
+    accepted too) and writes `make`.
     """
 
     name: str
@@ -74,22 +71,22 @@ class NumberedTasks(ABC, Generic[TaskT]):
 
     @abstractmethod
     def make(self, split: str, index: int) -> TaskT:
-        """Return a task of a split that there is, by any index from 0."""
+        """Return a task of an existing split by any index from 0."""
 
     def count(self, split: str) -> int:
-        """Return how many tasks a split has."""
+        """Return the number of tasks in a split."""
         return self.num_tasks
 
     def by_index(self, split: str, index: int) -> TaskT:
-        """Return a task, or raise an IndexError past the last one."""
+        """Return a task; IndexError past the last one."""
         if not 0 <= index < self.num_tasks:
             raise IndexError(index)
         return self.make(split, index)
 
     def by_id(self, task_id: str, split: str | None) -> TaskT:
-        """Return a task by its id; one of another split than the given is refused."""
+        """Return a task by its id; ValueError if it belongs to another split than `split`."""
         named, _, index = task_id.rpartition("/")
-        # One name per task: "train/017" is not taken for "train/17", episodes are grouped by task_id.
+        # One name per task, because episodes are grouped by task_id: "train/017" is not "train/17".
         if named not in self.splits or not re.fullmatch(f"0|[1-9][0-9]{{0,{self.most_digits - 1}}}", index):
             raise ValueError(
                 f"unknown task_id {task_id!r:.200}: expected '<split>/<index>' such as 'train/17'; "
@@ -100,12 +97,12 @@ class NumberedTasks(ABC, Generic[TaskT]):
         return self.make(named, int(index))
 
     def ids(self, split: str) -> Iterator[str]:
-        """Yield the ids of a split, in the order of their indices."""
+        """Yield the ids of a split in index order."""
         return (f"{split}/{index}" for index in range(self.num_tasks))
 
 
 def check_split(tasks: Tasks[Any], split: object) -> str:
-    """Return the name of a split, or raise a ValueError that lists those there are and says which one is meant."""
+    """Return a split's name, or raise a ValueError with the known names and the nearest one."""
     if isinstance(split, str) and split in tasks.splits:
         return split
     meant = next((name for name in _MEANT.get(str(split), ()) if name in tasks.splits), None)
@@ -114,22 +111,15 @@ def check_split(tasks: Tasks[Any], split: object) -> str:
 
 
 def given(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a reset that are given: one that is None is not."""
+    """Return the reset options that are not None."""
     return {name: value for name, value in options.items() if value is not None}
 
 
 def choose(tasks: Tasks[TaskT_co], split: str, options: Mapping[str, Any], rng: np.random.Generator) -> TaskT_co:
-    """Return the task for the options of a reset.
+    """Return the task for the options of a reset; `rng` draws the index if they leave it open.
 
-    Args:
-        tasks: the collection, narrowed by the environment's own options.
-        split: split to use unless the options name one.
-        options: `task_id`, with or without `split`; or `split` and `index`, with or without options of the
-            environment that narrow. An option that is None is not given.
-        rng: draws the index when the options leave it open.
-
-    Raises:
-        ValueError: when options exclude each other or name something that does not exist.
+    Options: `task_id`, with or without `split`; or `split` and `index`, with or without options that narrow `tasks`.
+    None means not given. Raises a ValueError if they exclude each other or name something unknown.
     """
     options = given(options) if options else {}
     named = check_split(tasks, options["split"]) if "split" in options else None
@@ -150,30 +140,26 @@ def choose(tasks: Tasks[TaskT_co], split: str, options: Mapping[str, Any], rng: 
     index = whole("option 'index'", options["index"], 0) if "index" in options else int(rng.integers(count))
     try:
         return tasks.by_index(split, index)
-    except (IndexError, OverflowError):  # what a list says, and what an array says of integers beyond 64 bits
+    except (IndexError, OverflowError):  # lists raise the first, arrays the second for integers beyond 64 bits
         raise ValueError(
             f"index {index} is out of range: split {split!r} of {tasks.name} has {count} tasks, use 0 to {count - 1}"
         ) from None
 
 
 class Draws:
-    """Choices made with uniform random numbers, in order; generators of tasks make theirs with it.
-
-    Args:
-        uniform: numbers from 0 to below 1; each choice takes one.
-    """
+    """Random choices from a sequence of uniform numbers in [0, 1), one number per choice."""
 
     def __init__(self, uniform: Iterable[float]) -> None:
         self._next: Iterator[float] = iter(uniform)
 
     @classmethod
     def seeded(cls, *seed: int) -> Draws:
-        """Return choices without end, made with the numbers of a seed."""
+        """Return unlimited choices from a seed."""
         rng = np.random.default_rng(seed)
         return cls(number for _ in itertools.count() for number in rng.random(_NUMBERS).tolist())
 
     def uniform(self, low: float = 0.0, high: float = 1.0) -> float:
-        """Return a number in low..high."""
+        """Return a number between low and high."""
         return low + (high - low) * next(self._next)
 
     def below(self, count: int) -> int:

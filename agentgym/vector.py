@@ -1,10 +1,4 @@
-"""Many episodes of one text environment in one process.
-
-`gym.make_vec("AgentRL/...", num_envs=128)` builds a subclass of `TextVectorEnv`. The sub-environments are stepped by
-direct calls of `advance` (`act`, `observe` and `describe` at once), without a stack of wrappers around each: a step
-costs what the rules of the world do. Large read-only data (levels, catalogues) is loaded once per process by the
-environments.
-"""
+"""Many episodes of one text environment in one process, stepped by direct calls of `TextEnv.advance`."""
 
 from __future__ import annotations
 
@@ -33,24 +27,16 @@ COLUMN_DTYPE = {bool: np.bool_, float: np.float64, int: np.int64}
 class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
     """Vector form of one `TextEnv` class.
 
-    Observations are a `tuple[str, ...]` with one entry per sub-environment; for `Dict` observation spaces a dict with
-    a tuple of strings per text and a stacked array per picture. Every info key is an array with one entry per
-    sub-environment, each of which has it, hence no `_key` masks, except for `final_obs` and `final_info` (Gymnasium's
-    convention).
+    Observations are a `tuple[str, ...]`, or for `Dict` spaces a dict with a tuple of strings per text and a stacked
+    array per picture. Every info key is an array with one entry per sub-environment and has no mask, except `final_obs`
+    and `final_info` (Gymnasium's convention). Autoreset modes:
 
-    Autoreset modes: `SAME_STEP` (default) answers the first observation of the next episode in the step that ends
-    an episode; `NEXT_STEP` does so in the following step, whose action it ignores; `DISABLED` never resets: a
-    finished sub-environment ignores its action (pass `""`), keeps its observation, info and flags, and gets reward 0,
-    until `reset(options={"reset_mask": mask})`.
+    * `SAME_STEP` (default): the step that ends an episode returns the first observation of the next one.
+    * `NEXT_STEP`: the following step, whose action is ignored, returns it.
+    * `DISABLED`: a finished sub-environment ignores its action (pass `""`), keeps its observation, info and flags, and
+      gets reward 0 until `reset(options={"reset_mask": mask})`.
 
-    A subclass whose sub-environments ask somebody else in a step (a search engine, a partner) overrides `prepare`, and
-    asks once for all of them.
-
-    Args:
-        num_envs: number of sub-environments.
-        max_episode_steps: time limit in steps, as `gymnasium.wrappers.TimeLimit`; None for no limit.
-        autoreset_mode: an `AutoresetMode` or its value ("NextStep", "SameStep", "Disabled").
-        **env_kwargs: constructor arguments of the environment.
+    `max_episode_steps` is the time limit in steps (None: none), `env_kwargs` go to each environment.
     """
 
     env_class: ClassVar[type[TextEnv[Any]]]
@@ -96,7 +82,7 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
         self._terminated = [False] * num_envs
         self._truncated = [False] * num_envs
         self._begun = False
-        #: the columns of the environment's `SETTLED` keys
+        #: the columns of the `SETTLED` keys
         self._settled: dict[str, Array] = {}
 
     def make_envs(self, **env_kwargs: Any) -> list[TextEnv[Any]]:
@@ -104,7 +90,7 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
         return [self.env_class(**env_kwargs) for _ in range(self.num_envs)]
 
     def columns(self, infos: Sequence[Info]) -> dict[str, Any]:
-        """Return the infos of the sub-environments as one array per key; text and tuples have dtype object."""
+        """Return one array per info key; text and tuples have dtype object."""
         settled, count = self._settled, len(infos)
         columns = {
             key: settled[key].copy()
@@ -117,7 +103,6 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
         return columns
 
     def _settle(self, indices: Iterable[int]) -> None:
-        """Note that the episode of some sub-environments began, terminated, or is another one."""
         for key, column in self._settled.items():
             for i in indices:
                 column[i] = self._infos[i][key]
@@ -131,15 +116,13 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
         """Start an episode in every sub-environment, or in those of a mask.
 
         Args:
-            seed: one integer s (sub-environment i gets s + i), or one integer or None for each of them, or None.
-            options: one mapping for all sub-environments, or a list, tuple or array with one mapping (or None) for
-                each. A mapping may hold `reset_mask`, a bool array of shape (num_envs,): only these start anew. Beside
-                a mask, options of single sub-environments go into its key `per_env`.
+            seed: an integer s (sub-environment i gets s + i), a sequence of one integer or None each, or None.
+            options: one mapping for all, or a sequence of one mapping (or None) each. The key `reset_mask`, bool
+                (num_envs,), selects which start; options of single ones then go into the key `per_env`.
 
         Raises:
-            TypeError: when seeds or options are a batch without order (a set, a dict, a generator) or of wrong types.
-            ValueError: when lengths differ from `num_envs`, the mask is malformed or holds no sub-environment, or one
-                that was never reset is left out.
+            TypeError: seeds or options have a wrong type or no order (set, dict, generator).
+            ValueError: wrong length, malformed or empty mask, or the mask omits a sub-environment that was never reset.
         """
         mask, per_env = self._split_options(options)
         if seed is None:
@@ -156,17 +139,13 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
     def step(self, actions: Sequence[str]) -> tuple[Any, Array, Array, Array, dict[str, Any]]:
         """Play one command in every sub-environment.
 
-        Args:
-            actions: `num_envs` strings as a list, a tuple or an array; each is cleaned once, see
-                `agentgym.outside.text.clean`.
-
-        Returns:
-            observations, rewards (float64), terminated (bool), truncated (bool), infos; arrays of shape (num_envs,).
+        `actions` is a list, tuple or array of `num_envs` strings; each is cleaned once. Returns observations, rewards
+        (float64), terminated (bool), truncated (bool) and infos, arrays of shape (num_envs,).
 
         Raises:
-            ValueError: when the number of actions is not `num_envs`.
-            TypeError: when the actions are a batch without order (a set, a dict, a generator) or a single string, or
-                an action of a running sub-environment is not a string.
+            ValueError: the number of actions is not `num_envs`.
+            TypeError: the actions have no order, are a single string, or a running sub-environment's action is no
+                string.
             gymnasium.error.ResetNeeded: before the first reset.
         """
         if not self._begun:
@@ -189,7 +168,6 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
         return self._batch_observations(), gained, *flags, {**self.columns(self._infos), **final}
 
     def _play(self, running: Sequence[int], commands: Sequence[str], rewards: list[float]) -> list[int]:
-        """Play the commands of a step, fill in `rewards`, and return the indices whose episode has just ended."""
         may_cut = self.env_class.is_cut is not TextEnv.is_cut
         envs, observations, infos, elapsed = self.envs, self._observations, self._infos, self._elapsed
         limit = inf if self.max_episode_steps is None else self.max_episode_steps
@@ -207,13 +185,8 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
         return ended
 
     def _read(self, actions: Sequence[str]) -> tuple[Sequence[int], Sequence[int], list[str]]:
-        """Check the actions of a step before anything moves.
-
-        Returns:
-            indices that play, indices that start their next episode instead, one clean command per sub-environment.
-        """
         batch: Any = self._batch("actions", actions)
-        # an array of numpy's strings gives plain ones that way
+        # `tolist` turns numpy strings into plain ones
         given = batch.tolist() if isinstance(batch, np.ndarray) else list(batch)
         running: Sequence[int] = range(self.num_envs)
         over: list[int] = []
@@ -232,15 +205,9 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
         return running, over if self.autoreset_mode is AutoresetMode.NEXT_STEP else (), commands
 
     def prepare(self, running: Sequence[int], commands: Sequence[str]) -> None:
-        """Do for all running sub-environments together what their steps have in common; by default nothing.
-
-        Args:
-            running: indices of the sub-environments that are about to play.
-            commands: one clean command per sub-environment; `act` gets the same objects.
-        """
+        """Do shared work of the coming steps, such as one search for all; `act` gets the same command objects."""
 
     def snapshot(self, i: int) -> Saved:
-        """Return sub-environment i as it stands; see `agentgym.branching.Branching`."""
         i = check_index(i, self.num_envs)
         if not self._begun:
             raise gym.error.ResetNeeded(f"{type(self).__name__}.snapshot: no episodes yet; call reset() first")
@@ -248,7 +215,6 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
         return Saved(type(self).__name__, self.envs[i].snapshot(), (counted, self._infos[i].copy()))
 
     def restore(self, indices: Any, states: Any, seeds: Any = None) -> tuple[Any, dict[str, Any]]:
-        """Continue sub-environments from snapshots; their observations are those that were shown."""
         chosen, given, numbers = read_restore(type(self).__name__, self.num_envs, indices, states, seeds)
         if not self._begun and len(chosen) < self.num_envs:
             raise gym.error.ResetNeeded(
@@ -264,7 +230,6 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
         return self._batch_observations(), self.columns(self._infos)
 
     def reseed(self, indices: Any, seeds: Any) -> None:
-        """Seed what sub-environments draw from here on; see `agentgym.branching.Branching`."""
         given = read_reseed(self.num_envs, indices, seeds)
         if not self._begun:
             raise gym.error.ResetNeeded(f"{type(self).__name__}.reseed: no episodes yet; call reset() first")
@@ -272,20 +237,16 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
             self.envs[i].reseed(seed)
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """Call a method (or read an attribute) of every sub-environment."""
         values = [getattr(env, name) for env in self.envs]
         return tuple(value(*args, **kwargs) if callable(value) else value for value in values)
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
-        """Read an attribute of every sub-environment."""
         return tuple(getattr(env, name) for env in self.envs)
 
     def render(self) -> tuple[Any, ...] | None:
-        """Render every sub-environment, or return None without a render mode."""
         return None if self.render_mode is None else self.call("render")
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Close the sub-environments."""
         self.call("close")
 
     def _restart(
@@ -294,7 +255,6 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
         seeds: Sequence[int | None] | None = None,
         options: Sequence[Mapping[str, Any] | None] | None = None,
     ) -> None:
-        """Start an episode in some sub-environments, with one seed and one mapping (or None) for each of them."""
         for k, i in enumerate(indices):
             given = options[k] if options else None
             self._observations[i], self._infos[i] = self.envs[i].reset(
@@ -305,7 +265,6 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
         self._settle(indices)
 
     def _batch_observations(self) -> Any:
-        """Observations of all sub-environments: a tuple of strings, or for `Dict` spaces one batch per key."""
         if not isinstance(self.single_observation_space, gym.spaces.Dict):
             return tuple(self._observations)
         batch: dict[str, Any] = {}
@@ -315,9 +274,8 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
         return batch
 
     def _final(self, ended: list[int]) -> dict[str, Any]:
-        """`final_obs` and `final_info` of those whose episode has just ended, with Gymnasium's masks."""
         count, first = self.num_envs, self._infos[ended[0]]
-        objects = iter(np.empty((len(first) + 1, count), np.object_))  # None everywhere
+        objects = iter(np.empty((len(first) + 1, count), np.object_))  # filled with None
         masks = np.zeros((len(first) + 2, count), np.bool_)
         masks[:, ended] = True
         final_mask, info_mask, *key_masks = masks
@@ -335,7 +293,6 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
         return {"final_obs": observations, "_final_obs": final_mask, "final_info": info, "_final_info": info_mask}
 
     def _split_options(self, options: Any) -> tuple[Array, Sequence[Mapping[str, Any] | None]]:
-        """Return the mask of sub-environments to reset, and one mapping (or None) for each."""
         everywhere = np.ones(self.num_envs, np.bool_)
         if options is None:
             return everywhere, [None] * self.num_envs
@@ -358,7 +315,6 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
         return mask, [{**options, **(more or {})} for more in given]
 
     def _batch(self, name: str, values: Any, kinds: tuple[type, ...] = (), expected: str = "") -> Sequence[Any]:
-        """Return a batch whose order is its own, or raise an error that says what a batch is."""
         array = isinstance(values, np.ndarray)
         if isinstance(values, (str, bytes)) or not (array or isinstance(values, Sequence)):
             raise TypeError(

@@ -13,16 +13,13 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 from agentgym.branching.stack import STOCK
 from agentgym.core import Info
 
-#: Seconds to wait for a process that has closed its end, for its exit code.
+#: Seconds to wait for the exit code of a process that closed its pipe.
 _PATIENCE = 5
 _STOCK = frozenset(kind.__name__ for kind in STOCK)
 
 
 class Worker:
-    """A sub-environment in a process of `AsyncVectorEnv`: the messages that Gymnasium's own worker understands.
-
-    What is asked for is answered by `reset` and `step`; asking all before any is answered lets them work in parallel.
-    """
+    """A sub-environment behind the pipe of Gymnasium's async worker: all requests are sent before answers are read."""
 
     def __init__(self, envs: AsyncVectorEnv[Any, Any], index: int) -> None:
         self.envs, self.index = envs, index
@@ -30,14 +27,14 @@ class Worker:
         self.observation_space, self.action_space = envs.single_observation_space, envs.single_action_space
         self._asked = ""
         self._has: dict[str, bool] = {}
-        self._begun: tuple[Any, Info] | None = None  # SAME_STEP: its worker has reset it already
-        self._resets_next = False  # NEXT_STEP: so will its worker, whatever it is asked to step
+        self._begun: tuple[Any, Info] | None = None  # SAME_STEP: the worker has reset already
+        self._resets_next = False  # NEXT_STEP: the worker resets at its next step
 
     def __repr__(self) -> str:
         return f"sub-environment {self.index} of {self.envs}"
 
     def ask(self, command: str, data: Any) -> None:
-        """Send a message; an answer that an interrupted call left behind is dropped."""
+        """Send a message; an unread answer of an interrupted call is dropped."""
         if self.envs.closed:
             raise ClosedEnvironmentError(f"{self.envs} is closed")
         if self._asked:
@@ -52,7 +49,7 @@ class Worker:
             self._mourn()
 
     def start(self, seed: int | None, options: dict[str, Any] | None) -> None:
-        """Ask for an episode, unless its worker has begun one."""
+        """Request an episode unless the worker has begun one."""
         given = seed is not None or options is not None
         if self._begun is not None and not given:
             return
@@ -65,7 +62,7 @@ class Worker:
         self.ask("reset", {"seed": seed, "options": options})
 
     def reset(self, *, seed: int | None, options: dict[str, Any] | None) -> tuple[Any, Info]:
-        """Return what `start` asked for."""
+        """Return the answer to `start`."""
         if self._begun is not None:
             begun, self._begun = self._begun, None
             return begun
@@ -73,7 +70,7 @@ class Worker:
         return answer[0], answer[-1]
 
     def step(self, action: str) -> tuple[Any, float, bool, bool, Info]:
-        """Return what the step that was asked for led to, before any reset."""
+        """Return the answer to a requested step, before any reset."""
         observation, reward, terminated, truncated, info = self._answer()
         if terminated or truncated:
             if self.envs.autoreset_mode is AutoresetMode.SAME_STEP:
@@ -84,17 +81,13 @@ class Worker:
         return observation, reward, terminated, truncated, info
 
     def has_wrapper_attr(self, name: str) -> bool:
-        """Say whether the environment in the process, or a wrapper around it, has an attribute."""
+        """Say whether the environment in the process or one of its wrappers has an attribute."""
         if name not in self._has:
             self._has[name] = bool(self._call("has_wrapper_attr", name))
         return self._has[name]
 
     def snapshot(self) -> Any:
-        """Return the state of the environment in the process, as it says it, and of the wrappers of `gym.make`.
-
-        Raises:
-            TypeError: when the environment has no snapshot() and restore(snapshot), or another wrapper is around it.
-        """
+        """Return the state of the environment and of `gym.make`'s wrappers; else a TypeError says what is missing."""
         missing = [name for name in ("snapshot", "restore") if not self.has_wrapper_attr(name)]
         shown = str(self._call("__str__"))  # <Wrapper<Environment<id>>>, or <Wrapper<Environment instance>>
         names = re.findall(r"<([^<>]+)", shown)
@@ -112,9 +105,9 @@ class Worker:
         return self._call("snapshot"), self._call("np_random"), {name: self._call(name) for name in counters}
 
     def restore(self, state: Any) -> None:
-        """Load what `snapshot` returned, of this process or another one."""
+        """Load a `snapshot` of this or another process."""
         saved, random, counters = state
-        if self._resets_next:  # it would forget what is restored in the next step
+        if self._resets_next:  # the next step would reset and lose what is restored
             self._resets_next = False
             self.ask("step", "")
         self._begun = None
@@ -123,7 +116,7 @@ class Worker:
             self._set(name, value)
 
     def reseed(self, seed: int) -> None:
-        """Seed what the environment in the process draws; a part that has kept the old generator is not reached."""
+        """Seed the environment's generator; parts that keep a reference to the old generator are not reached."""
         if self.has_wrapper_attr("reseed"):
             self._call("reseed", seed)
         else:
@@ -149,14 +142,13 @@ class Worker:
             self._hang_up()
             try:
                 error: BaseException = kind(value)
-            except Exception:  # its constructor takes something else than a message
+            except Exception:  # the exception's constructor takes other arguments
                 error = RuntimeError(f"{kind.__name__}: {value}")
             error.add_note(f"raised by {asked} of {self}")
             raise error
         return answer
 
     def _mourn(self) -> NoReturn:
-        """Raise the error of a process that has ended without an answer."""
         process, asked = self.envs.processes[self.index], self._asked
         process.join(_PATIENCE)
         self._hang_up()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from agentgym.rollout import Policy
-from agentgym.sotopia.acts import COMMANDS, INSTRUCTIONS, Act, parse, tell, write
+from agentgym.sotopia.acts import COMMANDS, INSTRUCTIONS, Act, parse, turn_line, write
 from agentgym.sotopia.dialogue import Failure, View
 from agentgym.sotopia.rules import check_order
 from wrappers.prompt import Episode, Messages, PromptStyle
@@ -78,7 +78,7 @@ class PolicyPartner:
         own = [turn.number for turn in view.turns if self._was_in_turn(view, turn.number)]
         # An observation ends before each of the own turns, and now.
         ends = [*own, view.turn]
-        lines = [tell(view.names, turn) for turn in view.turns]
+        lines = [turn_line(view.names, turn) for turn in view.turns]
         first = view.opening + "".join(lines[: ends[0]])
         episode = Episode(first, first)
         for start, end in pairwise(ends):

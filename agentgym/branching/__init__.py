@@ -1,4 +1,4 @@
-"""Snapshots and forks of environments, single and vector ones, through the wrappers around them."""
+"""Snapshots and forks of single and vector environments, through their wrappers."""
 
 from agentgym.branching.stack import Branching, BranchingWrapper, Saved, reseed, restore, resume, snapshot
 

@@ -1,12 +1,6 @@
-"""A stack of an environment and its wrappers, saved layer by layer and continued in the same stack or one built alike.
+"""Saves and continues an environment and its wrappers layer by layer, in the same stack or one built alike.
 
-Each layer adds what it knows of the episode to what the layer inside has saved (`Saved`). Two kinds of stacks:
-
-* A vector environment and its wrappers: all have the verbs of `Branching`, for single sub-environments.
-* A single environment and its wrappers: `snapshot`, `restore`, `resume` and `reseed`. Each layer is saved in the first
-  way that it allows: an environment with `snapshot()` and `restore(snapshot)`, as every `TextEnv`, saves itself; a
-  `BranchingWrapper`, as all our wrappers, has `get_state` and `set_state`; of the wrappers of `gym.make` the counters
-  are known; of any other layer all attributes are deep-copied but spaces, specification and metadata.
+Of layers without snapshots all attributes except spaces, specification and metadata are deep-copied.
 """
 
 from __future__ import annotations
@@ -23,7 +17,7 @@ from gymnasium.utils import EzPickle
 from gymnasium.utils.seeding import np_random
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 
-#: What the wrappers of `gym.make` know of an episode; not every version of Gymnasium has all of it.
+#: State of `gym.make`'s wrappers; not every Gymnasium version has all of it.
 STOCK: dict[type[Any], tuple[str, ...]] = {
     TimeLimit: ("_elapsed_steps",),
     OrderEnforcing: ("_has_reset",),
@@ -34,13 +28,7 @@ _SHARED = frozenset({"env", "spec", "metadata", "_cached_spec", "_metadata"})
 
 
 class Saved(NamedTuple):
-    """An episode as one layer of a stack saved it: opaque and picklable.
-
-    Attributes:
-        layer: class name of the layer.
-        inside: what the layer inside saved, None in the innermost layer of a single environment.
-        own: what this layer knows of the episode.
-    """
+    """An episode as the layer of class `layer` saved it: its `own` state and what the layer `inside` saved."""
 
     layer: str
     inside: Any
@@ -48,100 +36,54 @@ class Saved(NamedTuple):
 
 
 class Branching:
-    """The verbs of a vector environment, or a wrapper of one, whose sub-environments can be saved and continued.
-
-    >>> import agentgym
-    >>> envs = gym.make_vec("AgentRL/Sokoban-v0", num_envs=3)
-    >>> _ = envs.reset(seed=0)
-    >>> observations, infos = envs.fork(0, [1, 2])
-    >>> observations[0] == observations[1] == observations[2]
-    True
-    """
+    """Methods of a vector environment or wrapper whose sub-environments can be saved and continued."""
 
     @abstractmethod
     def snapshot(self, i: int) -> Any:
-        """Return sub-environment i as it stands behind this layer: a picklable value that nothing changes later.
+        """Return the state of sub-environment i as a picklable value that later steps do not change.
 
-        It holds the environment's state, flags, elapsed steps, random state and last info, and what each wrapper from
-        here on inside knows of i. What sub-environments share (the graphs of a shaping, say) is not part of it.
-
-        Raises:
-            gymnasium.error.ResetNeeded: before the first reset.
-            IndexError: when there is no sub-environment i.
-            TypeError: when a layer inside cannot be saved; the message names it.
+        It includes the random state, the last info and the inner wrappers' state, but no data that sub-environments
+        share. Raises ResetNeeded before the first reset, a TypeError that names a layer that cannot be saved.
         """
 
     @abstractmethod
     def restore(self, indices: Any, states: Any, seeds: Any = None) -> tuple[Any, dict[str, Any]]:
-        """Continue sub-environments from snapshots, of themselves or of others in an equally built stack.
+        """Continue sub-environments from snapshots of this or an equally built stack; return the batch as `reset` does.
 
-        Before the first reset all sub-environments must be given. A call with wrong arguments changes nothing.
-
-        Args:
-            indices: which sub-environments, a sequence of distinct integers; or one integer.
-            states: a snapshot for each; for one integer the snapshot itself.
-            seeds: None to keep the random state of the snapshots; or an integer (or None) for each, which seeds what is
-                drawn from there on. For one integer the seed itself.
-
-        Returns:
-            observations and infos of the whole batch, as `reset` does.
-
-        Raises:
-            gymnasium.error.ResetNeeded: before the first reset, when a sub-environment is left out.
-            IndexError: when there is no such sub-environment.
-            TypeError, ValueError: when indices, states and seeds do not belong together, or a state is no snapshot of
-                such a stack.
+        `indices` are distinct integers, with a snapshot each in `states` and a seed (or None) each in `seeds` for later
+        draws; or one integer with one snapshot and seed. `seeds=None` keeps the snapshots' random state. Before the
+        first reset all sub-environments must be given. A call that raises changes nothing: ResetNeeded, IndexError for
+        a wrong index, TypeError or ValueError for other arguments.
         """
 
     def fork(self, i: int, into: Any, seeds: Any = None) -> tuple[Any, dict[str, Any]]:
-        """Continue sub-environment i in others too: `restore(into, [snapshot(i)] * len(into), seeds)`.
-
-        Args:
-            i: which to copy. It goes on as it was, unless it is in `into` with a seed.
-            into: where to, as the indices of `restore`; what these played is dropped.
-            seeds: as of `restore`.
-        """
+        """Copy sub-environment i into others: `restore(into, [snapshot(i)] * len(into), seeds)`."""
         state = self.snapshot(i)
         return self.restore(into, state if _is_whole(into) else [state] * len(into), seeds)
 
     def reseed(self, indices: Any, seeds: Any) -> None:
-        """Seed what sub-environments draw from here on; their states, and what they show, stay as they are.
+        """Seed later draws of sub-environments; states and observations stay.
 
-        Episodes that were reset with one seed begin alike and meet the same luck; this gives each its own. It goes
-        through every wrapper, to `agentgym.core.TextEnv.reseed` or `agentgym.branching.reseed`.
-
-        Args:
-            indices: which sub-environments, as of `restore`.
-            seeds: an integer of at least 0 for each; for one integer the seed itself.
-
-        Raises:
-            gymnasium.error.ResetNeeded, IndexError, TypeError, ValueError: as `restore`; or the environment inside has
-                no `reseed`.
-
-        >>> import agentgym
-        >>> envs = gym.make_vec("AgentRL/Sokoban-v0", num_envs=2)
-        >>> _ = envs.reset(seed=[7, 7])
-        >>> envs.reseed([0, 1], [1, 2])
-        >>> envs.envs[0].np_random.random() == envs.envs[1].np_random.random()
-        False
+        Episodes that were reset with one seed draw alike; this makes their draws independent. Arguments and errors as
+        of `restore`; a TypeError too if the environment has no `reseed`.
         """
         reseed_each(getattr(self, "env", None), indices, seeds)
 
 
 def reseed_each(envs: Any, indices: Any, seeds: Any) -> None:
-    """Do what `Branching.reseed` says, through vector wrappers of any kind."""
+    """Call `Branching.reseed` through vector wrappers of any kind."""
     while not callable(getattr(envs, "reseed", None)) and isinstance(envs, gym.vector.VectorWrapper):
         envs = envs.env
     if not callable(getattr(envs, "reseed", None)):
         raise TypeError(
-            f"what {type(envs).__name__} draws cannot be seeded anew, for it has no reseed(indices, seeds): give its "
-            "class this method (see agentgym.branching.Branching)"
+            f"draws of {type(envs).__name__} cannot be reseeded, because it has no reseed(indices, seeds): add this "
+            "method to its class (see agentgym.branching.Branching)"
         )
     envs.reseed(indices, seeds)
 
 
 def inside(env: Any, wrapper: Any) -> Any:
-    """Return the vector environment in a wrapper, or raise a TypeError that says why it cannot be branched."""
+    """Return the vector environment inside a wrapper, or raise a TypeError that says why it cannot be branched."""
     if callable(getattr(env, "snapshot", None)) and callable(getattr(env, "restore", None)):
         return env
     kind = "a wrapper" if isinstance(env, gym.vector.VectorWrapper) else "an environment"
@@ -153,7 +95,7 @@ def inside(env: Any, wrapper: Any) -> Any:
 
 
 def check_index(i: Any, count: int) -> int:
-    """Return the index of one of `count` sub-environments, or raise an error that says what it should be."""
+    """Return an index below `count`, or raise an error that says what is expected."""
     if isinstance(i, (bool, np.bool_)) or not _is_whole(i):
         raise TypeError(f"expected the index of a sub-environment, an integer in 0..{count - 1}, got {i!r:.200}")
     if not 0 <= i < count:
@@ -164,7 +106,7 @@ def check_index(i: Any, count: int) -> int:
 def read_restore(
     layer: str, count: int, indices: Any, states: Any, seeds: Any
 ) -> tuple[list[int], list[Saved], list[int | None]]:
-    """Check the arguments of `Branching.restore` of a layer with `count` places; return index, snapshot, seed each."""
+    """Check the arguments of `Branching.restore` for `count` places; return indices, snapshots and seeds."""
     if _is_whole(indices):
         indices, states, seeds = [indices], [states], None if seeds is None else [seeds]
     chosen = _read_indices(indices, count)
@@ -182,7 +124,7 @@ def read_restore(
 
 
 def read_reseed(count: int, indices: Any, seeds: Any) -> list[tuple[int, int]]:
-    """Check the arguments of `Branching.reseed`, of `count` places; return index and seed each."""
+    """Check the arguments of `Branching.reseed` for `count` places; return pairs of index and seed."""
     if _is_whole(indices):
         indices, seeds = [indices], [seeds]
     chosen = _read_indices(indices, count)
@@ -216,55 +158,39 @@ def _batch(name: str, values: Any, count: int | None = None) -> list[Any]:
 
 
 class _Place:
-    """Stands for a layer inside of what was copied from another one."""
+    """Placeholder for the inner layer in a copy of a layer's attributes."""
 
 
 class BranchingWrapper:
-    """Mix-in of a `gymnasium.Wrapper` whose episodes can be saved and continued, with those of all layers inside.
+    """Mix-in of a `gymnasium.Wrapper` whose episodes can be saved and continued with all inner layers.
 
-    A subclass overrides `get_state` and `set_state` where it knows something of an episode, and `shown` where it shows
-    something else than what is inside.
+    Override `get_state` and `set_state` if the wrapper has state, and `shown` if it changes what is observed.
     """
 
     def get_state(self) -> Any:
-        """Return what this wrapper (not those inside) knows of the episode; later steps do not change it."""
+        """Return this wrapper's state (without inner layers); later steps do not change it."""
         return None
 
     def set_state(self, state: Any) -> None:
         """Load what `get_state` returned."""
 
     def shown(self, observation: Any, info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """Return what a state looks like from outside, of which `observation` and `info` are seen from inside."""
+        """Return the outer observation and info for those seen from inside."""
         return observation, info
 
     def snapshot(self) -> Saved:
-        """Return the episode as it stands, all layers inside included: `agentgym.branching.snapshot`."""
         env: Any = self
         return snapshot(env)
 
     def restore(self, state: Saved, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
-        """Continue from a snapshot, and return observation and info of that state: `agentgym.branching.restore`."""
         env: Any = self
         return restore(env, state, seed)
 
 
 def snapshot(env: gym.Env[Any, Any]) -> Saved:
-    """Return the episode of a single environment as it stands behind all wrappers; later steps do not change it.
+    """Return the episode of a single environment with all its wrappers; later steps do not change it.
 
-    Args:
-        env: a single environment, for instance from `gym.make`, that was reset.
-
-    Raises:
-        TypeError: when a layer cannot be saved; the message names it and says what to do.
-
-    >>> import agentgym
-    >>> env = gym.make("AgentRL/Sokoban-v0", max_episode_steps=2)
-    >>> _ = env.reset(seed=0)
-    >>> before, step = snapshot(env), env.step("up")
-    >>> _ = env.step("left")
-    >>> _ = restore(env, before)
-    >>> env.step("up")[0] == step[0], env.step("left")[3]
-    (True, True)
+    Raises a TypeError that names a layer that cannot be saved and says what to do.
     """
     layers = tuple(_layers(env))
     places = [_Place() for _ in layers]
@@ -277,7 +203,7 @@ def snapshot(env: gym.Env[Any, Any]) -> Saved:
 
 
 def resume(env: gym.Env[Any, Any], state: Saved, seed: int | None = None) -> None:
-    """Continue from a `snapshot` as `restore` does, and show nothing: works with wrappers of any kind."""
+    """Continue from a `snapshot` as `restore` does, without observing; works with any wrapper."""
     layers = tuple(_layers(env))
     if not isinstance(state, Saved):
         raise TypeError(f"expected what snapshot() returned, got {type(state).__name__}")
@@ -296,39 +222,27 @@ def resume(env: gym.Env[Any, Any], state: Saved, seed: int | None = None) -> Non
 
 
 def restore(env: gym.Env[Any, Any], state: Saved, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
-    """Continue from a `snapshot`, of this environment or of one that was built alike.
+    """Continue from a `snapshot` of this or an equally built environment; return observation and info of that state.
 
-    Args:
-        env: a single environment; it need not have been reset.
-        state: the snapshot; it can be restored many times.
-        seed: of what is drawn from there on, where the environment draws from Gymnasium's `np_random`; None to draw
-            what was drawn after the snapshot.
-
-    Returns:
-        observation and info of the state, as the last reset or step showed them.
-
-    Raises:
-        TypeError: when it is no snapshot, or a layer cannot say what it shows; the message names it.
-        ValueError: when the snapshot is of another stack.
+    The environment need not have been reset, and a snapshot can be restored many times. `seed` seeds later draws from
+    `np_random`; with None they are those after the snapshot. Raises a TypeError for no snapshot or a layer that cannot
+    return its observation, a ValueError for a snapshot of another stack.
     """
     known = (BranchingWrapper, gym.ActionWrapper, gym.RewardWrapper, gym.ObservationWrapper, *STOCK)
     for layer in _layers(env):
         if not (isinstance(layer, known) or _is_ours(layer)):
             raise TypeError(
-                f"{type(layer).__name__} does not say what it shows of a state that was restored: leave it out, make "
-                "it an agentgym.branching.BranchingWrapper, or use `resume`, which shows nothing"
+                f"{type(layer).__name__} cannot return the observation of a restored state: leave it out, make it "
+                "an agentgym.branching.BranchingWrapper, or use `resume`, which returns nothing"
             )
     resume(env, state, seed)
     return _seen(env)
 
 
 def reseed(env: gym.Env[Any, Any], seed: int) -> None:
-    """Seed what a single environment draws from here on, through the wrappers around it.
+    """Seed later draws of a single environment through its wrappers, by its `reseed(seed)` or else its `np_random`.
 
-    An environment with a method `reseed(seed)`, as every `TextEnv`, seeds itself. Of any other the generator
-    `np_random` is seeded, which `gymnasium.Env.reset(seed=seed)` makes and wrappers share. What is drawn from the
-    module `random`, from numpy's global functions or from a generator under another name cannot be reached: such an
-    environment needs `reseed(seed)`.
+    Draws from the module `random`, numpy's global functions or another generator need such a method.
     """
     if env.has_wrapper_attr("reseed"):
         env.get_wrapper_attr("reseed")(seed)
@@ -344,7 +258,6 @@ def _layers(env: Any) -> Iterator[Any]:
 
 
 def _is_ours(layer: Any) -> bool:
-    """Whether it is an `agentgym.core.TextEnv`, which imports this file."""
     return not isinstance(layer, gym.Wrapper) and all(hasattr(layer, name) for name in ("resume", "seen", "snapshot"))
 
 
@@ -366,11 +279,11 @@ def _saved(layer: Any, memo: dict[int, _Place]) -> Any:
     if any(getattr(base, "__slots__", ()) for base in type(layer).__mro__):
         reason = "it keeps attributes in __slots__"
     elif any(isinstance(value, EzPickle) and id(value) not in memo for value in vars(layer).values()):
-        reason = "it holds an EzPickle, whose copy is a new one that knows nothing of the episode"
+        reason = "it holds an EzPickle, whose copy is a new object without the episode"
     else:
         try:
             return copy.deepcopy(_own(layer), dict(memo))
-        except Exception as error:  # whatever a foreign __deepcopy__ raises
+        except Exception as error:  # a foreign __deepcopy__ may raise anything
             reason = f"its attributes cannot be copied: {type(error).__name__}: {error}"
     raise TypeError(
         f"{type(layer).__name__} cannot be saved ({reason}): leave it out, or give the environment's class snapshot() "
@@ -399,7 +312,6 @@ def _load(layer: Any, state: Any, memo: dict[int, Any], seed: int | None) -> Non
 
 
 def _own(layer: Any) -> dict[str, Any]:
-    """The attributes of a layer that an episode may have changed."""
     fixed = gym.Space, gym.envs.registration.EnvSpec
     return {name: value for name, value in vars(layer).items() if not (name in _SHARED or isinstance(value, fixed))}
 
@@ -415,12 +327,12 @@ def _seen(env: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def random_state(env: gym.Env[Any, Any]) -> tuple[Any, int]:
-    """Return the state of an environment's generator, and the seed that it was made with."""
+    """Return the state and the seed of an environment's generator."""
     return env.np_random.bit_generator.state, env.np_random_seed
 
 
 def load_random_state(env: gym.Env[Any, Any], state: tuple[Any, int]) -> None:
-    """Load what `random_state` returned, of this environment or another one."""
+    """Load what `random_state` returned."""
     generator, seed = state
     kind: Any = getattr(np.random, generator["bit_generator"])
     if env._np_random is None or type(env._np_random.bit_generator) is not kind:
@@ -430,10 +342,7 @@ def load_random_state(env: gym.Env[Any, Any], state: tuple[Any, int]) -> None:
 
 
 def seed_random_state(env: gym.Env[Any, Any], seed: int) -> None:
-    """Let an environment's generator give the numbers that it gives after a reset with this seed.
-
-    It stays the same object where there is one, for parts of the environment may hold it.
-    """
+    """Seed an environment's generator as a reset does; an existing generator object is kept."""
     new, env._np_random_seed = np_random(seed)
     held = env._np_random
     if held is None or type(held.bit_generator) is not type(new.bit_generator):

@@ -1,1 +1,1 @@
-"""The door for everything that comes from elsewhere: text, files, HTTP, chat endpoints."""
+"""Input from outside: text, files, HTTP, chat endpoints."""

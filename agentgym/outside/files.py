@@ -1,7 +1,4 @@
-"""Files that are worked out once and kept: where they lie, what state of the sources they belong to, how they appear.
-
-A file or folder appears whole or not at all, whatever is killed meanwhile and however many processes write it.
-"""
+"""Cached files: their folder, the fingerprint of their sources, atomic writes and locks."""
 
 from __future__ import annotations
 
@@ -22,27 +19,23 @@ from typing import BinaryIO
 
 from agentgym.outside.text import one_line, read_json
 
-#: Names the folder, or "off".
+#: The cache folder, or "off".
 VARIABLE = "AGENTGYM_CACHE"
-#: Ends the names of files and folders that are being written.
+#: Suffix of files and folders that are being written.
 _PARTIAL = ".partial"
-#: Seconds after which nobody writes them any more: whoever began was killed.
+#: Seconds after which such a file is taken for a leftover of a killed writer.
 _ABANDONED = 86_400.0
 
 
 class LockedError(RuntimeError):
-    """Another process holds a lock that only one may hold."""
+    """Another process holds the lock."""
 
 
 def cache_folder(given: str | Path | bool | None = None) -> Path | None:
-    """Return the folder of cache files, or None when caching is off.
+    """Return the cache folder `given`, or None for "off" or False; ValueError for anything else.
 
-    Args:
-        given: a folder; "off" or False for no cache; None or True for the default: the variable AGENTGYM_CACHE (a
-            folder, or "off"), else "agentgym" in the user's cache folder, if there is one.
-
-    Raises:
-        ValueError: when `given` is something else.
+    The default (None, True) is the variable AGENTGYM_CACHE, else "agentgym" in the user's cache folder, if there is
+    one.
     """
     if given is None or given is True:
         given = os.environ.get(VARIABLE) or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "agentgym"
@@ -57,7 +50,7 @@ def cache_folder(given: str | Path | bool | None = None) -> Path | None:
 
 
 def fingerprint(*facts: object) -> str:
-    """Return 16 hexadecimal digits that differ when a fact does: a path's name, size and time; else its text."""
+    """Return 16 hexadecimal digits that depend on the facts: of a path its name, size and time; else its text."""
     digest = hashlib.sha256()
     for fact in facts:
         if isinstance(fact, Path):
@@ -70,19 +63,14 @@ def fingerprint(*facts: object) -> str:
 
 @contextlib.contextmanager
 def new_file(path: Path, *, lasting: bool = True) -> Iterator[BinaryIO]:
-    """Open a file for writing that takes its name, and the place of an older one, when the block ends well.
+    """Open a file that replaces `path` when the block ends without an exception.
 
-    Args:
-        path: its name.
-        lasting: wait until it is on the disk, and remove what killed writers of it have left; False for one of many
-            small files, which can be made again after a power failure.
-
-    Raises:
-        OSError: when the name is that of a folder or a device, or the folder cannot be written to.
+    `lasting=True` waits for the disk and removes leftovers of killed writers; False suits many small files that can be
+    made again. Raises an OSError if `path` is a folder or a device, or its folder is not writable.
     """
     path = Path(os.path.realpath(path))  # a link stays a link; one that leads to itself is no error
     if path.exists() and not path.is_file():
-        raise FileExistsError(f"{path} is no ordinary file; name another one")
+        raise FileExistsError(f"{path} is not a regular file; name another one")
     path.parent.mkdir(parents=True, exist_ok=True)
     if lasting:
         _sweep(path)
@@ -101,20 +89,17 @@ def new_file(path: Path, *, lasting: bool = True) -> Iterator[BinaryIO]:
 
 
 def write_file(path: Path, content: bytes, *, lasting: bool = True) -> None:
-    """Write a file that is there whole or not at all; see `new_file`."""
+    """Write a file atomically; see `new_file`."""
     with new_file(path, lasting=lasting) as stream:
         stream.write(content)
 
 
 @contextlib.contextmanager
 def new_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
-    """Give a folder to fill, which takes its name when the block ends well; an OSError when it cannot be written.
+    """Yield a folder to fill, which gets its name when the block ends without an exception.
 
-    Args:
-        folder: its name.
-        replace: replace an older folder of that name as a whole. At every moment one of the two is there, or after a
-            kill at the worst moment the older one beside its name, where `restore_folder` finds it. Otherwise an older
-            folder stays.
+    An existing folder stays, or with `replace=True` is replaced as a whole. After a kill at the worst moment the older
+    one lies beside its name, where `restore_folder` finds it. Raises an OSError if it is not writable.
     """
     if replace:
         folder = Path(os.path.realpath(folder))  # a link stays a link
@@ -140,11 +125,11 @@ def new_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
             to_disk(folder.parent)
             shutil.rmtree(_aside(folder), ignore_errors=True)
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)  # also what it was exchanged for
+        shutil.rmtree(temporary, ignore_errors=True)  # also the folder it was exchanged for
 
 
 def restore_folder(folder: Path) -> None:
-    """Give a folder its name back after a kill between the two steps of a replacement, where it took two."""
+    """Rename a folder back after a kill between the two steps of a replacement."""
     if not _aside(folder).is_dir():
         return
     if folder.exists():
@@ -154,7 +139,7 @@ def restore_folder(folder: Path) -> None:
 
 
 def to_disk(path: Path) -> None:
-    """Wait until a file, or the names in a folder, are on the disk."""
+    """Flush a file, or the entries of a folder, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -167,7 +152,7 @@ def _aside(folder: Path) -> Path:
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Let two names of a folder swap what they name in one step; False where the system cannot."""
+    """Exchange two names of a folder in one step; False if the system cannot."""
     try:
         swap = ctypes.CDLL(None).renameat2
     except (AttributeError, OSError):
@@ -180,16 +165,13 @@ _SEAL = "seal.json"
 
 
 def seal(folder: Path) -> None:
-    """Write down size and digest of every file in a folder, for `damage` to compare with; a subfolder has its own."""
+    """Record size and digest of every file in a folder (not in subfolders), for `damage`."""
     facts = {path.name: _facts(path) for path in sorted(folder.iterdir()) if path.is_file() and path.name != _SEAL}
     write_file(folder / _SEAL, json.dumps(facts).encode())
 
 
 def damage(folder: Path) -> str | None:
-    """Return what is wrong with a folder that `seal` was called on, None when every file is as it was then.
-
-    It reads all files, about a gigabyte in a second.
-    """
+    """Return how a sealed folder differs from its seal, None if it does not; reads about a gigabyte per second."""
     try:
         facts = read_json((folder / _SEAL).read_bytes())
         items = [(str(name), tuple(fact)) for name, fact in facts.items()]
@@ -199,7 +181,7 @@ def damage(folder: Path) -> str | None:
         return f"{_SEAL} is damaged"
     present = {path.name: path for path in folder.iterdir() if path.is_file()}
     for name, fact in items:
-        # Asked of the listing: a damaged name may be too long for a path, or lead out of the folder.
+        # Compared with the listing: a damaged name may be too long for a path, or lead out of the folder.
         path = present.get(name)
         if path is None:
             return f"{one_line(name)} is missing"
@@ -216,14 +198,9 @@ def _facts(path: Path) -> tuple[int, str]:
 
 @contextlib.contextmanager
 def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
-    """Let one process at a time into the block; a process that dies gives the lock back.
+    """Let one process at a time into the block; the lock of a dead process is free.
 
-    Args:
-        path: the lock's file; it stays, and says who has it.
-        wait: False raises at once where another process is inside.
-
-    Raises:
-        LockedError: names the process that is inside.
+    The file `path` stays. If another process holds it, `wait=False` raises a LockedError that names it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "a+", encoding="utf-8") as stream:
@@ -232,7 +209,7 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
         except BlockingIOError:
             stream.seek(0)
             holder = stream.read(200).strip() or "another process"
-            raise LockedError(f"{path.parent} is in use by {holder}; wait for it, or take another folder") from None
+            raise LockedError(f"{path.parent} is in use by {holder}; wait for it, or use another folder") from None
         stream.truncate(0)
         stream.write(f"process {os.getpid()} on {socket.gethostname()}")
         stream.flush()
@@ -243,14 +220,13 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
 
 
 def _give_rights(temporary: Path, most: int) -> None:
-    """Give what is its owner's alone, as temporary files are, the rights of anything else that is new."""
+    """Give a temporary file, which only its owner may read, the permissions of a new file."""
     mask = os.umask(0)
     os.umask(mask)
     temporary.chmod(most & ~mask)
 
 
 def _sweep(path: Path) -> None:
-    """Remove what writers of this path that were killed have left behind."""
     for left in path.parent.glob(f".{glob.escape(path.name)}.*{_PARTIAL}"):
         with contextlib.suppress(OSError):
             if time.time() - left.stat().st_mtime > _ABANDONED:

@@ -1,8 +1,4 @@
-"""What environments of others answer to `reset` and `step`: read, or refused with an error that says what is wrong.
-
-Python takes "no", "false" and nan for true, and `float` reads "0.5". Here flags are any kind of bool, 0 or 1; numbers
-any kind of finite number, arrays of one entry included.
-"""
+"""Strict reading of what foreign environments return: flags are bools, 0 or 1, numbers are finite."""
 
 from __future__ import annotations
 
@@ -16,13 +12,13 @@ from typing import Any
 from agentgym.core import Info
 
 _STEP = "(observation, reward, terminated, truncated, info)"
-#: What a wrapper of Gymnasium says of a step with another number of values.
+#: Gymnasium wrappers say this about a step with another number of values.
 _UNPACKED = re.compile(r"(values to unpack|unpack).*\(expected 5|expected 5, got")
 
 
 @contextmanager
 def asking(what: str, where: str) -> Iterator[None]:
-    """Add to an exception of an environment which call ("reset" or "step") of which sub-environment raised it."""
+    """Add the call ("reset" or "step") and the sub-environment to an exception of an environment."""
     try:
         yield
     except Exception as error:
@@ -33,7 +29,7 @@ def asking(what: str, where: str) -> Iterator[None]:
 
 
 def read_reset(answer: Any, where: str) -> tuple[Any, Info]:
-    """Return observation and info of a reset, or raise a TypeError or ValueError that says what it should answer."""
+    """Return observation and info of a reset; TypeError or ValueError if they are malformed."""
     if not isinstance(answer, (tuple, list)):
         raise TypeError(
             f"{where}: reset must return (observation, info), got {_shown(answer)}; info may be empty: {{}}"
@@ -44,7 +40,7 @@ def read_reset(answer: Any, where: str) -> tuple[Any, Info]:
 
 
 def read_step(answer: Any, where: str) -> tuple[Any, float, bool, bool, Info]:
-    """Return what a step answered, flags and reward as plain values; TypeError or ValueError as of `flag`, `number`."""
+    """Return the values of a step with plain flags and reward; errors as of `flag` and `number`."""
     if not isinstance(answer, (tuple, list)):
         raise TypeError(f"{where}: got {_shown(answer)}. {_wanted_of_step()}")
     if len(answer) != 5:
@@ -60,18 +56,7 @@ def read_step(answer: Any, where: str) -> tuple[Any, float, bool, bool, Info]:
 
 
 def flag(value: Any, name: str, where: str) -> bool:
-    """Return a flag (a bool, 0 or 1, of Python or numpy) as a bool; errors say its name and sub-environment.
-
-    Raises:
-        TypeError: it is no number.
-        ValueError: it is another number.
-
-    >>> flag(1.0, "won", "sub-environment 0")
-    True
-    >>> flag("no", "info['won']", "sub-environment 0")
-    Traceback (most recent call last):
-    TypeError: sub-environment 0: info['won'] must be a bool (or 0 or 1), got str ('no')
-    """
+    """Return a flag (a bool, 0 or 1, of Python or numpy) as a bool; else a TypeError or ValueError."""
     plain = _plain(value)
     if isinstance(plain, bool):
         return plain
@@ -83,7 +68,7 @@ def flag(value: Any, name: str, where: str) -> bool:
 
 
 def number(value: Any, name: str, where: str) -> float:
-    """Return a finite number, of Python or numpy, as a float; a TypeError or ValueError where it is none."""
+    """Return a finite number, of Python or numpy, as a float; else a TypeError or ValueError."""
     plain = _plain(value)
     if not isinstance(plain, numbers.Real):
         raise TypeError(f"{where}: {name} must be a number, got {_shown(value)}")

@@ -1,9 +1,6 @@
-"""Requests to HTTP servers, many at a time, each try under one limit of time; and whom a server of ours answers.
+"""Concurrent requests to HTTP servers with a time limit per try, and the host check of our own servers.
 
-Needs aiohttp and tenacity (the extra `http`), which are imported with the first client. It is aiohttp because one
-request of 128 at a time takes it 0.25 ms of the processor, httpx 1.1 ms (2.5 ms with all connections in one pool) and
-the package openai, which stands on httpx, 2.9 ms. `python -m benchmarks.run speed endpoint` on two cores, with a test
-suite beside it: 128 dialogues take 1.53 to 1.64 times one (five runs); with a thread a connection on http.client, 1.35.
+aiohttp takes 0.25 ms of CPU per request of 128 at a time, httpx 1.1 ms, the package openai 2.9 ms.
 """
 
 from __future__ import annotations
@@ -30,18 +27,18 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 from agentgym.outside.redaction import hide_all, redact
 from agentgym.outside.text import DataError, clean, one_line, read_json
 
-#: Seconds of the longest wait between two tries, and of the longest that a server may ask for.
+#: Longest wait between two tries, and longest one that a server may ask for, in seconds.
 _LONGEST_WAIT, _LONGEST_ASKED = 8.0, 120.0
 #: Characters of a failure.
 _LONGEST_REASON: Final = 300
-#: A shorter value of a header ("1", "en") is no credential.
+#: Shorter header values ("1", "en") are no credentials.
 _SHORTEST_SECRET: Final = 4
-#: Characters of a reason that are looked at before it is cut, at least, and per character of the longest secret: also
-#: where each of them is escaped, and a text of its own, what is shown was looked at as a whole.
+#: Least number of characters of a reason that are searched for secrets before it is cut, also per character of the
+#: longest secret: enough even if each character is escaped and a text of its own.
 _READ_OF_REASON, _READ_PER_CHARACTER = 100_000, 4_000
 #: Names of headers that hold credentials.
 _CREDENTIAL = re.compile(r"(?i)auth|key|token|secret|passw|cookie|session|credential|signature")
-#: Characters of a foreign host's name that are shown.
+#: Characters shown of a foreign host's name.
 _SHOWN_OF_NAME: Final = 100
 _PLAIN_HEADERS = {"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": "identity"}
 
@@ -50,7 +47,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """The body of a successful answer, as it came, and how many tries it took; `HttpClient.read` reads it."""
+    """The unparsed body of a successful answer, and the number of tries."""
 
     content: bytes = field(repr=False)
     attempts: int
@@ -58,39 +55,31 @@ class HttpAnswer:
 
 @dataclass(frozen=True, slots=True)
 class HttpFailure:
-    """Why there is no answer, in one line without credentials, and how many tries were made."""
+    """Why there is no answer, in one line without credentials, and the number of tries."""
 
     reason: str
     attempts: int
 
 
 class HttpClient:
-    """Sends bodies to one address by POST.
+    """Sends bodies to one address by POST; all clients of a process share one thread.
 
-    Connections are kept, cookies are not, redirections are failures. What may pass is tried again: no connection, a
-    time-out, an answer cut short, the statuses 408, 409, 425, 429 and 5xx; after `backoff` seconds, twice as many, ...
-    8 at most, or what the server's Retry-After says, up to two minutes. All clients of a process share one thread.
-
-    Credentials (values of `headers`, what stands in the URL as `user:password@` or `?api_key=`) are sent and nothing
-    else: `url` and failures show `***` for them, and a pickle leaves them out.
+    Connections are kept, cookies are not, redirections are failures. Retried are: no connection, time-out, a truncated
+    answer, and the statuses 408, 409, 425, 429 and 5xx; after `backoff` seconds, doubled up to 8, or the server's
+    Retry-After up to two minutes. Credentials (values of `headers`, user, password and keys in the URL) are sent but
+    not shown: `url` and failures hold `***`, and pickles leave them out. Raises an ImportError for a missing library, a
+    ValueError for an invalid URL or header.
 
     Args:
         url: the address.
-        path: its path where the address has none.
+        path: the path if the address has none.
         headers: sent with every request.
-        timeout: seconds that one try may take, from connecting to the last byte.
+        timeout: seconds per try, from connecting to the last byte.
         retries: further tries.
         backoff: seconds before the first of them.
         concurrency: most requests at a time.
-        most_bytes: an answer of more is a failure.
-        proxy: the URL of a proxy; None for direct connections, whatever the environment says.
-
-    Attributes:
-        url: the address, without credentials.
-
-    Raises:
-        ImportError: when a library is missing.
-        ValueError: on a URL or header that cannot be; the message does not show credentials.
+        most_bytes: larger answers are failures.
+        proxy: URL of a proxy; None for direct connections, whatever the environment says.
     """
 
     def __init__(
@@ -120,15 +109,15 @@ class HttpClient:
         self._opened: tuple[Any, Any, Any] | None = None
 
     def post(self, bodies: Mapping[Key, bytes], found: dict[Key, HttpAnswer | HttpFailure]) -> None:
-        """Send all bodies; what comes is put into `found`, which holds it also when waiting is interrupted."""
+        """Send all bodies and put the answers into `found`, also if waiting is interrupted."""
         self._wait_for(self._all(bodies, found))
 
     def start(self, body: bytes) -> Future[HttpAnswer | HttpFailure]:
-        """Send a body and do not wait; cancelling what is returned gives the request up."""
+        """Send a body without waiting; cancelling the future gives the request up."""
         return asyncio.run_coroutine_threadsafe(self._one(body), _event_loop())
 
     def get(self) -> HttpAnswer | HttpFailure:
-        """Ask for what is at the address."""
+        """Request the address by GET."""
         found: dict[str, HttpAnswer | HttpFailure] = {}
         self._wait_for(self._all({"": None}, found))
         return found[""]
@@ -142,23 +131,17 @@ class HttpClient:
             task.cancel()
             raise
 
-    def tell(self, reason: str) -> str:
-        """Return the beginning of a reason, in one line; credentials go before it is cut, so that no half stays."""
+    def shown(self, reason: str) -> str:
+        """Return the beginning of a reason in one line; credentials are removed before it is cut."""
         reason = reason[: self._looked_at]
         return one_line(clean(redact(reason, self._secrets), _LONGEST_REASON))
 
     def read(self, answer: HttpAnswer, *, spare: bool = False) -> Any:
-        """Return the JSON value of an answer; no string in it, names included, holds a credential.
+        """Return the JSON value of an answer without credentials in any string or name; DataError for invalid JSON.
 
-        What `agentgym.outside.redaction.hide` finds is taken out. Secrets of at most five characters and headers that
-        hold letters alone stay, unless the header's name says that it is a credential: they may be ordinary words.
-
-        Args:
-            answer: of this client.
-            spare: see `agentgym.outside.text.read_json`.
-
-        Raises:
-            agentgym.outside.text.DataError: it is no JSON, see `read_json`; the message does not show it.
+        `agentgym.outside.redaction.hide` finds them. Secrets of at most five characters and headers of letters alone
+        stay, since they may be ordinary words, unless the header's name denotes a credential. `spare` is that of
+        `agentgym.outside.text.read_json`.
         """
         try:
             return self.without_keys(read_json(answer.content, spare=spare))
@@ -166,12 +149,12 @@ class HttpClient:
             raise DataError("nested too deeply") from None
 
     def without_keys(self, value: Any) -> Any:
-        """Return a JSON value with the credentials taken out of its strings, and nothing else; see `read`."""
+        """Return a JSON value without credentials in its strings; see `read`."""
         return hide_all(value, self._certain) if self._certain else value
 
     def beginning(self, answer: HttpAnswer) -> str:
-        """Return the beginning of an answer for a message: in one line, without credentials."""
-        return self.tell(answer.content[: 4 * self._looked_at].decode(errors="replace"))
+        """Return the beginning of an answer for a message, in one line without credentials."""
+        return self.shown(answer.content[: 4 * self._looked_at].decode(errors="replace"))
 
     async def _all(self, bodies: Mapping[Key, bytes | None], found: dict[Key, HttpAnswer | HttpFailure]) -> None:
         async def keep(key: Key, body: bytes | None) -> None:
@@ -193,7 +176,7 @@ class HttpClient:
                 return HttpAnswer(await self._try(session, body), 1)
             except _PassingError as error:
                 first: list[_PassingError] = [error]
-            # Only here, because it takes 0.1 ms also where nothing fails.
+            # Not needed without a failure, and takes 0.1 ms.
             import tenacity
 
             async for attempt in tenacity.AsyncRetrying(
@@ -208,9 +191,9 @@ class HttpClient:
                     attempts += 1
                     return HttpAnswer(await self._try(session, body), attempts)
             raise AssertionError("unreachable: the last try returns or raises")
-        except Exception as error:  # nothing that one answer holds may lose the others
+        except Exception as error:  # a bad answer must not lose the others
             known = isinstance(error, (_PassingError, _RefusedError))
-            return HttpFailure(self.tell(str(error) if known else f"{type(error).__name__} ({error})"), attempts)
+            return HttpFailure(self.shown(str(error) if known else f"{type(error).__name__} ({error})"), attempts)
 
     def _wait(self, state: Any) -> float:
         import tenacity
@@ -218,7 +201,7 @@ class HttpClient:
         asked = state.outcome.exception().wait
         if asked is not None:
             return float(asked)
-        # Of many that failed at the same time, not all come back at the same time.
+        # Jitter: many requests that failed together should not come back together.
         return float(tenacity.wait_exponential(self.backoff, _LONGEST_WAIT)(state)) * random.uniform(0.75, 1.0)
 
     async def _try(self, session: Any, body: bytes | None) -> bytes:
@@ -232,7 +215,7 @@ class HttpClient:
                         return await self._exchange(session, body, connection)
                     except aiohttp.ClientConnectionError:
                         if not connection.kept:
-                            raise  # else it was closed while it was idle: that is no try that failed
+                            raise  # else the server closed an idle connection, which does not count as a try
         except TimeoutError:
             raise _PassingError(f"no answer within {self.timeout:g} s") from None
         except (aiohttp.ClientError, OSError) as error:
@@ -259,7 +242,7 @@ class HttpClient:
             raise _RefusedError(reason)
 
     def _open(self) -> tuple[Any, Any]:
-        """Return the session of this process, and what limits the requests at a time; called within the loop."""
+        """Return the session and the semaphore of this process; called within the loop."""
         import aiohttp
 
         loop = asyncio.get_running_loop()
@@ -269,7 +252,7 @@ class HttpClient:
                 connector=aiohttp.TCPConnector(limit=0),
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
                 cookie_jar=aiohttp.DummyCookieJar(),
-                auto_decompress=False,  # nothing packed is asked for, and unpacking has no limit
+                auto_decompress=False,  # compression is not asked for, and unpacking has no limit
                 trace_configs=[_notes_kept_connections()],
             )
             self._opened = loop, session, asyncio.Semaphore(self._concurrency)
@@ -277,13 +260,13 @@ class HttpClient:
         return self._opened[1:]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave credentials and connections behind: what is pickled may be stored or sent anywhere."""
+        """Leave credentials and connections out of a pickle."""
         empty: dict[str, Any] = {"_headers": {}, "_secrets": (), "_certain": (), "_opened": None}
         return {**vars(self), "_url": _bare(self._url), "_proxy": self._proxy and _bare(self._proxy), **empty}
 
 
 class _PassingError(Exception):
-    """A failure after which another try may succeed, and how long the server wants to wait for it."""
+    """A failure that may pass, and how long the server asks to wait."""
 
     def __init__(self, reason: str, wait: float | None = None) -> None:
         super().__init__(reason)
@@ -291,7 +274,7 @@ class _PassingError(Exception):
 
 
 class _RefusedError(Exception):
-    """An answer that another try would not change."""
+    """A failure that another try would not change."""
 
 
 def _library() -> None:
@@ -305,7 +288,7 @@ def _library() -> None:
 
 
 def _cause(error: Exception) -> str:
-    """Say what is wrong with a connection; the library says where it went instead."""
+    """Name the cause of a connection error; the library names the address."""
     system = getattr(error, "os_error", error)
     if isinstance(system, OSError) and not isinstance(system, ssl.SSLError) and (system.errno or 0) > 0:
         return os.strerror(system.errno or 0)
@@ -324,14 +307,13 @@ def _split(url: str) -> SplitResult:
 
 
 def _bare(url: str) -> str:
-    """Return a URL without its credentials."""
     parts = urlsplit(url)
     query = "&".join(part for part in parts.query.split("&") if redact(part) == part)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query=query).geturl()
 
 
 def _checked(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return headers that can be sent; the library's own message would show the value."""
+    """Check headers here, because the library's message would show the value."""
     for name, value in headers.items():
         if not (isinstance(name, str) and isinstance(value, str) and name.isascii() and f"{name}{value}".isprintable()):
             raise ValueError(f"header {name!r}: name and value must be texts of one line, without control characters")
@@ -343,10 +325,7 @@ def _checked(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _secrets(urls: list[SplitResult], headers: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return what no message may show, and what of it no answer may hold.
-
-    These are the values of headers, whole and by word, and of the URLs user, password and named keys.
-    """
+    """Return what no message may show (header values, user, password and keys of URLs), and what no answer may hold."""
     found, certain = [], []
     for name, value in headers.items():
         words = [word for word in (value, *value.split()) if word.lower() not in ("bearer", "basic")]
@@ -364,7 +343,7 @@ def _secrets(urls: list[SplitResult], headers: Mapping[str, str]) -> tuple[tuple
 
 
 def _retry_after(value: str) -> float | None:
-    """Return the seconds that a Retry-After header asks for; None where it says nothing that will be followed."""
+    """Return the seconds of a Retry-After header; None if it is unusable."""
     try:
         seconds = float(value)
     except ValueError:
@@ -391,7 +370,7 @@ _loop: asyncio.AbstractEventLoop | None = None
 
 
 def _event_loop() -> asyncio.AbstractEventLoop:
-    """Return the loop of this process, which runs in a thread of its own: callers may have one themselves."""
+    """Return this process's loop, which runs in its own thread because callers may run a loop themselves."""
     global _loop
     with _starting:
         if _loop is None:
@@ -401,7 +380,7 @@ def _event_loop() -> asyncio.AbstractEventLoop:
 
 
 def _forget() -> None:
-    """Begin anew in a process that was forked: threads do not come along."""
+    """Start anew in a forked process, which has no threads."""
     global _loop, _starting
     _loop, _starting = None, threading.Lock()
 
@@ -418,33 +397,18 @@ def _close(session: Any, loop: asyncio.AbstractEventLoop, process: int) -> None:
 
 
 class OwnHosts:
-    """Whom a server without passwords answers: not the pages of others in a browser on a machine that reaches it.
+    """The host check of a server without passwords, against foreign pages in a browser on a machine that reaches it.
 
-    Such a page has two ways to the server: its own name resolves to the server's address, and the request has a
-    foreign `Host`; or it asks the address itself, and the browser names the page in `Origin`. Programs send none.
-
-    Args:
-        names: hosts that requests may be addressed to and pages may come from, beside localhost and this machine's
-            name; "*" for all. Requests may be addressed to any IP address, since nobody's name was bent to it; pages
-            may come from loopback addresses, and from the host and port that their request is addressed to.
-
-    >>> own = OwnHosts(["node7"])
-    >>> own.refusal(["node7:8000"], []), own.refusal(["10.0.0.7"], ["http://localhost:3000"])
-    ('', '')
-    >>> own.refusal(["evil.example"], [])
-    "this is not 'evil.example'; --allow-host gives the server another name"
+    Requests may be addressed to any IP address, localhost, this machine's name and `names` ("*": all), so that no
+    foreign name can be resolved to the server. Pages (`Origin`) may come from loopback addresses, `names`, and the
+    addressed host and port.
     """
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self._names = {name.lower() for name in ("localhost", socket.gethostname(), *names) if name}
 
     def refusal(self, hosts: Sequence[str], origins: Sequence[str]) -> str:
-        """Return why a request is refused, "" for one that is answered.
-
-        Args:
-            hosts: all its headers `Host`.
-            origins: all its headers `Origin`.
-        """
+        """Return why a request with these `Host` and `Origin` headers is refused; "" if it is not."""
         if "*" in self._names:
             return ""
         for host in hosts:
@@ -459,7 +423,6 @@ class OwnHosts:
         return ""
 
     def _named(self, host: str) -> bool | None:
-        """Say whether a host, with or without a port, is known by name or is this machine; None for a foreign name."""
         name = host.strip().lower()
         name = name[1:].partition("]")[0] if name.startswith("[") else name.partition(":")[0]
         if name in self._names:

@@ -1,4 +1,4 @@
-"""Keys and credentials taken out of text that is stored, shown, raised or pickled."""
+"""Removes keys and credentials from text that is stored, shown, raised or pickled."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from html import unescape
 from itertools import accumulate
 from typing import Any, Final
 
-#: What stands for a secret.
+#: Replaces a secret.
 HIDDEN: Final = "***"
-#: Of a secret in base64, and of one that is cut short, at least so many characters are looked for.
+#: Least number of characters of a secret in base64 or of a truncated secret that are searched for.
 _SHORTEST_PART: Final = 8
 _USER = re.compile(r"(?<=://)[^/?#\s]{1,1000}@")  # up to the last @: a password may hold some
 _NAMED = re.compile(
@@ -24,8 +24,8 @@ _FIELD = re.compile(
     r"\s{0,9}:\s{0,9}[\"']?)(?!bearer\b|basic\b)[^\s\"',;}&]+"
 )
 _BEARER = re.compile(r"(?i)\b((?:bearer|basic)\s+)[\w.~+/=-]{8,}")
-#: Characters as JSON, a program, a URL or a page writes them, and the border between two texts of a list. Each way
-#: begins with a plain character, so that a text without escapes is passed over quickly.
+#: Ways in which JSON, programs, URLs and pages write characters, and the border between two texts of a list. Each
+#: begins with a plain character, so that texts without escapes are scanned quickly.
 _ESCAPED = re.compile(
     r"\\\\{0,3}u(?P<code>[0-9a-fA-F]{4})|\\\\{0,3}x(?P<byte>[0-9a-fA-F]{2})"
     r"|%(?P<url>(?:25){0,3}[0-9a-fA-F]{2}(?:%(?:25){0,3}[0-9a-fA-F]{2})*)"
@@ -37,12 +37,12 @@ _TWICE = re.compile("%(?:25){0,3}(?=[0-9a-fA-F]{2})")
 
 
 def hide(text: str, secrets: Iterable[str]) -> str:
-    r"""Return the text without the secrets, wherever they stand and however they are written.
+    r"""Return the text without the secrets.
 
-    That is: as they are; with any of their characters escaped as in JSON, Python, a URL (twice as well) or a page; cut
-    into neighbouring texts of a list; in hexadecimal digits; in base64, also in the middle of a longer text; and its
-    beginning, from eight characters on, where the text ends with it. Other parts of a secret stay, such as its last
-    letters or pieces in different fields.
+    They are found plain; with characters escaped as in JSON, Python, a URL (twice as well) or HTML; split into
+    neighbouring texts of a list; in hexadecimal digits; in base64, also in the middle of a longer text; and as a
+    beginning of at least eight characters at the end of the text. Other parts stay, such as its last letters or pieces
+    in different fields.
 
     >>> hide("my key is sk-1, key=5", ["sk-1"])
     'my key is ***, key=5'
@@ -56,7 +56,7 @@ def hide(text: str, secrets: Iterable[str]) -> str:
             if code in text:
                 text = re.sub(rf"[\w+/=-]{{0,4}}{re.escape(code)}[\w+/=-]{{0,4}}", HIDDEN, text)
         for length in range(len(secret) - 1, _SHORTEST_PART - 1, -1):
-            if text.endswith(secret[:length]):  # a text that was cut short
+            if text.endswith(secret[:length]):  # a truncated text
                 text = text[:-length] + HIDDEN
                 break
     said = _ESCAPED.sub(_said, text) if known else text
@@ -68,11 +68,7 @@ def hide(text: str, secrets: Iterable[str]) -> str:
 
 
 def hide_all(value: Any, secrets: Iterable[str]) -> Any:
-    """Return a JSON value with `hide` applied to every string in it, names included.
-
-    >>> hide_all({"sk-1": ["is sk-1", 5]}, ["sk-1"])
-    {'***': ['is ***', 5]}
-    """
+    """Return a JSON value with `hide` applied to every string and name in it."""
     if isinstance(value, str):
         return hide(value, secrets)
     if isinstance(value, dict):
@@ -82,7 +78,7 @@ def hide_all(value: Any, secrets: Iterable[str]) -> Any:
 
 @lru_cache(maxsize=256)
 def _codes(secret: str) -> tuple[str, ...]:
-    """Return the secret in hexadecimal digits and what is certain of it in base64, at each of three places."""
+    """Return the secret in hexadecimal digits, and its certain part in base64 at each of the three alignments."""
     content = secret.encode("utf-8", "surrogatepass")
     found = {content.hex(), content.hex().upper()}
     for before in range(3):
@@ -93,8 +89,8 @@ def _codes(secret: str) -> tuple[str, ...]:
 
 
 def _hide_escaped(text: str, wanted: str) -> str:
-    """Hide what a text says once its escapes are read; of an escape that says a part of it, all is hidden."""
-    said, kept, ends = [], [], []  # of each piece: what it says, whether it is no escape, where it ends in the text
+    """Hide what is found after decoding escapes; an escape that decodes to a part of it is hidden as a whole."""
+    said, kept, ends = [], [], []  # of each piece: decoded text, whether it is no escape, its end in the text
     done = 0
     for found in _ESCAPED.finditer(text):
         said += [text[done : found.start()], _said(found)]
@@ -105,7 +101,6 @@ def _hide_escaped(text: str, wanted: str) -> str:
     starts = list(accumulate(map(len, said), initial=0))[:-1]
 
     def place(at: int, end: bool) -> int:
-        """Return where a character of what is said begins in the text, or ends."""
         piece = bisect_right(starts, at) - 1
         begins = ends[piece] - len(said[piece]) if kept[piece] else (ends[piece - 1] if piece else 0)
         return begins + at - starts[piece] + end if kept[piece] else ends[piece] if end else begins
@@ -132,13 +127,7 @@ def _said(found: re.Match[str]) -> str:
 
 
 def refuse_credential(name: str, value: str, instead: str) -> None:
-    """Raise a ValueError where an argument of `gym.make` holds a credential, which would stay in `env.spec`.
-
-    Args:
-        name: of the argument.
-        value: of the argument.
-        instead: what to give in its place.
-    """
+    """Raise a ValueError if an argument of `gym.make`, which stays in `env.spec`, holds a credential."""
     if (shown := redact(value)) != value:
         raise ValueError(
             f"{name}={shown!r} holds a credential, which `gym.make` would keep in `env.spec`: give the object instead, "
@@ -147,15 +136,7 @@ def refuse_credential(name: str, value: str, instead: str) -> None:
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
-    """Return the text without credentials; call it before the text is cut, so that no half of a secret stays.
-
-    Args:
-        text: of an error, an answer, a URL.
-        secrets: keys to take out wherever they stand, see `hide`.
-
-    >>> redact("http://me:pw@host/v1?api_key=abc&k=3 said: no sk-1", ["sk-1"])
-    'http://***@host/v1?api_key=***&k=3 said: no ***'
-    """
+    """Return the text without credentials in URLs and without the secrets (see `hide`); call it before cutting."""
     text = hide(text, secrets)
     text = _USER.sub(f"{HIDDEN}@", text)
     text = _NAMED.sub(rf"\g<1>{HIDDEN}", text)

@@ -1,8 +1,6 @@
-"""The one door for text from outside: actions, endpoint answers, retrieved passages, files.
+"""Cleans and reads text from outside: actions, endpoint answers, passages, files.
 
-What passes is text that a tokenizer, a JSON file and a page can hold: no lone surrogates, no control characters, no
-more than a stated length. Text is cleaned, never refused; a file or an answer that cannot be read raises a
-`DataError`, which says what is wrong (for a file with its name and line).
+Text is cleaned, never refused; unreadable files and answers raise a `DataError`.
 """
 
 from __future__ import annotations
@@ -22,46 +20,35 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
 
-#: Longest text that an environment takes as one action, in characters.
+#: Most characters of an action.
 MOST_CHARACTERS: Final = 100_000
-#: Digits of the largest integer that JSON from outside may hold.
+#: Most digits of an integer in JSON.
 MOST_DIGITS: Final = 18
-#: A compressed file may unpack to this many bytes, or to `MOST_RATIO` times its own size where that is more.
+#: Most bytes that a compressed file may unpack to, or `MOST_RATIO` times its own size if that is more.
 MOST_UNPACKED, MOST_RATIO = 1 << 26, 100
-#: Bytes that are unpacked at a time.
+#: Bytes unpacked at a time.
 _BLOCK: Final = 1 << 20
 _LINE_END: Final = 0x0A
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
-#: Line breaks of any kind, and what chat templates may take for marks of their own: `<`, and `[` of `[INST]`.
+#: Line breaks, and what chat templates may take for their own marks: `<`, and `[` of `[INST]`.
 _MARKS = re.compile(r"[<\x7f-\x9f\u2028\u2029]|\[(?=/?[A-Z_]{2,}\])")
-#: Lone surrogates and control characters; tabulator and the line breaks \n, \r, \x0b, \x0c, \x85 stay.
+#: Lone surrogates and control characters except tabulator and the line breaks \n, \r, \x0b, \x0c, \x85.
 _FOUL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
-#: Everything at which `str.splitlines` breaks a line, a pair of \r and \n as one.
+#: Everything at which `str.splitlines` breaks a line; \r\n counts as one.
 _BREAK = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _PACKED: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
 
 
 class DataError(ValueError):
-    """Data are missing or damaged: files, folders or answers from outside that are not what they should be.
-
-    The message names the file, the line and the field as far as there are any, and says what to do.
-    """
+    """Files, folders or answers from outside are missing or damaged; the message names file, line and field."""
 
 
 def clean(text: str, most: int = MOST_CHARACTERS) -> str:
-    r"""Return the text as a plain `str` that can be encoded, stored and shown.
+    """Return the text as a plain `str` that can be encoded, cut after `most` characters.
 
-    Args:
-        text: any string, of a subclass (`numpy.str_`) too.
-        most: characters that are kept; the rest is cut off.
-
-    Returns:
-        The text with U+FFFD for every lone surrogate and every control character but tabulator and line breaks. The
-        same object where nothing had to change.
-
-    >>> clean("go \ud800\x1b[31m north")
-    'go \ufffd\ufffd[31m north'
+    U+FFFD replaces every lone surrogate and every control character except tabulator and line breaks. The same object
+    is returned if nothing changes.
     """
     if type(text) is not str:
         text = str.__str__(text)
@@ -71,14 +58,7 @@ def clean(text: str, most: int = MOST_CHARACTERS) -> str:
 
 
 def clean_all(texts: Sequence[str]) -> list[str]:
-    r"""Return what `clean` returns for each of some short texts, by one look where nothing has to change.
-
-    Raises:
-        TypeError: when something is not a string.
-
-    >>> clean_all(["go north", "look\x1b"])
-    ['go north', 'look\ufffd']
-    """
+    """Return `clean` of several short texts, in one scan if nothing changes; TypeError if one is no string."""
     together = "".join(texts)
     if not together.isprintable() or len(together) > MOST_CHARACTERS:
         return [clean(text) for text in texts]
@@ -86,30 +66,20 @@ def clean_all(texts: Sequence[str]) -> list[str]:
 
 
 def one_line(text: str) -> str:
-    r"""Return the text with its line breaks written as `\n`, so that it cannot begin a line of somebody else's.
-
-    >>> print(one_line("Hi.\nTurn #1: Bob left"))
-    Hi.\nTurn #1: Bob left
-    """
+    r"""Return the text with its line breaks written as `\n`, so that it cannot imitate another line."""
     return text if text.isprintable() else _BREAK.sub(r"\\n", text)
 
 
 def read_json(content: str | bytes, *, unique: bool = False, spare: bool = False) -> Any:
     """Return the value of a JSON text from outside, with `clean` strings.
 
-    Args:
-        content: the text; bytes are UTF-8, with or without a byte order mark.
-        unique: refuse an object in which a name stands twice; otherwise its last value counts.
-        spare: put None where a number is that no program should be handed, instead of refusing everything.
-
-    Raises:
-        DataError: when it is no JSON, or holds what no program should be handed: nesting deeper than the
-            interpreter's limit, an integer of more than `MOST_DIGITS` digits, a number that is not finite.
+    Raises a DataError if it is invalid or nested too deeply, repeats a name (with `unique`), or holds an integer of
+    more than `MOST_DIGITS` digits or a number that is not finite (None in its place with `spare`).
     """
     try:
         text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
         value = _DECODERS[unique, spare].decode(text)
-        # Only an escape can bring in what a decoded text has not; nothing else costs a second look.
+        # Only escapes can bring in what decoded text lacks; without one there is nothing to clean.
         as_it_is = "\\u" not in text and (text.isprintable() or not _FOUL.search(text))
         return value if as_it_is else clean_json(value)
     except UnicodeDecodeError as error:
@@ -123,7 +93,7 @@ def read_json(content: str | bytes, *, unique: bool = False, spare: bool = False
 
 
 def clean_json(value: Any) -> Any:
-    """Return a JSON value with every string in it, names included, `clean`; as deep as the interpreter allows."""
+    """Return a JSON value with `clean` applied to every string and name in it."""
     if isinstance(value, str):
         return clean(value, len(value))
     if isinstance(value, dict):
@@ -132,11 +102,10 @@ def clean_json(value: Any) -> Any:
 
 
 def read_file(path: Path) -> bytes:
-    """Return the content of a file, unpacked where its name ends in .xz, .gz or .bz2.
+    """Return the content of a file, unpacked if its name ends in .xz, .gz or .bz2.
 
-    Raises:
-        DataError: when a compressed file is damaged or unpacks to more than is allowed (`MOST_UNPACKED`).
-        OSError: when the file cannot be read.
+    Raises a DataError if a compressed file is damaged or unpacks to more than `MOST_UNPACKED`, an OSError if it cannot
+    be read.
     """
     if path.suffix not in _PACKED:
         return path.read_bytes()
@@ -145,11 +114,7 @@ def read_file(path: Path) -> bytes:
 
 
 def read_text(path: Path) -> str:
-    """Return a UTF-8 file as text, without a byte order mark; see `read_file`.
-
-    Raises:
-        DataError: as `read_file`, and when it is not UTF-8, with the line.
-    """
+    """Return a UTF-8 file as text without a byte order mark; errors as of `read_file`, DataError for other bytes."""
     content = read_file(path)
     try:
         return content.decode("utf-8-sig")
@@ -159,10 +124,9 @@ def read_text(path: Path) -> str:
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
-    """Yield (line number from 1, value) for every line of a JSON-lines file that is not blank; see `read_json`.
+    """Yield (line number from 1, value) for every line of a JSON-lines file that is not blank.
 
-    Raises:
-        DataError: at the first line that cannot be read, with file and line.
+    Raises a DataError, with file and line, at the first line that `read_json` refuses.
     """
     with Unpacked(path) as stream:
         for number, line in enumerate(stream, 1):
@@ -175,55 +139,46 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def packed(path: Path, file: IO[bytes]) -> contextlib.AbstractContextManager[IO[bytes]]:
-    """Return the stream to write a file through: compressed where its name ends in .xz, .gz or .bz2."""
+    """Return a stream that writes to `file`, compressed if the path ends in .xz, .gz or .bz2."""
     return _PACKED[path.suffix](file, "wb") if path.suffix in _PACKED else contextlib.nullcontext(file)
 
 
 def most_unpacked(size: int) -> int:
-    """Return how many bytes a compressed file of some bytes may unpack to."""
+    """Return how many bytes a compressed file of `size` bytes may unpack to."""
     return max(MOST_UNPACKED, MOST_RATIO * size)
 
 
 class Unpacked:
-    """A file, unpacked on the way where its name ends in .xz, .gz or .bz2; what it unpacks to is limited.
-
-    Raises:
-        DataError: while reading, when a compressed file is damaged or unpacks to more than is allowed.
-        OSError: when the file cannot be read.
-    """
+    """A file opened for reading, unpacked if its name ends in .xz, .gz or .bz2; errors as of `read_file`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._raw = open(path, "rb")  # noqa: SIM115  # closed at the end of the caller's block
+        self._raw = open(path, "rb")  # noqa: SIM115  # `__exit__` closes it
         self._size = os.fstat(self._raw.fileno()).st_size
         self._left = self._most = most_unpacked(self._size)
         self._stream: IO[bytes] = _PACKED[path.suffix](self._raw) if path.suffix in _PACKED else self._raw
 
     def __enter__(self) -> Unpacked:
-        """Give the open file."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close it."""
         self._stream.close()
         self._raw.close()
 
     @property
     def fraction(self) -> float:
-        """Share of the file, of its bytes on disk, that has been read: 0 to 1."""
+        """Share of the file's bytes on disk that has been read, 0 to 1."""
         return self._raw.tell() / max(self._size, 1)
 
     def read(self) -> bytes:
-        """Return everything."""
-        # Asked for all at once, a stream sets aside as much as it may read, a hundred times the file.
+        # Read at once, a stream would allocate as much as it may return, a hundred times the file.
         return b"".join(iter(self._block, b""))
 
     def __iter__(self) -> Iterator[bytes]:
-        """Yield the lines."""
         if self._stream is self._raw:
             yield from self._raw
             return
-        begun: list[bytes] = []  # a line that goes on in the next block
+        begun: list[bytes] = []  # a line that continues in the next block
         while block := self._block():
             for line in io.BytesIO(block):
                 if begun or line[-1] != _LINE_END:
@@ -237,7 +192,6 @@ class Unpacked:
             yield b"".join(begun)
 
     def _block(self) -> bytes:
-        """Return what comes next, at most `_BLOCK` bytes; b"" at the end."""
         return self._counted(lambda: self._stream.read(min(_BLOCK, self._left + 1)))
 
     def _counted(self, read: Callable[[], bytes]) -> bytes:
@@ -245,8 +199,8 @@ class Unpacked:
             content = read()
         except (EOFError, lzma.LZMAError, zlib.error, OSError, ValueError) as error:
             raise DataError(f"{self._path}: damaged compressed file ({error})") from None
-        except MemoryError:  # the head of an .xz file may ask for 4 GiB
-            raise DataError(f"{self._path}: unpacking it takes more memory than there is") from None
+        except MemoryError:  # the header of an .xz file may ask for 4 GiB
+            raise DataError(f"{self._path}: unpacking it needs more memory than is available") from None
         self._left -= len(content)
         if self._left < 0:
             raise DataError(
@@ -264,7 +218,7 @@ def _integer(digits: str) -> int:
 def _float(digits: str) -> float:
     value = float(digits)
     if not math.isfinite(value):
-        raise DataError(f"the number {digits[:40]} is beyond all floats")
+        raise DataError(f"the number {digits[:40]} is too large for a float")
     return value
 
 
@@ -273,15 +227,15 @@ def _constant(name: str) -> Any:
 
 
 def unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object; a DataError where a name stands twice. An `object_pairs_hook` of `json.JSONDecoder`."""
+    """Return a JSON object, or raise a DataError for a repeated name; an `object_pairs_hook` of `json.JSONDecoder`."""
     found = dict(pairs)
     if len(found) < len(pairs):
         repeated = Counter(name for name, _ in pairs).most_common(1)[0][0]
-        raise DataError(f"the name {repeated[:80]!r} stands twice in one object")
+        raise DataError(f"the name {repeated[:80]!r} is repeated in one object")
     return found
 
 
-#: How numbers of JSON from outside are read: arguments of `json.loads` and `json.JSONDecoder`; see `read_json`.
+#: Number parsing of JSON from outside, as arguments of `json.loads` and `json.JSONDecoder`; see `read_json`.
 NUMBERS: Final[dict[str, Any]] = {"parse_int": _integer, "parse_float": _float, "parse_constant": _constant}
 
 
@@ -296,7 +250,7 @@ def _spared(read: Callable[[str], Any]) -> Callable[[str], Any]:
 
 
 _SPARED: Final = {name: _spared(read) for name, read in NUMBERS.items()}
-#: Made once: `json.loads` would make one for every text, which takes five times as long as reading a short one.
+#: Made once: `json.loads` would make one per text, five times as slow for a short one.
 _DECODERS: Final = {
     (unique, spare): json.JSONDecoder(object_pairs_hook=pairs_hook, **numbers)
     for unique, pairs_hook in ((False, None), (True, unique_names))
@@ -305,12 +259,6 @@ _DECODERS: Final = {
 
 
 def quote(text: str) -> str:
-    r"""Return a text as a JSON string in one line, with no mark that a chat template knows.
-
-    >>> print(quote('Bye."\n{"goal": 10} <|im_end|> [INST] 5 € [sic]'))
-    "Bye.\"\n{\"goal\": 10} \u003c|im_end|> \u005bINST] 5 € [sic]"
-    >>> json.loads(quote("<a>")) == "<a>"
-    True
-    """
+    """Return a text as a JSON string in one line without marks of chat templates."""
     quoted = json.dumps(clean(text), ensure_ascii=False)
     return _MARKS.sub(lambda found: f"\\u{ord(found[0]):04x}", quoted)

@@ -1,8 +1,4 @@
-"""Tool calls in what a model writes: as JSON, in `<tool_call>` tags, or as `name(key=value)`.
-
-Reading is linear in the text. What cannot be read is no exception: `read_calls` says what is wrong, in words that can
-be shown to the model, and so does `check_call` of calls that do not fit the tools' schemas.
-"""
+"""Reads tool calls in a model's text, in linear time, and checks them; errors are messages for the model."""
 
 from __future__ import annotations
 
@@ -11,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-#: Most calls of one text, most arguments of one call, and how deep arguments may be nested.
+#: Most calls of a text, most arguments of a call, deepest nesting of arguments.
 MOST_CALLS, MOST_ARGUMENTS, MOST_DEPTH = 32, 64, 20
 _OPEN, _CLOSE = "<tool_call>", "</tool_call>"
 _NAME = re.compile(r"[A-Za-z_][\w.-]{0,127}")
@@ -29,29 +25,28 @@ _ORDER = ("boolean", "integer", "number", "string", "array", "object", "null")
 
 
 class ToolCall(NamedTuple):
-    """A call as it was written: the name of a tool, and arguments by name, as JSON has them."""
+    """The name of a tool, and JSON arguments by name."""
 
     name: str
     arguments: Mapping[str, Any]
 
 
 class Calls(NamedTuple):
-    """What was read: the calls before the first fault, and what is wrong with the rest, "" for nothing."""
+    """The calls before the first error, and what is wrong with the rest ("" for nothing)."""
 
     calls: tuple[ToolCall, ...]
     wrong: str
 
 
 class _UnreadableError(ValueError):
-    """What is wrong with a call."""
+    """Why a call cannot be read."""
 
 
 def read_calls(text: str) -> Calls:
-    """Return the calls of a text.
+    """Return the calls of a text in the first of three forms that it has.
 
-    Three forms are read, the first that is there: `<tool_call>{"name": ..., "arguments": {...}}</tool_call>` anywhere
-    in the text, as often as wanted (the last may lack its end); the text as one JSON object of this kind, or a list of
-    such; lines of the form `name(key=value, ...)`, with values as in JSON or as Python writes them.
+    `<tool_call>{"name": ..., "arguments": {...}}</tool_call>` anywhere, any number (the last may lack its end); the
+    text as one such JSON object or a list of them; lines `name(key=value, ...)` with JSON or Python values.
 
     >>> read_calls('<tool_call>{"name": "add", "arguments": {"a": 1, "b": 2}}</tool_call>')
     Calls(calls=(ToolCall(name='add', arguments={'a': 1, 'b': 2}),), wrong='')
@@ -76,11 +71,7 @@ def read_calls(text: str) -> Calls:
 
 
 def write_call(name: str, arguments: Mapping[str, Any]) -> str:
-    """Return a call in the short form, which `read_calls` reads.
-
-    >>> write_call("look", {"where": "shelf", "times": 2})
-    'look(where="shelf", times=2)'
-    """
+    """Return a call in the short form, which `read_calls` reads."""
     return f"{name}({', '.join(f'{key}={json.dumps(value)}' for key, value in arguments.items())})"
 
 
@@ -161,7 +152,6 @@ def _forms(text: str) -> Any:
 
 
 def _objects(text: str) -> Any:
-    """Yield the calls of a JSON object or list."""
     try:
         found = json.loads(text.strip(), object_pairs_hook=_distinct, parse_int=_integer, parse_constant=_constant)
     except _UnreadableError:
@@ -181,7 +171,7 @@ def _checked(found: Any) -> ToolCall:
     if extra:
         raise _UnreadableError(f'a call has "name" and "arguments", got {extra[0]!r:.80} too')
     arguments = found.get("arguments", found.get("parameters", {}))
-    if isinstance(arguments, str):  # as the chat endpoints write them
+    if isinstance(arguments, str):  # chat endpoints write them as a JSON text
         try:
             arguments = json.loads(arguments, object_pairs_hook=_distinct, parse_int=_integer, parse_constant=_constant)
         except (ValueError, RecursionError) as error:
@@ -213,7 +203,7 @@ def _limited(call: ToolCall) -> ToolCall:
 
 
 def _written(text: str, at: int) -> tuple[ToolCall, int]:
-    """Read `name(key=value, ...)` from a place, and return the place behind it."""
+    """Read `name(key=value, ...)` at a position; return the call and the position after it."""
     name = _NAME.match(text, at)
     if name is None or text[name.end() : name.end() + 1] != "(":
         if at == 0:

@@ -20,28 +20,22 @@ from agentgym.checks import check_name
 from agentgym.rollout.recorder import TableBuilder, entry
 from agentgym.trajectory import Reply, StepTable
 
-#: Environments that were warned of, by the kind of the warning.
+#: Environments that were warned about, by kind of warning.
 _warned: defaultdict[str, WeakSet[Any]] = defaultdict(WeakSet)
-#: Luck is drawn from seeds of its own, beside those of policies and trees (`agentgym.rollout.tree`).
+#: Luck has its own seeds, apart from those of policies and trees (`agentgym.rollout.tree`).
 _LUCK = 3
 
-#: Whose random numbers an environment draws with once an episode has begun: its own, or those of its group.
+#: Random numbers of the environment after the start of an episode: its own, or those of its group.
 Luck = Literal["episode", "group"]
 
 
 class Policy(Protocol):
-    """Who acts: anything with this one method; see `act_each` for another one that it may have."""
+    """Anything with this method; it may also have `act_each`, see the function."""
 
     def act(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
     ) -> list[Reply]:
-        """Answer one reply per observation.
-
-        Args:
-            observations: one entry per sub-environment that still plays (strings, chat messages or dicts of these).
-            infos: the info columns of the same sub-environments, shape (len(observations),).
-            rng: the only source of randomness.
-        """
+        """Answer one reply per observation (text, chat messages or dicts of these), drawing from `rng` alone."""
         ...
 
 
@@ -58,43 +52,34 @@ def collect(
 ) -> StepTable:
     """Play every task `group_size` times and return all steps.
 
-    Episodes are played in waves of `envs.num_envs`. A finished sub-environment is not shown to the policy again until
-    its next episode. The result depends only on the environments' arguments, the policy, the tasks, `group_size`,
-    `seed`, `luck` and `envs.num_envs`.
-
-    All episodes of a group reset with the same seed, so that they have the same task, also a drawn one (`{}`), and the
-    same start. The first episode goes on with the random numbers of this seed. The others are reseeded after their
-    reset (`agentgym.branching.Branching.reseed`), each with a seed that depends on `seed`, the group and the episode's
-    number in it alone: what the environment draws in a step is independent in all of them.
+    Episodes run in waves of `envs.num_envs`. The result depends only on the environments' arguments, the policy, the
+    tasks, `group_size`, `seed`, `luck` and `envs.num_envs`. All episodes of a group reset with one seed and have the
+    same task (also for `{}`) and start. The first continues with this seed's random numbers; the others are reseeded
+    after the reset (`agentgym.branching.Branching.reseed`) by `seed`, the group and their number in it.
 
     Args:
-        envs: a vector environment with autoreset `DISABLED`, reply and prompt wrappers included; see `Policy` for
-            what reaches the policy. Any text environment of Gymnasium will do, single or in a stock vector
-            environment: `agentgym.adapter.adapt` says what its infos need to hold.
-        policy: who acts.
-        tasks: reset options, one mapping per group, for instance `[{"split": "test", "index": i} for i in range(64)]`.
+        envs: a vector environment with autoreset `DISABLED`, reply and prompt wrappers included, or any text
+            environment that `agentgym.adapter.adapt` takes.
+        policy: answers the observations.
+        tasks: reset options, one mapping per group, such as `[{"split": "test", "index": i} for i in range(64)]`.
         group_size: episodes per task.
-        seed: seeds both the environments and the policy's draws.
-        luck: "episode", as above; or "group": no episode is reseeded, and two of a group that act alike meet the same
-            chances (common random numbers). Their returns are then no independent draws: a policy that always acts
-            alike has one return in the whole group.
-        first: number in its group of the first episode of each; for callers that play a group one by one.
-        progress: called after each step with the number of episodes finished so far.
+        seed: of the environments and the policy's draws.
+        luck: "episode", as above; or "group": no reseeding, so equal actions meet the same chances (common random
+            numbers) and returns within a group are no independent draws.
+        first: number in its group of each first episode, for callers that play groups one by one.
+        progress: called after each step with the number of finished episodes.
 
     Returns:
-        a `StepTable` with rows trajectory by trajectory in the order of tasks; group labels are the task ids
-        (`"<task id> (2)"` when a task is listed twice), `replies` holds every reply. Episodes that could not be scored
-        (`info["unscored"]`) are left out, with a `RuntimeWarning` that counts them. One warning each says that an
-        environment refuses every action of the first `num_envs` episodes; that it cannot be reseeded; that the policy
-        acts alike in all episodes of a group (`warn_of_likeness`).
-
-    A reply with the finish "prompt-too-long" ends its episode, truncated: the last row has the action `""`, no reward,
-    and this reply; see `agentgym.rollout.recorder.TableBuilder.give_up`.
+        a `StepTable`, trajectory by trajectory in task order, with `replies`. Group labels are task ids (`"<task id>
+        (2)"` for a repeated task). Episodes without a score (`info["unscored"]`) are left out with a `RuntimeWarning`.
+        One warning each: the environment refuses every action of the first `num_envs` episodes; it cannot be reseeded;
+        the policy acts alike in all episodes of a group (`warn_of_likeness`). A reply with finish "prompt-too-long"
+        truncates its episode (`TableBuilder.give_up`).
 
     Raises:
-        TypeError: when the policy answers something else than replies.
-        ValueError: when autoreset is not disabled, there are no tasks, `group_size` < 1, `luck` is unknown, the
-            episodes of one group do not have the same task, or no episode could be scored.
+        TypeError: the policy answers something else than replies.
+        ValueError: autoreset is not disabled, no tasks, `group_size` < 1, unknown `luck`, different tasks in one group,
+            or no episode has a score.
     """
     stack = playable(envs)
     builder = TableBuilder(stack.num_envs, stack.metadata["autoreset_mode"])
@@ -108,14 +93,7 @@ def collect(
 
 
 class Episodes:
-    """The episodes of some groups, numbered from 0 group by group, and their seeds; arguments as of `collect`.
-
-    Attributes:
-        count: how many there are.
-        task_seeds: of the reset of each group.
-        draws: parent of the policy's random numbers.
-        names: task id of each group that has begun.
-    """
+    """The numbered episodes of some groups, their seeds and task ids; arguments as of `collect`."""
 
     def __init__(
         self, tasks: Sequence[Mapping[str, Any]], group_size: int, seed: int, luck: Luck, first: int = 0
@@ -131,7 +109,7 @@ class Episodes:
         self.names: dict[int, str] = {}
 
     def reseed(self, number: int) -> int | None:
-        """Return the seed that an episode gets after its reset; None: it goes on with that of the reset."""
+        """Return the seed of an episode after its reset; None: it continues with the reset's."""
         group, index = divmod(number, self.group_size)
         index += self.first
         if self.luck == "group" or not index:
@@ -139,7 +117,7 @@ class Episodes:
         return int(np.random.SeedSequence(self.seed, spawn_key=(_LUCK, group, index)).generate_state(1)[0])
 
     def begun(self, number: int, task_id: str) -> int:
-        """Note the task of an episode and return its group; a ValueError where another of the group has another."""
+        """Note the task of an episode and return its group; ValueError for a task that differs from its group's."""
         group = number // self.group_size
         known = self.names.setdefault(group, task_id)
         if known != task_id:
@@ -156,19 +134,10 @@ def act_each(
     infos: Mapping[str, NDArray[Any]],
     rngs: Sequence[np.random.Generator],
 ) -> list[Reply]:
-    """Ask a policy with random numbers of its own for each observation, so that no reply depends on the others.
+    """Ask a policy with one generator per observation, so that no reply depends on the others.
 
-    A policy that can answer all at once has a method `act_each(observations, infos, rngs)`, which draws for each
-    observation from its generator alone; others are asked for one observation at a time.
-
-    Args:
-        policy: who acts.
-        observations: n, as `Policy.act` takes them.
-        infos: n entries in each column.
-        rngs: n generators.
-
-    Raises:
-        TypeError, ValueError: a policy that is asked one by one does not answer one reply each, see `one_each`.
+    Uses `policy.act_each(observations, infos, rngs)` if there is one, else asks for one observation at a time. There
+    are n observations, n entries per info column and n generators. Errors as of `one_each`.
     """
     if defines(policy, "act_each", {"act"}):
         return policy.act_each(observations, infos, rngs)  # type: ignore[attr-defined, no-any-return]
@@ -180,18 +149,13 @@ def act_each(
 
 
 def defines(policy: Any, method: str, others: set[str]) -> bool:
-    """Whether a policy has this method; a subclass that overrides only one of `others` does not mean its parent's."""
+    """Say whether a policy has this method, and no subclass overrides only one of `others`."""
     owner = next((kind for kind in type(policy).__mro__ if {method, *others} & vars(kind).keys()), type(policy))
     return method in vars(owner) or method in vars(policy)
 
 
 def one_each(policy: Policy, answers: Any, count: int) -> list[Reply]:
-    """Return what a policy answered to some observations as a list of that length.
-
-    Raises:
-        TypeError: it is no list.
-        ValueError: there are more answers or fewer.
-    """
+    """Return a policy's answers as a list of `count`; TypeError if they are no list, ValueError for another number."""
     if isinstance(answers, (str, bytes, Mapping)) or not isinstance(answers, Iterable):
         raise no_reply(policy, answers)
     replies = list(answers)
@@ -201,7 +165,7 @@ def one_each(policy: Policy, answers: Any, count: int) -> list[Reply]:
 
 
 def no_reply(policy: Policy, answer: Any) -> TypeError:
-    """Return the error of a policy that answered something else than a reply."""
+    """Return the error for a policy's answer that is no reply."""
     return TypeError(
         f"{type(policy).__name__}.act must answer Reply objects, one for each observation, such as "
         f"agentgym.trajectory.Reply('left'), got {answer!r:.120}"
@@ -209,17 +173,11 @@ def no_reply(policy: Policy, answer: Any) -> TypeError:
 
 
 class Stage:
-    """The sub-environments of a vector environment whose episodes run: asked, stepped and recorded step by step.
-
-    Args:
-        envs: with autoreset disabled.
-        builder: what records.
-        policy: named by errors.
-        ask: answers one reply for each of some sub-environments: their observations, info columns and indices.
+    """The running sub-environments of a vector environment with autoreset disabled: asked, stepped and recorded.
 
     Attributes:
         active: bool (num_envs,), which sub-environments play.
-        written: number of replies that were played.
+        written: number of replies played.
         accepted: whether the environment accepted one of them.
     """
 
@@ -237,9 +195,9 @@ class Stage:
         self.written, self.accepted = 0, False
 
     def begin(self, numbers: Sequence[int], episodes: Episodes) -> list[str]:
-        """Reset the first sub-environments to one episode each, give each its luck, and return the task ids.
+        """Reset the first sub-environments to one episode each, seed their luck, and return the task ids.
 
-        A last wave that is too short is filled with copies that are never shown to the policy.
+        Copies, never shown to the policy, fill up a short last wave.
         """
         envs, count = self.envs, self.envs.num_envs
         wave = [number // episodes.group_size for number in numbers]
@@ -255,16 +213,16 @@ class Stage:
             _warn_once(
                 "unseeded",
                 envs.unwrapped,
-                f"{envs}: the episodes of a group meet the same luck, for {type(envs.unwrapped).__name__} has no "
-                "reseed(indices, seeds): give its class this method (agentgym.branching.Branching.reseed), or say "
-                "luck='group' where that is meant or nothing is drawn in a step",
+                f"{envs}: the episodes of a group draw alike, because {type(envs.unwrapped).__name__} has no "
+                "reseed(indices, seeds): add this method to its class (agentgym.branching.Branching.reseed), or pass "
+                "luck='group' if that is intended or steps draw nothing",
                 stacklevel=5,
             )
         self.active = np.arange(count) < len(wave)
         return [str(entry(self.infos, "task_id", i)) for i in range(len(wave))]
 
     def step(self) -> list[Reply]:
-        """Ask all active sub-environments and play their replies; returns these."""
+        """Ask all active sub-environments, play their replies and return these."""
         envs, active, policy = self.envs, self.active, self.policy
         playing = np.flatnonzero(active)
         shown = observations_of(self.observations, playing), infos_of(self.infos, playing)
@@ -289,12 +247,12 @@ class Stage:
 
 
 def playable(envs: gym.Env[Any, Any] | gym.vector.VectorEnv[Any, Any, Any]) -> gym.vector.VectorEnv[Any, Any, Any]:
-    """Return the vector environment, adapted where needed; a ValueError says why `collect` cannot play it."""
+    """Return the vector environment, adapted if needed; ValueError if `collect` cannot play it."""
     envs = adapt(envs)
     if isinstance(envs.unwrapped, (SyncVectorEnv, AsyncVectorEnv)):
         raise ValueError(
-            f"{envs}: collect gives each sub-environment seed and options of its own, which "
-            f"{type(envs.unwrapped).__name__} cannot; adapt it before it is wrapped: agentgym.adapter.adapt(envs)"
+            f"{envs}: collect gives each sub-environment its own seed and options, which "
+            f"{type(envs.unwrapped).__name__} does not support; adapt it before wrapping: agentgym.adapter.adapt(envs)"
         )
     mode = envs.metadata.get("autoreset_mode")
     if mode is not AutoresetMode.DISABLED:
@@ -319,7 +277,7 @@ def play_groups(
     progress: Callable[[int], None] | None,
     before_step: Callable[[Stage], None] = lambda stage: None,
 ) -> None:
-    """Play the episodes of `collect`, whose arguments these are; `before_step` is called before each step of a wave."""
+    """Play the episodes of `collect`; `before_step` is called before each step of a wave."""
     episodes = Episodes(tasks, group_size, seed, luck, first)
     rng = np.random.default_rng(episodes.draws)
     labels: dict[int, str] = {}
@@ -339,7 +297,7 @@ def play_groups(
 
 
 def label_groups(labels: dict[int, str], names: Mapping[int, str]) -> None:
-    """Add a label for each group that has none: its task id, with a number where another group has it already."""
+    """Label each group without a label by its task id, with a number if the label is taken."""
     taken = set(labels.values())
     for group in sorted(names.keys() - labels.keys()):
         label, times = names[group], 1
@@ -351,7 +309,7 @@ def label_groups(labels: dict[int, str], names: Mapping[int, str]) -> None:
 
 
 def unnumbered(label: str) -> str:
-    """Return a task id from the label of its group, without the number of `label_groups`; ids may end like that too.
+    """Return a group's task id from its label, without the number of `label_groups`; ids may end like that too.
 
     >>> unnumbered("level 7 (2)"), unnumbered("level 7")
     ('level 7', 'level 7')
@@ -360,14 +318,14 @@ def unnumbered(label: str) -> str:
 
 
 def observations_of(observations: Any, indices: NDArray[Any]) -> list[Any]:
-    """Return the observations of some sub-environments as a policy is shown them, one entry each."""
+    """Return the observations of some sub-environments, one entry each, as a policy gets them."""
     if isinstance(observations, dict):
         return [{key: batch[i] for key, batch in observations.items()} for i in indices]
     return [observations[i] for i in indices]
 
 
 def infos_of(infos: Mapping[str, Any], indices: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """Return the info columns of some sub-environments as a policy is shown them, without masks and nested infos."""
+    """Return the info columns of some sub-environments without masks and nested infos, as a policy gets them."""
     return {
         key: column[indices]
         for key, column in infos.items()
@@ -376,23 +334,16 @@ def infos_of(infos: Mapping[str, Any], indices: NDArray[Any]) -> dict[str, NDArr
 
 
 def _warn_once(kind: str, owner: Any, message: str, stacklevel: int) -> None:
-    """Warn of an environment, once for each kind of warning; `stacklevel` is counted from here."""
+    """Warn once per kind and environment; `stacklevel` counts from here."""
     if owner not in _warned[kind]:
         _warned[kind].add(owner)
         warnings.warn(message, RuntimeWarning, stacklevel)
 
 
 def warn_of_refusals(stage: Stage, episodes: int, last: str, stacklevel: int) -> None:
-    """Warn once of an environment that has accepted no action of its first episodes.
-
-    Args:
-        stage: where they were played.
-        episodes: how many.
-        last: the last reply.
-        stacklevel: whom to warn, see `warnings.warn`.
-    """
+    """Warn once that an environment accepted no action of its first `episodes`; the message quotes the `last` reply."""
     begin = f"{stage.envs} refused every action of the first {episodes} episodes"
-    if "reply_error" in stage.infos:  # a reply parser is there
+    if "reply_error" in stage.infos:  # there is a reply parser
         what = f": none of the {stage.written} replies held a valid action, the last was {last!r:.120}"
     else:
         what = f", the last was {last!r:.120}: does a reply parser (VectorReplyParser) read the policy's format?"
@@ -400,16 +351,10 @@ def warn_of_refusals(stage: Stage, episodes: int, last: str, stacklevel: int) ->
 
 
 def warn_of_likeness(table: StepTable, envs: Any, policy: Policy) -> None:
-    """Warn the caller's caller once of a policy that acts alike in all episodes of a group: nothing can be learned.
+    """Warn once if the policy acts alike in all episodes of every group: nothing can be learned.
 
-    That is so in a group of at least two episodes that took the same action at every step, or the same action in every
-    state. It is warned of where it is so in every such group, for chance does it in some; and not of a table without a
-    valid action, which has a warning of its own.
-
-    Args:
-        table: of whole episodes.
-        envs: as they were given; one warning for each.
-        policy: named by the warning.
+    A group of at least two episodes counts if they took the same action at every step, or in every state. Tables
+    without a valid action get another warning.
     """
     several = np.bincount(table.trajectory_group, minlength=table.n_groups) > 1
     owner = envs.unwrapped
@@ -429,17 +374,17 @@ def warn_of_likeness(table: StepTable, envs: Any, policy: Policy) -> None:
         "alike",
         owner,
         f"{type(policy).__name__} acted alike in all episodes of a group, in each of {int(several.sum())} groups (the "
-        f"first: {label!r}): luck at most tells such episodes apart, and nothing can be learned from them. Let the "
-        "policy draw its replies (a temperature above 0), or play one episode a task (group_size=1)",
+        f"first: {label!r}): such episodes differ by luck at most, and nothing can be learned from them. Sample "
+        "the replies (a temperature above 0), or play one episode per task (group_size=1)",
         stacklevel=4,
     )
 
 
 def warn_of_unscored(unscored: Sequence[str], started: int) -> None:
-    """Warn the caller's caller of episodes that are left out: why, for each, and how many episodes were begun."""
+    """Warn the caller's caller of episodes that are left out, with their reasons."""
     if unscored:
         warnings.warn(
-            f"{len(unscored)} of {started} episodes are left out, they could not be scored; the first: {unscored[0]}",
+            f"{len(unscored)} of {started} episodes have no score and are left out; the first: {unscored[0]}",
             RuntimeWarning,
             stacklevel=3,
         )

@@ -1,8 +1,6 @@
-"""Exact hindsight: an episode that failed its task is a success of a task that it did do.
+"""Exact hindsight: failed episodes relabelled as successes of tasks that they solved.
 
-The environment says by its own rules which task that is (`TextEnv.fulfilled`), and the commands are played again in
-that task, behind the same wrappers, so that every prompt asks for what was done. After Andrychowicz et al., "Hindsight
-Experience Replay", NeurIPS 2017, with tasks in words as goals.
+After Andrychowicz et al., "Hindsight Experience Replay", NeurIPS 2017; `TextEnv.fulfilled` names the tasks.
 """
 
 from __future__ import annotations
@@ -26,13 +24,13 @@ from agentgym.trajectory import Reply, StepTable, Trajectory
 from agentgym.vector import TextVectorEnv
 
 Choice = Literal["hardest", "last", "first", "all"]
-#: Which of several tasks that an episode did is taken.
+#: Which of several solved tasks is taken.
 CHOICES: tuple[Choice, ...] = ("hardest", "last", "first", "all")
 
 
 @dataclass(frozen=True)
 class _Success:
-    """A task that an episode did: which, the rows that did it, the seed to play them again with, the episode's name."""
+    """A task that an episode solved, the rows that solved it, the seed to replay them, and the episode's name."""
 
     task_id: str
     rows: tuple[int, ...]
@@ -50,50 +48,33 @@ def relabel_goals(
     demonstrate: Callable[[Any, str], Reply] | None = None,
     seed: int = 0,
 ) -> StepTable:
-    """Return the failed episodes of a table as episodes of tasks that they did, each played again and won.
+    """Return the failed episodes of a table as won episodes of tasks that they solved, each played again.
 
-    An episode is cut after the step that first did the task. Rows have the states, rewards and prompts of the new task;
-    group labels are the new task ids, which `reset(options={"task_id": ...})` takes, so that episodes that did the
-    same are one group. Trajectory ids are `"<id in the table> as <task id>"`.
+    An episode is cut after the step that first solved the task. Rows have the states, rewards and prompts of the new
+    task; group labels are the new task ids, trajectory ids `"<id in the table> as <task id>"`. Episodes whose replay
+    differs from the table or does not win are left out with a `RuntimeWarning`.
 
     Args:
-        table: from `collect`; its group labels are task ids. Not changed.
-        envs: a vector environment with autoreset `DISABLED` made with the same arguments, behind the wrappers that the
-            new prompts are to come from. Its episodes are over afterwards.
-        choose: which task, where an episode did several: "hardest", the one with the longest shortest solution
-            (`env.distance()` at its beginning; of equal ones the last); the "last" or the "first" that was done; or
-            "all". What an easier one needed is mostly part of a harder one, and the rows of "all" repeat each other.
-        cut_loops: leave out the steps between two visits of the same exact state (`info["state_key"]`): the rest comes
-            to the same state and is what was needed. Invalid actions go with them.
-        edit: makes the reply to play from the text of a reply, or from the action where the table has no replies; for
-            instance without thoughts, which speak of the old task. None: as it was.
-        demonstrate: `policy.demonstrate`, for token ids of prompt and reply in the new task. None: replies have a text
-            alone. Log-probabilities are dropped in any case: they were those of another prompt;
-            `baselines.off_policy.rescored` puts a policy's own in their place.
-        seed: of what the environments draw while the episodes are played again.
+        table: from `collect`, with task ids as group labels.
+        envs: a vector environment with autoreset `DISABLED`, made with the same arguments, behind the wrappers of the
+            new prompts. Its episodes are over afterwards.
+        choose: which of several tasks: "hardest", with the longest shortest solution (`env.distance()` at its
+            beginning; the last of equal ones); the "last" or "first" solved; or "all", whose rows repeat each other.
+        cut_loops: leave out the steps between two visits of the same exact state (`info["state_key"]`), and invalid
+            actions with them.
+        edit: maps a reply's text (or an action, without replies) to the text to play, for instance without thoughts
+            about the old task.
+        demonstrate: `policy.demonstrate`, for token ids of prompt and reply in the new task; None: replies have text
+            alone. Log-probabilities are dropped; `baselines.off_policy.rescored` computes new ones.
+        seed: of the environments' draws during the replay.
 
     Returns:
-        a `StepTable` of won episodes with `replies`, in the order of the table; without rows when there is none.
+        a `StepTable` of won episodes with `replies`, in the order of the table; may have no rows.
 
     Raises:
-        TypeError: the environment has no exact hindsight (Search-QA, SOTOPIA and adapted ones), or cannot say which of
-            several tasks is the hardest; the message says why.
+        TypeError: the environment has no exact hindsight (Search-QA, SOTOPIA, adapted ones) or cannot rank tasks.
         ValueError: a group label is no task id, autoreset is not disabled, or the environments parse replies and the
             table has none.
-
-    Episodes whose actions these environments accept or refuse otherwise than the table says are left out, and so are
-    those that did not win again; one `RuntimeWarning` each counts them.
-
-    >>> import agentgym
-    >>> envs = gym.make_vec("AgentRL/Sokoban-v0", num_envs=1, autoreset_mode="Disabled", max_episode_steps=2)
-    >>> from agentgym.rollout.groups import collect
-    >>> class Right:
-    ...     def act(self, observations, infos, rng):
-    ...         return [Reply("right") for _ in observations]
-    >>> failed = collect(envs, Right(), tasks=[{"task_id": "level:#######/#P_X_O#/#######"}], seed=0)
-    >>> relabelled = relabel_goals(failed, envs)
-    >>> failed.endings, relabelled.endings, relabelled.groups
-    ((<Ending.TIME_LIMIT: 'time limit'>,), (<Ending.SUCCESS: 'success'>,), ('level:#######/#P_XO_#/#######',))
     """
     check_name(choose, CHOICES, "choose")
     env = relabelling_env(envs)
@@ -110,7 +91,7 @@ def relabel_goals(
             continue
         for task_id in _chosen(env, done, choose):
             rows, name = tuple(done[task_id]), f"{table.trajectories[i]} as {task_id}"
-            # what several branches of one episode share was done once
+            # branches of one episode solved what they share once
             successes.setdefault((task_id, rows), _Success(task_id, rows, seeds[i], name))
     won = _played_again(envs, table, list(successes.values()), edit, demonstrate)
     _tell(astray, len(failed), "were played differently by these environments: make them with the same arguments")
@@ -125,12 +106,7 @@ def _tell(count: int, among: int, what: str) -> None:
 
 
 def relabelling_env(envs: gym.vector.VectorEnv[Any, Any, Any]) -> TextEnv[Any]:
-    """Return one of the environments, which says what was done; for `relabel_goals`, or to know beforehand.
-
-    Raises:
-        TypeError: the environment has no exact hindsight; the message says why.
-        ValueError: autoreset is not disabled.
-    """
+    """Return the environment that names solved tasks; TypeError without exact hindsight, ValueError unless DISABLED."""
     mode = envs.metadata.get("autoreset_mode")
     if mode is not AutoresetMode.DISABLED:
         raise ValueError(
@@ -141,12 +117,12 @@ def relabelling_env(envs: gym.vector.VectorEnv[Any, Any, Any]) -> TextEnv[Any]:
         raise TypeError(f"relabel_goals needs a vector environment of ours, got {envs}; make it with gym.make_vec")
     env = envs.unwrapped.envs[0]
     if type(env).fulfilled is TextEnv.fulfilled:
-        env.fulfilled()  # says why not
+        env.fulfilled()  # raises a TypeError with the reason
     return env
 
 
 def _begin(env: TextEnv[Any], label: Hashable, seed: int) -> None:
-    """Reset to the task that a group is named after; collect numbers the groups of a task that was listed twice."""
+    """Reset to the task of a group label, which may have a number."""
     names = [label, unnumbered(label)] if isinstance(label, str) else []
     for task_id in dict.fromkeys(names):
         try:
@@ -161,17 +137,14 @@ def _begin(env: TextEnv[Any], label: Hashable, seed: int) -> None:
 
 
 def _gave_up(table: StepTable, row: int) -> bool:
-    """Say whether nothing was written, and so nothing played, in a row."""
+    """Say whether no reply was written in a row."""
     return table.replies is not None and getattr(table.replies[row], "finish", "") == "prompt-too-long"
 
 
 def _tasks_done(
     env: TextEnv[Any], table: StepTable, rows: Sequence[int], cut_loops: bool
 ) -> dict[str, list[int]] | None:
-    """Return the tasks that rows of an episode did, in the order in which they were done, and those rows that did them.
-
-    None: the environment plays the actions otherwise than they were played.
-    """
+    """Return the tasks that an episode solved, in order, with the rows that solved each; None if the replay differs."""
     before, done = set(env.fulfilled()), dict[str, list[int]]()
     path = _Path(cut_loops, env)
     for row in rows:
@@ -186,7 +159,7 @@ def _tasks_done(
 
 
 class _Path:
-    """The rows from the beginning to where an environment is: all of them, or without those that led in a circle."""
+    """The rows played so far, without loops if these are cut."""
 
     def __init__(self, cut_loops: bool, env: TextEnv[Any]) -> None:
         self.rows: list[int] = []
@@ -194,7 +167,6 @@ class _Path:
         self._states = [self._state(True)]
 
     def add(self, row: int, valid: bool) -> None:
-        """Take a row that has been played."""
         self.rows.append(row)
         state = self._state(valid)
         if self._cut_loops and state in self._states:
@@ -208,7 +180,6 @@ class _Path:
 
 
 def _chosen(env: TextEnv[Any], done: Mapping[str, Sequence[int]], choose: Choice) -> list[str]:
-    """Return the tasks to take; those done at the same step come easier ones first."""
     tasks = list(done)
     if choose == "all" or len(tasks) < 2:
         return tasks
@@ -220,16 +191,16 @@ def _chosen(env: TextEnv[Any], done: Mapping[str, Sequence[int]], choose: Choice
 
 
 def _distance(env: TextEnv[Any], task_id: str) -> float:
-    """Return the length of a task's shortest solution, -1 where nobody knows."""
+    """Return the length of a task's shortest solution, -1 if it is unknown."""
     distance = getattr(env, "distance", None)
     if distance is None:
         raise TypeError(
-            f"{type(env).__name__} has no distance() to tell the hardest of several tasks by; choose 'last', 'first' "
+            f"{type(env).__name__} has no distance() to find the hardest of several tasks; choose 'last', 'first' "
             "or 'all'"
         )
     env.reset(options={"task_id": task_id})
     length = float(distance())
-    return length if isfinite(length) else -1.0  # it has been done: who finds no plan does not know
+    return length if isfinite(length) else -1.0  # the task was solved, so "no plan" means unknown
 
 
 def _played_again(
@@ -239,7 +210,6 @@ def _played_again(
     edit: Callable[[str], str] | None,
     demonstrate: Callable[[Any, str], Reply] | None,
 ) -> list[Trajectory]:
-    """Play the steps of every success in its task, and return the episodes that won with the last of them."""
     won: list[Trajectory] = []
     for start in range(0, len(successes), envs.num_envs):
         wave = list(successes[start : start + envs.num_envs])
@@ -250,8 +220,8 @@ def _played_again(
         )
         if edit is None and "command" in infos and table.replies is None:
             raise ValueError(
-                f"{envs} parses replies, and the table has none, only actions: say how a reply is made of an action, "
-                "edit=policies.scripted.tagged"
+                f"{envs} parses replies, and the table has actions only: pass a function that makes replies "
+                "from actions, edit=policies.scripted.tagged"
             )
         builder = TableBuilder(envs.num_envs, AutoresetMode.DISABLED)
         builder.reset(infos, np.arange(envs.num_envs) < len(wave))
@@ -276,6 +246,5 @@ def _played_again(
 
 
 def _text(table: StepTable, row: int) -> str:
-    """Return the reply of a row, its action where there is none."""
     reply = None if table.replies is None else table.replies[row]
     return str(table.actions[table.action[row]]) if reply is None else str(reply.text)

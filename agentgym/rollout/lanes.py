@@ -1,13 +1,7 @@
-"""Rollouts without lock-step: lanes that wait for nobody else's replies.
+"""Rollouts without lock-step: each vector environment is a lane that waits for its own replies only.
 
-    lane 0   reset - ask ---- step - ask - step - ...
-    lane 1   reset - ask - step - ask ------- step - ...      one policy, asked through one `ReplyQueue`
-
-In `agentgym.rollout.collect` all sub-environments take a step together, so the longest of 128 replies holds the other
-127. Here each vector environment is a lane that takes its step as soon as its own replies have come. Only replies are
-written outside the caller's thread. Which lane plays which episode, the seeds of episodes and the random numbers of
-replies are settled before anything is asked, and each episode has its own generator: the table does not depend on which
-reply came first.
+Only replies are produced outside the caller's thread. Episodes and seeds of the lanes are fixed before the start, so
+the table does not depend on the order of replies.
 """
 
 from __future__ import annotations
@@ -47,16 +41,14 @@ from agentgym.trajectory import Reply, StepTable, Trajectory
 
 Vector = gym.vector.VectorEnv[Any, Any, Any]
 _T = TypeVar("_T")
-#: Kinds of policies that have been warned of: one warning each.
+#: Kinds of policies that were warned about: one warning each.
 _in_turn: WeakSet[type] = WeakSet()
 
 
 class ReplyQueue(Protocol):
-    """Requests on their way to a policy.
+    """Pending requests to a policy, returned by its method `reply_queue()`.
 
-    A policy that answers single requests as they finish has a method `reply_queue()`, which returns one of these. It
-    promises that a reply depends on its observation, its infos and its own generator, never on which other requests
-    there are or on when they are answered.
+    A reply must depend only on its observation, infos and generator, not on other requests or timing.
     """
 
     def put(
@@ -66,31 +58,20 @@ class ReplyQueue(Protocol):
         infos: Mapping[str, NDArray[Any]],
         rngs: Sequence[np.random.Generator],
     ) -> None:
-        """Ask for some replies, and do not wait.
-
-        Args:
-            names: n integers by which the replies are told apart; none of them is on its way.
-            observations: n, as `agentgym.rollout.Policy.act` takes them.
-            infos: n entries in each column.
-            rngs: n generators, from which nothing else draws before the reply has come.
-        """
+        """Request replies without waiting; `names` identify the n requests, each with its own generator."""
         ...
 
     def get(self) -> list[tuple[int, Reply | Exception]]:
-        """Wait until something is answered, and return it: names, and replies or why there is none.
-
-        Called only while something is on its way; never an empty list, and each name once. An exception that is raised
-        here is the policy's and ends everything.
-        """
+        """Wait for at least one answer and return names with replies or exceptions; raising ends the rollout."""
         ...
 
     def close(self) -> None:
-        """Give up what is on its way."""
+        """Cancel pending requests."""
         ...
 
 
 def reply_queue(policy: Policy) -> ReplyQueue | None:
-    """Return a new queue of a policy that has one; None of any other, for which there is `InTurn`."""
+    """Return a new queue of a policy, or None if it has none (then `InTurn` serves)."""
     if not defines(policy, "reply_queue", {"act", "act_each"}):
         return None
     made: ReplyQueue | None = policy.reply_queue()  # type: ignore[attr-defined]
@@ -98,17 +79,10 @@ def reply_queue(policy: Policy) -> ReplyQueue | None:
 
 
 def answers_of(queue: Any, found: Sequence[tuple[int, _T]], waiting: Collection[int]) -> Sequence[tuple[int, _T]]:
-    """Return what the `get` of a queue answered, if it is what such a queue promises.
+    """Return the answer of a queue's `get` after checking it.
 
-    Args:
-        queue: named by errors.
-        found: pairs of a name and an answer.
-        waiting: names of what is on its way.
-
-    Raises:
-        TypeError: it is no list of pairs.
-        ValueError: it is empty, which asked for again and again would never end; or a name is not on its way, or comes
-            twice.
+    `waiting` holds the names of pending requests. Raises a TypeError if the answer is no list of pairs, a ValueError if
+    it is empty or a name is not pending or repeated.
     """
     kind = type(queue).__name__
     pairs = isinstance(found, (list, tuple)) and all(isinstance(one, (tuple, list)) and len(one) == 2 for one in found)
@@ -121,33 +95,29 @@ def answers_of(queue: Any, found: Sequence[tuple[int, _T]], waiting: Collection[
     few = ", ".join(known) + (", ..." if len(waiting) > len(known) else "")
     if not found:
         raise ValueError(
-            f"{kind}.get returned nothing while {len(waiting)} requests are on their way ({few}): it must "
-            "wait until at least one is answered, or return an exception for each that never will be"
+            f"{kind}.get returned nothing while {len(waiting)} requests are pending ({few}): it must wait "
+            "for at least one answer, or return an exception for each request that gets none"
         )
     names = [name for name, _ in found]
     unknown = [name for name in names if name not in waiting]
     twice = [name for name in names if names.count(name) > 1] if len(set(names)) < len(names) else []
     if unknown or twice:
-        wrong = f"{unknown[0]!r}, which is not on its way" if unknown else f"{twice[0]!r} twice"
-        raise ValueError(
-            f"{kind}.get answered {wrong}: each name that `put` was given is answered once; on their way are {few}"
-        )
+        wrong = f"{unknown[0]!r}, which is not pending" if unknown else f"{twice[0]!r} twice"
+        raise ValueError(f"{kind}.get answered {wrong}: each name given to `put` is answered once; pending are {few}")
     return found
 
 
 class InTurn:
-    """The queue of a policy that has none: each `get` answers what one `put` asked, in their order, by `act_each`."""
+    """The queue of a policy without one: each `get` answers one `put`, in order, by `act_each`."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
         self._asked: deque[tuple[Any, ...]] = deque()
 
     def put(self, *asked: Any) -> None:
-        """Note what is asked."""
         self._asked.append(asked)
 
     def get(self) -> list[tuple[int, Reply | Exception]]:
-        """Ask the policy; its exceptions are those of the requests at hand."""
         names, *shown = self._asked.popleft()
         try:
             replies = act_each(self._policy, *shown)
@@ -156,25 +126,21 @@ class InTurn:
         return list(zip(names, one_each(self._policy, replies, len(names)), strict=True))
 
     def close(self) -> None:
-        """Forget what is asked."""
         self._asked.clear()
 
 
 @dataclasses.dataclass(frozen=True)
 class Played:
-    """An episode that was played to its end: the id of its task; what happened, or why it could not be scored."""
+    """A finished episode: its task id, and the trajectory or why it has no score."""
 
     task: str
     outcome: Trajectory | str
 
 
 class LaneError(RuntimeError):
-    """Some lanes failed, and all others have played their episodes.
+    """Some lanes failed; `failures` are their exceptions by lane, `finished` the episodes of all others by number.
 
-    Attributes:
-        failures: the exception of each lane that failed, by its number.
-        finished: the episodes that were played to their ends, by number; `collect_lanes(..., finished=error.finished)`
-            plays the others and returns the table that there would have been.
+    `collect_lanes(..., finished=error.finished)` plays the rest.
     """
 
     def __init__(
@@ -185,7 +151,7 @@ class LaneError(RuntimeError):
         numbers = ", ".join(map(str, sorted(self.failures)))
         super().__init__(
             f"{len(failures)} of {lanes} lanes failed ({numbers}); lane {number}, {asked}: {type(error).__name__}: "
-            f"{error}. The {len(finished)} episodes that ended are kept: pass finished=error.finished to go on"
+            f"{error}. The {len(finished)} finished episodes are kept: pass finished=error.finished to resume"
         )
 
 
@@ -200,36 +166,30 @@ def collect_lanes(
     progress: Callable[[int], None] | None = None,
     finished: MutableMapping[int, Played] | None = None,
 ) -> StepTable:
-    """Play every task `group_size` times, as `agentgym.rollout.collect` does, with lanes that do not wait for others.
+    """Play every task `group_size` times, as `agentgym.rollout.collect` does, with independent lanes.
 
-    With one lane it is `collect`, to the last bit. With more, the table is a function of the environments' arguments,
-    the policy, the tasks, `group_size` and `seed`: not of the number of lanes, of their sizes, or of how long a reply
-    took. That holds as far as the policy keeps its promise: a reply depends on its observation and on its own random
-    numbers. The decode loop and scripted policies do; a model computes with the same numbers in other batches, which
-    differ by rounding, and a server may promise less, see docs/samplers.md. It is not the table of `collect`, whose
-    replies take turns with one generator.
+    With one lane it equals `collect`. With more, the table depends on the environments' arguments, the policy, the
+    tasks, `group_size` and `seed`, not on number, sizes or speed of the lanes, if each reply depends on its own
+    observation and random numbers only: exactly so for scripted policies and the decode loop, up to rounding for
+    batched models, see docs/samplers.md for servers. It differs from the table of `collect`, whose replies share a
+    generator.
 
     Args:
-        lanes: vector environments with autoreset `DISABLED`, made alike, no two of them the same object. Episodes go to
-            the places of all lanes in their order, and again from the first place on; those of one lane take their
-            steps together.
-        policy: who acts. One with `reply_queue()` gives replies as they are finished (`ReplyQueue`); another is asked
-            lane by lane, and one warning says so, for nothing is gained.
-        tasks: reset options, one mapping per group.
-        group_size: episodes per task.
-        seed: of the episodes and of the policy's draws.
-        luck: as of `collect`; the episodes have the same seeds as there.
-        progress: called with the number of finished episodes whenever a lane has taken a step.
-        finished: episodes of this very call that were played before, by number; those that end now are added. After a
-            failure or Ctrl-C the same call with the same mapping goes on, and returns the same table.
-
-    Returns:
-        a `StepTable`, groups whole and in the order of the tasks, as `collect` returns it.
+        lanes: distinct, equally made vector environments with autoreset `DISABLED`. Episodes are assigned to the places
+            of all lanes in order, then again from the first.
+        policy: one with `reply_queue()` returns replies as they finish; others are asked lane by lane, with a warning.
+        tasks: as of `collect`.
+        group_size: as of `collect`.
+        seed: as of `collect`.
+        luck: as of `collect`.
+        progress: called with the number of finished episodes after each step of a lane.
+        finished: episodes of this call that were already played, by number; new ones are added, so the same call
+            resumes after a failure or Ctrl-C.
 
     Raises:
-        LaneError: an environment failed, or the policy had no reply for it; the other lanes were played to their ends.
-        TypeError: when the policy answers something else than replies.
-        ValueError: as `collect`; or the same environment is two lanes, or one lane is to go on after others.
+        LaneError: an environment failed, or the policy had no reply for it; the other lanes have finished.
+        TypeError: the policy answers something else than replies.
+        ValueError: as `collect`; or an environment is used twice, or one lane is to resume.
     """
     table = play_lanes(
         lanes, policy, tasks=tasks, group_size=group_size, seed=seed, luck=luck, progress=progress, finished=finished
@@ -249,13 +209,13 @@ def play_lanes(
     progress: Callable[[int], None] | None = None,
     finished: MutableMapping[int, Played] | None = None,
 ) -> StepTable:
-    """Return the table of `collect_lanes`; a policy that acts alike in several lanes is no mistake here."""
+    """Return the table of `collect_lanes` without the warning of policies that act alike."""
     envs = [playable(each) for each in lanes]
     if not envs or len({id(each) for each in envs}) < len(envs):
         raise ValueError(f"expected at least one lane, each another environment, got {len(envs)}: {lanes!r:.200}")
     if len(envs) == 1:
         if finished:
-            raise ValueError("a single lane is `collect`, which does not go on after a failure: make two lanes or more")
+            raise ValueError("a single lane is `collect`, which cannot resume after a failure: use at least two lanes")
         return collect(lanes[0], policy, tasks=tasks, group_size=group_size, seed=seed, luck=luck, progress=progress)
     finished = {} if finished is None else finished
     episodes = _Episodes(tasks, group_size, seed, luck, finished)
@@ -283,8 +243,6 @@ def play_lanes(
 
 
 class _Episodes(Episodes):
-    """What is to be played, and what has been played of it."""
-
     def __init__(
         self,
         tasks: Sequence[Mapping[str, Any]],
@@ -296,7 +254,7 @@ class _Episodes(Episodes):
         super().__init__(tasks, group_size, seed, luck)
         self.finished = finished
         if unknown := sorted(number for number in finished if not 0 <= number < self.count):
-            raise ValueError(f"`finished` is another call's: episodes {unknown[:5]}, here there are {self.count}")
+            raise ValueError(f"`finished` belongs to another call: episodes {unknown[:5]}, here there are {self.count}")
         self.new = set(range(self.count)) - finished.keys()
         # The generator of `collect` is the parent of these.
         self.rngs = list(map(np.random.default_rng, self.draws.spawn(self.count)))
@@ -319,7 +277,7 @@ class _Episodes(Episodes):
 
 
 class _Lane:
-    """One vector environment, and the waves of episodes that it plays."""
+    """One vector environment and its waves of episodes."""
 
     def __init__(self, number: int, envs: Vector, policy: Policy, waves: list[list[int]]) -> None:
         self.number, self.waves = number, waves
@@ -330,25 +288,22 @@ class _Lane:
         self.owed: set[int] = set()
         """Those of them that wait for a reply."""
         self._replies: dict[int, Reply] = {}
-        self._first = 0  # number of the wave's first episode at the builder
+        self._first = 0  # builder's number of the wave's first episode
 
     @property
     def at(self) -> str:
-        """Where it is, in words."""
         return f"{self.stage.envs} with episode{'s' * (len(self.wave) > 1)} {', '.join(map(str, self.wave))}"
 
     def _given(self, observations: Any, infos: Any, playing: NDArray[np.int64]) -> list[Reply]:
         return [self._replies.pop(self.wave[i]) for i in playing]
 
     def begin(self, episodes: _Episodes) -> list[str]:
-        """Reset for the next wave, and return the task ids of its episodes."""
         self.wave, self._first = self.waves.pop(0), self.builder.started
         ids = self.stage.begin(self.wave, episodes)
         self.builder.reset(self.stage.infos, self.stage.active.copy(), ids)
         return ids
 
     def ask(self, queue: ReplyQueue, episodes: _Episodes) -> None:
-        """Ask for the replies of the next step."""
         stage, playing = self.stage, np.flatnonzero(self.stage.active)
         names = [self.wave[i] for i in playing]
         self.owed = set(names)
@@ -360,13 +315,12 @@ class _Lane:
         )
 
     def take(self, number: int, reply: Reply) -> bool:
-        """Keep a reply, and return whether all of the step are there."""
+        """Keep a reply; return whether the step is complete."""
         self._replies[number] = reply
         self.owed.discard(number)
         return not self.owed
 
     def step(self, episodes: _Episodes) -> None:
-        """Play the replies, and put aside the episodes that end."""
         self.stage.step()
         for number, outcome in self.builder.ended().items():
             episode = self.wave[number - self._first]
@@ -375,7 +329,7 @@ class _Lane:
 
 
 class _Lanes:
-    """Keeps all lanes going; a lane that fails is put aside, with what it waited for."""
+    """Runs all lanes; a failed lane is put aside with its pending requests."""
 
     def __init__(
         self,
@@ -396,10 +350,9 @@ class _Lanes:
         self.failures: dict[int, Exception] = {}
         self.last = ""
         """A reply that was played."""
-        self._waiting: dict[int, _Lane] = {}  # who is owed a reply, by episode
+        self._waiting: dict[int, _Lane] = {}  # lanes by pending episode
 
     def run(self) -> None:
-        """Play all episodes."""
         for lane in self.lanes:
             self._advance(lane)
         while self._waiting:
@@ -416,7 +369,7 @@ class _Lanes:
                     self._advance(lane)
 
     def _advance(self, lane: _Lane) -> None:
-        """Let a lane take its step and begin its next wave, up to where it waits for replies or has nothing left."""
+        """Step a lane, and begin its next wave, until it waits for replies or is finished."""
         ids: list[str] = []
         try:
             if lane.stage.active.any():

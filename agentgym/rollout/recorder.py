@@ -1,4 +1,4 @@
-"""Record what happens in a vector environment as a `StepTable`."""
+"""Records a vector environment as a `StepTable`."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from agentgym.trajectory import Ending, Reply, Step, StepTable, Trajectory
 
 
 class UnscoredError(ValueError):
-    """Episodes were played to their end, but nobody knows how good any of them was."""
+    """All episodes finished without a score."""
 
 
 def none_scored(reasons: Sequence[str]) -> UnscoredError:
-    """Return the error of episodes none of which could be scored; `reasons` holds one entry for each."""
+    """Return the error for episodes without any score; `reasons` has one entry each."""
     return UnscoredError(f"none of {len(reasons)} episodes could be scored; the first: {reasons[0]}")
 
 
 @dataclass
 class _Episode:
-    """A running episode; a restored one begins with `copied` steps of another, `family` numbers the first of them."""
+    """A running episode; a restored one begins with `copied` steps of another of the same `family`."""
 
     number: int
     group: Hashable
@@ -38,7 +38,6 @@ class _Episode:
 
     @property
     def t(self) -> int:
-        """Of its next step."""
         return self.begin + len(self.steps)
 
     def ended(self, won: bool, terminated: bool, truncated: bool) -> tuple[_Episode, Trajectory]:
@@ -47,25 +46,16 @@ class _Episode:
 
 
 class TableBuilder:
-    """Collects the transitions of a vector environment; works in all three autoreset modes.
+    """Collects the transitions of a vector environment in any autoreset mode.
 
-    State keys are `infos["canonical_key"]` where a wrapper provides it, else `infos["state_key"]`. The state a won
-    episode ends in gets the key `"<key> [success]"`, the one in which another *terminates* `"<key> [failure]"`, so that
-    the ends of episodes are never confused with an ordinary state of the same look; an episode that is truncated
-    without success ends in an ordinary state (see `agentgym.trajectory.Ending`). Actions are `infos["command"]` where a
-    reply wrapper provides it, else what was given to `step`.
-
-    An episode whose last info has `unscored` true is left out: its grade is unknown (a judge did not answer, say), and
-    its reward of 0 must not be learned from.
-
-    Call `reset` with what `envs.reset` answered, `step` with what `envs.step` took and answered, then `table`.
-
-    Args:
-        num_envs: number of sub-environments.
-        autoreset_mode: the environment's mode.
+    Call `reset` and `step` with what `envs.reset` and `envs.step` took and returned, then `table`. State keys are
+    `infos["canonical_key"]` if a wrapper provides it, else `infos["state_key"]`; a won episode ends in `"<key>
+    [success]"`, another that *terminates* in `"<key> [failure]"`, a truncated one in an ordinary state. Actions are
+    `infos["command"]` if a reply wrapper provides it, else those given to `step`. Episodes whose last info has
+    `unscored` true are left out.
 
     Attributes:
-        started: number of episodes begun so far; each has the number that it was begun with as its name.
+        started: number of episodes begun; an episode's number is its name.
         unscored: why episodes were left out, in the order of their ends.
     """
 
@@ -80,7 +70,7 @@ class TableBuilder:
 
     @property
     def unfinished(self) -> int:
-        """Number of sub-environments whose episode still runs and has at least one step."""
+        """Number of sub-environments with a running episode of at least one step."""
         return sum(episode is not None and bool(episode.steps) for episode in self._running)
 
     def reset(
@@ -89,43 +79,34 @@ class TableBuilder:
         mask: NDArray[np.bool_] | None = None,
         groups: Sequence[Hashable] | None = None,
     ) -> None:
-        """Begin an episode in every sub-environment of the mask (all without one); episodes that run there are dropped.
+        """Begin an episode in every sub-environment of the mask (default: all) and drop running ones.
 
-        Args:
-            infos: as returned by `envs.reset`.
-            mask: bool (num_envs,), which sub-environments were reset.
-            groups: group label per sub-environment; by default `infos["task_id"]`: same task, same group.
-
-        Raises:
-            KeyError: when the infos lack a key that a table is made of; the message says how to give it.
+        `mask` is bool (num_envs,); `groups` has one label per sub-environment, by default `infos["task_id"]`. Raises a
+        KeyError if the infos lack a needed key.
         """
         for i in range(self.num_envs):
             if mask is None or mask[i]:
                 self._begin(i, infos, groups[i] if groups is not None else None)
 
     def resume(self, i: int, infos: Mapping[str, Any], group: Hashable, parent: tuple[int, int] | None) -> None:
-        """Record in sub-environment i an episode that is cut from another one; what ran there is dropped.
+        """Record in sub-environment i an episode that is cut from another one; a running one is dropped.
 
-        Args:
-            i: which sub-environment.
-            infos: as returned by `envs.restore`.
-            group: label of the episode that it is cut from.
-            parent: name of that episode and `t` of the step after which; None: it is cut before its first step.
+        `parent` is that one's name and `t` of the step after which it is cut; None: before its first step.
         """
         self._begin(i, infos, group)
         episode = self._of(i)
         episode.begin, episode.parent = 0 if parent is None else parent[1] + 1, parent
 
     def snapshot(self, i: int) -> Any:
-        """Return the episode of sub-environment i as recorded so far, a picklable value; None where none runs."""
+        """Return the recorded part of sub-environment i's episode, a picklable value; None without one."""
         episode = self._running[i]
         return None if episode is None else replace(episode, steps=episode.steps.copy())
 
     def restore(self, indices: Sequence[int], states: Sequence[Any]) -> None:
-        """Go on recording from snapshots, one for each of some distinct sub-environments; what ran there is dropped.
+        """Continue recording from snapshots, one per distinct sub-environment; running episodes are dropped.
 
-        An episode keeps its number when it still ran in one of them, and else gets a new one. In the table the steps
-        before a snapshot stand once: the other episodes are cut from the one that has them.
+        An episode keeps its number if it still ran in one of them. In the table the steps before a snapshot stand once:
+        the other episodes are cut from the one that has them.
         """
         replaced = {episode.number for i in indices if (episode := self._running[i]) is not None}
         for i, state in zip(indices, states, strict=True):
@@ -141,7 +122,7 @@ class TableBuilder:
             self._running[i] = replace(state, number=number, steps=steps, copied=len(steps))
 
     def position(self, i: int) -> tuple[int, int]:
-        """Return the name of the episode that runs in sub-environment i, and `t` of its next step."""
+        """Return the name of sub-environment i's episode and `t` of its next step."""
         return self._of(i).number, self._of(i).t
 
     def step(
@@ -153,7 +134,7 @@ class TableBuilder:
         infos: Mapping[str, Any],
         replies: Sequence[Reply | None] | None = None,
     ) -> None:
-        """Record one step of all sub-environments; those without a running episode are left out."""
+        """Record one step of all sub-environments with a running episode."""
         for i, episode in enumerate(self._running):
             if episode is None:
                 if self.autoreset_mode is AutoresetMode.NEXT_STEP:
@@ -191,9 +172,9 @@ class TableBuilder:
                     self._begin(i, infos, None)
 
     def give_up(self, i: int, reply: Reply) -> None:
-        """End, truncated, an episode whose policy wrote nothing (see `Reply.finish`).
+        """Truncate an episode whose policy wrote nothing (see `Reply.finish`).
 
-        The last row has the action `""`, which was not played, no reward, and the state stays.
+        The last row has the action `""`, no reward, and the same next state.
         """
         episode = self._of(i)
         episode.steps.append(Step(episode.t, episode.state, "", episode.state, 0.0, False, reply))
@@ -201,12 +182,7 @@ class TableBuilder:
         self._running[i] = None
 
     def table(self) -> StepTable:
-        """Return the finished episodes, in the order in which they were begun.
-
-        Raises:
-            UnscoredError: when none of the episodes that have finished could be scored.
-            ValueError: when no episode has finished.
-        """
+        """Return the finished episodes in the order of their beginning; UnscoredError or ValueError without any."""
         if self.unscored and not self._finished:
             raise none_scored(self.unscored)
         if not self._finished:
@@ -214,12 +190,12 @@ class TableBuilder:
         return StepTable.from_trajectories(_cut(sorted(self._finished, key=lambda pair: pair[0].number)))
 
     def ended(self) -> dict[int, Trajectory | str]:
-        """Return what finished episodes came to, by the number each was begun with: why, where it was not scored."""
+        """Return finished episodes by number: the trajectory, or why it has no score."""
         trajectories = {episode.number: trajectory for episode, trajectory in self._finished}
         return {**trajectories, **dict(zip(self._left_out, self.unscored, strict=True))}
 
     def clear(self) -> None:
-        """Forget the finished episodes; running ones go on."""
+        """Forget the finished episodes."""
         self._finished.clear()
         self.unscored.clear()
         self._left_out.clear()
@@ -237,7 +213,7 @@ class TableBuilder:
 
 
 def _cut(finished: Sequence[tuple[_Episode, Trajectory]]) -> Iterator[Trajectory]:
-    """Yield the trajectories, those that were restored without the steps that an earlier one has."""
+    """Yield the trajectories; a restored one lacks the steps that an earlier one has."""
     families: dict[int, list[Trajectory]] = {}
     for episode, trajectory in finished:
         earlier = families.setdefault(episode.family, [])
@@ -256,7 +232,7 @@ def _cut(finished: Sequence[tuple[_Episode, Trajectory]]) -> Iterator[Trajectory
 
 
 def _common(one: Trajectory, other: Trajectory, most: int) -> int:
-    """Number of steps, at most `most`, that two trajectories begin with; an episode's last step is not shared."""
+    """Return the length of the common beginning, at most `most`, without an episode's last step."""
     most = min(most, len(one.steps) - 1, len(other.steps) - 1)
     pairs = zip(one.steps[:most], other.steps[:most], strict=True)
     return next((k for k, (a, b) in enumerate(pairs) if a is not b and a != b), most)
@@ -276,18 +252,16 @@ def _said(infos: Mapping[str, Any], name: str, i: int) -> bool:
 
 
 def entry(infos: Mapping[str, Any], name: str, i: int) -> Any:
-    """Info of one sub-environment, or an error that says how it could be had."""
+    """Return an info value of one sub-environment, or raise a KeyError that says how to provide it."""
     if _has(infos, name, i):
         return infos[name][i]
     known = sorted(key for key in infos if not key.startswith("_") and _has(infos, key, i))
     remedy = {
-        "state_key": "; where observations are not text, say what a state is: "
-        "adapt(envs, key=lambda observation, info: ...)",
-        "won": " from 'success'; without that, say when an episode is won: "
-        "adapt(envs, success=lambda reward, terminated, info: ...)",
+        "state_key": "; if observations are not text, name states: adapt(envs, key=lambda observation, info: ...)",
+        "won": " from 'success'; otherwise define success: adapt(envs, success=lambda reward, terminated, info: ...)",
     }
     raise KeyError(
-        f"infos of sub-environment {i} have no {name!r}, only {known}: agentgym.adapter.adapt(envs) gives it"
+        f"infos of sub-environment {i} have no {name!r}, only {known}: agentgym.adapter.adapt(envs) provides it"
         f"{remedy.get(name, '')}"
     )
 

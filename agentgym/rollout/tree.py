@@ -1,8 +1,4 @@
-"""Trees of rollouts: episodes, and continuations of them from chosen steps to the end.
-
-A selection of steps is a function of a `StepTable` that returns the rows (int64) whose states are branched from. The
-action that was taken there is not part of a branch: the policy chooses anew.
-"""
+"""Trees of rollouts: episodes, and continuations of them from chosen steps to the end."""
 
 from __future__ import annotations
 
@@ -24,23 +20,23 @@ from agentgym.trajectory import Ints, Reply, StepTable
 Select = Callable[[StepTable], Ints]
 Common = bool | Literal["siblings"]
 
-# Numbers of policy and environments are drawn from seeds of their own, beside those of `collect`.
+# Policy and environment have their own seeds, apart from those of `collect`.
 _POLICY, _ENVIRONMENT = 1, 2
-#: As far as numpy's own `PCG64.jumped` goes: further than any step draws, and no power of 2, which would show.
+#: As numpy's own `PCG64.jumped`: further than any step draws, and no power of 2, which would show.
 _JUMP = 210306068529402873165736369884012333109
-#: A stage takes up continuations when so large a share of its places is free: each time it shows the whole batch anew.
+#: A stage starts continuations when this share of its places is free, since each start shows the whole batch anew.
 _FREE = 1 / 8
 
 
 @dataclass(frozen=True)
 class TreeCost:
-    """What a table with forks has cost.
+    """The cost of a table with forks.
 
     Attributes:
-        episodes: episodes that were played to an end, continuations included.
-        environment_steps: steps that were played: the table's rows without those in which nothing was written.
-        generated_tokens: tokens that the policy wrote; 0 where replies have none.
-        reused: share of the steps of all whole episodes that were not played again, because a prefix is shared.
+        episodes: finished episodes, continuations included.
+        environment_steps: steps played: rows with a reply.
+        generated_tokens: tokens written by the policy; 0 without token ids.
+        reused: share of the steps of all whole episodes that a shared prefix saved.
     """
 
     episodes: int
@@ -50,14 +46,7 @@ class TreeCost:
 
     @classmethod
     def of(cls, table: StepTable) -> Self:
-        """Count what is in a table; episodes that were left out as unscored are not.
-
-        >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 1],
-        ...     state=["s", "u", "u"], action=["right", "up", "down"], next_state=["u", "goal", "pit"],
-        ...     reward=[0, 1, 0], won=[1, 1, 0], parent={"b": ("a", 0)})
-        >>> print(TreeCost.of(table))
-        2 episodes, 3 environment steps, 0 generated tokens, 25.0% of all steps shared
-        """
+        """Count a table; episodes without a score are not in it."""
         replies = [] if table.replies is None else [reply for reply in table.replies if reply is not None]
         unplayed = sum(reply.finish == "prompt-too-long" for reply in replies)
         whole = table.episode_length.sum()
@@ -69,7 +58,6 @@ class TreeCost:
         )
 
     def __str__(self) -> str:
-        """Say it in one line."""
         return (
             f"{self.episodes} episodes, {self.environment_steps} environment steps, {self.generated_tokens} generated "
             f"tokens, {self.reused:.1%} of all steps shared"
@@ -77,12 +65,7 @@ class TreeCost:
 
 
 class _Numbers:
-    """A generator for each step: what one step draws does not move what the next one gets.
-
-    Args:
-        name: whose numbers of the seed.
-        seed: at least 0.
-    """
+    """One generator per step, named by `name` and `seed`, so that draws of one step do not move those of the next."""
 
     def __init__(self, seed: int, *name: int) -> None:
         self._bits = np.random.PCG64(_sequence(seed, _POLICY, *name))
@@ -90,21 +73,21 @@ class _Numbers:
         self._rng = np.random.Generator(self._bits)
 
     def of(self, step: int) -> np.random.Generator:
-        """Return the generator of a step before its first number; those of other steps are no longer valid."""
+        """Return the generator of a step; those of other steps become invalid."""
         self._bits.state = self._begin
         self._bits.advance(step * _JUMP % 2**128)
         return self._rng
 
 
 class Continuation(NamedTuple):
-    """What is to be played: from where, and the names of the random numbers that it gets.
+    """A planned continuation.
 
     Attributes:
-        state: what `snapshot` of the environments returned.
+        state: snapshot of the environments.
         group: label of the group.
         parent: name of the episode that it is cut from and `t` of the step after which; None: a trajectory of its own.
         first: name of the policy's numbers in the first step.
-        later: name of its numbers after it, and of the environment's.
+        later: name of its later numbers, and of the environment's.
         reply: played in the first step in place of the policy's.
     """
 
@@ -117,27 +100,18 @@ class Continuation(NamedTuple):
 
 
 def every(n: int) -> Select:
-    """Return the selection of each episode's steps 0, n, 2n, ...
-
-    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a"] * 3, t=[0, 1, 2], state=["s", "u", "v"],
-    ...     action=["x"] * 3, next_state=["u", "v", "end"], reward=[0] * 3, won=[0] * 3)
-    >>> every(2)(table)
-    array([0, 2])
-    """
+    """Return the selection of each episode's steps 0, n, 2n, ..."""
     if n < 1:
         raise ValueError(f"every(n) needs an n of at least 1, got {n}")
     return lambda table: np.flatnonzero(table.t % n == 0)
 
 
 def highest_entropy(count: int) -> Select:
-    """Return the selection of the `count` steps of each trajectory where the policy was least sure of its reply.
+    """Return the selection of the `count` steps of each trajectory with the largest `-mean(Reply.logprobs)`.
 
-    Measured is `-mean(Reply.logprobs)`, in nats per token: what was written is one draw, and the mean of this number
-    over draws is the policy's entropy per token, at the sampling temperature (and among the tokens that were allowed).
-    Of equal steps the earlier ones are taken. Steps in which nothing was written are left out.
-
-    Raises:
-        ValueError: when the selection is made, where the replies have no log-probabilities.
+    In nats per token: an estimate of the policy's entropy per token at the sampling temperature, among the allowed
+    tokens. Ties go to earlier steps; steps without a reply are left out. The selection raises a ValueError if replies
+    lack log-probabilities.
     """
     if count < 1:
         raise ValueError(f"highest_entropy(count) needs a count of at least 1, got {count}")
@@ -148,8 +122,8 @@ def highest_entropy(count: int) -> Select:
         bare = [row for row in np.flatnonzero(written).tolist() if not (replies[row] and replies[row].logprobs)]
         if bare:
             raise ValueError(
-                f"row {bare[0]} has a reply without log-probabilities: entropy can only be selected by for a policy "
-                "that returns them, such as policies.huggingface.HuggingFacePolicy"
+                f"row {bare[0]} has a reply without log-probabilities: highest_entropy needs a policy that "
+                "returns them, such as policies.huggingface.HuggingFacePolicy"
             )
         unsure = np.array([-np.mean(reply.logprobs) if ok else 0.0 for reply, ok in zip(replies, written, strict=True)])
         return _first_of_each(table, table.order[written[table.order]], -unsure, count)
@@ -158,13 +132,7 @@ def highest_entropy(count: int) -> Select:
 
 
 def at_random(count: int, seed: int) -> Select:
-    """Return the selection of `count` steps of each trajectory, drawn without replacement; of shorter ones all.
-
-    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a"] * 3, t=[0, 1, 2], state=["s", "u", "v"],
-    ...     action=["x"] * 3, next_state=["u", "v", "end"], reward=[0] * 3, won=[0] * 3)
-    >>> len(at_random(2, seed=0)(table)), len(at_random(5, seed=0)(table))
-    (2, 3)
-    """
+    """Return the selection of `count` steps of each trajectory (all of shorter ones), drawn without replacement."""
     if count < 1:
         raise ValueError(f"at_random(count, seed) needs a count of at least 1, got {count}")
 
@@ -177,14 +145,14 @@ def at_random(count: int, seed: int) -> Select:
 
 
 def _first_of_each(table: StepTable, rows: Ints, key: NDArray[np.float64], count: int) -> Ints:
-    """Of `rows`, the `count` of each trajectory that come first by the table's `key`."""
+    """Of `rows`, return the `count` of each trajectory with the smallest `key`."""
     rows = rows[np.lexsort((key[rows], table.trajectory[rows]))]
     first = np.searchsorted(table.trajectory[rows], table.trajectory[rows])
     return np.sort(rows[np.arange(len(rows)) - first < count])
 
 
 def _visits(table: StepTable) -> tuple[Ints, Ints]:
-    """Row of the earliest visit of each state of a group, of equal ones the first, and how often it was visited."""
+    """Return the row of the earliest visit of each state of a group, ties to the first, and the number of visits."""
     order = np.argsort(table.t, kind="stable")
     places = (table.group * len(table.states) + table.state)[order]
     _, first, count = np.unique(places, return_index=True, return_counts=True)
@@ -201,14 +169,14 @@ def _visited_once(table: StepTable) -> Ints:
 
 
 def _first_disagreement(table: StepTable) -> Ints:
-    """Nodes of the tree of histories (states and actions since the beginning) that were left by several actions."""
-    node_of: dict[Hashable, int] = {}  # what came before, and the state now
+    """Return nodes of the tree of histories (states and actions since the beginning) with several actions."""
+    node_of: dict[Hashable, int] = {}  # (earlier node, current state) -> node
     first: list[int] = []
     action_of: list[int] = []
     several: set[int] = set()
     node = np.empty(len(table), np.int64)
     begin = table.t[table.order[table.offsets[:-1]]]
-    for i in np.argsort(begin, kind="stable").tolist():  # whoever another one was cut from begins earlier
+    for i in np.argsort(begin, kind="stable").tolist():  # parents begin earlier
         before = int(table.parent[i])
         for row in table.order[table.offsets[i] : table.offsets[i + 1]].tolist():
             came: Hashable = (
@@ -224,7 +192,7 @@ def _first_disagreement(table: StepTable) -> Ints:
     return np.sort(np.array([first[here] for here in several], np.int64))
 
 
-#: Selections that have a name.
+#: Named selections.
 SELECTIONS: dict[str, Select] = {
     "all": lambda table: np.arange(len(table)),
     "distinct": _distinct,
@@ -234,11 +202,7 @@ SELECTIONS: dict[str, Select] = {
 
 
 def selected(table: StepTable, select: str | Select) -> Ints:
-    """Return the rows that a selection chooses, sorted and each once.
-
-    Raises:
-        ValueError: when there is no selection of that name, or a function returns something else than rows.
-    """
+    """Return the rows of a selection, sorted and unique; ValueError for an unknown name or other values than rows."""
     if isinstance(select, str):
         if select not in SELECTIONS:
             raise ValueError(f"unknown select {select!r}; {suggest(select, SELECTIONS)}, or a function of the table")
@@ -267,63 +231,46 @@ def collect_tree(
 ) -> StepTable:
     """Play groups of episodes as `collect` does, then continue them from chosen steps, `branches` times each.
 
-    A continuation of a step starts in the state in which that step was taken, with everything that the environment and
-    the wrappers knew there, and chooses anew. In the table it is a trajectory of the same group whose `parent` is the
-    row before; a continuation of an episode's first step is a trajectory of its own. Continuations come after the
-    episodes, step by step in the order of the table, those of one step next to each other.
+    A continuation starts in the state of the step, with the full state of environment and wrappers, and chooses a new
+    action. In the table it is a trajectory of the same group whose `parent` is the row before (or its own trajectory
+    for a first step). Continuations follow the episodes, ordered by their steps. The episodes get the random numbers of
+    `collect`; step s of the k-th continuation of a step gets numbers fixed by the seed and
 
-    Random numbers: the episodes get those of `collect`, to the bit. Step s of the k-th continuation of a step gets
-    numbers that are fixed by the seed and
-
-        common=True         group, k and s: k-th continuations of two steps meet the same luck, so that the difference
-                            of two states' values is not that of two draws; those of one step are independent
-        common="siblings"   the step and s, and in the first step k as well: continuations of one step differ by their
-                            first actions alone, and are the same where these are
+        common=True         group, k and s: k-th continuations of two steps share their luck, which lowers the
+                            variance of value differences; continuations of one step are independent
+        common="siblings"   the step and s, in the first step also k: continuations of one step differ only by
+                            their first actions
         common=False        the step, k and s: all are independent
 
-    The environments are seeded in the same way as they are restored; whether they draw as often in two continuations is
-    theirs. With `common=True` two steps in one state have the same continuations: "distinct" selects one of them.
-    Continuations do not depend on `envs.num_envs` (but by the rounding of a model's batches) nor on each other. That
-    takes a policy that draws for each observation from a generator of its own, see `agentgym.rollout.act_each`; any
-    other one is asked for one observation at a time.
+    The environments are seeded in the same way. With `common=True` two steps in one state have the same continuations;
+    "distinct" selects one of them. Continuations do not depend on `envs.num_envs` (except for rounding in batches) or
+    each other, since the policy is asked through `agentgym.rollout.act_each`.
 
     Args:
-        envs: as for `collect`; every layer has the verbs of `agentgym.branching.Branching`, as all layers here
-            do.
-        policy: who acts.
+        envs: as for `collect`; every layer implements `agentgym.branching.Branching`.
+        policy: as for `collect`.
         tasks: as for `collect`.
-        group_size: episodes per task, before continuations.
+        group_size: as for `collect`, without continuations.
         branches: continuations per chosen step, at least 1.
         select: which steps:
 
             "all"                  every one
-            "distinct"             the earliest visit of each state of a group: its continuations have the most time
-            "visited-once"         states that a group visited only once: nothing else says what they are worth
-            "first-disagreement"   where episodes of a group, alike until then, act differently; one row each
+            "distinct"             the earliest visit of each state of a group
+            "visited-once"         states that a group visited only once
+            "first-disagreement"   where episodes of a group with equal histories act differently; one row each
             a function             of the table so far that returns rows: `every(n)`, `highest_entropy(count)`, your own
         common: see above.
-        rounds: how often steps are chosen and continued; from the second time on continuations can be chosen too.
-        seed: seeds everything.
-        progress: called after each step with the number of episodes and continuations finished so far.
+        rounds: number of rounds of selection; from the second on continuations can be chosen too.
+        seed: of everything.
+        progress: called after each step with the number of finished episodes and continuations.
 
     Returns:
-        a `StepTable`, see `collect`; `TreeCost.of(table)` says what it took. Every step's state is kept until the last
-        round has begun, see the docs for what that takes.
+        a `StepTable`, see `collect`; `TreeCost.of(table)` is its cost. The state of every step is kept in memory until
+        the last round has begun.
 
     Raises:
-        TypeError: as `collect`; when a layer of the environments cannot be saved; the message names it.
-        ValueError: as `collect`; when a number is out of range or `select` does not choose rows of the table.
-
-    >>> import agentgym
-    >>> from policies.scripted import RandomPolicy
-    >>> from wrappers import VectorReplyParser
-    >>> envs = VectorReplyParser(gym.make_vec("AgentRL/Sokoban-v0", num_envs=4, autoreset_mode="Disabled"))
-    >>> tasks = [{"split": "train", "index": 0}]
-    >>> table = collect_tree(envs, RandomPolicy(), tasks=tasks, branches=2, select=lambda table: [0, 5], seed=0)
-    >>> table.parent  # a continuation of the first step is an episode
-    array([-1, -1, -1,  4,  4])
-    >>> print(TreeCost.of(table))  # nobody solved the level in 20 steps: 5 episodes of 20, 2 of them cut after 5
-    5 episodes, 90 environment steps, 0 generated tokens, 10.0% of all steps shared
+        TypeError: as `collect`; or a layer of the environments cannot be saved.
+        ValueError: as `collect`; or a number is out of range, or `select` does not choose rows.
     """
     branches, rounds = whole("branches", branches, 1), whole("rounds", rounds, 1)
     seed = whole("seed", seed, 0)
@@ -345,7 +292,7 @@ def collect_tree(
     for number in range(rounds):
         table = builder.table()
         rows = selected(table, select)
-        # A step that is chosen again gets further continuations, not the same ones.
+        # A step that is chosen again gets new continuations.
         numbers = range(number * branches, (number + 1) * branches)
         plan = [
             continuation
@@ -369,22 +316,11 @@ def continued(
     seed: int,
     progress: Callable[[int], None] | None = None,
 ) -> StepTable:
-    """Play continuations to their ends.
+    """Play continuations to their ends and return one trajectory each, in the order of the plan.
 
-    Args:
-        envs: as for `collect_tree`; what they played is dropped.
-        policy: who acts, after the replies of the plan.
-        plan: what is to be played; a `parent` has to be None, for nothing that was played before is in the table.
-        seed: with the names in the plan it makes all numbers. `collect_tree` names its own by tuples that begin with
-            0, 1 and 2.
-        progress: called after each step with the number of continuations finished so far.
-
-    Returns:
-        a `StepTable` with one trajectory per continuation, in the order of the plan, but for those that could not be
-        scored, of which a `RuntimeWarning` counts how many.
-
-    Raises:
-        ValueError: when nothing is planned, or what is planned has a parent; else as `collect_tree`.
+    `plan` holds continuations without a `parent` (else ValueError), whose names and `seed` make all random numbers;
+    names of `collect_tree` are tuples that begin with 0, 1 or 2. Those without a score are left out with a
+    `RuntimeWarning`; other arguments and errors as of `collect_tree`.
     """
     if not plan or any(each.parent is not None for each in plan):
         raise ValueError(f"expected continuations without parents, at least one, got {len(plan)} of them")
@@ -398,7 +334,7 @@ def continued(
 def _continuations(
     table: StepTable, row: int, saved: Mapping[tuple[int, int], Any], numbers: range, common: Common, fork: int
 ) -> list[Continuation]:
-    """The continuations of a row's step, which is the `fork`-th that was chosen."""
+    """Return the continuations of a row's step, the `fork`-th chosen one."""
     names: Any = table.trajectories
     before, group = table.previous[row], int(table.group[row])
     parent = None if before < 0 else (names[table.trajectory[before]], int(table.t[before]))
@@ -425,7 +361,7 @@ def _play(
     progress: Callable[[int], None] | None,
     before_step: Callable[[Stage], None] | None,
 ) -> None:
-    """Play continuations, each in the next place that is free."""
+    """Play continuations, each in the next free place."""
     waiting = deque(plan)
     age = np.zeros(envs.num_envs, np.int64)
     first, later = ([_Numbers(seed)] * envs.num_envs for _ in range(2))

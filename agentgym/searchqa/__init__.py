@@ -1,1 +1,1 @@
-"""Search-QA: questions over a search index, retrievers, scores and the environment (`agentgym.searchqa.env`)."""
+"""Search-QA: questions over a search index (`agentgym.searchqa.env`)."""

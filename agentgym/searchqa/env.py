@@ -38,7 +38,7 @@ from agentgym.searchqa.tasks import QuestionTasks, find_data
 from agentgym.tasks import check_split, choose
 from agentgym.vector import TextVectorEnv
 
-#: What a reward may be.
+#: Names of rewards.
 REWARDS = ("em", "f1", "sub_em", "format", "stepsearch")
 _UNKNOWN = -1.0
 
@@ -46,76 +46,53 @@ _UNKNOWN = -1.0
 class SearchQAEnv(TextEnv[str]):
     """Questions over a search index: `<search>query</search>`, then `<answer>text</answer>`.
 
-    **Task.** A question whose answer stands in a corpus of passages, often spread over several: who was married to the
-    winner of a race has to be found in two steps.
+    **Observation.** `TextSpace`: the question, then the passages found, best first, in `<information>` and
+    `</information>` (tags escaped, long ones cut), or that the search failed; at the end how the episode went.
 
-    **Observation.** `TextSpace`: first the question, then what the last command brought: the passages found, best
-    first, in `<information>` and `</information>`. Tags in them are escaped, long ones are cut (`max_tokens`). A failed
-    search is reported as one. At the end a sentence says how it went (in the published protocols it is empty).
+    **Action.** `TextSpace`: a command, or a reply that holds one (`protocol.parse`). A text without a command, and a
+    search in the last turn, are invalid and use up a turn.
 
-    **Action.** `TextSpace`: a command, or a whole reply that holds one, see `protocol.parse`. A text without a command
-    is an invalid action that uses up a turn. So is a search in the last turn, which is not carried out.
-
-    **Reward.** At the end: 1 when the answer is exactly right after normalisation, else 0 (`format_score` for a wrong
-    answer); or, by `reward`, the F1, the sub-match, the format reward of Search-R1 (`scoring.FormatReward`, which needs
-    whole replies as actions), or StepSearch's (`scoring.StepReward`), which rewards each search too.
+    **Reward.** At the end 1 for an exact match after normalisation, else 0 (`format_score` for a wrong answer);
+    `reward` selects F1, the sub-match, Search-R1's format reward (`scoring.FormatReward`; whole replies as actions), or
+    StepSearch's (`scoring.StepReward`), which rewards searches too.
 
     **End.** `terminated` after an answer and after the last turn: by default four turns for searching and one for the
-    answer ("extra"), or four in all ("counted"). With `max_turns=0` there is only the turn for the answer.
+    answer. Nothing is drawn in a step, except with the option `noise`.
 
-    **Luck.** A step draws nothing, but for the option `noise`, whose seed `np_random` draws.
+    **Info.** `admissible_actions`: examples; `state_key`: the question, the result of each turn and the answer;
+    `task_id`; `won`: exact match; `score`, `em`, `f1`, `sub_em`: of the answer, 0 before; `data_source`; `question`;
+    `support_recall`: share of the supporting passages found, -1 if unknown; `retrieved_ids`: of all passages found, in
+    order; `search_count`: failed ones too; `search_failed`: of the last command; `turns_left`; with `expert=True`,
+    `expert_action`.
 
-    **Info.** `admissible_actions`: some of the commands; `state_key`: the question, what each turn brought, and at the
-    end the answer; `task_id`: id of the question; `won`: exact match; `score`: F1 of the answer, 0 before;
-    `data_source`; `question`; `em`, `f1`, `sub_em`: of the answer, 0 before; `support_recall`: share of the supporting
-    passages found so far, -1 where they are not known; `retrieved_ids`: of all passages found so far, in order;
-    `search_count`: searches so far, failed ones too; `search_failed`: of the last command; `turns_left`; with
-    `expert=True`, `expert_action`: searches for the titles of the supporting passages that are missing, then the golden
-    answer.
-
-    **Tasks.** `reset(options=...)` takes `task_id`, with or without `split`, or any of `split`, `index` (from 0) and
-    `data_source` (`index` then counts the questions of that source). Beside either, `noise`, the probability with which
-    the simulator, which then answers in place of the retriever, brings noisy documents.
-
-    **Data.** None needed: an encyclopaedia of a made-up world is generated, with the splits "train", "validation" and
-    "test", which share nothing, and the sources "one_hop", "two_hop", "three_hop", "comparison" and "bridge". Otherwise
-    `corpus` is a file of passages (`id`, `contents`) or an index folder, and `questions` a file in FlashRAG's or verl's
-    columns. One index serves all environments of a process; the vector form searches once per step.
-
-    **Id.** `AgentRL/SearchQA-v0`.
+    **Tasks.** `reset(options=...)` takes `task_id`, with or without `split`, or any of `split`, `index` and
+    `data_source` (`index` then counts that source's questions); and `noise`, the probability of noisy documents from
+    the simulator, which then replaces the retriever. Without data the questions are about a generated encyclopaedia
+    with the splits "train", "validation" and "test".
 
     Args:
         corpus: passages, see `retrieval.engines.find_retriever`.
         questions: see `official.read_questions`; or a sequence of `Question`.
         retriever: "lexical", "dense", "lucene", the URL of a retrieval server, or an object with `search`.
         top_k: passages shown per search.
-        split: split of episodes whose options name none; None for "train", or the first there is.
-        sources: names of the sources to ask from; None for all.
-        kinds: names of the kinds within sources, such as "comparison" in HotpotQA or "winner-spouse"; None for all.
-        answerable: ask only what can be answered, see `question.is_answerable`.
+        split: default split; None for "train", or the first there is.
+        sources: names of sources, such as "two_hop"; None for all.
+        kinds: names of kinds within sources, such as "winner-spouse"; None for all.
+        answerable: only questions that `question.is_answerable` accepts.
         protocol: "searchr1" or "verl_agent", see the module `protocol`.
-        max_turns: see `protocol.Turns`.
-        simulator: "rule" or an object with `simulate` (`retrieval.simulated`), for episodes with the option `noise`.
-        last_turn: "extra" or "counted"; None for the protocol's own.
+        max_turns, last_turn: see `protocol.Turns`; `last_turn=None` for the protocol's own.
+        simulator: "rule" or an object with `simulate` (`retrieval.simulated`), for the option `noise`.
         reward: "em", "f1", "sub_em", "format" or "stepsearch"; or a `FormatReward` or `StepReward`.
         format_score: reward for a wrong answer, with "em".
         max_tokens, tokenizer, close_block, escape: see `protocol.Format`.
-        world_seed: another number makes another encyclopaedia.
-        distractors, missing: see `generated.encyclopaedia.Difficulty`.
-        expert: put `expert_action` into info.
+        world_seed, distractors, missing: of the encyclopaedia, see `generated.encyclopaedia.Difficulty`.
+        expert: add `expert_action`: searches for titles of missing supporting passages, then the golden answer.
         render_mode: "ansi" (the observation) or None.
-
-    >>> env = SearchQAEnv(expert=True)
-    >>> question, info = env.reset(seed=0, options={"data_source": "two_hop"})
-    >>> while not info["won"]:
-    ...     observation, reward, terminated, truncated, info = env.step(info["expert_action"])
-    >>> reward, info["search_count"], info["support_recall"]
-    (1.0, 2, 1.0)
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012
     OPTIONS: ClassVar[tuple[str, ...]] = ("split", "index", "task_id", "data_source", "noise")
-    no_hindsight = "an answer that is wrong for this question is the answer to no other that anybody asked"
+    no_hindsight = "a wrong answer to this question answers no other question of the data"
     command_tags: ClassVar[tuple[str, ...]] = ("search", "answer")
     answer_form: ClassVar[str] = "<answer> {} </answer>"
 
@@ -172,7 +149,6 @@ class SearchQAEnv(TextEnv[str]):
         self._noise: float | None = None
 
     def begin(self, options: dict[str, Any]) -> None:
-        """Load a question; without options its index is drawn from `self.np_random`."""
         options = dict(options)
         noise = check_noise(options.pop("noise", None), self.simulator)
         tasks = self.tasks
@@ -184,7 +160,7 @@ class SearchQAEnv(TextEnv[str]):
             self._key += f" | noise {noise!r}"
 
     def reseed(self, seed: int) -> None:
-        """Seed what is drawn from here on, see `TextEnv.reseed`: what the simulator draws too."""
+        """Seed later draws, the simulator's too."""
         super().reseed(seed)
         if self._noise is not None:
             self._luck = int(self.np_random.integers(2**63))
@@ -205,7 +181,7 @@ class SearchQAEnv(TextEnv[str]):
         self._commands = (f"<search>{asked}</search>", *self._answers)
 
     def query(self, command: str) -> str | SimulatedSearch | None:
-        """Return what a command would search for now, and with whom; None where it would search for nothing."""
+        """Return the search that a command would make now; None if it would make none."""
         asked = parse(command, self.format.protocol)
         self._parsed = command, asked
         searches = asked.kind == "search" and asked.text and self._turn + 1 < self._total
@@ -214,12 +190,11 @@ class SearchQAEnv(TextEnv[str]):
     def _search_for(self, query: str, turn: int) -> str | SimulatedSearch:
         return query if self._noise is None else simulated_search(query, self.question, self._noise, self._luck, turn)
 
-    def hand(self, search: str | SimulatedSearch, found: Found) -> None:
-        """Lay ready what a search in the next step gives (called by the vector form)."""
+    def keep_result(self, search: str | SimulatedSearch, found: Found) -> None:
+        """Store the result of the next step's search (called by the vector form)."""
         self._ready = search, found
 
     def act(self, command: str) -> tuple[float, bool, bool]:
-        """Play one turn; see the class page for the reward."""
         parsed, self._parsed = self._parsed, None
         asked = parsed[1] if parsed and parsed[0] is command else parse(command, self.format.protocol)
         kind, text, valid = asked
@@ -245,7 +220,7 @@ class SearchQAEnv(TextEnv[str]):
         return gained, False, valid
 
     def _search(self, query: str) -> float:
-        """Search, and return what that is worth in itself."""
+        """Search and return the reward of the search itself."""
         self._searches += 1
         ready, self._ready = self._ready, None
         search = self._search_for(query, self._turn)
@@ -272,13 +247,11 @@ class SearchQAEnv(TextEnv[str]):
         return reward
 
     def _note(self, retrieved: tuple[str, ...]) -> None:
-        """Keep which passages were found so far."""
         supports = self.question.supports
         self._retrieved = retrieved
         self._recall = sum([each in retrieved for each in supports]) / len(supports) if supports else _UNKNOWN
 
     def _finish(self, answer: str | None) -> None:
-        """End the episode with an answer, or without one."""
         self._over, self._answer = True, answer
         if answer is None:
             self._text, self._key = ENDINGS[None], f"{self._key} > no answer"
@@ -299,14 +272,12 @@ class SearchQAEnv(TextEnv[str]):
         return 1.0 if self._won else 0.0 if self._answer is None else self.format_score
 
     def observe(self) -> str:
-        """Return what the last command brought."""
         return self._text
 
     def describe(self, valid: bool) -> Info:
-        """Return the info dict of the current state."""
         question, left, key = self.question, self._total - self._turn, self._key
         counted = self._transcript or "\n".join(self._evidence.queries)
-        if counted:  # a reward to come depends on it
+        if counted:  # a later reward depends on it
             key = f"{key} | {hashlib.blake2b(counted.encode(errors='replace'), digest_size=8).hexdigest()}"
         info: Info = {
             "admissible_actions": () if self._over else self._commands if left > 1 else self._answers,
@@ -337,26 +308,20 @@ class SearchQAEnv(TextEnv[str]):
         return next_command(self.question, titles, self._retrieved, self._searches, can_search=left > 1)
 
     def content(self, task_id: str) -> Any:
-        """Return question and golden answers, see `TextEnv.content`."""
         return self.tasks.by_id(task_id).content
 
     def gold_answers(self, task_id: str) -> tuple[str, ...]:
-        """Return the golden answers of a question, of any split; empty where there is no question of this id.
-
-        They are for a trainer, such as `baselines.scorers.answer_belief`, which gives them in `answer_form`; no
-        observation or info holds them.
-        """
+        """Return a question's golden answers, for `baselines.scorers.answer_belief`; empty for unknown ids."""
         return self.tasks.golds(task_id)
 
     def get_state(self) -> Any:
-        """Return all that tells this episode from another one of its question, the question's id first."""
+        """Return all that distinguishes episodes, the question's id first."""
         return (
             self.question.id, self._turn, self._searches, self._key, self._retrieved, self._answer, self._over,
             self._failed, self._text, self._transcript, self._noise, self._luck, self._evidence,
         )  # fmt: skip
 
     def set_state(self, state: Any) -> None:
-        """Load what `get_state` returned."""
         named, turn, searches, key, retrieved, answer, over, failed, text, transcript, noise, luck, evidence = state
         self._load(self.tasks.by_id(named))
         if over:
@@ -368,7 +333,7 @@ class SearchQAEnv(TextEnv[str]):
 
 
 class SearchQAVectorEnv(TextVectorEnv):
-    """Many `SearchQAEnv` in one process: questions and index are shared, and a step is one search for all of them."""
+    """Many `SearchQAEnv` with shared questions and index; a step is one search for all of them."""
 
     env_class = SearchQAEnv
     envs: list[SearchQAEnv]  # type: ignore[assignment]
@@ -383,7 +348,6 @@ class SearchQAVectorEnv(TextVectorEnv):
         super().__init__(num_envs, questions=questions, retriever=retriever, **kwargs)
 
     def prepare(self, running: Sequence[int], commands: Sequence[str]) -> None:
-        """Search for all sub-environments with one call of the retriever."""
         wanted: list[tuple[SearchQAEnv, str | SimulatedSearch]] = []
         for i in running:
             env = self.envs[i]
@@ -394,4 +358,4 @@ class SearchQAVectorEnv(TextVectorEnv):
             first = wanted[0][0]
             found = search_together([search for _, search in wanted], first.retriever, first.simulator, first.top_k)
             for (env, search), hits in zip(wanted, found, strict=True):
-                env.hand(search, hits)
+                env.keep_result(search, hits)

@@ -1,4 +1,4 @@
-"""The expert: it knows which passages are needed and what the answer is."""
+"""The expert, which knows the supporting passages and the answer."""
 
 from __future__ import annotations
 
@@ -12,14 +12,8 @@ def next_command(
 ) -> str:
     """Return the next search for a supporting passage by its title, or the golden answer.
 
-    Where no title is known it searches once for the question itself; after one search more than there are supporting
-    passages it answers. Commands have spaces inside the tags, as in Search-R1's prompt.
-
-    >>> question = Question("1", "Who wrote it?", ("Ada",), "one_hop", "test", ("7",))
-    >>> next_command(question, {"7": "Notes"}, (), 0, can_search=True)
-    '<search> Notes </search>'
-    >>> next_command(question, {"7": "Notes"}, ("4", "7"), 1, can_search=True)
-    '<answer> Ada </answer>'
+    Without titles it searches once for the question. After one search more than there are supporting passages it
+    answers.
     """
     plan = [titles[named] for named in question.supports if named not in retrieved and named in titles]
     if not plan and not searches:

@@ -1,8 +1,9 @@
-"""Files of passages and of questions in the published formats: JSON lines, plain or compressed, and Parquet."""
+"""Passage and question files in the published formats: JSON lines, plain or compressed, and Parquet."""
 
 from __future__ import annotations
 
 import os
+import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from agentgym.searchqa.retriever import MOST_CONTENTS, MOST_ID, Passage
 from agentgym.searchqa.scoring import countable
 
 _FORMATS = ".jsonl, .jsonl.xz, .jsonl.gz or .jsonl.bz2"
-#: Field, its types, their name, its longest text in characters.
+#: Field, its types, their name, most characters.
 _FIELDS: tuple[tuple[str, tuple[type, ...], str, int], ...] = (
     ("id", (str, int), "a string or an integer", MOST_ID),
     ("contents", (str,), "a string", MOST_CONTENTS),
@@ -22,19 +23,11 @@ _FIELDS: tuple[tuple[str, tuple[type, ...], str, int], ...] = (
 
 
 class PassageReader:
-    """The passages of a corpus file, in its order, read as they are asked for.
+    """The passages of a JSON-lines file (compressed too), read lazily, without the first `start`.
 
-    A row is an object with `id` (a string or an integer) and `contents` (the title in the first line, the text in
-    the others), as in Search-R1's corpus files; other fields are ignored, and so are blank lines. Texts are `clean`. A
-    file that cannot be read and a row that is no passage are a `DataError` with file, line and field.
-
-    Args:
-        path: a file of JSON lines; `.xz`, `.gz` and `.bz2` are unpacked on the way.
-        start: number of passages at the beginning that are passed over unread.
-
-    Attributes:
-        fraction: share of the file (of its bytes on disk) that has been read, 0 to 1.
-        line: number of the line that has been read last, from 1.
+    A row has `id` (a string or an integer) and `contents` (title in the first line, then the text), as in Search-R1's
+    files; other fields and blank lines are ignored. Errors are a `DataError` with file, line and field. `fraction` is
+    the share of the file's bytes read, `line` the number of the last line.
     """
 
     def __init__(self, path: str | os.PathLike[str], start: int = 0) -> None:
@@ -65,7 +58,7 @@ class PassageReader:
             ) from error
 
     def lines(self, positions: Sequence[int]) -> list[int]:
-        """Return the lines on which some passages stand, by their positions from 0."""
+        """Return the line numbers of passages by their positions from 0."""
         with Unpacked(self.path) as stream:
             filled = [number for number, line in enumerate(stream, 1) if not line.isspace()]
         return [filled[position] for position in positions]
@@ -94,7 +87,7 @@ class PassageReader:
 
 
 def read_passages(path: str | os.PathLike[str]) -> tuple[Passage, ...]:
-    """Return all passages of a corpus file that fits into memory; at least one, with ids that differ."""
+    """Return all passages of a corpus file that fits into memory; DataError for none or equal ids."""
     lines: dict[str, int] = {}
     passages = []
     reader = PassageReader(path)
@@ -108,7 +101,7 @@ def read_passages(path: str | os.PathLike[str]) -> tuple[Passage, ...]:
 
 
 def check_passages(passages: Sequence[Any]) -> tuple[Passage, ...]:
-    """Return passages that were given as objects, `clean`; a DataError unless they are texts with unique ids."""
+    """Return passages given as objects, cleaned; DataError unless they are texts with unique ids."""
     check_some(len(passages), "of passages given")
     positions: dict[str, int] = {}
     checked = []
@@ -124,18 +117,18 @@ def check_passages(passages: Sequence[Any]) -> tuple[Passage, ...]:
 
 
 def check_some(count: int, name: str) -> None:
-    """Raise a DataError when there are no passages."""
+    """Raise a DataError if there are no passages."""
     if not count:
         raise DataError(f"corpus {name} holds no passages; expected rows with 'id' and 'contents'")
 
 
 def same_id(where: str, named: str) -> DataError:
-    """Return the error of two passages with one id."""
+    """Return the error for two passages with one id."""
     return DataError(f"corpus {where} have the same id {named!r}; ids must be unique")
 
 
 def corpus_state(corpus: Path) -> dict[str, Any]:
-    """Return what identifies a file and its state: its name, its size in bytes, when it was last written."""
+    """Return name, size in bytes and modification time of a file."""
     try:
         status = corpus.stat()
     except OSError as error:
@@ -143,31 +136,24 @@ def corpus_state(corpus: Path) -> dict[str, Any]:
     return {"name": corpus.name, "bytes": status.st_size, "written": status.st_mtime_ns}
 
 
-#: The sources that papers evaluate on, in their order.
+#: Evaluation sources of the papers, in their order.
 SOURCES = ("nq", "triviaqa", "popqa", "hotpotqa", "2wikimultihopqa", "musique", "bamboogle")
-#: Split names that a file's name may give to rows that name none.
+#: Splits that may be taken from a file's name.
 _STEMS = ("train", "dev", "validation", "valid", "eval", "test")
-#: What stands between several answers in one string.
+#: Separates several answers in one string.
 _SEPARATOR = "<|answer_split|>"
-#: Rows of a Parquet file that are unpacked at a time, and the bytes that a value takes at least.
+#: Parquet rows unpacked at a time, and least bytes of a value.
 _BATCH, _VALUE = 256, 8
 _QUESTION_FORMATS = ".jsonl, .jsonl.xz, .jsonl.gz, .jsonl.bz2 or .parquet"
 
 
 def read_questions(path: str | os.PathLike[str]) -> tuple[Question, ...]:
-    """Return the questions of a file, in its order.
+    """Return the questions of a file: JSON lines (compressed too), or Parquet (needs pyarrow).
 
-    The columns are FlashRAG's (`id`, `question`, `golden_answers`, `metadata`) or verl's (`data_source`, `prompt`,
-    `reward_model.ground_truth.target`, `extra_info.split`), and `supporting_ids` and `type` where they are there. Rows
-    without a split have the one that the file is named after, else "test". Where rows of different sources have the
-    same id, ids become "<source>/<id>". A row whose golden answers all normalise to nothing is left out: it would be
-    won by an empty answer. Texts are `clean`.
-
-    Args:
-        path: a file of JSON lines (`.xz` and `.gz` are unpacked) or a Parquet file, which needs the package pyarrow.
-
-    Raises:
-        DataError: when the file cannot be read or a row is no question; names file, line (or row) and field.
+    Columns are FlashRAG's (`id`, `question`, `golden_answers`, `metadata`) or verl's (`data_source`, `prompt`,
+    `reward_model.ground_truth.target`, `extra_info.split`), optionally with `supporting_ids` and `type`. The default
+    split is that in the file's name, else "test". Ids that several sources share become "<source>/<id>". Rows whose
+    golden answers all normalise to nothing are left out. Errors are a `DataError` with file, line (or row) and field.
     """
     path = Path(path).expanduser()
     questions, places = [], []
@@ -184,7 +170,6 @@ def read_questions(path: str | os.PathLike[str]) -> tuple[Question, ...]:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, Any]]:
-    """Yield (number from 1, row) of a file."""
     if path.suffix == ".parquet":
         yield from enumerate(_parquet(path), 1)
         return
@@ -200,7 +185,7 @@ def _rows(path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _parquet(path: Path) -> Iterator[Any]:
-    """Yield the rows; a file of some hundred bytes can stand for millions of long ones."""
+    """Yield the rows in batches, since a small file can hold millions of long ones."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -224,7 +209,7 @@ def _parquet(path: Path) -> Iterator[Any]:
 
 
 def _question(row: Any, where: str, stem: str) -> Question | None:
-    """Return the question of a row; None where no answer could ever be right."""
+    """Return the question of a row; None if no answer can be right."""
     if not isinstance(row, Mapping):
         raise DataError(f"questions {where}: expected an object, got {type(row).__name__}")
     verl = _mapping(_mapping(row.get("reward_model")).get("ground_truth"))
@@ -265,28 +250,19 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _texts(value: Any, field: str, where: str) -> tuple[str, ...]:
-    """Return a list of texts, or a text whose parts are separated."""
     if isinstance(value, str):
         value = value.split(_SEPARATOR)
     if not isinstance(value, Sequence) or not all(
         isinstance(each, (str, int)) and not isinstance(each, bool) for each in value
     ):
-        raise DataError(f"questions {where}: field {field!r} must be a list of texts, got {_brief(value)}")
+        raise DataError(f"questions {where}: field {field!r} must be a list of texts, got {reprlib.repr(value)}")
     texts = tuple([str(each) for each in value])
     _check_length(max(texts, key=len, default=""), field, where)
     return texts
 
 
-def _brief(value: Any) -> str:
-    """Return the beginning of what a value looks like; the deepest ones have no representation."""
-    try:
-        return f"{value!r:.100}"
-    except RecursionError:
-        return type(value).__name__
-
-
 def _asked(prompt: Any) -> str | None:
-    """Return what stands after the last "Question:" of a prompt."""
+    """Return the text after the last "Question:" of a prompt."""
     messages = [message for message in prompt if isinstance(message, Mapping)] if isinstance(prompt, list) else []
     content = messages[-1].get("content") if messages else None
     return content.rpartition("Question:")[2] if isinstance(content, str) and "Question:" in content else None

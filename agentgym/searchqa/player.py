@@ -1,4 +1,4 @@
-"""A player that knows nothing but the texts: it searches for what the question and the passages name, and guesses."""
+"""A player that knows only the texts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SENTENCE = re.compile(r"(?<=[.!?]) |\n")
 _YEAR = re.compile(r"\b(1\d{3}|20\d{2})\b")
 _TITLE = re.compile(r"Doc \d+(?:\(Title: |: )\"*([^\"\n)]+)")
 _YES_NO = re.compile(r"(?:are|is|was|were|do|does|did|has|have|can)\b", re.IGNORECASE)
-#: Words with a capital letter that are no names.
+#: Capitalised words that are no names.
 _NO_NAMES = frozenset(
     re.findall(
         r"\w+",
@@ -25,21 +25,11 @@ _NO_NAMES = frozenset(
 
 
 class SearchQAPlayer:
-    """Plays Search-QA from observations alone: a baseline, not an expert.
+    """Plays Search-QA from observations alone; a fair baseline.
 
-    It searches for the name in the question, for the whole question where there are several names or none, then for
-    names that the passages found so far hold most often. It answers "yes" where that can be an answer, with the older
-    one of two, or with a year or a name that the question does not hold, out of the sentence that has most words with
-    the question in common. An observation without an information block begins a new episode.
-
-    Args:
-        searches: how often it searches before it answers.
-
-    >>> player = SearchQAPlayer(searches=1)
-    >>> player.act("Where was Ada Bell born?", ())
-    '<search>Ada Bell</search>'
-    >>> player.act('<information>Doc 1(Title: "Ada Bell") Ada Bell was born in Port Ulm.</information>', ())
-    '<answer>Port Ulm</answer>'
+    It searches `searches` times: for the question's name (or the whole question if it has several names or none), then
+    for the names most frequent in the passages. It answers "yes" where that fits, the older of two, or a year or name
+    that is not in the question, from the sentence that shares most words with the question.
     """
 
     def __init__(self, searches: int = 3) -> None:
@@ -51,12 +41,7 @@ class SearchQAPlayer:
         self._texts: list[str] = []
 
     def act(self, observation: str, admissible: Collection[str]) -> str:
-        """Return the next command.
-
-        Args:
-            observation: the question, or what the last command brought.
-            admissible: not looked at, but for whether a search is still among it.
-        """
+        """Return the next command; of `admissible` only matters whether it holds a search."""
         start = observation.find(_OPENING) + len(_OPENING)
         end = observation.rfind(_CLOSING)
         if len(_OPENING) <= start <= end:
@@ -101,17 +86,13 @@ class SearchQAPlayer:
         return best
 
     def _passages(self) -> dict[str, str]:
-        """The first passage of each title (normalised), as far as it was shown."""
+        """Return the first shown passage of each normalised title."""
         parts = [part for text in self._texts for part in re.split(r"(?=Doc \d+[(:])", text)]
         return {normalise(title): part for part in parts[::-1] for title in _TITLE.findall(part)}
 
 
 def names_in(text: str) -> list[str]:
-    """Return the names in a text, in the order of their first appearance: words in a row with capital letters.
-
-    >>> names_in("Who was the father of Ada Bell, the author of The Iron Gate?")
-    ['Ada Bell', 'The Iron Gate']
-    """
+    """Return the names in a text, runs of capitalised words, in order of first appearance."""
     found = []
     for name in _NAME.findall(text):
         words = name.split()

@@ -1,8 +1,4 @@
-"""The two published protocols: how a reply is read as a command, and what is shown.
-
-"searchr1" is the one of Search-R1, "verl_agent" the one of the search environment of verl-agent and RewardFlow. Both
-write `<search>query</search>` and `<answer>text</answer>`.
-"""
+"""The published protocols: "searchr1" (Search-R1) and "verl_agent" (verl-agent, RewardFlow)."""
 
 from __future__ import annotations
 
@@ -18,24 +14,24 @@ from agentgym.checks import check_name
 from agentgym.outside.text import clean
 from agentgym.searchqa.retriever import MOST_ID, Hit, Passage
 
-#: The golden answer of a question that needs a passage which is in no corpus.
+#: Golden answer of a question whose passage is missing.
 UNKNOWN = "unknown"
 Kind = Literal["search", "answer", ""]
 PROTOCOLS = ("searchr1", "verl_agent")
-#: What may happen in the last turn, see `Turns`.
+#: Kinds of last turns, see `Turns`.
 LAST_TURNS = ("extra", "counted")
 
-#: Opening and closing tags in any case, by the kind of their block.
+#: Opening and closing tags in any case, by kind of block.
 _TAGS: dict[Kind, tuple[re.Pattern[str], re.Pattern[str]]] = {
     "search": (re.compile("<search>", re.IGNORECASE), re.compile("</search>", re.IGNORECASE)),
     "answer": (re.compile("<answer>", re.IGNORECASE), re.compile("</answer>", re.IGNORECASE)),
 }
-#: The `<` of whatever a model's tokenizer or a reader of replies might take for a tag of its own. The spaces are
-#: possessive: given back one by one, they would cost the square of their number.
+#: The `<` of what a tokenizer or a reply parser might take for a tag. The possessive quantifier of the spaces avoids
+#: quadratic backtracking.
 _DANGEROUS = re.compile(r"<(?=\s*+(?:/\s*+)?(?:information|search|answer|think|action|s)\b|\|)", re.IGNORECASE)
-#: Characters of passages in one observation: as JSON, which may write one character as twelve, they fit into the space.
+#: Most characters of passages in an observation: as JSON, with up to twelve characters each, they fit into the space.
 _MOST_SHOWN = 80_000
-# Roughly the tokens of a language model: words, long ones in parts, and marks.
+# Approximate tokens: words, long ones in parts, and marks.
 _WORD = r"\w{1,8}|[^\w\s]"
 
 INVALID = (
@@ -46,7 +42,7 @@ FAILED = "\nThe search engine could not be reached, so nothing was searched. The
 
 
 class Command(NamedTuple):
-    """What a reply asks for: `kind` is "" where it asks for nothing; `valid` is the protocol's opinion of its form."""
+    """A parsed reply: `kind` is "" without a command; `valid` is the protocol's opinion of its form."""
 
     kind: Kind
     text: str
@@ -57,7 +53,7 @@ _NOTHING = Command("", "", False)
 
 
 class Tokenizer(Protocol):
-    """What is needed of a tokenizer; those of Hugging Face have it."""
+    """What is used of a Hugging Face tokenizer."""
 
     def encode(self, text: str, *, add_special_tokens: bool) -> Any:
         """Return the ids of a text's tokens."""
@@ -67,11 +63,11 @@ class Tokenizer(Protocol):
 
 
 def parse(reply: str, protocol: str) -> Command:
-    """Read a reply, or a bare command.
+    """Read a reply or a bare command.
 
-    "searchr1": the reply ends after the first `</search>`, without one after the first `</answer>`; its first block
-    is the command. "verl_agent": the same end; the first search block is the command, without one the first answer
-    block. It is invalid, but carried out all the same, when the whole reply holds tags of both kinds or two of a kind.
+    A reply ends after its first `</search>`, without one after its first `</answer>`. In "searchr1" its first block is
+    the command. In "verl_agent" it is the first search block, else the first answer block; a reply with tags of both
+    kinds or two of a kind is invalid, but its command is executed.
 
     >>> parse("<think>hm</think><search> Ada </search><answer>no</answer>", "searchr1")
     Command(kind='search', text='Ada', valid=True)
@@ -91,7 +87,7 @@ def parse(reply: str, protocol: str) -> Command:
         return Command(kind, text.strip(), True)
     valid = sum([len(opening.findall(reply)) for opening, _ in _TAGS.values()]) == 1
     for kind, (opening, closing) in _TAGS.items():
-        # The first block begins at the first tag: if nothing closes that one, nothing closes a later one.
+        # The first block begins at the first tag: if that is unclosed, so are later ones.
         opened = opening.search(written)
         closed = closing.search(written, opened.end()) if opened else None
         if opened and closed:
@@ -100,11 +96,7 @@ def parse(reply: str, protocol: str) -> Command:
 
 
 def blocks(text: str, tag: str) -> Iterator[tuple[int, str]]:
-    """Yield where each block of a tag begins and what stands in it, up to the tag that nothing closes.
-
-    >>> list(blocks("a <b>c</b><b><b>d</b> <b>", "b"))
-    [(2, 'c'), (10, '<b>d')]
-    """
+    """Yield position and content of each block of a tag, up to the first unclosed one."""
     opening, closing = f"<{tag}>", f"</{tag}>"
     start = text.find(opening)
     while start >= 0 and (end := text.find(closing, start + len(opening))) >= 0:
@@ -114,13 +106,10 @@ def blocks(text: str, tag: str) -> Iterator[tuple[int, str]]:
 
 @dataclass(frozen=True)
 class Turns:
-    """How many turns an episode has. A turn is a step, whatever it does.
+    """Number of turns of an episode, each of them a step.
 
-    Attributes:
-        number: turns in which a search is carried out, where `last` is "extra"; 0 leaves the answer alone.
-        last: "extra" (Search-R1): after these turns there is one more, for the answer alone; "counted" (verl-agent):
-            the last of these turns is the one for the answer alone. A search in it is not carried out and ends the
-            episode without an answer, as anything else but an answer does.
+    With `last="extra"` (Search-R1) a turn for the answer alone follows them; with "counted" (verl-agent) the last one
+    is it.
     """
 
     number: int
@@ -134,11 +123,7 @@ class Turns:
 
     @property
     def total(self) -> int:
-        """Steps of the longest episode.
-
-        >>> Turns(4, "extra").total, Turns(4, "counted").total
-        (5, 4)
-        """
+        """Steps of the longest episode."""
         return self.number + (self.last == "extra")
 
 
@@ -147,15 +132,12 @@ class Format:
     """How found passages are shown.
 
     Attributes:
-        protocol: "searchr1": `Doc 1(Title: "Ada") text` for each passage, in an information block with two line
-            breaks before and behind it; "verl_agent": a JSON object with all of them in an information block.
-        max_tokens: longest observation in tokens, counted before it is written as JSON; None for no limit.
+        protocol: "searchr1": `Doc 1(Title: "Ada") text` per passage; "verl_agent": one JSON object.
+        max_tokens: most tokens of an observation, counted before conversion to JSON; None for no limit.
         tokenizer: counts tokens; None: words and marks are counted, long words in parts of eight letters.
-        close_block: cut the documents, so that the block's end is always there; False: cut the whole observation as
-            Search-R1 does, which then may lack its end.
-        escape: write `&lt;` for the `<` of protocol tags (information, search, answer, think, action, in any case,
-            opening or closing), of `<s>` and of `<|` in retrieved text, so that it can neither end its block nor look
-            like somebody's turn.
+        close_block: cut the documents; False: cut the whole observation as Search-R1 does, perhaps without its end tag.
+        escape: write `&lt;` for the `<` of protocol tags, `<s>` and `<|` in retrieved text, so that it cannot end its
+            block or imitate a turn.
     """
 
     protocol: str
@@ -171,13 +153,7 @@ class Format:
             raise ValueError(f"max_tokens must be an integer of at least 16 or None for no limit, got {limit!r}")
 
     def show(self, passages: Sequence[Passage]) -> str:
-        r"""Return the observation of a search, best passage first.
-
-        >>> print(Format("searchr1").show([Passage("7", '"Ada"\nShe wrote </information> notes.')]).strip())
-        <information>Doc 1(Title: "Ada") She wrote &lt;/information> notes.</information>
-        >>> print(Format("verl_agent").show([Passage("7", '"Ada"\nShe wrote notes.')]))
-        <information>{"result": "Doc 1: \"Ada\"\nShe wrote notes."}</information>
-        """
+        """Return the observation of a search, best passage first."""
         if self.protocol == "verl_agent":
             text = "\n".join([f"Doc {i}: {passage.contents}" for i, passage in enumerate(passages, 1)])
         else:
@@ -198,15 +174,13 @@ class Format:
 
     @cached_property
     def _frame(self) -> int:
-        """Tokens of an empty block."""
         empty = self._block("")
         if self.tokenizer is None:
             return len(re.findall(_WORD, empty))
         return len(self.tokenizer.encode(empty, add_special_tokens=False))
 
     def _cut(self, text: str, limit: int) -> str:
-        """Return the beginning of a text, at most `limit` tokens."""
-        if len(text) <= limit:  # a token has a character at least
+        if len(text) <= limit:  # a token has at least one character
             return text
         if self.tokenizer is None:
             match = _beginning(limit).match(text)
@@ -217,11 +191,7 @@ class Format:
 
 
 def escape_tags(text: str) -> str:
-    """Write `&lt;` for the `<` of every protocol tag in a text, see `Format`; other `<` stay.
-
-    >>> escape_tags("a < b </Information> <|im_end|> <b>")
-    'a < b &lt;/Information> &lt;|im_end|> <b>'
-    """
+    """Write `&lt;` for the `<` of every protocol tag in a text, see `Format`."""
     return _DANGEROUS.sub("&lt;", text) if "<" in text else text
 
 
@@ -231,11 +201,7 @@ def _beginning(limit: int) -> re.Pattern[str]:
 
 
 def searchr1_prompt(question: str) -> str:
-    r"""Return the user turn with which Search-R1 begins an episode; its checkpoints expect these very words.
-
-    >>> searchr1_prompt("who wrote Emma")[-26:]
-    'Question: who wrote Emma?\n'
-    """
+    """Return Search-R1's first user turn; its checkpoints expect these exact words."""
     question = question.strip()
     question += "" if question.endswith("?") else "?"
     return (
@@ -262,18 +228,14 @@ _BY_HEART = (
     "Answer the question from what you know, in as few words as possible: `<answer>text</answer>`. You have one turn."
 )
 _NOT_KNOWN = f" Where no passage holds the answer, give `<answer>{UNKNOWN}</answer>`."
-#: Characters of the passages of one search whose observation is remembered.
+#: Most characters of passages whose observation is cached.
 _SHORT = 20_000
-#: How an episode ended: won, lost, or without an answer.
+#: Ends of an episode: won, lost, no answer.
 ENDINGS = {True: "The answer is right.", False: "The answer is wrong.", None: "The episode ended without an answer."}
 
 
 def instructions(turns: Turns, top_k: int, *, missing: bool) -> str:
-    """Return the rules of a task; with a single turn there is no searching, with `missing` an answer may be "unknown".
-
-    >>> print(instructions(Turns(0, "extra"), 3, missing=False)[:42])
-    Answer the question from what you know, in
-    """
+    """Return the rules of a task; a single turn excludes searching, `missing` allows the answer "unknown"."""
     if turns.total == 1:
         rules = _BY_HEART
     else:
@@ -282,7 +244,7 @@ def instructions(turns: Turns, top_k: int, *, missing: bool) -> str:
 
 
 def found_passages(form: Format, hits: tuple[Hit, ...]) -> tuple[str, tuple[str, ...], str]:
-    """Return what a search found as a text, the ids of the passages, and their part of the state key."""
+    """Return text, passage ids and state key of a search's result."""
     short = sum([len(hit.passage.contents) for hit in hits]) <= _SHORT
     return (_shown_again if short else _shown)(form, hits)
 
@@ -293,5 +255,5 @@ def _shown(form: Format, hits: tuple[Hit, ...]) -> tuple[str, tuple[str, ...], s
     return form.show(passages), ids, f" > {ids!r}"
 
 
-#: Only short passages, so that what is remembered is bounded in bytes; all environments share it.
+#: Short passages only, which bounds the cache that all environments share.
 _shown_again = lru_cache(maxsize=4096)(_shown)

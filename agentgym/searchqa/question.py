@@ -1,4 +1,4 @@
-"""A question with its golden answers, and whether a search can find one of them."""
+"""Questions with golden answers."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from agentgym.outside.text import DataError, clean
 from agentgym.searchqa.retriever import Retriever, SearchFailure, search_all
 from agentgym.searchqa.scoring import CLOSED, normalise
 
-#: Characters of the longest question, or of an answer to it.
+#: Most characters of a question or an answer.
 MOST_TEXT = 100_000
-#: Questions of a search at a time.
+#: Questions per search.
 _BATCH = 1024
 
 
@@ -24,11 +24,10 @@ class Question:
         id: unique among the questions of an environment.
         text: the question.
         golds: golden answers, any of which is right; at least one, none that normalises to nothing.
-        source: data set or kind it belongs to, such as "hotpotqa".
+        source: data set or kind, such as "hotpotqa".
         split: such as "train".
-        supports: ids of the passages that are needed for the answer, in the order in which they are best found; ()
-            where they are not known.
-        kind: a further distinction within the source, such as "comparison"; "" for none.
+        supports: ids of the needed passages, in the best order to find them; () if unknown.
+        kind: a distinction within the source, such as "comparison"; "" for none.
     """
 
     id: str
@@ -41,12 +40,12 @@ class Question:
 
     @property
     def content(self) -> list[Any]:
-        """What is asked and what is right, as plain values; see `agentgym.core.TextEnv.content`."""
+        """Question and answers as plain values; see `agentgym.core.TextEnv.content`."""
         return [self.source, self.text, self.golds]
 
 
 def check_questions(questions: Iterable[Any]) -> tuple[Question, ...]:
-    """Return questions that were given as objects, `clean`; a DataError for what is no text or has no gold."""
+    """Return questions given as objects, cleaned; DataError for non-texts or no golden answer."""
     checked = []
     for position, each in enumerate(questions):
         where = f"question {position} (from 0)"
@@ -62,11 +61,9 @@ def check_questions(questions: Iterable[Any]) -> tuple[Question, ...]:
 
 
 def is_answerable(questions: Sequence[Question], retriever: Retriever, *, k: int = 10) -> list[bool]:
-    """Say of each question whether its answer can be found.
+    """Say of each question whether its supporting passages are known or a search for it finds a golden answer.
 
-    It can when its supporting passages are known, or when a golden answer stands, word for word after normalisation,
-    in one of the first `k` passages that a search for the question finds; "yes" and "no" do not count. A search that
-    fails is a RuntimeError.
+    "yes" and "no" do not count; the first `k` passages do. A failing search is a RuntimeError.
     """
     found = []
     for start in range(0, len(questions), _BATCH):
@@ -79,7 +76,7 @@ def is_answerable(questions: Sequence[Question], retriever: Retriever, *, k: int
                 continue
             hits = next(answers)
             if isinstance(hits, SearchFailure):
-                raise RuntimeError(f"whether {question.id!r} can be answered is not known: {hits.reason}")
+                raise RuntimeError(f"the search for an answer to {question.id!r} failed: {hits.reason}")
             golds = [f" {normalise(gold)} " for gold in question.golds if normalise(gold) not in CLOSED]
             texts = [f" {normalise(hit.passage.contents)} " for hit in hits] if golds else []
             found.append(any(gold in text for text in texts for gold in golds))

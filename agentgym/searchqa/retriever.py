@@ -1,4 +1,4 @@
-"""The interface of every retriever: a batch of queries in, for each query its ranked passages or a failure out."""
+"""The retriever interface: queries in, ranked passages or a failure for each out."""
 
 from __future__ import annotations
 
@@ -8,38 +8,33 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from agentgym.outside.redaction import redact
 
-#: Longest contents of a passage and longest id, in characters.
+#: Most characters of a passage's contents and of an id.
 MOST_CONTENTS, MOST_ID = 1_000_000, 1_000
-#: Characters of a query that are searched for.
+#: Characters of a query that are used.
 MOST_QUERY = 10_000
 
 
 class Passage(NamedTuple):
-    r"""A passage of a corpus, as in a row of Search-R1's corpus files.
-
-    >>> passage = Passage("7", '"Ada"\nAda wrote\nnotes.')
-    >>> passage.title, passage.text
-    ('"Ada"', 'Ada wrote\nnotes.')
-    """
+    """A passage, as in a row of Search-R1's corpus files."""
 
     id: str
-    """Name of the passage, unique in its corpus."""
+    """Unique in its corpus."""
     contents: str
-    """The title in the first line, the text in the others."""
+    """The title in the first line, then the text."""
 
     @property
     def title(self) -> str:
-        """First line of the contents, with its quotation marks where the corpus has them."""
+        """First line of the contents, with quotation marks if the corpus has them."""
         return self.contents.partition("\n")[0]
 
     @property
     def text(self) -> str:
-        """All lines of the contents but the first."""
+        """All lines but the first."""
         return self.contents.partition("\n")[2]
 
 
 class Hit(NamedTuple):
-    """A passage that a search found, with its score: the higher, the better; of no unit that engines share."""
+    """A found passage and its score; higher is better, units differ between engines."""
 
     passage: Passage
     score: float
@@ -47,37 +42,28 @@ class Hit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SearchFailure:
-    """A search that could not be carried out; its reason is one sentence for logs, never to be shown as a document."""
+    """Why a search failed, in one sentence for logs; not to be shown as a document."""
 
     reason: str
 
 
-#: What a search gives for one query: at most k hits, best first, or the failure.
+#: Result of one query: at most k hits, best first, or the failure.
 Found = tuple[Hit, ...] | SearchFailure
 
 
 @runtime_checkable
 class Retriever(Protocol):
-    """Anything that searches a corpus.
+    """Searches a corpus; may be called from several threads.
 
-    The order of hits is deterministic: by falling score, ties by position in the corpus. A query is plain text: no
-    character of it is query syntax. `search` may be called from several threads at once.
+    Queries are plain text without syntax. Hits are sorted by falling score, ties by position in the corpus.
     """
 
     def search(self, queries: Sequence[str], k: int) -> list[Found]:
-        """Search for several queries at once.
-
-        Args:
-            queries: plain text; blank ones find nothing.
-            k: largest number of hits for each query, at least 1.
-
-        Returns:
-            For each query, in order, at most `k` hits, best first, or why the search failed.
-        """
+        """Return at most `k` hits per query, best first, or why it failed; blank queries find nothing."""
 
 
 def check_search(queries: Sequence[str], k: int) -> None:
-    """Raise unless queries are a sequence of strings, and `k` an integer of at least 1."""
+    """Raise unless queries are a sequence of strings and `k` an integer of at least 1."""
     if isinstance(queries, str) or not all(isinstance(query, str) for query in queries):
         raise TypeError(f"queries must be a sequence of strings, one for each search, got {queries!r:.100}")
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
@@ -85,7 +71,7 @@ def check_search(queries: Sequence[str], k: int) -> None:
 
 
 def search_all(retriever: Retriever, queries: Sequence[str], k: int) -> list[Found]:
-    """Search for each different query once; an `OSError` fails, another number of answers is a RuntimeError."""
+    """Search each distinct query once; an `OSError` becomes failures, a wrong number of answers a RuntimeError."""
     different = list(dict.fromkeys([query[:MOST_QUERY] for query in queries]))
     found = dict(
         zip(
@@ -100,7 +86,7 @@ def search_all(retriever: Retriever, queries: Sequence[str], k: int) -> list[Fou
 def checked_answers(
     search: Callable[[Sequence[Any], int], Sequence[Any]], searches: Sequence[Any], k: int, who: str
 ) -> list[Found]:
-    """Return what `search` answers, each at most `k` hits; an `OSError` fails all, another number is a RuntimeError."""
+    """Return the answers of `search`, at most `k` hits each; errors as of `search_all`."""
     try:
         answers = list(search(searches, k))
     except OSError as error:

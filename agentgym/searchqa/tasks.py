@@ -1,4 +1,4 @@
-"""Which questions there are, by split, source and kind, and what searches for their answers."""
+"""Questions by split, source and kind, and the retriever for them."""
 
 from __future__ import annotations
 
@@ -18,24 +18,17 @@ from agentgym.searchqa.question import Question, check_questions, is_answerable
 from agentgym.searchqa.retrieval.engines import Corpus, find_retriever
 from agentgym.searchqa.retriever import Passage, Retriever
 
-#: In larger corpora nobody looks for the titles of supporting passages.
+#: In larger corpora titles of supporting passages are not looked up.
 _MOST_PASSAGES = 200_000
-#: Splits in the order in which one is chosen where nobody names one.
+#: Default splits, first choice first.
 _FIRST = ("train", "dev", "validation", "test")
 
 
 class Questions:
-    """All questions there are, in the order in which they were given.
+    """All questions, at least one, with distinct ids.
 
-    Args:
-        questions: at least one, with distinct ids.
-        name: what they are, for messages.
-        recipe: a function and its arguments that make them again, for pickling; None: they are pickled one by one.
-        missing: titles of supporting passages that are in no corpus, by id.
-
-    >>> both = [Question("1", "Who?", ("Ada",), "nq", "dev"), Question("2", "Where?", ("Rome",), "popqa", "dev")]
-    >>> list(Questions(both, "mine").narrowed(("popqa",)).ids("dev"))
-    ['2']
+    `recipe` is a function and its arguments that rebuild them after pickling; `missing` holds titles of supporting
+    passages that are in no corpus, by id.
     """
 
     def __init__(
@@ -52,7 +45,7 @@ class Questions:
         if not self.all or len(self.by_id) < len(self.all):
             twice = [named for named, times in Counter(each.id for each in self.all).items() if times > 1]
             got = f"{twice[0]!r} more than once" if twice else "none"
-            raise DataError(f"{name}: expected at least one question, with ids that differ, got {got}")
+            raise DataError(f"{name}: expected at least one question, with distinct ids, got {got}")
         self.splits = tuple(sorted({question.split for question in self.all}))
         self.sources = tuple(sorted({question.source for question in self.all}))
         self.kinds = tuple(sorted({question.kind for question in self.all}))
@@ -63,11 +56,10 @@ class Questions:
         self._answerable: tuple[Retriever, Questions] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle as a recipe where there is one: a file is read again, the encyclopaedia made again."""
         return self._recipe or (Questions, (self.all, self.name))
 
     def check(self, what: str, given: Any) -> tuple[str, ...]:
-        """Return names of sources ("data_source") or kinds ("kind"), sorted; None stands for all."""
+        """Return names of sources ("data_source") or kinds ("kind"), sorted; None for all."""
         known = self.sources if what == "data_source" else self.kinds
         if given is None:
             return known
@@ -80,25 +72,25 @@ class Questions:
         return tuple(sorted(set(names)))
 
     def first_split(self) -> str:
-        """Return the split of episodes for which nobody names one: "train" where it is there."""
+        """Return the default split: "train" if there is one."""
         return next((split for split in _FIRST if split in self.splits), self.splits[0])
 
     def narrowed(self, sources: tuple[str, ...] | None = None, kinds: tuple[str, ...] | None = None) -> QuestionTasks:
-        """Return the tasks of some sources and kinds, None for all; each made once."""
+        """Return the tasks of some sources and kinds (None: all), each made once."""
         key = (sources, kinds)
         if key not in self._narrowed:
             self._narrowed[key] = QuestionTasks(self, sources, kinds)
         return self._narrowed[key]
 
     def titles(self, retriever: Retriever) -> dict[str, str]:
-        """Return the titles of all supporting passages by id, without quotation marks; of missing ones too."""
+        """Return the titles of all supporting passages by id, without quotation marks."""
         if self._titles is None or self._titles[0] is not retriever:
             found = {named: each.title.strip().strip('"') for named, each in self.passages(retriever).items()}
             self._titles = (retriever, found | self.missing)
         return self._titles[1]
 
     def passages(self, retriever: Retriever) -> dict[str, Passage]:
-        """Return the supporting passages of all questions by id, as far as the retriever's `passages` hold them."""
+        """Return the known supporting passages of all questions by id."""
         if self._passages is None or self._passages[0] is not retriever:
             wanted = {named for question in self.all for named in question.supports}
             passages = getattr(retriever, "passages", ())
@@ -107,28 +99,28 @@ class Questions:
         return self._passages[1]
 
     def support_texts(self, question: Question, retriever: Retriever) -> list[str]:
-        """Return the texts of a question's supporting passages, as far as they are known, without titles."""
+        """Return the known texts of a question's supporting passages, without titles."""
         known = self.passages(retriever)
         return [known[named].text for named in question.supports if named in known]
 
     def search_keys(self, question: Question, retriever: Retriever) -> list[tuple[str, ...]]:
-        """Return what is best searched for: the title of each supporting passage that is known."""
+        """Return the title of each known supporting passage: the best queries."""
         known = self.titles(retriever)
         return [(known[named],) for named in question.supports if named in known]
 
     def answerable(self, retriever: Retriever) -> Questions:
-        """Return the questions whose answer can be found, see `question.is_answerable`; worked out once."""
+        """Return the questions that `question.is_answerable` accepts; computed once."""
         if self._answerable is None or self._answerable[0] is not retriever:
             known = is_answerable(self.all, retriever)
             kept = [question for question, found in zip(self.all, known, strict=True) if found]
             if not kept:
-                raise ValueError(f"{self.name}: no answer of any question stands in what its retriever finds")
+                raise ValueError(f"{self.name}: its retriever finds the answer of no question")
             self._answerable = (retriever, Questions(kept, f"the answerable questions of {self.name}"))
         return self._answerable[1]
 
 
 class QuestionTasks:
-    """Questions of some sources and kinds (None for all) as tasks; an id may be that of any question."""
+    """Questions of some sources and kinds (None: all) as `Tasks`; ids may be those of any question."""
 
     def __init__(
         self, questions: Questions, sources: tuple[str, ...] | None = None, kinds: tuple[str, ...] | None = None
@@ -147,15 +139,12 @@ class QuestionTasks:
         return Questions.narrowed, (self._questions, self._sources, self._kinds)
 
     def count(self, split: str) -> int:
-        """Return how many questions there are in a split."""
         return len(self._by_split[split])
 
     def by_index(self, split: str, index: int) -> Question:
-        """Return a question by its index from 0; an IndexError past the last one."""
         return self._by_split[split][index]
 
     def by_id(self, task_id: str, split: str | None = None) -> Question:
-        """Return a question by its id, of any split when that is None, or raise a ValueError that shows some ids."""
         question = self._questions.by_id.get(task_id)
         if question is None:
             known = ", ".join(map(repr, islice(self._questions.by_id, 5)))
@@ -165,12 +154,11 @@ class QuestionTasks:
         return question
 
     def golds(self, task_id: str) -> tuple[str, ...]:
-        """Return the golden answers of a question by its id, of any split; empty where there is none of it."""
+        """Return the golden answers of a question by its id; empty if there is none."""
         question = self._questions.by_id.get(task_id)
         return () if question is None else question.golds
 
     def ids(self, split: str) -> Iterator[str]:
-        """Yield the ids of a split in the order of their indices."""
         return (question.id for question in self._by_split[split])
 
 
@@ -182,15 +170,11 @@ def find_data(
     answerable: bool,
     difficulty: Difficulty | None = None,
 ) -> tuple[Questions, Retriever]:
-    """Return questions and what searches their corpus; without either, those of the generated encyclopaedia.
+    """Return questions and a retriever for their corpus; by default the generated encyclopaedia.
 
-    Args:
-        corpus: see `engines.find_retriever`; None where the retriever is an object or a URL.
-        questions: a file, a sequence of `Question`, or `Questions`.
-        retriever: see `engines.find_retriever`.
-        seed: of the encyclopaedia.
-        answerable: keep only the questions whose answer can be found, see `question.is_answerable`.
-        difficulty: of the encyclopaedia; None for the plain one.
+    `corpus` and `retriever` are those of `engines.find_retriever` (no corpus if the retriever is an object or a URL),
+    `questions` a file, a sequence of `Question`, or `Questions`; `seed` and `difficulty` are those of the
+    encyclopaedia. `answerable` keeps the questions that `question.is_answerable` accepts.
     """
     difficulty = difficulty or Difficulty()
     if corpus is None and questions is None:

@@ -1,8 +1,4 @@
-"""SOTOPIA: two people with private goals talk, and a judge scores them.
-
-`agentgym.sotopia.env` is the environment for one agent and a partner; `parallel_env` and `aec_env` make PettingZoo's
-environments for two agents.
-"""
+"""SOTOPIA: two people with private goals talk, and a judge scores them."""
 
 from __future__ import annotations
 
@@ -14,21 +10,13 @@ if TYPE_CHECKING:
 
 
 def parallel_env(**kwargs: Any) -> SotopiaParallelEnv:
-    """Return the form in which both agents are asked at once, see `pettingzoo.SotopiaParallelEnv` for the arguments.
-
-    Raises:
-        ImportError: when PettingZoo is not installed.
-    """
+    """Return the PettingZoo form in which both agents act at once, see `pettingzoo.SotopiaParallelEnv`."""
     env: SotopiaParallelEnv = _two_agents().SotopiaParallelEnv(**kwargs)
     return env
 
 
 def aec_env(**kwargs: Any) -> SotopiaAECEnv:
-    """Return the form in which the agents take turns, see `pettingzoo.SotopiaAECEnv` for the arguments.
-
-    Raises:
-        ImportError: when PettingZoo is not installed.
-    """
+    """Return the PettingZoo form in which the agents take turns, see `pettingzoo.SotopiaAECEnv`."""
     env: SotopiaAECEnv = _two_agents().SotopiaAECEnv(**kwargs)
     return env
 

@@ -1,8 +1,4 @@
-"""What is done in a turn: as a value, as a JSON command, as a line of the observation.
-
-Kinds of acts, field names and lines are those of SOTOPIA. An utterance is data: it is never read as markup, and shown
-in one line.
-"""
+"""The acts of a turn as values, JSON commands and lines of the observation, with SOTOPIA's names."""
 
 from __future__ import annotations
 
@@ -15,12 +11,12 @@ from agentgym.outside.text import MOST_CHARACTERS, DataError, clean, one_line, r
 #: Kinds of acts, in the order in which they are offered.
 KINDS = ("none", "speak", "non-verbal communication", "action", "leave")
 
-#: Characters of an act's text that count; the rest is cut off where it comes in.
+#: Most characters of an act's text; the rest is cut off on input.
 LONGEST = 10_000
 
 
 class Act(NamedTuple):
-    """One act: its kind, one of `KINDS`, and its text; `none` and `leave` have no text."""
+    """A kind of `KINDS` and a text; `none` and `leave` have no text."""
 
     kind: str
     text: str = ""
@@ -32,16 +28,10 @@ _WORDLESS = {"none": NONE, "leave": LEAVE}
 
 
 def parse(command: str) -> tuple[Act, bool]:
-    """Return the act that a command stands for, and whether it stands for one.
+    """Return the act of a command, and whether the command is valid; an invalid one does nothing.
 
-    A command is a JSON object with `action_type` (one of `KINDS`) and `argument` (a string, which `none` and `leave`
-    may lack), alone or in a Markdown fence; other keys are ignored. Anything else does nothing. The text is cleaned and
-    cut after `LONGEST` characters.
-
-    >>> parse('{"action_type": "speak", "argument": "Is <b>this</b> yours?"}')
-    (Act(kind='speak', text='Is <b>this</b> yours?'), True)
-    >>> parse("Hello!")
-    (Act(kind='none', text=''), False)
+    A command is a JSON object with `action_type` (one of `KINDS`) and `argument` (optional for `none` and `leave`),
+    alone or in a Markdown fence; other keys are ignored.
     """
     text = command.strip()
     if text.startswith("```") and text.endswith("```"):
@@ -62,20 +52,12 @@ def parse(command: str) -> tuple[Act, bool]:
 
 
 def write(act: Act) -> str:
-    r"""Return the command of an act: the JSON text that `parse` reads.
-
-    >>> write(Act("speak", 'My "best" offer: 5 €'))
-    '{"action_type": "speak", "argument": "My \\"best\\" offer: 5 €"}'
-    """
+    """Return the JSON command of an act, which `parse` reads."""
     return json.dumps({"action_type": act.kind, "argument": act.text}, ensure_ascii=False)
 
 
-def told(name: str, act: Act) -> str:
-    """Return the act as the observation tells it: in one line, so that no utterance can forge another turn.
-
-    >>> told("Ada", Act("speak", "Hi.")), told("Ada", Act("action", "waves")), told("Ada", Act("leave"))
-    ('Ada said: "Hi."', 'Ada [action] waves', 'Ada left the conversation')
-    """
+def act_line(name: str, act: Act) -> str:
+    """Return the act as one line of the observation, so that no utterance can imitate a turn."""
     kind, text = act
     if kind == "speak":
         return f'{name} said: "{one_line(text)}"'
@@ -87,35 +69,35 @@ def told(name: str, act: Act) -> str:
 
 
 class Turn(NamedTuple):
-    """What both sides did in a turn; who was not in turn did nothing. Turns are counted from 0."""
+    """The acts of both sides in a turn (`none` for a side out of turn); turns count from 0."""
 
     number: int
     acts: tuple[Act, Act]
 
 
-def tell(names: tuple[str, str], turn: Turn) -> str:
-    """Return a turn as the observation tells it, with its line break; doing nothing is not mentioned."""
+def turn_line(names: tuple[str, str], turn: Turn) -> str:
+    """Return a turn as lines of the observation; `none` is not mentioned."""
     number, (first, second) = turn
     if second.kind == "none":
-        acts = "" if first.kind == "none" else told(names[0], first)
+        acts = "" if first.kind == "none" else act_line(names[0], first)
     elif first.kind == "none":
-        acts = told(names[1], second)
+        acts = act_line(names[1], second)
     else:
-        acts = f"{told(names[0], first)};{told(names[1], second)}"
+        acts = f"{act_line(names[0], first)};{act_line(names[1], second)}"
     return f"Turn #{number}: {acts}\n"
 
 
-#: So many characters of turns are told at most, the latest: with an opening they stay inside a `TextSpace`.
+#: Most characters of turns in an observation, the latest ones: with an opening they fit into a `TextSpace`.
 MOST_TOLD = 800_000
 
 
-def tell_all(names: tuple[str, str], turns: Iterable[Turn]) -> str:
-    """Return turns as the observation tells them; of more than `MOST_TOLD` characters the oldest turns are left out."""
-    told = [tell(names, turn) for turn in turns]
-    text = "".join(told)
+def turn_lines(names: tuple[str, str], turns: Iterable[Turn]) -> str:
+    """Return turns as lines of the observation, without the oldest ones beyond `MOST_TOLD` characters."""
+    lines = [turn_line(names, turn) for turn in turns]
+    text = "".join(lines)
     while len(text) > MOST_TOLD:
-        told = told[(len(told) + 1) // 2 :]
-        text = "".join(told)
+        lines = lines[(len(lines) + 1) // 2 :]
+        text = "".join(lines)
     return text
 
 
@@ -128,7 +110,7 @@ INSTRUCTIONS = (
     "turns of both together the conversation is cut off."
 )
 
-#: Commands of every kind; there is no end of others.
+#: Example commands of every kind.
 COMMANDS = tuple(
     write(act)
     for act in (

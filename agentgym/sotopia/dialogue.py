@@ -1,7 +1,4 @@
-"""A dialogue, who takes part in it, who judges it, and what the verdict is worth.
-
-Players act and judges score many dialogues at once; either may fail for one dialogue without harm to the rest.
-"""
+"""Dialogues, players, judges, and rewards of verdicts. Players and judges handle many dialogues at once."""
 
 from __future__ import annotations
 
@@ -13,13 +10,13 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from agentgym.checks import check_name
 from agentgym.outside.text import clean
-from agentgym.sotopia.acts import KINDS, LONGEST, Act, Turn, tell_all
+from agentgym.sotopia.acts import KINDS, LONGEST, Act, Turn, turn_lines
 from agentgym.sotopia.games.game import Outcome, Standing
 from agentgym.sotopia.profiles import Task, opening
 
 _T = TypeVar("_T")
 
-#: The dimensions of SOTOPIA-EVAL with the lowest and the highest score, in the order of `Rating`.
+#: The dimensions of SOTOPIA-EVAL with lowest and highest score, in the order of `Rating`.
 DIMENSIONS: Mapping[str, tuple[int, int]] = {
     "believability": (0, 10),
     "relationship": (-5, 5),
@@ -33,14 +30,14 @@ DIMENSIONS: Mapping[str, tuple[int, int]] = {
 
 @dataclass(slots=True)
 class Dialogue:
-    """Everything about a dialogue; what a judge gets, and a game computes its outcome from.
+    """A dialogue as a judge or game gets it.
 
     Attributes:
         task: scenario, people, goals and game.
-        turns: what has been done so far.
-        ended: "left", "stale" (three times in a row whoever was in turn did nothing), "turns" (the limit), "failed" (a
-            partner did not answer), or "" while it goes on.
-        standing: how the game stands after these turns; None where it was not followed.
+        turns: the turns so far.
+        ended: "left", "stale" (three acts `none` in a row), "turns" (the limit), "failed" (no answer of a partner), or
+            "" while it runs.
+        standing: state of the game; None if it was not followed.
     """
 
     task: Task
@@ -50,12 +47,12 @@ class Dialogue:
 
     @property
     def text(self) -> str:
-        """The whole dialogue with all that is private to either side; for judges only."""
-        return opening(self.task, None) + tell_all(self.task.names, self.turns)
+        """The whole dialogue with all private information; for judges only."""
+        return opening(self.task, None) + turn_lines(self.task.names, self.turns)
 
     @property
     def outcome(self) -> Outcome | None:
-        """What came of the game; None without one."""
+        """Outcome of the game; None without one."""
         game = self.task.game
         if game is None:
             return None
@@ -63,20 +60,20 @@ class Dialogue:
 
 
 class View(NamedTuple):
-    """What one side may know; what a partner gets.
+    """What one side may know; input of a player.
 
     Attributes:
         task_id: the task's id.
         role: 0 or 1.
         names: of both people, by role.
-        opening: the first observation of this side.
-        turns: what both have done so far.
-        kinds: the kinds of acts allowed now; only "none" when the other is in turn.
-        max_turns: after so many turns the dialogue is cut.
+        opening: first observation of this side.
+        turns: the turns so far.
+        kinds: kinds of acts allowed now; only "none" when the other is in turn.
+        max_turns: turns after which the dialogue is cut.
         private: this side's part of the game, such as its prices; None without a game.
-        seed: what scripted partners draw from, and models with `draw`.
-        standing: how the game stands after these turns; None without a game, or where it was not followed.
-        draw: another number is another sample of a model's answers; None for those that the seed alone gives.
+        seed: for scripted players, and models with `draw`.
+        standing: state of the game; None without a game, or if it was not followed.
+        draw: selects another sample of a model's answers; None: by the seed alone.
     """
 
     task_id: str
@@ -93,34 +90,32 @@ class View(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Own name."""
         return self.names[self.role]
 
     @property
     def partner_name(self) -> str:
-        """Name of the other."""
         return self.names[1 - self.role]
 
     @property
     def turn(self) -> int:
-        """Number of the turn that is to be played, from 0."""
+        """Number of the next turn, from 0."""
         return len(self.turns)
 
     @property
     def text(self) -> str:
-        """All observations of this side so far."""
-        return self.opening + tell_all(self.names, self.turns)
+        """All observations of this side."""
+        return self.opening + turn_lines(self.names, self.turns)
 
 
 class Failure(NamedTuple):
-    """Why a player did not act, or why a judge did not score: one sentence, and how often it was tried."""
+    """Why a player or judge did not answer, in one sentence, and the number of tries."""
 
     reason: str
     attempts: int = 1
 
 
 class Rating(NamedTuple):
-    """How one of the two did, see `DIMENSIONS` for the ranges. Models and rules give whole numbers."""
+    """Scores of one side, in the ranges of `DIMENSIONS`."""
 
     believability: float
     relationship: float
@@ -132,7 +127,7 @@ class Rating(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What a judge found, of agents 0 and 1: the ratings, and a sentence for each dimension that has one."""
+    """Ratings of agents 0 and 1, and a sentence for each dimension that has one."""
 
     ratings: tuple[Rating, Rating]
     reasons: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
@@ -140,28 +135,27 @@ class Verdict(NamedTuple):
 
 @runtime_checkable
 class Player(Protocol):
-    """Who takes a side of a dialogue, as the agent's partner for one: anything with this one method."""
+    """Takes a side of dialogues."""
 
     def act(self, views: Sequence[View]) -> list[Act | Failure]:
-        """Return the next act of each dialogue, in the order of `views`, or why there is none.
+        """Return the next act of each dialogue, or a failure.
 
-        A player keeps nothing between calls that would change an answer: what it says depends on the view alone, so
-        dialogues can be branched.
+        It must depend on the view alone, so that dialogues can be branched.
         """
         ...
 
 
 @runtime_checkable
 class Judge(Protocol):
-    """Who scores dialogues that have ended: anything with this one method."""
+    """Scores finished dialogues."""
 
     def score(self, dialogues: Sequence[Dialogue]) -> list[Verdict | Failure]:
-        """Return the verdict on each dialogue, in their order, or why there is none."""
+        """Return the verdict on each dialogue, or a failure."""
         ...
 
 
 def ask_player(player: Player, views: Sequence[View]) -> list[Act | Failure]:
-    """Return a player's acts; an `OSError` fails all, what is no act fails, and another number is a RuntimeError."""
+    """Return a player's acts; an `OSError` and non-acts become failures, a wrong number of acts a RuntimeError."""
     try:
         acts: Sequence[Act | Failure] = player.act(views)
     except OSError as error:
@@ -170,7 +164,7 @@ def ask_player(player: Player, views: Sequence[View]) -> list[Act | Failure]:
 
 
 def ask_judge(judge: Judge, dialogues: Sequence[Dialogue]) -> Sequence[Verdict | Failure]:
-    """Return a judge's answers; see `ask_player` for what can go wrong."""
+    """Return a judge's answers; errors as of `ask_player`."""
     try:
         verdicts: Sequence[Verdict | Failure] = judge.score(dialogues)
     except OSError as error:
@@ -199,31 +193,31 @@ def _sound(act: Act | Failure, partner: Player) -> Act | Failure:
 
 
 def needs_game(*whom: object) -> bool:
-    """Say whether one of these players and judges only knows dialogues whose goals can be computed."""
+    """Say whether one of these players and judges requires goals that can be computed."""
     return any(getattr(who, "needs_game", False) for who in whom)
 
 
 def check_playable(task: Task, *whom: object) -> None:
-    """Raise a ValueError when a task has no goals that can be computed, and a player or judge needs them."""
+    """Raise a ValueError if a player or judge requires computable goals and the task has none."""
     if task.game is None and needs_game(*whom):
         names = ", ".join(type(who).__name__ for who in whom if needs_game(who))
         raise ValueError(
-            f"task {task.id!r} ({task.scenario.codename}) has no goals that can be computed, it needs a judge and a "
-            f"partner that understand it: {names} cannot. Pass models as judge= and partner=, or use split 'numeric'"
+            f"{names} cannot play task {task.id!r} ({task.scenario.codename}), which has no computable goals: pass "
+            "models as judge= and partner=, or use split 'numeric'"
         )
 
 
-#: What a reward may be: the goal score in 0..1, whether it is high enough, or the mean of all dimensions.
+#: Rewards: the goal score in 0..1, whether it is above the threshold, or the mean of all dimensions.
 REWARDS = ("goal", "success", "overall")
 
 
 class Result(NamedTuple):
-    """A judge's verdict, seen from one side.
+    """A judge's verdict for one side.
 
     Attributes:
         dimensions: own scores, in the order of `DIMENSIONS`.
         partner_goal: goal score of the other.
-        failure: why there is no verdict ("" when there is one); all scores are then 0 and mean nothing.
+        failure: why there is no verdict, "" if there is one; all scores are then 0 and have no meaning.
     """
 
     dimensions: tuple[float, ...] = (0.0,) * len(DIMENSIONS)
@@ -232,7 +226,6 @@ class Result(NamedTuple):
 
     @property
     def goal(self) -> float:
-        """Own goal score, 0..10."""
         return self.dimensions[-1]
 
     def won(self, threshold: float) -> bool:
@@ -240,11 +233,7 @@ class Result(NamedTuple):
         return self.goal > threshold
 
     def reward(self, form: str, threshold: float) -> float:
-        """Return the reward in a form of `REWARDS`; 0 without a verdict.
-
-        >>> Result((9.0, 2.0, 3.0, 0.0, 0.0, 1.0, 6.0)).reward("overall", 6)
-        3.0
-        """
+        """Return the reward in a form of `REWARDS`; 0 without a verdict."""
         if self.failure:
             return 0.0
         if form == "goal":
@@ -255,7 +244,7 @@ class Result(NamedTuple):
 
 
 def result_of(given: object, role: int) -> Result:
-    """Return what a judge's answer means for a role; anything but a sound verdict is a failure."""
+    """Return the result of a judge's answer for a role; a malformed verdict is a failure."""
     if isinstance(given, Failure):
         return failed("judge", given)
     if not isinstance(given, Verdict):
@@ -276,22 +265,18 @@ def result_of(given: object, role: int) -> Result:
 
 
 def failed(who: str, failure: Failure) -> Result:
-    """Return the result of a dialogue whose partner or judge failed.
-
-    >>> failed("judge", Failure("no answer in 30 s", 3)).failure
-    'judge: no answer in 30 s (tried 3 times)'
-    """
+    """Return the result of a dialogue whose partner or judge (`who`) failed."""
     tried = f" (tried {failure.attempts} times)" if failure.attempts > 1 else ""
     return Result(failure=f"{who}: {failure.reason}{tried}")
 
 
 def check_reward(form: object) -> str:
-    """Return the name of a form of reward, or raise a ValueError that lists those there are."""
+    """Return the name of a reward, or raise a ValueError with the known ones."""
     return check_name(form, REWARDS, "reward")
 
 
 def check_threshold(threshold: Any) -> float:
-    """Return the goal score to be exceeded, or raise a ValueError when it cannot be."""
+    """Return the goal score to be exceeded; ValueError if that is impossible."""
     number = isinstance(threshold, numbers.Real) and not isinstance(threshold, bool)
     value = float(threshold) if number else -1.0
     if not 0 <= value < 10:

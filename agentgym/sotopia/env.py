@@ -38,71 +38,53 @@ _OPEN = Result()
 
 
 class SotopiaEnv(TextEnv[str]):
-    """Two people with private goals talk; the agent is one of them, a partner the other.
+    """Two people with private goals talk; the agent is one of them, a partner the other, and a judge scores both.
 
-    **Task.** A scenario, two people with their biographies, and a goal for each that the other cannot see: to sell at a
-    good price, to find a friend whom both know. How well the agent reached its goal is said at the end by a judge.
-
-    **Observation.** `TextSpace`: first the scenario, the people and the own goal, and what the partner may already have
-    done; then what both have done since the agent's last observation, one line per turn. What can be seen of the
-    partner depends on how well they know each other, see `profiles`.
+    **Observation.** `TextSpace`: scenario, people and own goal; then the turns since the agent's last observation, one
+    line each. `profiles` says what each side sees of the other.
 
     **Action.** `TextSpace`: a JSON object with `action_type` ("none", "speak", "non-verbal communication", "action",
-    "leave") and `argument`, see `acts.parse`. Any other text is invalid, and a turn in which the agent does nothing.
+    "leave") and `argument`, see `acts.parse`. Any other text is invalid and does nothing in this turn.
 
-    **Reward.** At the end: the goal score in 0..1, by `reward` 1 for success and 0 else, or the overall score, which is
-    the mean of all seven dimensions (-30/7 to 37/7).
+    **Reward.** At the end the goal score in 0..1; with `reward="success"` 0 or 1, with "overall" the mean of all seven
+    dimensions (-30/7 to 37/7).
 
-    **End.** `terminated` when someone leaves, or after three acts in a row that are "none" ("stale"); `truncated` after
-    `max_turns` turns of both together, with the reward that the dialogue deserves as it stands. An episode whose
-    partner or judge did not answer is `unscored`: its reward is 0 and means nothing. `rollout.collect` leaves it out.
+    **End.** `terminated` when someone leaves, or after three acts "none" in a row ("stale"); `truncated` after
+    `max_turns` turns of both together, with the reward so far, or when a partner or judge fails: the episode is then
+    `unscored` and its reward 0 has no meaning.
 
-    **Luck.** A partner by rules draws from the task's seed. Who is in turn after the first turn with `order="random"`,
-    and the seeds that a partner's model is asked with, follow from `np_random` (but for the first episode of a group,
-    which asks with the task's seed alone). What the partner says before the agent's first act belongs to the start.
+    **Luck.** A partner by rules draws from the task's seed. The order of later turns with `order="random"` and the
+    seeds of a model as partner follow from `np_random`, except for the first episode of a group.
 
-    **Info.** `admissible_actions`: examples; `state_key`: a hash of everything done so far; `task_id`; `won`: the goal
-    score is above `success_threshold`; `score`: the goal score in 0..1; `goal`, `partner_goal` (0..10) and `dimensions`
-    (see `dialogue.DIMENSIONS`): 0 before the end; `ended`: "left", "stale", "turns", "failed" or ""; `agreement`: in
-    words; `standing`: of the game, see `keys`; `turn`: turns played; `role`; `speaker`: the person whom the agent
-    speaks for; `family`: of the game, "" without one; `source`: of the scenario; `unscored` and `failure`: see above;
-    with `expert=True`, `expert_action`: what a good negotiator would do.
+    **Info.** `admissible_actions`: examples; `state_key`: hash of all acts; `task_id`; `won`: goal score above
+    `success_threshold`; `score`: goal score in 0..1; `goal`, `partner_goal` (0..10) and `dimensions`
+    (`dialogue.DIMENSIONS`): 0 before the end; `ended`: "left", "stale", "turns", "failed" or ""; `agreement`: in words;
+    `standing`: of the game; `turn`: turns played; `role`; `speaker`: the agent's person; `family`: of the game, or "";
+    `source`: of the scenario; `unscored`, `failure`; with `expert=True`, `expert_action`: that of the negotiator.
 
     **Tasks.** `reset(options=...)` takes `task_id`, with or without `split`, or any of `split` and `index`; and `role`.
 
-    **Data.** None needed: tasks of four families (`generated.FAMILIES`) are generated, with the splits "train",
-    "validation" and "test". `data` is the folder of the official files (`official.FILES`), with the splits "all",
-    "hard" (SOTOPIA-hard, which papers test on) and "numeric": scenarios whose goal score can be computed. All others
-    need a `judge` and a `partner` that are models.
-
-    **Id.** `AgentRL/SOTOPIA-v0`.
-
     Args:
-        data: folder of the official files; None for generated tasks.
-        partner: see `players.make_player`; by default one by rules, of a temperament that the task's seed draws.
-        judge: see `judge.make_judge`; by default the goal score is computed from what was agreed.
+        data: folder of the official files (`official.FILES`), with the splits "all", "hard" (SOTOPIA-hard) and
+            "numeric" (computable goals; all others need models as `judge` and `partner`); None for generated tasks,
+            with the splits "train", "validation" and "test".
+        partner: see `players.make_player`; default: by rules, of a temperament drawn by the task's seed.
+        judge: see `judge.make_judge`; default: computes the goal score from the agreement.
         role: 0, 1 or "random".
-        families: names of families to draw from; None for all.
-        split: split of episodes whose options name none; None for "train", or with data "numeric" or "all".
-        order: who is in turn: "round-robin", role 0 first; "simultaneous"; or "random". See `rules`.
+        families: names of families of games; None for all.
+        split: default split; None for "train", or with data "numeric" or "all".
+        order: "round-robin" (role 0 first), "simultaneous" or "random".
         max_turns: see above; more than 100 steps also need `gym.make(..., max_episode_steps=...)`.
         reward: "goal", "success" or "overall".
         success_threshold: the goal score has to be above it.
-        world_seed: another number generates other tasks.
-        expert: put `expert_action` into info.
+        world_seed: seed of the generated tasks.
+        expert: add `expert_action` to the infos.
         render_mode: "ansi" (the observation) or None.
-
-    >>> env = SotopiaEnv(expert=True, families="bargain")
-    >>> observation, info = env.reset(seed=0, options={"split": "test", "index": 0})
-    >>> while not info["ended"]:
-    ...     observation, reward, terminated, truncated, info = env.step(info["expert_action"])
-    >>> info["won"], reward == info["goal"] / 10
-    (True, True)
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012
     OPTIONS: ClassVar[tuple[str, ...]] = ("split", "index", "task_id", "role")
-    no_hindsight = "what the partner says depends on both goals: with another one the talk would have gone otherwise"
+    no_hindsight = "the partner's replies depend on both goals, so another goal would change the dialogue"
 
     @keywords_checked
     def __init__(
@@ -138,7 +120,6 @@ class SotopiaEnv(TextEnv[str]):
         self._expert = make_player("negotiator") if expert else None
 
     def begin(self, options: dict[str, Any]) -> None:
-        """Load a task; what the options leave open is drawn from `self.np_random`: index, role, order of turns."""
         options = dict(options)
         role = options.pop("role", None)
         role = self.role if role is None else _check_role(role, ())
@@ -167,11 +148,11 @@ class SotopiaEnv(TextEnv[str]):
 
     @property
     def unjudged(self) -> bool:
-        """The dialogue has ended and has no verdict yet."""
+        """The dialogue has ended without a verdict so far."""
         return bool(self.world.ended) and self._result is None
 
     def submit(self, command: str) -> None:
-        """Play the agent's act, or keep it until the partner's is there when both act at once."""
+        """Play the agent's act; with simultaneous turns keep it until the partner's is there."""
         act, self._valid = parse(command)
         self._mark = self.world.turn
         speakers = self.world.speakers
@@ -183,7 +164,7 @@ class SotopiaEnv(TextEnv[str]):
             self._play(act, NONE)
 
     def answer(self, given: Act | Failure) -> None:
-        """Play what the partner did; when it failed, the dialogue is cut off."""
+        """Play the partner's act, or cut the dialogue off for its failure."""
         mine, self._pending = self._pending or NONE, None
         if isinstance(given, Failure):
             self.world.fail()
@@ -193,14 +174,13 @@ class SotopiaEnv(TextEnv[str]):
 
     def _play(self, mine: Act, theirs: Act) -> None:
         turn = self.world.play((mine, theirs) if self.me == 0 else (theirs, mine))
-        self._key = _digest(self._key, repr((*turn.acts[0], *turn.acts[1])))  # plain tuples are written faster
+        self._key = _digest(self._key, repr((*turn.acts[0], *turn.acts[1])))  # the repr of plain tuples is faster
 
-    def judge_says(self, given: Verdict | Failure) -> None:
+    def take_verdict(self, given: Verdict | Failure) -> None:
         """Take the verdict."""
         self._result = result_of(given, self.me)
 
     def act(self, command: str) -> tuple[float, bool, bool]:
-        """Play the agent's act and what follows; see the class page for the reward."""
         played, self._played = self._played, None
         if played is None or played != command:
             self.submit(command)
@@ -208,22 +188,19 @@ class SotopiaEnv(TextEnv[str]):
         reward = 0.0 if self._result is None else self._result.reward(self.reward, self.success_threshold)
         return reward, self.world.terminated, self._valid
 
-    def hand(self, command: str) -> None:
-        """Note that a command has been played already, the partner's answer included (called by the vector form)."""
+    def played(self, command: str) -> None:
+        """Note that a command was played with the partner's answer (called by the vector form)."""
         self._played = command
 
     def is_cut(self) -> bool:
-        """Say whether the turns are used up, or a partner failed."""
         return self.world.truncated
 
     def observe(self) -> str:
-        """Return what happened since the agent's last act, or from the start."""
         if self._mark < 0:
             return self.world.opening(self.me) + self.world.lines(0)
         return self.world.lines(self._mark)
 
     def describe(self, valid: bool) -> Info:
-        """Return the info dict of the current state."""
         task, world, result = self.task, self.world, self._result or _OPEN
         game, ended, standing, goal = task.game, world.ended, world.standing, result.goal
         info: Info = {
@@ -257,28 +234,25 @@ class SotopiaEnv(TextEnv[str]):
         return "" if isinstance(act, Failure) else write(act)
 
     def content(self, task_id: str) -> Any:
-        """Return scenario, people and seed, see `TextEnv.content`."""
         return self.tasks.by_id(task_id, None).content
 
     def get_state(self) -> Any:
-        """Return (task id, role, dialogue, key, start of the last observation, result)."""
         return self.task.id, self.me, self.world.get_state(), self._key, self._mark, self._result
 
     def set_state(self, state: Any) -> None:
-        """Load what `get_state` returned."""
         task_id, me, world, key, mark, result = state
         self._load(self.tasks.by_id(task_id, None), me, world[0])
         self.world.set_state(world)
         self._key, self._mark, self._result = key, mark, result
 
     def reseed(self, seed: int) -> None:
-        """Seed who is in turn later, with order "random", what a partner that is a model says, and the next tasks."""
+        """Seed the order of later turns (order "random"), a model partner's answers, and the next tasks."""
         super().reseed(seed)
         self.world.redraw(self.np_random)
 
 
 class SotopiaVectorEnv(TextVectorEnv):
-    """Many `SotopiaEnv` in one process: partner and judge are asked once per step, for all of them together."""
+    """Many `SotopiaEnv` in one process; partner and judge are asked once per step for all of them."""
 
     env_class = SotopiaEnv
     envs: list[SotopiaEnv]  # type: ignore[assignment]
@@ -288,12 +262,11 @@ class SotopiaVectorEnv(TextVectorEnv):
         super().__init__(num_envs, partner=partner, judge=judge, **kwargs)
 
     def prepare(self, running: Sequence[int], commands: Sequence[str]) -> None:
-        """Play the commands, then all partners' answers."""
         for i in running:
             self.envs[i].submit(commands[i])
         _converse([self.envs[i] for i in running])
         for i in running:
-            self.envs[i].hand(commands[i])
+            self.envs[i].played(commands[i])
 
     def _restart(
         self,
@@ -316,17 +289,14 @@ class SotopiaVectorEnv(TextVectorEnv):
 
 
 def _converse(envs: Sequence[SotopiaEnv]) -> None:
-    """Let the partner act until every agent is in turn or its dialogue is over, and have those judged that are over.
-
-    Every round is one call of the partner for all dialogues that wait, and the verdicts are one call of the judge.
-    """
+    """Play partners until each agent is in turn or its dialogue is over, then judge the finished ones."""
     while waiting := [env for env in envs if env.waits]:
         views = [env.world.view(1 - env.me) for env in waiting]
         for env, act in zip(waiting, ask_player(waiting[0].partner, views), strict=True):
             env.answer(act)
     if over := [env for env in envs if env.unjudged]:
         for env, verdict in zip(over, ask_judge(over[0].judge, [env.world.dialogue for env in over]), strict=True):
-            env.judge_says(verdict)
+            env.take_verdict(verdict)
 
 
 def _check_role(role: Any, more: tuple[str, ...]) -> int | str:

@@ -1,7 +1,4 @@
-"""Generated tasks: scenarios with a game in them, any number for each family, each made from a seed and its number.
-
-How well the two people know each other varies within a family, so that all relationships occur.
-"""
+"""Generated tasks with games, any number per family, each made from a seed and its number."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from agentgym.sotopia.games.schedule import Calendar, Schedule
 from agentgym.sotopia.profiles import Person, Relationship, Scenario, Task
 from agentgym.tasks import Draws
 
-#: First names with gender and pronouns; friends that people talk about have names of their own, see `FRIENDS`.
+#: First names with gender and pronouns; `FRIENDS` has the names of mentioned friends.
 FIRST_NAMES: tuple[tuple[str, str, str], ...] = tuple(
     (name, gender, pronoun)
     for gender, pronoun, names in (
@@ -33,7 +30,7 @@ LAST_NAMES = (
     "Lockhart", "Merrow", "Northcott", "Oakes", "Pemberton", "Quayle", "Redfern", "Stockton", "Tillman", "Underhill",
     "Vickers", "Westcott", "Yarrow",
 )  # fmt: skip
-#: An occupation, and what it makes a person known for.
+#: An occupation, and what makes a person known.
 OCCUPATIONS: tuple[tuple[str, str], ...] = (
     ("Baker", "opens the shop before six and knows every customer's order"),
     ("Nurse", "works nights and bakes for the ward on Sundays"),
@@ -80,7 +77,7 @@ SECRETS = (
     "has a twin whom no one here has met",
 )
 
-#: Things for sale: what it is, lowest and highest list price, a remark.
+#: Things for sale: name, lowest and highest list price, a remark.
 GOODS: tuple[tuple[str, int, int, str], ...] = (
     ("a city bicycle", 80, 320, "The chain is new, the saddle is not."),
     ("an oak table", 90, 380, "It seats six, and one leg has a dent."),
@@ -115,7 +112,7 @@ OCCASIONS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
      (("book", "books"), ("candle", "candles"), ("basket", "baskets"), ("jar", "jars"))),
 )  # fmt: skip
 
-#: What people arrange to meet for.
+#: Purposes of meetings.
 MEETINGS = (
     "to rehearse a duet",
     "to paint the fence they share",
@@ -127,7 +124,7 @@ MEETINGS = (
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday")
 TIMES = ("morning", "noon", "evening")
 
-#: Names of friends, none of which is a name of `FIRST_NAMES`.
+#: Names of friends, disjoint from `FIRST_NAMES`.
 FRIENDS = (
     "Agnes", "Alba", "Basil", "Beatrix", "Cedric", "Clement", "Daphne", "Desmond", "Elias", "Elsa", "Fabian", "Flora",
     "Gideon", "Gloria", "Hector", "Helen", "Igor", "Isolde", "Jasper", "Joan", "Kasimir", "Kitty", "Lambert", "Leonie",
@@ -135,7 +132,7 @@ FRIENDS = (
     "Selma", "Silas", "Tessa", "Tobias", "Ulla", "Ursula", "Valentin", "Vera", "Walter", "Wilma", "Xaver", "Yvonne",
     "Zacharias", "Zelda",
 )  # fmt: skip
-#: What is known of friends: values of each attribute, and how it is told and asked.
+#: Attributes of friends: values, statement and question.
 ATTRIBUTES: dict[str, tuple[str, ...]] = {
     name: tuple(values.split())
     for name, values in (
@@ -149,12 +146,7 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
 
 @lru_cache(maxsize=512)
 def generate(family: str, seed: int, index: int) -> Task:
-    """Return a task of a family; the same arguments give the same task in any process.
-
-    >>> task = generate("bargain", 0, 3)
-    >>> task.id, task.game.solvable, task.people[0].name != task.people[1].name
-    ('bargain-0-3', True, True)
-    """
+    """Return a task of a family; equal arguments give equal tasks in any process."""
     if family not in _MAKERS:
         raise ValueError(f"unknown family {family!r}; {suggest(family, FAMILIES)}")
     if seed < 0 or index < 0:
@@ -170,7 +162,7 @@ def generate(family: str, seed: int, index: int) -> Task:
 
 
 def _people(draws: Draws) -> tuple[Person, Person]:
-    """Return two people who share neither name nor occupation nor secret."""
+    """Return two people with different names, occupations and secrets."""
     parts = [
         draws.sample(values, 2)
         for values in (
@@ -225,7 +217,7 @@ _COUNTS: tuple[Share, ...] = tuple(
 
 @lru_cache(maxsize=len(_COUNTS))
 def _values(counts: Share) -> list[Share]:
-    """Return values of three kinds under which all things together are worth 9 to 12 points."""
+    """Return values of three kinds with a total of 9 to 12 points."""
     return [
         values
         for values in itertools.product(range(1, 7), repeat=3)
@@ -287,7 +279,7 @@ def _friend(draws: Draws) -> _Made:
 def _schedule(draws: Draws) -> _Made:
     every = [(day, time) for day in DAYS for time in TIMES]
     chosen = draws.sample(every, 8)
-    # Slots that suit one only, three for each; one or two that suit both well enough.
+    # Three slots that suit one side only, for each side; one or two that suit both well enough.
     kinds = draws.sample(("first",) * 3 + ("second",) * 3 + ("both", draws.pick(("both", "none"))), 8)
     low, high, fair = (0, 0, 1, 2), (6, 7, 8, 9), (2, 3)
     ranges = {"first": (low, high), "second": (high, low), "both": (fair, fair), "none": ((5, 6), (5, 6))}

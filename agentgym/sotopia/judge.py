@@ -1,16 +1,14 @@
-"""A judge without a model: the goal is computed, the other dimensions follow from rules that can be checked.
+"""A judge by rules; only the goal is meant as a reward.
 
-Only the goal is meant as a reward. The rules for the rest look at the form of a dialogue, not at its quality, on the
-scales of SOTOPIA:
+The other rules check the form of a dialogue, on SOTOPIA's scales:
 
-* believability, 0..10: 10, less 2 for every utterance that is empty or repeats an own one word for word, less 1 for
-  every turn in which nobody did anything;
-* relationship, -5..5: 2 for an agreement, -1 for who leaves without one, -3 for every insult;
+* believability, 0..10: 10, -2 for an empty or literally repeated utterance, -1 for a turn without any act;
+* relationship, -5..5: 2 for an agreement, -1 for leaving without one, -3 for every insult;
 * knowledge, 0..10: 1 for every different proposal, name and property heard from the other;
-* secret, -10..0: -10 for saying five words in a row of the own secret (all, of a shorter one), -5 for four;
-* social rules, -10..0: -3 for every insult, -5 for every utterance with half of all own friends' names in it;
-* financial and material benefits, -5..5: the goal less 5, for an agreement about money or things; else 0;
-* goal, 0..10: computed by the game from what was agreed.
+* secret, -10..0: -10 for saying five words in a row (all, of a shorter one) of the own secret, -5 for four;
+* social rules, -10..0: -3 for every insult, -5 for an utterance with half of the own friends' names;
+* financial and material benefits, -5..5: the goal less 5 for an agreement about money or things, else 0;
+* goal, 0..10: computed by the game.
 """
 
 from __future__ import annotations
@@ -30,17 +28,17 @@ _INSULTS = (
     "fuck", "go to hell", "dumb",
 )  # fmt: skip
 _INSULT = re.compile(rf"\b(?:{'|'.join(_INSULTS)}|fuck\w+)\b")  # of text in lower case
-#: Runs of words end with an utterance.
+#: Marks the end of an utterance: runs of words do not cross it.
 _STOP = "|"
 _WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*|\|")
-#: Words in a row that give a secret away, and what that costs.
+#: Words in a row that reveal a secret, and the cost.
 _GIVEN_AWAY = ((5, -10), (4, -5))
 
 
 class RulesJudge:
-    """Scores dialogues about a game; see the module for the rules. Other dialogues it says it cannot score."""
+    """Scores dialogues with a game by the module's rules; fails on others."""
 
-    #: Only dialogues whose goals can be computed, see `dialogue.check_playable`.
+    #: Only dialogues with computable goals, see `dialogue.check_playable`.
     needs_game = True
 
     def score(self, dialogues: Sequence[Dialogue]) -> list[Verdict | Failure]:
@@ -60,7 +58,6 @@ def _verdict(dialogue: Dialogue) -> Verdict | Failure:
 
 
 def _rating(dialogue: Dialogue, game: Game, outcome: Outcome, role: int) -> Rating:
-    """Return the scores of one side."""
     spoken: list[str] = []
     flaws = silent = lists = 0
     left = False
@@ -86,7 +83,7 @@ def _rating(dialogue: Dialogue, game: Game, outcome: Outcome, role: int) -> Rati
             if names:
                 lists += 2 * len(names.intersection(game.hear(role, text).things)) >= len(names)
     said = f"\n{_STOP}\n".join(spoken).lower()
-    # Looking for each insult as it is written is many times as fast as the pattern, and there is hardly ever one.
+    # A search for each plain insult is many times as fast as the pattern, and insults are rare.
     insults = len(_INSULT.findall(said)) if any(insult in said for insult in _INSULTS) else 0
     agreed = outcome.agreed is not None
     goal = outcome.goals[role]
@@ -102,15 +99,7 @@ def _rating(dialogue: Dialogue, game: Game, outcome: Outcome, role: int) -> Rati
 
 
 def _given_away(secret: str, said: str) -> int:
-    """Return the secret score of what was said, in lower case, utterances apart by `_STOP`.
-
-    >>> _given_away("Bo has never learned to ride a bicycle.", "well, | i never learned to ride, you know")
-    -5
-    >>> _given_away("Bo has never learned to ride a bicycle.", "i have never learned to ride a bicycle!")
-    -10
-    >>> _given_away("", "nothing to hide.")
-    0
-    """
+    """Return the secret score of lower-case utterances joined by `_STOP`."""
     if not any(mark in said for mark in _marks(secret)):
         return 0
     words = f" {' '.join(_WORD.findall(said))} "
@@ -119,13 +108,13 @@ def _given_away(secret: str, said: str) -> int:
 
 @lru_cache(maxsize=4096)
 def _marks(secret: str) -> frozenset[str]:
-    """Return the longest word of each run: one of them stands in everything that gives the secret away."""
+    """Return the longest word of each run: any revelation holds one of them."""
     return frozenset([max(run.split(), key=len) for each, _ in _runs(secret) for run in each])
 
 
 @lru_cache(maxsize=4096)
 def _runs(secret: str) -> tuple[tuple[tuple[str, ...], int], ...]:
-    """Return the runs of words that give a secret away, by cost, worst first."""
+    """Return the runs of words that reveal a secret, with their cost, worst first."""
     words = _WORD.findall(secret.lower())
     return tuple(
         (tuple(f" {' '.join(words[i : i + length])} " for i in range(max(1, len(words) - length + 1)) if words), cost)
@@ -134,7 +123,7 @@ def _runs(secret: str) -> tuple[tuple[tuple[str, ...], int], ...]:
 
 
 def make_judge(judge: str | Judge) -> Judge:
-    """Return a judge: itself when it is one, "rules", or `MODEL@URL`; errors as of `players.make_player`."""
+    """Return a judge: an object itself, "rules", or `MODEL@URL`; errors as of `players.make_player`."""
     if not isinstance(judge, str):
         if not isinstance(judge, Judge):
             raise ValueError(f"judge must have score(dialogues), or be a name such as 'rules', got {judge!r}")

@@ -1,11 +1,4 @@
-"""Language models behind an endpoint as players and as judges: what they are asked, and how their answers are read.
-
-A verdict may come in any of the three published formats:
-
-* `{"agent_1_evaluation": {"goal": ["why", 7], ...}, "agent_2_evaluation": {...}}` (the paper's);
-* `{"evaluations": {"agent_1": {"goal": ["why", 7], ...}, "agent_2": {...}}}`;
-* the same with `{"reasoning": "why", "score": 7}` in place of the pairs, which is what is asked for.
-"""
+"""Language models behind an endpoint as players and judges; `read_verdict` takes three published forms."""
 
 from __future__ import annotations
 
@@ -24,25 +17,21 @@ from agentgym.sotopia.dialogue import DIMENSIONS, Dialogue, Failure, Rating, Ver
 from agentgym.sotopia.profiles import opening
 
 _T = TypeVar("_T")
-#: Characters of an answer that are read, and that are sent back.
+#: Characters of an answer that are read and sent back.
 _MOST_READ, _MOST_QUOTED = 200_000, 4_000
 
 
 class UnreadableFailure(Failure):
-    """The endpoint answered, but what it wrote could not be read, twice."""
+    """The endpoint's answers could not be read, twice."""
 
 
 def ask_readable(
     endpoint: ChatEndpoint, requests: Sequence[ChatRequest], read: Callable[[str, int], _T]
 ) -> list[_T | Failure]:
-    """Return what the answers say, in the order of the requests.
+    """Return the parsed answers, in the order of the requests.
 
-    An answer that `read` refuses is sent back to the model once, with the reason, as the next turn of its chat.
-
-    Args:
-        endpoint: the model.
-        requests: what it is asked.
-        read: takes the text of an answer and the index of its request; raises ValueError when it cannot be read.
+    `read(text, index of the request)` raises a ValueError for an unreadable answer, which is then sent back once with
+    the reason.
     """
     results: list[_T | Failure | None] = [None] * len(requests)
     tries = [0] * len(requests)
@@ -83,13 +72,7 @@ def _again(request: ChatRequest, answer: ChatAnswer, problem: str) -> ChatReques
 
 
 def transcript(names: tuple[str, str], turns: Sequence[Turn]) -> str:
-    r"""Return the acts of a dialogue, one JSON object a line; doing nothing is left out.
-
-    >>> from agentgym.sotopia.acts import LEAVE, NONE, Act
-    >>> print(transcript(("Ada", "Ben"), [Turn(0, (Act("speak", "Hi."), NONE)), Turn(1, (NONE, LEAVE))]))
-    {"turn": 0, "who": "Ada", "action_type": "speak", "argument": "Hi."}
-    {"turn": 1, "who": "Ben", "action_type": "leave", "argument": ""}
-    """
+    """Return the acts of a dialogue except `none`, one JSON object per line."""
     lines = [
         f'{{"turn": {turn.number}, "who": {quote(name)}, "action_type": {quote(act.kind)}, '
         f'"argument": {quote(act.text)}}}'
@@ -101,18 +84,18 @@ def transcript(names: tuple[str, str], turns: Sequence[Turn]) -> str:
 
 
 def chat(system: str, user: str) -> list[dict[str, Any]]:
-    """Return the messages of a chat that begins."""
+    """Return the first messages of a chat."""
     return [{"role": "system", "content": system}, {"role": "user", "content": user}]
 
 
 def object_schema(**properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the JSON schema of an object with these properties and no others."""
+    """Return the JSON schema of an object with exactly these properties."""
     return {
         "type": "object", "properties": properties, "required": list(properties), "additionalProperties": False
     }  # fmt: skip
 
 
-#: What to do with an answer that cannot be read.
+#: Treatment of unreadable answers.
 UNREADABLE = ("none", "failure")
 
 _PLAY = """\
@@ -136,17 +119,10 @@ Turn {turn} of at most {turns}. {name} may choose: {kinds}. Give {name}'s JSON o
 
 
 class ModelPlayer:
-    """Plays the other side by asking a model, for all dialogues at the same time.
+    """Plays a side by a model, for all dialogues at once; an unanswered request is a `Failure`.
 
-    What the endpoint does not answer is a `Failure`. An answer that is no act is sent back once; after a second one
-    like it the player does nothing in this turn, as in SOTOPIA.
-
-    Args:
-        endpoint: the model. Its samples follow from `view.seed` and the turn.
-        unreadable: "none", or "failure" for a `Failure` after the second unreadable answer.
-
-    Attributes:
-        unreadable_acts: how often a second answer could not be read.
+    An unreadable answer is sent back once; a second one is the act `none`, as in SOTOPIA, or with
+    `unreadable="failure"` a `Failure`. `unreadable_acts` counts them.
     """
 
     def __init__(self, endpoint: ChatEndpoint, *, unreadable: str = "none") -> None:
@@ -157,7 +133,7 @@ class ModelPlayer:
 
     @classmethod
     def at(cls, name: str, **options: Any) -> Self:
-        """Make the player that a name stands for, `MODEL@URL`; `options` are those of `ChatEndpoint`."""
+        """Make the player of a name `MODEL@URL`; `options` are those of `ChatEndpoint`."""
         return cls(ChatEndpoint.at(name, **options))
 
     def act(self, views: Sequence[View]) -> list[Act | Failure]:
@@ -182,7 +158,7 @@ class ModelPlayer:
 
 
 def act_request(view: View) -> ChatRequest:
-    """Return what a model is asked in a turn: its side of the dialogue, and the format of an act."""
+    """Return the request for a turn: this side's dialogue and the format of an act."""
     system = _PLAY.format(name=view.name, other=view.partner_name)
     user = _TURN.format(
         opening=view.opening.strip(), transcript=transcript(view.names, view.turns), turn=view.turn,
@@ -194,7 +170,7 @@ def act_request(view: View) -> ChatRequest:
 
 
 def read_act(text: str, kinds: Sequence[str]) -> Act:
-    """Read a model's answer, without what stands before `</think>`, as an allowed act; a ValueError when it is none."""
+    """Read an answer, after any `</think>`, as an allowed act; else ValueError."""
     written = text.rpartition("</think>")[2]
     act, valid = parse(written)
     if not valid:
@@ -205,13 +181,13 @@ def read_act(text: str, kinds: Sequence[str]) -> Act:
 
 
 def _sample(view: View) -> int:
-    """A number of 31 bits for this turn of this dialogue, the same in every process."""
+    """Return 31 bits for this turn of this dialogue, the same in every process."""
     text = f"{view.seed} {view.role} {view.turn}" + ("" if view.draw is None else f" {view.draw}")
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4]) >> 1
 
 
 _AGENTS = ("agent_1", "agent_2")
-#: What each dimension asks, in our words; the ranges are added from `DIMENSIONS`.
+#: Question of each dimension in our words; `DIMENSIONS` adds the ranges.
 _QUESTIONS = {
     "believability": "Does the person act naturally, and as their description says?",
     "relationship": "Do the two get closer (above 0) or further apart (below 0)? 0: nothing changes.",
@@ -243,20 +219,14 @@ That is all that happened. Give your JSON object on {first} (agent_1) and {secon
 
 
 class ModelJudge:
-    """Scores dialogues by asking a model, for all of them at the same time.
-
-    What the endpoint does not answer, and what cannot be read as a verdict twice, is a `Failure`: no score is made up.
-
-    Args:
-        endpoint: the model, at temperature 0 (as with `at`); about 1,500 tokens of an answer are needed.
-    """
+    """Scores dialogues by a model, for all at once; no answer, or two unreadable ones, are a `Failure`."""
 
     def __init__(self, endpoint: ChatEndpoint) -> None:
         self.endpoint = endpoint
 
     @classmethod
     def at(cls, name: str, **options: Any) -> Self:
-        """Make the judge that a name stands for, `MODEL@URL`; `options` are those of `ChatEndpoint`."""
+        """Make the judge of a name `MODEL@URL`; `options` are those of `ChatEndpoint`."""
         return cls(ChatEndpoint.at(name, **({"temperature": 0.0, "max_tokens": 2_048} | options)))
 
     def score(self, dialogues: Sequence[Dialogue]) -> list[Verdict | Failure]:
@@ -269,7 +239,7 @@ class ModelJudge:
 
 
 def verdict_request(dialogue: Dialogue) -> ChatRequest:
-    """Return what a model is asked about a dialogue: everything about it, the dimensions, and the format."""
+    """Return the request for a verdict: the dialogue, the dimensions and the format."""
     first, second = dialogue.task.names
     dimensions = "\n".join(
         f"- {name}, {lowest} to {highest}: {_QUESTIONS[name]}" for name, (lowest, highest) in DIMENSIONS.items()
@@ -281,11 +251,11 @@ def verdict_request(dialogue: Dialogue) -> ChatRequest:
 
 
 class VerdictError(ValueError):
-    """What a model wrote is no verdict; the message says what is wrong with it."""
+    """A model's text is no verdict."""
 
 
 def verdict_schema() -> dict[str, Any]:
-    """Return the JSON schema of the third format, which is what is asked for."""
+    """Return the JSON schema of the requested form."""
     scored = {
         name: object_schema(
             reasoning={"type": "string"}, score={"type": "integer", "minimum": lowest, "maximum": highest}
@@ -296,16 +266,12 @@ def verdict_schema() -> dict[str, Any]:
 
 
 def read_verdict(text: str) -> Verdict:
-    """Read a verdict: the only JSON object of a text, with or without a Markdown fence, after any `</think>`.
+    """Read a verdict: the only JSON object of a text, perhaps in a Markdown fence, after any `</think>`.
 
-    Raises:
-        VerdictError: when there is none or more than one, an agent or a dimension is missing, or a score is not a
-            whole number in its range.
-
-    >>> import json
-    >>> one = {name: ["", highest] for name, (_, highest) in DIMENSIONS.items()}
-    >>> read_verdict(json.dumps({"evaluations": {"agent_1": one, "agent_2": one}})).ratings[1].relationship
-    5
+    Forms: `{"agent_1_evaluation": {"goal": ["why", 7], ...}, "agent_2_evaluation": {...}}`; `{"evaluations":
+    {"agent_1": {"goal": ["why", 7], ...}, "agent_2": {...}}}`; the latter with `{"reasoning": "why", "score": 7}` for
+    the pairs. Raises a VerdictError for no or several objects, a missing agent or dimension, or a score that is no
+    whole number in its range.
     """
     try:
         given = only_object(text)
@@ -350,4 +316,4 @@ def _pair(given: object) -> tuple[object, object]:
 
 
 def _shown(value: object) -> str:
-    return f"{reprlib.repr(value):.100}"  # which does not follow nesting all the way down
+    return f"{reprlib.repr(value):.100}"  # limits the depth of nesting

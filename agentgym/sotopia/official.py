@@ -1,8 +1,4 @@
-"""The official scenarios, characters and pairings, and the games in them: 10 sales, 10 divisions, 10 friends.
-
-A game is read out of the texts of its scenario: list price and both targets, counts and both valuations, both lists of
-friends. Where a scenario contradicts its own texts, that is an error.
-"""
+"""The official scenarios, characters and pairings, and the games read from 30 scenarios' texts."""
 
 from __future__ import annotations
 
@@ -37,7 +33,7 @@ _COMMON = re.compile(r"common friends?: (\w+)")
 
 @lru_cache(maxsize=256)
 def read_game(scenario: Scenario) -> Game | None:
-    """Return the game of a scenario; None where only a judge can tell; a DataError where a number is missing."""
+    """Return the game of a scenario; None if it has none; DataError if a number is missing."""
     reader = _READERS.get(scenario.source)
     if reader is None:
         return None
@@ -80,7 +76,7 @@ def _divide(scenario: Scenario) -> Divide:
 
 
 def _attributes(told: str) -> list[tuple[str, str]]:
-    """Return names and values: "Hobby: Chess  Workplace: Bank", at least two spaces apart."""
+    """Return names and values of "Hobby: Chess  Workplace: Bank", at least two spaces apart."""
     found: list[tuple[str, list[str]]] = []
     gap = ""
     for part in _GAP.split(told):
@@ -111,7 +107,7 @@ def _friend(scenario: Scenario) -> MutualFriend:
     game = MutualFriend(tuple(zip(names, values, strict=True)), (lists[0], lists[1]))
     declared = _COMMON.search(render(scenario.text, JUDGE))
     if declared is None or declared[1] != game.mutual:
-        raise ValueError(f"both lists share {game.mutual!s:.200}, which is not who the scenario names")
+        raise ValueError(f"both lists share {game.mutual!s:.200}, whom the scenario does not name")
     return game
 
 
@@ -121,8 +117,8 @@ _READERS = {"craigslist_bargains": _bargain, "deal-or-no-deal": _divide, "mutual
 #: Files of the folder: scenarios, characters, pairings.
 FILES = ("environment_profiles.jsonl", "agent_profiles.jsonl", "env_agent_combo_storages.jsonl")
 
-#: The ids of the scenarios of SOTOPIA-hard, after `01H7VFH`: with five pairings each, its 70 dialogues. (The published
-#: list of 70 numbers counts the pairings in the order of another file, so it is of no use here.)
+#: Ids of SOTOPIA-hard's scenarios after `01H7VFH`; five pairings each are its 70 dialogues. (The published list of 70
+#: numbers counts the pairings in the order of another file.)
 _HARD = (
     "NV13MHN97GAH73E3KM8", "N5WVC5HKKVBHZBA553R", "N9W0WAFZCBT09PKJJNK", "PDZVVCDZR3AARA547CY", "PQQQY6H4DNC6NBQ8XTG",
     "N7WJK7VWVRZZTQ6DX9T", "PS5WJW2694R1MNC8JFY", "NN7XTR99319DS8KZCQM", "Q11NAMZS4A2RDGDB01V", "PSWGDGEYRP63H2DJKV0",
@@ -131,8 +127,8 @@ _HARD = (
 HARD_SCENARIOS = frozenset(f"01H7VFH{tail}" for tail in _HARD)
 
 
-#: Longest text and longest name (of a person, an occupation, ...) in characters, so that an opening stays inside the
-#: space of observations.
+#: Most characters of a text and of a name (of a person, an occupation, ...), so that an opening fits into the
+#: observation space.
 MOST_TEXT, MOST_NAME = 20_000, 200
 
 
@@ -140,17 +136,16 @@ _RecordT = TypeVar("_RecordT", Scenario, Person, Task)
 
 
 def read_official(folder: Path) -> tuple[Task, ...]:
-    """Return the pairings in the order of their file, whose numbers are their seeds; unchanged files are read once.
+    """Return the pairings in file order (the numbers are their seeds); unchanged files are read once.
 
-    Raises:
-        DataError: when the folder or one of `FILES` is not there, or a line is not such a record, has the id of
-            another, or names a record that is not there; the message names file and line.
+    Raises a DataError, with file and line, for a missing file, a malformed record, a repeated id or an unknown
+    reference.
     """
     return _read(folder, state_of(folder))
 
 
 def state_of(folder: Path) -> str:
-    """Return a text that differs when one of `FILES` does, by name, size or time; a DataError when one is missing."""
+    """Return a text that depends on name, size and time of each of `FILES`; DataError if one is missing."""
     for name in FILES:
         if not (folder / name).is_file():
             raise DataError(
@@ -178,7 +173,6 @@ def _read(folder: Path, state: str) -> tuple[Task, ...]:
 
 
 def _records(path: Path, read: Callable[[Any], _RecordT]) -> dict[str, _RecordT]:
-    """Return the records of a file by their ids, in its order."""
     records: dict[str, _RecordT] = {}
     lines: dict[str, int] = {}
     for number, row in read_json_lines(path):
@@ -221,7 +215,7 @@ def _texts(given: object, name: str) -> tuple[str, ...]:
 
 
 def _integer(row: Mapping[str, Any], name: str) -> int:
-    """Return an integer, or one that is written as a text."""
+    """Return an integer, also one written as text."""
     given = row[name]
     if isinstance(given, bool) or not isinstance(given, (int, str)) or len(str(given)) > 9:
         raise ValueError(f"{name} must be an integer, got {reprlib.repr(given)}")
@@ -243,8 +237,8 @@ def _scenario(row: Mapping[str, Any]) -> Scenario:
     )
     for text in (scenario.text, *scenario.goals):
         for viewer in (*ROLES, JUDGE):
-            render(text, viewer)  # tags that do not match are found now, not in the middle of a run
-    read_game(scenario)  # so are missing numbers
+            render(text, viewer)  # finds unmatched tags early
+    read_game(scenario)  # and missing numbers
     return scenario
 
 

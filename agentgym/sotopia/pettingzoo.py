@@ -1,4 +1,4 @@
-"""SOTOPIA for two agents: PettingZoo's parallel form (both are asked at once) and its turn-by-turn form (AEC)."""
+"""SOTOPIA for two agents in PettingZoo's parallel and AEC forms."""
 
 from __future__ import annotations
 
@@ -36,13 +36,7 @@ OPTIONS = ("split", "index", "task_id")
 
 
 class PairedEnv:
-    """What both forms have in common: a dialogue of two agents; a base before PettingZoo's class.
-
-    Args:
-        order: see `rules`.
-        render_mode: "ansi" (the whole dialogue, with all that is private) or None.
-        data, judge, families, split, max_turns, reward, success_threshold, world_seed: see `env.SotopiaEnv`.
-    """
+    """The common part of both forms; arguments are those of `rules.SocialWorld` and `env.SotopiaEnv`."""
 
     metadata: dict[str, Any] = {"name": "sotopia_v0", "render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012
 
@@ -80,11 +74,9 @@ class PairedEnv:
         self._begun = False
 
     def observation_space(self, agent: str) -> TextSpace:
-        """Return an agent's space of observations."""
         return self.observation_spaces[AGENTS[_role(agent)]]
 
     def action_space(self, agent: str) -> TextSpace:
-        """Return an agent's space of actions."""
         return self.action_spaces[AGENTS[_role(agent)]]
 
     def render(self) -> str | None:
@@ -95,14 +87,10 @@ class PairedEnv:
         return self.world.dialogue.text
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing."""
 
     def _begin(self, seed: int | None, options: Mapping[str, Any] | None) -> None:
-        """Start a dialogue; what the options leave open is drawn from a generator that the seed sets.
-
-        Options other than `OPTIONS` are left aside with a warning, as PettingZoo's tests expect. A refused reset
-        changes nothing.
-        """
+        """Start a dialogue; options other than `OPTIONS` are ignored with a warning, as PettingZoo's tests expect."""
         if options is not None and not isinstance(options, Mapping):
             raise TypeError(f"reset: options must be a dict or None, got {type(options).__name__} ({options!r:.200})")
         rng = self._rng
@@ -111,7 +99,7 @@ class PairedEnv:
         given = dict(options or {})
         unknown = [name for name in given if name not in OPTIONS]
         if unknown:
-            message = f"reset: options {unknown} are not known and left aside; known: {', '.join(OPTIONS)}"
+            message = f"reset: options {unknown} are unknown and ignored; known: {', '.join(OPTIONS)}"
             warnings.warn(message, UserWarning, stacklevel=3)
         task = choose(self.tasks, self.split, {name: given[name] for name in OPTIONS if name in given}, rng)
         check_playable(task, self.judge)
@@ -128,7 +116,7 @@ class PairedEnv:
             raise ResetNeeded(f"{type(self).__name__}.{method}: no dialogue has begun; call reset() first")
 
     def _play(self, commands: Mapping[int, str]) -> None:
-        """Play one turn: commands by role, without effect for roles out of turn; a role in turn without one waits."""
+        """Play one turn with commands by role; those out of turn are ignored, and a missing one is `none`."""
         for role, command in commands.items():
             if not isinstance(command, str):
                 raise TypeError(
@@ -151,7 +139,6 @@ class PairedEnv:
         return self.results[role].reward(self.reward, self.threshold) if self.world.ended else 0.0
 
     def _info(self, role: int) -> dict[str, Any]:
-        """Return the info dict of a role, see `env.SotopiaEnv`; `kinds`: the acts allowed now."""
         world, result = self.world, self.results[role]
         return {
             "task_id": self.task.id,
@@ -169,22 +156,11 @@ class PairedEnv:
 
 
 class SotopiaParallelEnv(PairedEnv, ParallelEnv[str, str, str]):  # type: ignore[misc]  # PettingZoo has no types
-    """Two people with private goals, both played by agents: "agent_0" and "agent_1".
+    """Two people with private goals, played by the agents "agent_0" and "agent_1"; a step is a turn.
 
-    Observations, actions, ends and tasks are those of `agentgym.sotopia.env.SotopiaEnv`. A step is a turn. With order
-    "simultaneous" both act; with "round-robin" and "random" one does, and the other's `infos[agent]["kinds"]` is
-    `("none",)`. Each agent's reward comes from its own scores.
-
-    Args:
-        order: "simultaneous", "round-robin" (agent_0 first) or "random".
-        **kwargs: see `PairedEnv`.
-
-    >>> env = SotopiaParallelEnv(max_turns=2)
-    >>> observations, infos = env.reset(seed=0)
-    >>> hello = '{"action_type": "speak", "argument": "Hello."}'
-    >>> observations, rewards, terminations, truncations, infos = env.step({"agent_0": hello, "agent_1": hello})
-    >>> observations["agent_1"].count("Hello."), rewards
-    (2, {'agent_0': 0.0, 'agent_1': 0.0})
+    Arguments are those of `PairedEnv`, all else as in `agentgym.sotopia.env.SotopiaEnv`. With order "simultaneous" both
+    act; with "round-robin" and "random" one does, and the other's `infos[agent]["kinds"]` is `("none",)`. Each agent's
+    reward comes from its own scores.
     """
 
     def __init__(self, order: str = "simultaneous", **kwargs: Any) -> None:
@@ -193,14 +169,12 @@ class SotopiaParallelEnv(PairedEnv, ParallelEnv[str, str, str]):  # type: ignore
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
-        """Start a dialogue; see `SotopiaEnv` for the options `split`, `index` and `task_id`."""
         self._begin(seed, options)
         return self._each(lambda role: self._observation(role, None)), self._each(self._info)
 
     def step(
         self, actions: Mapping[str, str]
     ) -> tuple[dict[str, str], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
-        """Play one turn; an agent without an action does nothing. After the end the answers are empty dicts."""
         self._need_dialogue("step")
         if not isinstance(actions, Mapping):
             raise TypeError(f"expected a dict of actions by agent, got {type(actions).__name__} ({actions!r:.200})")
@@ -225,20 +199,9 @@ class SotopiaParallelEnv(PairedEnv, ParallelEnv[str, str, str]):  # type: ignore
 
 
 class SotopiaAECEnv(PairedEnv, AECEnv[str, str, str]):  # type: ignore[misc]  # PettingZoo has no types
-    """Two people with private goals, played by "agent_0" and "agent_1", who speak one after the other.
+    """As `SotopiaParallelEnv`, turn by turn: an agent observes what happened since it last acted.
 
-    As `SotopiaParallelEnv`, turn by turn: an agent observes what was done since it last acted, and at its first turn
-    everything.
-
-    Args:
-        order: "round-robin" (agent_0 first) or "random"; "simultaneous" is the parallel form.
-        **kwargs: see `PairedEnv`.
-
-    >>> env = SotopiaAECEnv(families="bargain")
-    >>> env.reset(seed=0)
-    >>> env.step('{"action_type": "speak", "argument": "Good morning!"}')
-    >>> env.agent_selection, "Good morning!" in env.last()[0]
-    ('agent_1', True)
+    Orders: "round-robin" (agent_0 first) or "random".
     """
 
     metadata: dict[str, Any] = PairedEnv.metadata | {"is_parallelizable": True}
@@ -250,7 +213,6 @@ class SotopiaAECEnv(PairedEnv, AECEnv[str, str, str]):  # type: ignore[misc]  # 
         self.agent_selection = AGENTS[0]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
-        """Start a dialogue; see `SotopiaEnv` for the options `split`, `index` and `task_id`."""
         self._begin(seed, options)
         self._acted: dict[str, int | None] = dict.fromkeys(AGENTS)
         self.rewards = dict.fromkeys(AGENTS, 0.0)
@@ -261,13 +223,11 @@ class SotopiaAECEnv(PairedEnv, AECEnv[str, str, str]):  # type: ignore[misc]  # 
         self.agent_selection = AGENTS[self.world.speakers[0]]
 
     def observe(self, agent: str) -> str:
-        """Return what was done since the agent's last turn, that turn included; from the start before the first."""
         role = _role(agent)
         self._need_dialogue("observe")
         return self._observation(role, self._acted[AGENTS[role]])
 
     def step(self, action: str | None) -> None:
-        """Play the selected agent's act; at the end, None takes an agent out of the dialogue."""
         if not self.agents:
             raise ResetNeeded("SotopiaAECEnv.step: the dialogue is over or never began; call reset() first")
         agent = self.agent_selection
@@ -276,7 +236,7 @@ class SotopiaAECEnv(PairedEnv, AECEnv[str, str, str]):  # type: ignore[misc]  # 
             return
         world = self.world
         turn = world.turn
-        self._play({AGENTS.index(agent): action})  # type: ignore[dict-item]  # play says what is wrong with it
+        self._play({AGENTS.index(agent): action})  # type: ignore[dict-item]  # _play checks the type
         self._acted[agent] = turn
         self._cumulative_rewards[agent] = 0.0
         for role, each in enumerate(AGENTS):

@@ -1,10 +1,4 @@
-"""Who takes a side of a dialogue by rules: partners to train with, the negotiator, poor players for comparison.
-
-In games about terms (`play_deal`: prices, divisions, times) a player opens with what is good for itself, gives way as
-far as the other did and at a pace of its own, takes what is good enough, and leaves when the other does not move. In
-the search for a mutual friend (`play_friend`) it answers truly and describes the likeliest of its friends, one property
-after the other; it names a friend when the other knows somebody like that in everything, or when nobody else is left.
-"""
+"""Players by rules: partners for training, the negotiator, and poor players for comparison."""
 
 from __future__ import annotations
 
@@ -20,25 +14,25 @@ from agentgym.sotopia.dialogue import Failure, Player, View
 from agentgym.sotopia.games.friend import FriendSide
 from agentgym.sotopia.games.game import DealSide, Heard, Standing, TurnTree
 
-#: No offer counts as worse than this: who opens with an insult gets no credit for taking it back.
+#: Offers below this do not count as worse, so an insulting opening earns no credit for a concession.
 _WORST = -8.0
-#: With so few turns left it takes anything that is worth something.
+#: With so few turns left it accepts anything of positive worth.
 _LAST, _BETTER_THAN_NOTHING = 2, 2.0
 _ACCEPT = ("Deal.", "Agreed.", "That works for me.")
 
 
 class Temperament(NamedTuple):
-    """What a scripted player wants and how it gives way. Worths are those of `games.game.DealSide`, 10 is best.
+    """Preferences of a scripted player; worths are those of `games.game.DealSide`, 10 is best.
 
     Attributes:
-        start: how far below its best terms it opens.
-        floor: the least worth that it takes.
-        give: worth it gives up per worth that the other gave up since its first proposal.
-        pace: worth it gives up at each own turn, whatever the other does.
-        patience: turns without a step of the other after which it leaves.
-        asks: in a search for a friend, it asks by itself and does not only answer.
-        takes_last: in its last turn it takes what is better than nothing.
-        plain: it says the same things always in the same words.
+        start: distance of its opening from its best terms.
+        floor: least worth that it accepts.
+        give: worth conceded per worth that the other conceded.
+        pace: worth conceded at each own turn.
+        patience: turns without a move of the other before it leaves.
+        asks: in a search for a friend, it asks by itself.
+        takes_last: in its last turn it accepts anything better than nothing.
+        plain: always uses the same wording.
     """
 
     start: float
@@ -52,14 +46,14 @@ class Temperament(NamedTuple):
 
 
 class _Course(NamedTuple):
-    """What a player remembers of a dialogue.
+    """State of a deal for a player.
 
     Attributes:
-        wishes: what the other proposed.
-        said: what this side proposed.
-        best: the worth of the best of the other's proposals.
-        gain: how much better for this side the other's proposals became since the first.
-        idle: own chances in a row to see the other move, in which it did not.
+        wishes: the other's proposals.
+        said: own proposals.
+        best: worth of the other's best proposal.
+        gain: improvement of the other's proposals since the first.
+        idle: chances in a row in which the other did not move.
         spoken: own utterances.
     """
 
@@ -72,7 +66,7 @@ class _Course(NamedTuple):
 
 
 def play_deal(view: View, side: DealSide, temper: Temperament) -> Act:
-    """Return the next act in a game about terms, of a side with a temperament."""
+    """Return the next act in a deal: concede step by step, accept good terms, leave if the other does not move."""
     wishes, said, _, gain, idle, spoken = _deal_tree(side).after(view.turns)
     standing = side.follow(view.turns) if view.standing is None else view.standing
     if standing.agreed is not None or idle >= temper.patience:
@@ -98,7 +92,6 @@ def _deal_tree(side: DealSide) -> TurnTree[_Course]:
 
 
 def _deal_step(side: DealSide, course: _Course, turn: Turn) -> _Course:
-    """Return what is remembered after one more turn."""
     wishes, said, best, gain, idle, spoken = course
     mine, theirs = turn.acts if side.role == 0 else turn.acts[::-1]
     if mine.kind == "speak":
@@ -124,21 +117,21 @@ def _deal_step(side: DealSide, course: _Course, turn: Turn) -> _Course:
 _SILENCE = Heard()
 _KNOWN = "Yes, I know"
 _WAITING = ("Whom do you know?", "Go on, ask me.", "What are your friends like?")
-#: A description that fits a friend of the other, and the own friends whom it fits.
+#: A description that fits a friend of the other, and the own friends that it fits.
 _Fit = tuple[frozenset[str], tuple[str, ...]]
 
 
 class _Search(NamedTuple):
-    """What a player remembers of a dialogue.
+    """State of a search for a friend.
 
     Attributes:
-        standing: how the game stands.
-        left: names of own friends who may be the one.
-        fits: what is known of friends of the other.
-        asked: own question that has no answer yet.
-        last: what the other said last.
-        heard: all that the other said.
-        idle: turns of the other in a row that said nothing new.
+        standing: state of the game.
+        left: names of own friends that may be the one.
+        fits: known descriptions of the other's friends.
+        asked: own unanswered question.
+        last: the other's last utterance.
+        heard: all of the other's utterances.
+        idle: turns of the other in a row without news.
     """
 
     standing: Standing
@@ -151,7 +144,7 @@ class _Search(NamedTuple):
 
 
 def play_friend(view: View, side: FriendSide, temper: Temperament) -> Act:
-    """Return the next act in a search for a friend; the temperament says whether it asks, and how long it waits."""
+    """Return the next act in a search for a friend: answer truly, describe own friends, name one that fits."""
     search = _friend_tree(side).after(view.turns)
     if search.standing.agreed is not None or search.idle >= temper.patience:
         return LEAVE
@@ -171,7 +164,6 @@ def _friend_tree(side: FriendSide) -> TurnTree[_Search]:
 
 
 def _friend_step(side: FriendSide, search: _Search, turn: Turn) -> _Search:
-    """Return what is remembered after one more turn."""
     standing, left, fits, asked, last, heard, idle = search
     standing = side.read(standing, turn)
     mine, theirs = turn.acts if side.role == 0 else turn.acts[::-1]
@@ -187,21 +179,19 @@ def _friend_step(side: FriendSide, search: _Search, turn: Turn) -> _Search:
             left = tuple([name for name in left if name not in out]) or left
         elif last.accepts and not named:
             fits = _with(side, fits, asked)
-        if last.asks:  # who asks about somebody has such a friend
+        if last.asks:  # a question about somebody implies such a friend
             fits = _with(side, fits, last)
         asked = _SILENCE
     return _Search(standing, left, fits, asked, last, heard, idle)
 
 
 def _with(side: FriendSide, fits: tuple[_Fit, ...], said: Heard) -> tuple[_Fit, ...]:
-    """Return what is known, and that somebody fits this description."""
     described = frozenset(said.things) - side.names
     fit = described, side.matching(described)
     return (*fits, fit) if fit[1] and fit not in fits else fits
 
 
 def _answer(side: FriendSide, heard: Heard) -> str:
-    """Return the true answer to what the other said; "" where that asks nothing."""
     named = [name for name in heard.things if name in side.names]
     if named:
         return f"{_KNOWN} {named[0]}."
@@ -211,7 +201,7 @@ def _answer(side: FriendSide, heard: Heard) -> str:
 
 
 def _question(side: FriendSide, search: _Search) -> str:
-    """Return the next question; of properties, those are preferred that were brought up already, for they are free."""
+    """Return the next question, preferably with properties that were already mentioned and cost nothing."""
     friends = {friend.name: friend for friend in side.friends}
     counts = Counter([value for name in search.left for value in friends[name].values])
     fits = {name: [described for described, who in search.fits if name in who] for name in search.left}
@@ -238,7 +228,7 @@ def _question(side: FriendSide, search: _Search) -> str:
     return f"Do you know somebody with {' and '.join(told)}?"
 
 
-#: Partners: they give way to who gives way, and little and not for long to who does not.
+#: Partners: they concede to who concedes, and otherwise little and not for long.
 TEMPERAMENTS: dict[str, Temperament] = {
     "firm": Temperament(start=0.0, floor=5.5, give=0.7, pace=0.2, patience=4, asks=False),
     "fair": Temperament(start=0.5, floor=5.0, give=1.0, pace=0.3, patience=5),
@@ -248,7 +238,7 @@ _NAMES = tuple(TEMPERAMENTS)
 
 
 class ScriptedPlayer(ABC):
-    """Plays each dialogue by itself, and does nothing while the other is in turn."""
+    """Plays each dialogue by itself, and does nothing out of turn."""
 
     def act(self, views: Sequence[View]) -> list[Act | Failure]:
         """Return the next act of each dialogue."""
@@ -260,33 +250,25 @@ class ScriptedPlayer(ABC):
 
 
 class RulesPlayer(ScriptedPlayer):
-    """Plays every game by rules; what it does follows from the view alone.
+    """Plays every game by rules; the task's seed draws the temperament if none is named."""
 
-    Where there is no game it cannot know what to say: that is a failure, and asks for a model as partner.
-
-    Args:
-        temperament: a name in `TEMPERAMENTS`; None: the task's seed chooses.
-    """
-
-    #: Only dialogues whose goals can be computed, see `dialogue.check_playable`.
+    #: Only dialogues with computable goals, see `dialogue.check_playable`.
     needs_game = True
 
     def __init__(self, temperament: str | None = None) -> None:
         self.temperament = temperament
 
     def play(self, view: View) -> Act | Failure:
-        """Play as the temperament does."""
         return _play(view, TEMPERAMENTS[self.temperament or _NAMES[view.seed % len(_NAMES)]])
 
 
 class Negotiator(ScriptedPlayer):
-    """A good player: it gives way step by step, so that the other does, and stops where it would no longer succeed."""
+    """A good player: it concedes step by step, down to terms that still succeed."""
 
     needs_game = True
     _TEMPER = Temperament(start=0.0, floor=6.5, give=0.0, pace=1.2, patience=20, takes_last=True, plain=True)
 
     def play(self, view: View) -> Act | Failure:
-        """Play down to terms that are good in this game."""
         return _play(view, self._TEMPER._replace(floor=getattr(view.private, "aim", 0.0)))
 
 
@@ -303,28 +285,25 @@ class Silent(ScriptedPlayer):
     """Never says anything."""
 
     def play(self, view: View) -> Act:
-        """Do nothing."""
         return NONE
 
 
 class AcceptsAll(ScriptedPlayer):
-    """Agrees with everything, from the first word on."""
+    """Agrees with everything."""
 
     def play(self, view: View) -> Act:
-        """Agree."""
         return Act("speak", "Yes, deal.")
 
 
 class Repeats(Negotiator):
-    """Says what a good player would say first, again and again."""
+    """Repeats the negotiator's first words."""
 
     def play(self, view: View) -> Act | Failure:
-        """Say the first words again."""
         said = (turn.acts[view.role] for turn in view.turns if turn.acts[view.role] != NONE)
         return next(said, None) or super().play(view._replace(turns=()))
 
 
-#: Names and what makes a player; "rules" and the temperaments are for training, the last ones for comparison.
+#: Players by name: "rules" and the temperaments for training, the others for comparison.
 PLAYERS: Mapping[str, Callable[[], Player]] = {
     "rules": RulesPlayer,
     **{name: (lambda name=name: RulesPlayer(name)) for name in TEMPERAMENTS},  # type: ignore[misc]
@@ -336,16 +315,7 @@ PLAYERS: Mapping[str, Callable[[], Player]] = {
 
 
 def make_player(player: str | Player) -> Player:
-    """Return a player: itself when it is one, else the one of that name.
-
-    Args:
-        player: an object with `act`; a name in `PLAYERS` ("rules": a temperament drawn by the task's seed); or
-            `MODEL@URL`, a model behind an OpenAI-compatible endpoint such as `qwen@http://127.0.0.1:8000/v1`.
-
-    Raises:
-        ValueError: when there is no such player, or the URL holds a credential.
-        ImportError: when a package that it needs is not installed.
-    """
+    """Return a player: an object with `act` itself, a name in `PLAYERS`, or `MODEL@URL`; ValueError for others."""
     if not isinstance(player, str):
         if not isinstance(player, Player):
             raise ValueError(f"partner must have act(views), or be a name such as 'rules', got {player!r}")

@@ -1,6 +1,6 @@
-"""The records of SOTOPIA, and what each viewer is shown of them: the opening of a dialogue.
+"""The records of SOTOPIA, and what each viewer sees of them in a dialogue's opening.
 
-What one side sees of the other; everybody sees all of themselves, and the judge sees all of both:
+Each side sees all of itself, the judge all of both; of the other a side sees:
 
 | relationship | name | age, occupation, pronouns, public information | personality and values | secret, goal |
 |---|---|---|---|---|
@@ -9,9 +9,9 @@ What one side sees of the other; everybody sees all of themselves, and the judge
 | acquaintance | yes | yes | no | no |
 | friend, romantic, family | yes | yes | yes | no |
 
-The line of participants names both, as in SOTOPIA, even between strangers. In profile texts `<extra_info>`,
-`<strategy_hint>` and `<clarification_hint>` only mark what they hold, and `<p viewer="...">` hides it from all but one
-viewer. Nothing else is a tag. Only profiles are rendered: utterances are not.
+The line of participants names both, as in SOTOPIA. In profile texts `<extra_info>`, `<strategy_hint>` and
+`<clarification_hint>` are markers, and `<p viewer="...">` hides its content from all but one viewer; utterances have no
+tags.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from agentgym.sotopia.games.game import Game
 
 
 class Relationship(IntEnum):
-    """How well two people know each other; `known_story` says what follows from it."""
+    """How well two people know each other."""
 
     stranger = 0
     know_by_name = 1
@@ -37,7 +37,7 @@ class Relationship(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A character, with the fields of SOTOPIA's agent profiles; `gender` is "Man", "Woman" or "Nonbinary"."""
+    """A character with the fields of SOTOPIA's agent profiles; `gender` is "Man", "Woman" or "Nonbinary"."""
 
     id: str
     first_name: str
@@ -59,13 +59,12 @@ class Person:
 
     @property
     def name(self) -> str:
-        """First and last name."""
         return f"{self.first_name} {self.last_name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A situation: what happens, and what each of the two wants; texts may hold the tags of `render`."""
+    """A situation and the goals of both; texts may hold the tags of `render`."""
 
     id: str
     codename: str
@@ -81,14 +80,14 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A scenario with the two people in it.
+    """A scenario with two people.
 
     Attributes:
-        id: unique among all tasks, official and generated ones.
-        scenario: the situation.
-        people: roles 0 and 1; `scenario.goals` are theirs in this order.
-        game: computes the goal scores from what was agreed; None where only a judge can tell.
-        seed: what scripted partners draw from.
+        id: unique among official and generated tasks.
+        scenario: the situation; `goals` are those of roles 0 and 1.
+        people: roles 0 and 1.
+        game: computes the goal scores; None if only a judge can.
+        seed: for scripted players.
     """
 
     id: str
@@ -99,10 +98,7 @@ class Task:
 
     @property
     def content(self) -> list[Any]:
-        """What is told, who the people are and what is drawn, as plain values; see `agentgym.core.TextEnv.content`.
-
-        A game's payoffs are not repeated: the goals tell every one of them.
-        """
+        """Scenario, people and seed as plain values (the goals' texts hold a game's payoffs); see `TextEnv.content`."""
         scenario, ids = self.scenario, ("id", "model_id", "tag")
         told = [scenario.source, scenario.text, scenario.goals, int(scenario.relationship)]
         people = [{name: value for name, value in asdict(each).items() if name not in ids} for each in self.people]
@@ -110,17 +106,16 @@ class Task:
 
     @property
     def names(self) -> tuple[str, str]:
-        """Names of the two people."""
         return self.people[0].name, self.people[1].name
 
 
-#: Who sees what only the judge may: the judge also sees everything else.
+#: The viewer that sees everything.
 JUDGE = "environment"
 #: The viewers of roles 0 and 1.
 ROLES = ("agent_0", "agent_1")
 
 _MARKS = ("extra_info", "strategy_hint", "clarification_hint")
-#: What is meant as a tag; one that is not written as `_TAG` wants it is an error, lest it hide nothing.
+#: Attempted tags; one that `_TAG` does not match is an error, since it would hide nothing.
 _MEANT = re.compile(rf"<\s*+(?:/\s*+)?(?:{'|'.join(_MARKS)}|p)\b[^>]*+>?", re.IGNORECASE)
 _TAG = re.compile(rf"""<(/?)({"|".join(_MARKS)}|p)(?:\s+viewer\s*=\s*(?:"([^"]*)"|'([^']*)'))?\s*>""")
 UNKNOWN = "Unknown"
@@ -128,14 +123,7 @@ _GENDERS = {"Man": "male", "Woman": "female", "Nonbinary": "nonbinary"}
 
 
 def render(text: str, viewer: str) -> str:
-    """Return what a viewer, one of `ROLES` or `JUDGE`, sees of a profile text.
-
-    Raises:
-        ValueError: when tags do not match or are not understood, so that it is not clear what is hidden from whom.
-
-    >>> render('A party. <p viewer="environment">Both know Kim.</p> (<extra_info>You sing.</extra_info>)', "agent_0")
-    'A party.  (You sing.)'
-    """
+    """Return what a viewer, one of `ROLES` or `JUDGE`, sees of a profile text; ValueError for bad tags."""
     if "<" not in text:
         return text
     parts: list[str] = []
@@ -164,7 +152,7 @@ def render(text: str, viewer: str) -> str:
 
 
 def known_story(person: Person, relationship: int) -> str:
-    """Return what another sees of a person in a `Relationship`, or its number."""
+    """Return what another sees of a person in a `Relationship`."""
     known = Relationship(relationship)
     if known == Relationship.stranger:
         return UNKNOWN
@@ -181,7 +169,7 @@ def known_story(person: Person, relationship: int) -> str:
 
 
 def opening(task: Task, role: int | None) -> str:
-    """Return the first observation of a role, or with None the judge's; tags that do not match are a ValueError."""
+    """Return the first observation of a role, for None the judge's; ValueError for unmatched tags."""
     viewer = JUDGE if role is None else ROLES[role]
     scenario, (first, second) = task.scenario, task.names
     stories, goals = [], []

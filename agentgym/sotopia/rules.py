@@ -1,4 +1,4 @@
-"""The course of a dialogue between two people: whose turn it is, what counts, and when it ends."""
+"""The course of a dialogue: order of turns, acts and end."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from agentgym.checks import check_name, whole
-from agentgym.sotopia.acts import KINDS, NONE, Act, Turn, tell_all
+from agentgym.sotopia.acts import KINDS, NONE, Act, Turn, turn_lines
 from agentgym.sotopia.dialogue import Dialogue, View
 from agentgym.sotopia.games.game import Standing
 from agentgym.sotopia.profiles import Task, opening
 
-#: Who is in turn: one after the other, both at once, or either by chance.
+#: Orders of turns: alternating, both at once, random.
 ORDERS = ("round-robin", "simultaneous", "random")
-#: So many times in a row whoever is in turn does nothing: the dialogue is stale.
+#: Acts `none` in a row after which the dialogue is stale.
 STALE = 3
 
 _BOTH = (0, 1)
@@ -23,34 +23,24 @@ _WAIT = ("none",)
 
 
 def check_order(order: object) -> str:
-    """Return the name of an order, or raise a ValueError that lists those there are."""
+    """Return the name of an order, or raise a ValueError with the known ones."""
     return check_name(order, ORDERS, "order")
 
 
 def check_turns(turns: Any) -> int:
-    """Return a number of turns, or raise a ValueError when it is none."""
+    """Return a number of turns, or raise a ValueError."""
     return whole("max_turns", turns, 1)
 
 
 def draw_schedule(order: str, max_turns: int, rng: np.random.Generator) -> tuple[int, ...]:
-    """Return who is in turn in each turn, drawn for order "random"; nothing for others, where it is clear."""
+    """Return the role of each turn for order "random"; () for others."""
     return tuple(rng.integers(2, size=max_turns).tolist()) if order == "random" else ()
 
 
 class SocialWorld:
-    """One dialogue, played turn by turn.
+    """One dialogue, played turn by turn, with the ends of `Dialogue.ended`; `speakers` are the roles in turn.
 
-    It ends when someone leaves ("left") and when three acts in a row, of those who were in turn, are `none` ("stale");
-    it is cut after `max_turns` turns ("turns"), and by `fail` ("failed"). What one does out of turn is nothing.
-
-    Args:
-        task: scenario, people and game.
-        order: one of `ORDERS`.
-        max_turns: turns, of one side or of both at once, after which the dialogue is cut.
-        schedule: with order "random", who is in turn in each turn, see `draw_schedule`; else ().
-
-    Attributes:
-        speakers: roles in turn now; none at the end.
+    `schedule` is the role of each turn for order "random" (`draw_schedule`), else ().
     """
 
     __slots__ = (
@@ -75,28 +65,25 @@ class SocialWorld:
 
     @property
     def turn(self) -> int:
-        """Number of turns played."""
         return len(self.dialogue.turns)
 
     @property
     def standing(self) -> Standing:
-        """How the game stands; without a game, who acted last and how."""
+        """State of the game; without a game, who acted last and how."""
         assert self.dialogue.standing is not None
         return self.dialogue.standing
 
     @property
     def ended(self) -> str:
-        """How it ended, see `Dialogue.ended`; "" while it goes on."""
+        """How it ended, see `Dialogue.ended`."""
         return self.dialogue.ended
 
     @property
     def terminated(self) -> bool:
-        """It has come to an end by itself."""
         return self.dialogue.ended in ("left", "stale")
 
     @property
     def truncated(self) -> bool:
-        """It was cut off."""
         return self.dialogue.ended in ("turns", "failed")
 
     def _in_turn(self) -> tuple[int, ...]:
@@ -108,7 +95,7 @@ class SocialWorld:
         return _ONE[self._schedule[turn] if self._schedule else turn % 2]
 
     def kinds(self, role: int) -> tuple[str, ...]:
-        """Return the kinds of acts a role may choose from now, in the order of `acts.KINDS`."""
+        """Return the kinds of acts that a role may choose now."""
         return KINDS if role in self.speakers else _WAIT
 
     def opening(self, role: int) -> str:
@@ -119,8 +106,8 @@ class SocialWorld:
         return text
 
     def lines(self, start: int) -> str:
-        """Return what has happened from a turn on, as both observe it."""
-        return tell_all(self.names, self.dialogue.turns[start:])
+        """Return the turns from `start` on, as both observe them."""
+        return turn_lines(self.names, self.dialogue.turns[start:])
 
     def view(self, role: int) -> View:
         """Return what a role may know now."""
@@ -132,7 +119,7 @@ class SocialWorld:
         )  # fmt: skip
 
     def play(self, acts: tuple[Act, Act]) -> Turn:
-        """Play one turn; return it as it counts, without the acts of who was not in turn (RuntimeError at the end)."""
+        """Play one turn and return it without acts out of turn; RuntimeError at the end."""
         dialogue, speakers = self.dialogue, self.speakers
         turns, game, standing = dialogue.turns, self.task.game, self.standing
         if dialogue.ended:
@@ -157,29 +144,29 @@ class SocialWorld:
         return turn
 
     def fail(self) -> None:
-        """Cut the dialogue off: a side did not answer."""
+        """Cut the dialogue off because a side did not answer."""
         self.dialogue.ended, self.speakers = "failed", ()
 
     def redraw(self, rng: np.random.Generator) -> None:
-        """Draw anew who is in turn after this turn, with order "random", and what models answer."""
+        """Draw anew the order of later turns (order "random") and the samples of models."""
         decided = self.turn + 1
         self._schedule = self._schedule[:decided] + draw_schedule(self.order, self.max_turns, rng)[decided:]
         self.draw = int(rng.integers(1 << 31))
 
     def get_state(self) -> tuple[Any, ...]:
-        """Return (schedule, turns, how it ended, standing, stale acts, draw), which later turns do not change."""
+        """Return (schedule, turns, how it ended, standing, stale acts, draw)."""
         dialogue = self.dialogue
         return self._schedule, tuple(dialogue.turns), dialogue.ended, dialogue.standing, self._stale, self.draw
 
     def set_state(self, state: tuple[Any, ...]) -> None:
-        """Load what `get_state` returned, of a world of the same task, order and number of turns."""
+        """Load a `get_state` of a world with equal task, order and number of turns."""
         self._schedule, turns, ended, standing, self._stale, self.draw = state
         self.dialogue = Dialogue(self.task, list(turns), ended, standing)
         self.speakers = self._in_turn()
 
 
 def _follow(standing: Standing, turn: Turn) -> Standing:
-    """Return who acted last and how: what is known of a dialogue without a game."""
+    """Return who acted last and how, the state without a game."""
     for role, act in enumerate(turn.acts):
         if act.kind != "none":
             standing = Standing(role=role, move=act.kind)

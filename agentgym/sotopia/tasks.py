@@ -1,4 +1,4 @@
-"""Which dialogue an episode is: generated tasks without end, or the official pairings, in splits."""
+"""The tasks: generated ones, or the official pairings, in splits."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from agentgym.sotopia.official import HARD_SCENARIOS, read_official, state_of
 from agentgym.sotopia.profiles import Task
 from agentgym.tasks import Tasks, check_split
 
-#: Numbers of the generated tasks of each family in a split: first one, and how many.
+#: First number and count of the generated tasks of each family in a split.
 _NUMBERS = {"train": (2_000, 100_000), "validation": (1_000, 1_000), "test": (0, 1_000)}
 
 
 class GeneratedTasks:
-    """Tasks of some families, in turn, named "<family>-<world seed>-<number>"; splits share no number."""
+    """Tasks of some families in turn, named "<family>-<world seed>-<number>"; splits share no number."""
 
     name = "the generated tasks"
     splits = tuple(_NUMBERS)
@@ -28,18 +28,15 @@ class GeneratedTasks:
         self.families, self.world_seed = families or FAMILIES, world_seed
 
     def count(self, split: str) -> int:
-        """Return the number of tasks in a split."""
         return _NUMBERS[split][1] * len(self.families)
 
     def by_index(self, split: str, index: int) -> Task:
-        """Return a task by its index in a split."""
         if index >= self.count(split):  # the next number may belong to another split
             raise IndexError(index)
         number, family = divmod(index, len(self.families))
         return generate(self.families[family], self.world_seed, _NUMBERS[split][0] + number)
 
     def by_id(self, task_id: str, split: str | None = None) -> Task:
-        """Return a task by its id."""
         ranges = [_NUMBERS[split]] if split is not None else list(_NUMBERS.values())
         family, _, digits = task_id.rpartition(f"-{self.world_seed}-")
         number = int(digits) if digits.isdecimal() and digits.isascii() and len(digits) < 10 else -1
@@ -54,7 +51,6 @@ class GeneratedTasks:
         return generate(family, self.world_seed, number)
 
     def ids(self, split: str) -> Iterator[str]:
-        """Yield the ids of a split."""
         first, count = _NUMBERS[split]
         for number in range(first, first + count):
             for family in self.families:
@@ -62,10 +58,7 @@ class GeneratedTasks:
 
 
 class OfficialTasks:
-    """The official pairings: "all", those of SOTOPIA-hard, and the "numeric" ones, which play without a judge.
-
-    With `families`, only the numeric scenarios of these.
-    """
+    """The official pairings: "all", "hard" (SOTOPIA-hard) and "numeric" (computable goals, of some `families`)."""
 
     splits = ("all", "hard", "numeric")
 
@@ -82,15 +75,12 @@ class OfficialTasks:
         }
 
     def count(self, split: str) -> int:
-        """Return the number of tasks in a split."""
         return len(self._splits[split])
 
     def by_index(self, split: str, index: int) -> Task:
-        """Return a task by its index in a split."""
         return self._splits[split][index]
 
     def by_id(self, task_id: str, split: str | None = None) -> Task:
-        """Return a task by its id, that of the pairing."""
         task = self._by_id.get(task_id)
         if task is None:
             example = f" such as {next(iter(self._by_id))!r}" if self._by_id else ""
@@ -100,12 +90,11 @@ class OfficialTasks:
         return task
 
     def ids(self, split: str) -> Iterator[str]:
-        """Yield the ids of a split."""
         return iter([each.id for each in self._splits[split]])
 
 
 def choose_split(tasks: Tasks[Task], split: str | None, *, computed: bool) -> str:
-    """Return a known split, or for None the first to play; `computed`: only goals that can be computed will do."""
+    """Return a known split, by default the first playable one; `computed` requires computable goals."""
     if split is not None:
         return check_split(tasks, split)
     if "train" in tasks.splits:
@@ -114,7 +103,7 @@ def choose_split(tasks: Tasks[Task], split: str | None, *, computed: bool) -> st
 
 
 def check_families(families: Iterable[str] | str | None) -> tuple[str, ...] | None:
-    """Return names of families, None for all, or raise a ValueError when one is unknown, twice there, or none is."""
+    """Return names of families, None for all; ValueError for unknown, repeated or no names."""
     if families is None:
         return None
     chosen = (families,) if isinstance(families, str) else tuple(families)
@@ -132,7 +121,7 @@ def _tasks(data: Path | None, state: str, families: tuple[str, ...] | None, worl
 
 
 def load_tasks(data: str | Path | None, families: Iterable[str] | str | None, world_seed: Any) -> Tasks[Task]:
-    """Return the official tasks of a folder, or without one the generated tasks; environments share them."""
+    """Return the official tasks of a folder, or the generated tasks; environments share them."""
     seed = whole("world_seed", world_seed, 0)
     folder = None if data is None else Path(os.path.realpath(Path(data).expanduser()))
     state = "" if folder is None else state_of(folder)

@@ -1,4 +1,4 @@
-"""The table of steps: columns, episodes, forks and its file form."""
+"""The step table: columns, episodes, forks and file form."""
 
 from agentgym.trajectory.episode import Ending, Reply, Step, Trajectory
 from agentgym.trajectory.table import Bools, Floats, Ints, StepTable

@@ -1,7 +1,4 @@
-"""Columns of a table from what a caller has: any hashable values as integers, numbers and flags exactly.
-
-`check_rows` and `check_states` hold the rules that they keep together, `data_frame` hands them on.
-"""
+"""Builds and checks table columns: hashable values as integers; numbers and flags exactly as given."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from numpy.typing import NDArray
 from agentgym.trajectory.file import MOST_REWARD
 
 Ints = NDArray[np.int64]
-#: So many different values of a column may have the same hash; of floats, no more than 34 can.
+#: Most different values of a column with the same hash; of floats, at most 34 can have one.
 MOST_ALIKE: Final = 256
 _SALTED = {str, bytes, bool, type(None)}
 #: Types of pandas' missing values, which need not be installed.
@@ -26,7 +23,7 @@ _NUMBERS = ("t", "valid", "reward", "terminated", "truncated", "won")
 
 
 def length(name: str, column: Any) -> int:
-    """Return how many rows a column has; a TypeError where it is no list, array or other sequence but a string."""
+    """Return the number of rows of a column; TypeError unless it is a list, array or other sequence (no string)."""
     sized = hasattr(column, "__len__") and hasattr(column, "__getitem__") and getattr(column, "ndim", 1) > 0
     if not sized or isinstance(column, (str, bytes, Mapping)):
         raise TypeError(
@@ -36,27 +33,14 @@ def length(name: str, column: Any) -> int:
 
 
 def intern(name: str, *columns: Any) -> tuple[list[Ints], tuple[Hashable, ...]]:
-    """Number the values of columns that share their numbers.
+    """Number the values of columns that share their numbers; values that a dict takes for equal are equal.
 
-    Equal is what a dict takes for equal (1, 1.0 and True are). Integers are numbered by numpy, because a dict takes
-    quadratic time for those that are chosen to have the same hash. Of other values at most `MOST_ALIKE` may have one.
-
-    Args:
-        name: of the column, for the message of an error.
-        *columns: sequences or arrays of hashable values.
-
-    Returns:
-        int64 arrays, one per column and as long as it; and the distinct values, first column first, each in order of
-        first appearance. Values of arrays come back as Python values.
-
-    Raises:
-        TypeError: when a value is not hashable, or is an array or tensor itself: those are equal to nothing else.
-        ValueError: when a value is nan, or more than `MOST_ALIKE` different values have the same hash.
-
-    >>> intern("state", ["s", "u", "s"], ["u", "goal", "s"])
-    ([array([0, 1, 0]), array([1, 2, 0])], ('s', 'u', 'goal'))
+    Returns one int64 array per column, and the distinct values (as Python values) in order of first appearance, column
+    by column. Integers are numbered by numpy, because chosen hash collisions make a dict quadratic; of other values at
+    most `MOST_ALIKE` may share a hash. Raises a TypeError for values that are not hashable, arrays or tensors, a
+    ValueError for nan or too many collisions.
     """
-    # Iterated over, a tensor gives tensors, no two of which are equal to a dict.
+    # Iteration over a tensor gives tensors, which a dict never finds equal.
     columns = tuple(
         np.asarray(column) if hasattr(column, "__array__") and not isinstance(column, np.ndarray) else column
         for column in columns
@@ -77,18 +61,9 @@ def intern(name: str, *columns: Any) -> tuple[list[Ints], tuple[Hashable, ...]]:
 
 
 def numbers(name: str, values: Any, dtype: type[np.generic]) -> NDArray[Any]:
-    """Return a new column of numbers or flags, exactly as given: no text, no missing flag, no rounded integer.
+    """Return a new column of numbers or flags of dtype `np.int64`, `np.float64` or `np.bool_`, exactly as given.
 
-    Args:
-        name: of the column, for the message of an error.
-        values: sequence or array of n numbers.
-        dtype: `np.int64`, `np.float64` or `np.bool_`.
-
-    Raises:
-        ValueError: when a value is no number, or not one of this type; the message names the first bad row.
-
-    >>> numbers("won", [1, 0], np.bool_)
-    array([ True, False])
+    Raises a ValueError, with the first bad row, for text, a missing flag or a number that the dtype would round.
     """
     given = _python_numbers(values, dtype)
     if given is not None:
@@ -110,7 +85,7 @@ def numbers(name: str, values: Any, dtype: type[np.generic]) -> NDArray[Any]:
 
 
 def check_rows(table: Any) -> None:
-    """Raise a ValueError at the first row of a `StepTable` that breaks a rule of the table."""
+    """Raise a ValueError at the first row that breaks a rule of `StepTable`."""
     trajectory, ordered = table.trajectory, table.order
     is_last = np.zeros(len(table), np.bool_)
     is_last[table.last] = True
@@ -135,10 +110,10 @@ def check_rows(table: Any) -> None:
 
 
 def check_states(table: Any) -> None:
-    """Raise a ValueError at the first row of a `StepTable` without a state; warn of an ending that says too little.
+    """Raise a ValueError at the first row without a state; warn once of an ambiguous end.
 
-    The warning is of a key in which a won and a lost episode of a group terminate: whoever compares states takes it for
-    success. There is one at most, whose text depends on the key alone, so that Python shows it once per key and caller.
+    The end is ambiguous if a won and a lost episode of a group terminate in the same state. The warning's text depends
+    on the state key alone, so Python shows it once per key and caller.
     """
     missing = [i for i, name in enumerate(table.states) if name is None or type(name).__name__ in _MISSING]
     for name in ("state", "next_state") if missing else ():
@@ -188,7 +163,7 @@ def data_frame(table: Any) -> Any:
 
 
 def _first_rows(name: str, columns: Sequence[Any], bounds: list[int]) -> tuple[Ints, tuple[Hashable, ...]]:
-    """Row in which each value appears first, counted through all columns, and the distinct values."""
+    """Return the first row of each value, counted through all columns, and the distinct values."""
     first = np.empty(bounds[-1], np.int64)
     index: dict[Hashable, int] = {}
     # Python values hash about five times faster than numpy scalars.
@@ -211,10 +186,7 @@ def _not_hashable(name: str, error: TypeError) -> TypeError:
 
 
 def _check_hashes(name: str, columns: Sequence[Sequence[Any]]) -> None:
-    """Raise a ValueError when a dict would take quadratic time, in time linear in the rows.
-
-    Texts and bytes need no look: Python salts their hashes.
-    """
+    """Raise a ValueError if a dict would take quadratic time; Python salts the hashes of strings and bytes."""
     if all(set(map(type, column)) <= _SALTED for column in columns):
         return
     others = [value for column in columns for value in column if type(value) not in _SALTED]
@@ -239,12 +211,12 @@ def _check_hashes(name: str, columns: Sequence[Sequence[Any]]) -> None:
 
 
 def _first_rows_of_integers(columns: Sequence[Any], n: int) -> tuple[Ints, tuple[Hashable, ...]] | None:
-    """The same for columns of nothing but integers; None for all others."""
+    """Return the same for columns of integers alone; else None."""
     if n == 0 or not all(map(_are_integers, columns)):
         return None
     try:
         values = np.concatenate([_int64(column) for column in columns])
-    except OverflowError:  # a text's hash is salted, those of such integers are what somebody makes them
+    except OverflowError:  # as texts they get salted hashes; hashes of such integers can be chosen
         given = (column.tolist() if isinstance(column, np.ndarray) else column for column in columns)
         first, texts = _first_rows("", [[format(value, "x") for column in given for value in column]], [0, n])
         return first, tuple([int(str(text), 16) for text in texts])
@@ -255,7 +227,7 @@ def _first_rows_of_integers(columns: Sequence[Any], n: int) -> tuple[Ints, tuple
         first = index[inverse]
     else:
         row_of = np.empty(high - low + 1, np.int64)
-        row_of[values[::-1] - low] = rows[::-1]  # where a value occurs several times, the last assignment stays
+        row_of[values[::-1] - low] = rows[::-1]  # the last assignment, of the first row, stays
         first = row_of[values - low]
     return first, tuple(values[first == rows].tolist())
 
@@ -271,7 +243,6 @@ def _are_integers(column: Any) -> bool:
 
 
 def _int64(column: Any) -> Ints:
-    """Integers as int64, or an OverflowError."""
     if not isinstance(column, np.ndarray):
         return np.asarray(array("q", column), np.int64)
     if column.dtype == np.uint64 and len(column) and column.max() > np.iinfo(np.int64).max:
@@ -280,7 +251,7 @@ def _int64(column: Any) -> Ints:
 
 
 def _python_numbers(values: Any, dtype: type[np.generic]) -> NDArray[Any] | None:
-    """Read a list of Python's own numbers, faster than numpy does; None when it is anything else."""
+    """Convert a list of Python numbers, faster than numpy; None for anything else."""
     if not (isinstance(values, list) and values and type(values[0]) in (bool, int, float)):
         return None
     try:

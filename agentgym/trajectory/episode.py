@@ -1,4 +1,4 @@
-"""The row form of a rollout: replies, steps, episodes, and how these end."""
+"""The row form of a rollout: replies, steps, episodes and their endings."""
 
 from __future__ import annotations
 
@@ -9,26 +9,22 @@ from typing import Any, Literal
 
 
 class Ending(enum.Enum):
-    """How an episode ended.
-
-    >>> Ending.of(won=False, terminated=False, truncated=True)
-    <Ending.TIME_LIMIT: 'time limit'>
-    """
+    """How an episode ended."""
 
     SUCCESS = "success"
-    """It was won, in a state that ends it or in the last step before a limit."""
+    """Won, in a terminal state or in the last step before a limit."""
     FAILURE = "failure"
-    """It terminated otherwise: in the MDP, nothing follows."""
+    """Terminated otherwise."""
     TIME_LIMIT = "time limit"
-    """A limit, of the wrapper, the task or the policy's prompts, truncated it: in the MDP, more would follow."""
+    """Truncated by a limit of wrapper, task or prompt length; in the MDP, more would follow."""
     CUT = "cut"
-    """It had not ended when the recording did."""
+    """Still running when the recording ended."""
     UNSCORED = "unscored"
-    """Nobody knows how good it was (`info["unscored"]`): it is in no table."""
+    """Without a score (`info["unscored"]`); in no table."""
 
     @classmethod
     def of(cls, won: bool, terminated: bool, truncated: bool, unscored: bool = False) -> Ending:
-        """Name the ending that the flags of an episode's last step say."""
+        """Return the ending for the flags of an episode's last step."""
         if unscored:
             return cls.UNSCORED
         if won:
@@ -43,12 +39,12 @@ class Reply:
     Attributes:
         text: the whole reply, as the reply wrapper parses it.
         prompt_ids: token ids of the prompt, empty for policies without tokens.
-        token_ids: token ids of the generated part of the reply.
-        logprobs: natural log-probability of each generated token under the sampling distribution
-            (temperature included), same length as `token_ids`.
-        finish: "stop": the model's end token or a stop text ended it; "length": the limit did; "prompt-too-long":
-            nothing was written, for the prompt did not fit, and the episode is over; "": nobody said.
-        version: state of the policy's weights that wrote it: 0 until they first change, then 1, and so on.
+        token_ids: token ids of the generated part.
+        logprobs: natural log-probability of each generated token under the sampling distribution (temperature
+            included).
+        finish: "stop": an end token or stop text; "length": the limit; "prompt-too-long": nothing was written and the
+            episode is over; "": unknown.
+        version: number of weight updates of the policy before it wrote this.
         allowed: token ids among which each token was drawn, as long as `token_ids`; empty: among all.
     """
 
@@ -63,7 +59,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Step:
-    """One transition `(state, action, reward, next_state)`; `valid`: the environment accepted the action."""
+    """One transition; `valid`: the environment accepted the action."""
 
     t: int
     state: Hashable
@@ -76,10 +72,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Trajectory:
-    """One episode: its steps in order of `t`, and how it ended.
-
-    `parent`: (trajectory, t) of the step of another episode after which this one was cut from it, or None.
-    """
+    """One episode, its steps in order of `t`; `parent` is (trajectory, t) of the step after which it was cut."""
 
     group: Hashable
     trajectory: Hashable
@@ -119,7 +112,7 @@ def trajectories_of(table: Any) -> list[Trajectory]:
 
 
 def columns_of(trajectories: Iterable[Trajectory]) -> dict[str, Any]:
-    """Return what `StepTable.from_arrays` takes, trajectory by trajectory; one without steps is a ValueError."""
+    """Return the arguments of `StepTable.from_arrays`, trajectory by trajectory; ValueError for one without steps."""
     pairs, parent = [], {}
     for trajectory in trajectories:
         if not trajectory.steps:
@@ -146,12 +139,7 @@ def columns_of(trajectories: Iterable[Trajectory]) -> dict[str, Any]:
 
 
 def plain_steps(episode: Trajectory) -> list[dict[str, Any]]:
-    """Return the steps of an episode as plain values, which can travel with rows, traces and files of other programs.
-
-    Returns:
-        For each step columns of `StepTable` (`t`, `state`, `action`, `next_state`, `reward`, `valid`, `terminated`,
-        `truncated`, `won`), and `text`, the reply.
-    """
+    """Return the steps of an episode as plain values: `StepTable`'s columns of a step and `text`, the reply."""
     end = len(episode.steps) - 1
     return [
         {

@@ -1,10 +1,9 @@
-"""Trajectories as lines of JSON: every line is checked before a table is made of it.
+"""Trajectories as JSON lines, checked line by line.
 
-A line is an object with `group`, `trajectory`, `won`, `terminated`, `truncated`, `steps` and, in files of today,
-`parent`, which is null or `[trajectory, t]` of the step after which this one was cut from another; a step has `t`,
-`state`, `action`, `next_state`, `reward`, `valid` and `reply`, which is null or an object with `text`, `prompt_ids`,
-`token_ids`, `logprobs` and, in files of today, `finish`, `version` and `allowed` (see `agentgym.trajectory.Reply`).
-Ids (groups, trajectories, states, actions) are strings, numbers or null.
+A line is an object with `group`, `trajectory`, `won`, `terminated`, `truncated`, `steps` and `parent` (null or
+`[trajectory, t]`); a step has `t`, `state`, `action`, `next_state`, `reward`, `valid` and `reply` (null, or an object
+with the fields of `agentgym.trajectory.Reply`). Ids are strings, numbers or null. Older files lack `parent`, `finish`,
+`version` and `allowed`.
 """
 
 from __future__ import annotations
@@ -20,25 +19,20 @@ import numpy as np
 from agentgym.outside.files import new_file
 from agentgym.outside.text import DataError, packed, read_json_lines
 
-#: Rewards beyond this are no rewards: their sums and squares leave the floats.
+#: Larger rewards are refused: their sums and squares overflow.
 MOST_REWARD: Final = 1e300
 
 
 def write_lines(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write a file that is there whole or not at all, compressed where its name ends in .xz, .gz or .bz2."""
+    """Write a file atomically, compressed if its name ends in .xz, .gz or .bz2."""
     with new_file(Path(path)) as file, packed(Path(path), file) as stream:
         for row in rows:
-            # All but ASCII is escaped: half a surrogate pair is no UTF-8.
+            # ASCII only: half a surrogate pair is no UTF-8.
             stream.write(json.dumps(row, default=np.generic.item, allow_nan=False).encode() + b"\n")
 
 
 def read_columns(path: str | Path) -> tuple[dict[str, list[Any]], dict[Any, tuple[Any, int]], list[int]]:
-    """Read a file.
-
-    Returns:
-        Columns, one entry per step; replies are dicts (or None) whose lists are tuples. The parents, as
-        `StepTable.from_arrays` takes them. The number of the line in which each trajectory stands.
-    """
+    """Read a file; return columns (replies as dicts or None), parents, and the line number of each trajectory."""
     columns: dict[str, list[Any]] = {name: [] for name in (*_TRAJECTORY, *_STEP, "replies")}
     del columns["steps"], columns["reply"], columns["parent"]
     parent, lines = {}, []
@@ -66,17 +60,15 @@ def _tuples(value: list[Any]) -> tuple[Any, ...]:
 
 
 def read_lines(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield line number and checked trajectory, the dict that stands there, for every trajectory of a file.
+    """Yield line number and checked dict of every trajectory in a file.
 
-    Raises:
-        DataError: at the first line that is no such trajectory, or whose trajectory id was there before, with file,
-            line, and where in the line the damage is.
-        OSError: when the file cannot be read.
+    Raises a DataError, with file, line and place, at the first malformed line or repeated trajectory id; an OSError if
+    it cannot be read.
     """
     seen: dict[Any, int] = {}
     for number, line in read_json_lines(Path(path)):
         try:
-            line = {"parent": None, **line} if type(line) is dict else line  # what earlier files lack
+            line = {"parent": None, **line} if type(line) is dict else line  # missing in earlier files
             _check(line, _TRAJECTORY, "")
             _check_steps(line)
             name = line["trajectory"]
@@ -110,7 +102,7 @@ def _check_steps(line: dict[str, Any]) -> None:
 
 
 def _check(value: Any, fields: Mapping[str, tuple[str, Callable[[Any], bool]]], where: str) -> None:
-    """Raise a DataError unless a value is an object with exactly these fields, each as it should be."""
+    """Raise a DataError unless a value is an object with exactly these fields and types."""
     if type(value) is not dict:
         raise DataError(f"{where or 'the line'} must be an object, got {value!r:.80}")
     if value.keys() != fields.keys():
@@ -182,5 +174,5 @@ _REPLY: Final = {
     "version": ("an integer", _is_integer),
     "allowed": ("a list of lists of integers", lambda value: type(value) is list and all(map(_are_integers, value))),
 }
-#: What files hold that were written before replies had these.
+#: Values of fields that older files lack.
 _EARLIER: Final[dict[str, Any]] = {"finish": "", "version": 0, "allowed": []}

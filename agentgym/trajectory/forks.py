@@ -1,8 +1,4 @@
-"""Forks of a `StepTable`: trajectories that were cut from another one after one of its rows.
-
-Each such trajectory begins later than the row it was cut after, so that going from parent to parent ends at one that
-was played from its beginning: there are no circles.
-"""
+"""Forks of a `StepTable`: trajectories that were cut from another one after one of its rows."""
 
 from __future__ import annotations
 
@@ -20,16 +16,12 @@ Floats = NDArray[np.float64]
 TableT = TypeVar("TableT", bound=Any)
 _ROW_COLUMNS = ("group", "t", "state", "next_state", "action", "valid", "reward", "terminated", "truncated")
 
-#: Rows that a table may have when every episode has all its rows: as many as take gigabytes.
+#: Most rows of an unfolded table: beyond it takes gigabytes.
 MOST_UNFOLDED: Final = 2**23
 
 
 class ForkError(ValueError):
-    """A trajectory cannot have been cut where it says.
-
-    Attributes:
-        trajectory: its number in the table.
-    """
+    """A trajectory, of number `trajectory` in the table, cannot have been cut where it says."""
 
     def __init__(self, trajectory: int, message: str) -> None:
         super().__init__(message)
@@ -39,14 +31,8 @@ class ForkError(ValueError):
 def parent_rows(table: Any, parent: Mapping[Hashable, tuple[Hashable, int]]) -> Ints:
     """Return int64 (M,): the row after which each trajectory was cut from another one, -1 for none.
 
-    Args:
-        table: a `StepTable` that keeps all other rules.
-        parent: for trajectories that were cut from others, `(trajectory, t)` of a step.
-
-    Raises:
-        TypeError: when `parent` is no mapping, or an entry is not a pair of a name and an integer.
-        ValueError: when it names a trajectory that is not in the table.
-        ForkError: (a ValueError) when a trajectory cannot have been cut after the step, see `_check`.
+    `parent` maps cut trajectories to `(trajectory, t)` of a step; the table keeps all other rules. Raises a TypeError
+    for other types, a ValueError for an unknown trajectory, a ForkError for an impossible cut.
     """
     if not isinstance(parent, Mapping):
         raise TypeError(
@@ -84,7 +70,7 @@ def chain(table: Any, trajectory: int) -> Ints:
 
 
 def unfolded(table: TableT) -> tuple[TableT, Ints]:
-    """Do what `StepTable.unfolded` says."""
+    """Implement `StepTable.unfolded`."""
     if not table.has_forks:
         return table, np.arange(len(table))
     if not unfolds(table):
@@ -99,7 +85,7 @@ def unfolded(table: TableT) -> tuple[TableT, Ints]:
     begins, own = (ends - length).tolist(), np.diff(table.offsets)
     shared = (length - own).tolist()
     source[np.repeat(ends - length + shared - table.offsets[:-1], own) + np.arange(len(table))] = table.order
-    for i in _cut(table):  # whoever it was cut from has all its rows by now
+    for i in _cut(table):  # parents come first and have all their rows
         before = begins[table.trajectory[table.parent[i]]]
         source[begins[i] : begins[i] + shared[i]] = source[before : before + shared[i]]
     trajectory = np.repeat(np.arange(table.n_trajectories), length)
@@ -111,7 +97,7 @@ def unfolded(table: TableT) -> tuple[TableT, Ints]:
 
 
 def unfolds(table: Any) -> bool:
-    """Say whether a table has at most `MOST_UNFOLDED` rows when every episode has all its rows."""
+    """Say whether the unfolded table has at most `MOST_UNFOLDED` rows."""
     return not table.has_forks or int(table.episode_length.sum()) <= MOST_UNFOLDED
 
 
@@ -121,7 +107,7 @@ def kept(table: Any, mask: NDArray[np.bool_]) -> list[Trajectory]:
     parent, names, ends = table.parent.tolist(), table.trajectories, _ends(table).tolist()
     above = [-1 if row < 0 else int(table.trajectory[row]) for row in parent]
     chosen = np.flatnonzero(mask).tolist()
-    # First those that others were cut from: one that was not played on, only in others, keeps its rows too.
+    # Parents first: a trajectory that only continues in others keeps its rows too.
     first: dict[int, None] = {}
     seen = [False] * table.n_trajectories
     for i in chosen:
@@ -131,10 +117,10 @@ def kept(table: Any, mask: NDArray[np.bool_]) -> list[Trajectory]:
             lineage.append(i)
             i = above[i]
         first |= dict.fromkeys(each for each in reversed(lineage) if mask[each])
-    owners: list[list[Hashable]] = [[] for _ in range(table.n_trajectories)]  # of the rows, as far as they have one
+    owners: list[list[Hashable]] = [[] for _ in range(table.n_trajectories)]  # owners of the rows so far
     found: dict[int, Trajectory] = {}
     for i in first:
-        # A row that has an owner has one before it as well: new are the last ones of the episode.
+        # A row with an owner follows a row with one: new are the last rows of the episode.
         parts: list[tuple[Step, ...]] = []
         at, end, cut = i, len(rows_of[i].steps), None
         while True:
@@ -152,12 +138,12 @@ def kept(table: Any, mask: NDArray[np.bool_]) -> list[Trajectory]:
 
 
 def chain_sums(table: Any, values: Floats) -> Floats:
-    """Return float64 (M,): the sum of each whole episode's `values`, float64 (N,), from its beginning to its end."""
+    """Return float64 (M,): the sum of `values`, float64 (N,), over each whole episode."""
     own: Floats = np.bincount(table.trajectory, weights=values, minlength=table.n_trajectories).astype(np.float64)
     if not table.has_forks:
         return own
     total = own.copy()
-    so_far: dict[int, Floats] = {}  # of each trajectory that others were cut from, up to and with each of its steps
+    so_far: dict[int, Floats] = {}  # cumulative sums of each parent trajectory
     ends = _ends(table)
     for i in _cut(table):
         before = int(table.trajectory[table.parent[i]])
@@ -168,7 +154,7 @@ def chain_sums(table: Any, values: Floats) -> Floats:
 
 
 def counts_so_far(table: Any, flags: NDArray[np.bool_]) -> Ints:
-    """Return int64 (N,): how many rows of each row's episode are in `flags`, bool (N,), up to and with this row."""
+    """Return int64 (N,): the number of `flags`, bool (N,), in each row's episode up to and with this row."""
     count = np.cumsum(flags[table.order])
     begin, own = table.offsets[:-1], np.diff(table.offsets)
     count -= np.repeat(count[begin] - flags[table.order[begin]], own)
@@ -195,15 +181,15 @@ def latest(table: Any, flags: NDArray[np.bool_]) -> Ints:
 
 
 def _cut(table: Any) -> list[int]:
-    """The trajectories that were cut from others, each behind the one that it was cut from."""
+    """Return the cut trajectories, parents first."""
     begin = table.t[table.order[table.offsets[:-1]]]
     cut = np.flatnonzero(table.parent >= 0)
-    ordered: list[int] = cut[np.argsort(begin[cut], kind="stable")].tolist()  # whoever it was cut from begins earlier
+    ordered: list[int] = cut[np.argsort(begin[cut], kind="stable")].tolist()  # parents begin earlier
     return ordered
 
 
 def _ends(table: Any) -> Ints:
-    """int64 (M,): how many of its own rows the trajectory has, that each was cut from, up to the cut; 0 for roots."""
+    """Return int64 (M,): number of the parent's own rows up to the cut; 0 for roots."""
     ends = np.zeros(table.n_trajectories, np.int64)
     cut = np.flatnonzero(table.parent >= 0)
     rows = table.parent[cut]
@@ -212,7 +198,7 @@ def _ends(table: Any) -> Ints:
 
 
 def _places(table: Any) -> Ints:
-    """int64 (N,): where each row stands in `order`."""
+    """Return int64 (N,): position of each row in `order`."""
     place = np.empty(len(table), np.int64)
     place[table.order] = np.arange(len(table))
     return place

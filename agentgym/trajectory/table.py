@@ -1,8 +1,4 @@
-"""What a rollout leaves behind: one row per step, as flat columns.
-
-`StepTable` is the type between environments and credit: every credit method is a function `f(table, **options) ->
-float64 array of len(table)`. `Trajectory` and `Step` are its row form; only a trainer looks into a `Reply`'s tokens.
-"""
+"""The step table, the type between environments and credit: one row per step, as flat columns."""
 
 from __future__ import annotations
 
@@ -33,12 +29,9 @@ Floats = NDArray[np.float64]
 class StepTable:
     """Steps of many trajectories in many groups, as columns of length N (rows), M trajectories.
 
-    A group holds the trajectories that are compared with each other (the same task). Build one with `from_arrays`,
-    whose row order is kept: results of credit methods come back in it, however the rows were shuffled.
-
-    A trajectory may be cut from another one after a row of it, its `parent`: it holds only the steps from there on, and
-    what lies before it stands in the table once, in the trajectory that played it. `unfolded` is the table without
-    forks.
+    A group holds comparable trajectories (the same task). Build a table with `from_arrays`; results of credit methods
+    follow its row order. A trajectory may be cut from another one after a row, its `parent`: it holds only the steps
+    from there on, and the shared steps stand once, in the other trajectory. `unfolded` is the table without forks.
 
     Attributes:
         group: int64 (N,), 0..n_groups-1, index into `groups`.
@@ -51,9 +44,9 @@ class StepTable:
         reward: float64 (N,).
         terminated, truncated: bool (N,), at most True in a trajectory's last row.
         won: bool (N,), this row's trajectory succeeded (others that share the row may have failed).
-        parent: int64 (M,), the row after which each trajectory was cut from another one of its group, -1 for those
-            that were played from their beginning. It starts in that row's next state, and its `t` goes on.
-        states, actions, groups, trajectories: what the integer ids stand for. States are shared by all groups.
+        parent: int64 (M,), the row of the same group after which each trajectory was cut, -1 for roots. The trajectory
+            starts in that row's next state with a larger `t`.
+        states, actions, groups, trajectories: values of the integer ids; all groups share the states.
         replies: object (N,) of `Reply`, or None.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
@@ -99,31 +92,28 @@ class StepTable:
         parent: Mapping[Hashable, tuple[Hashable, int]] | None = None,
         replies: Sequence[Reply | None] | None = None,
     ) -> Self:
-        """Build a table from one entry per step, in any order of rows.
+        """Build a table from one entry per step, in any order of rows; columns are copied.
+
+        Warns (RuntimeWarning) once if a won and a lost episode of one group terminate in the same state.
 
         Args:
-            group: any hashable values (strings, integers); one group holds the trajectories of one task.
-            trajectory: any hashable values, unique over the table (not only within a group).
+            group: hashable values; one group holds the trajectories of one task.
+            trajectory: hashable values, unique over the table (not only within a group).
             t: integers, distinct within a trajectory.
-            state: any hashable values but None; equal values are the same state.
-            action: any hashable values.
-            next_state: as `state`, in the last row too; give success, failure and ordinary states distinct values.
+            state: hashable values but None; equal values are the same state.
+            action: hashable values.
+            next_state: as `state`, in the last row too; success, failure and ordinary states need distinct values.
             reward: finite numbers, of at most 1e300.
             won: whether the row's trajectory succeeded, the same in all its rows.
             valid: whether the environment accepted the action; default all True.
             terminated: default: True in the last row of each trajectory that is not truncated there.
             truncated: default all False.
-            parent: for every trajectory that was cut from another one, `(trajectory, t)` of the step after which.
-            replies: what the policy answered, one per row.
-
-        Columns are copied: what becomes of the arguments later does not change the table.
-
-        Warns:
-            RuntimeWarning: when a won and a lost episode of one group terminate in the same state; once a call.
+            parent: `(trajectory, t)` of the step after which a trajectory was cut, for all that were.
+            replies: the policy's answers, one per row.
 
         Raises:
-            ValueError: when lengths differ, or a rule above is broken; the message names the first bad row.
-            TypeError: when a column is no list or array, or a group, trajectory, state or action is not hashable.
+            ValueError: lengths differ, or a rule above is broken; names the first bad row.
+            TypeError: a column is no list or array, or an id is not hashable.
         """
         n = length("state", state)
         for name, column in (
@@ -166,11 +156,9 @@ class StepTable:
         return table
 
     def __len__(self) -> int:
-        """Return the number of rows N."""
         return len(self.state)
 
     def __repr__(self) -> str:
-        """Say how large the table is and how it went, in one line."""
         won = f"{self.trajectory_won.mean():.1%} won" if self.n_trajectories else "empty"
         fields = [field.name for field in dataclasses.fields(self)]
         columns = ", ".join(name for name in fields if isinstance(getattr(self, name), np.ndarray) and name != "parent")
@@ -182,12 +170,10 @@ class StepTable:
 
     @property
     def n_groups(self) -> int:
-        """Number of groups."""
         return len(self.groups)
 
     @property
     def n_trajectories(self) -> int:
-        """Number of trajectories M."""
         return len(self.trajectories)
 
     @property
@@ -234,41 +220,32 @@ class StepTable:
 
     @cached_property
     def trajectory_return(self) -> Floats:
-        """float64 (M,): undiscounted sum of the rewards in each trajectory's own rows; see `episode_return`."""
+        """float64 (M,): undiscounted return of each trajectory's own rows; see `episode_return`."""
         return np.bincount(self.trajectory, weights=self.reward, minlength=self.n_trajectories).astype(np.float64)
 
     @cached_property
     def episode_return(self) -> Floats:
-        """float64 (M,): undiscounted sum of each episode's rewards, from its beginning through all forks to its end."""
+        """float64 (M,): undiscounted return of each whole episode, through all forks."""
         return forks.chain_sums(self, self.reward)
 
     @cached_property
     def episode_length(self) -> Ints:
-        """int64 (M,): number of steps of each episode, from its beginning through all forks to its end."""
+        """int64 (M,): number of steps of each whole episode, through all forks."""
         return forks.chain_sums(self, np.ones(len(self))).astype(np.int64)
 
     @cached_property
     def endings(self) -> tuple[Ending, ...]:
-        """How each trajectory ended; M entries."""
         flags = (self.won[self.last], self.terminated[self.last], self.truncated[self.last])
         return tuple([Ending.of(*row) for row in zip(*(flag.tolist() for flag in flags), strict=True)])
 
     def chain(self, trajectory: int) -> Ints:
-        """Return int64: the rows of a whole episode from its beginning, those before its forks included.
-
-        Args:
-            trajectory: number of the trajectory, an index into `trajectories`.
-        """
+        """Return int64: the rows of a whole episode, through all forks, of the trajectory with this index."""
         return forks.chain(self, trajectory)
 
     def unfolded(self) -> tuple[Self, Ints]:
-        """Return the table in which every trajectory is a whole episode of its own, and the row each row came from.
+        """Return the table in which every trajectory is a whole episode, and the source rows, int64 (L,).
 
-        The rows of a shared prefix stand there once for every trajectory that goes through them, with that one's
-        outcome in `won`. All ids stay.
-
-        Returns:
-            The table, L rows trajectory by trajectory; and int64 (L,), rows of this table.
+        Rows of a shared prefix are repeated for every trajectory, with that one's outcome in `won`. Ids stay.
 
         >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 1],
         ...     state=["s", "u", "u"], action=["right", "up", "down"], next_state=["u", "goal", "pit"],
@@ -282,22 +259,9 @@ class StepTable:
         return forks.unfolded(self)
 
     def keep(self, episodes: Bools) -> Self:
-        """Return the table of some of the episodes, whole ones, each with the rows that it played.
+        """Return the table of the whole episodes in `episodes`, bool (M,); ValueError if there are none.
 
-        What an episode played that is left out goes to the first of those that go on from there.
-
-        Args:
-            episodes: bool (M,), which trajectories, with all that was before them.
-
-        Raises:
-            ValueError: when none is kept, or there is not one flag per trajectory.
-
-        >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 1],
-        ...     state=["s", "u", "u"], action=["right", "up", "down"], next_state=["u", "goal", "pit"],
-        ...     reward=[0, 1, 0], won=[1, 1, 0], parent={"b": ("a", 0)})
-        >>> lost = table.keep(~table.trajectory_won)
-        >>> lost.trajectories, lost.state, lost.won, lost.parent
-        (('b',), array([0, 1]), array([False, False]), array([-1]))
+        Shared rows of a dropped trajectory go to the first kept one that continues it.
         """
         mask = np.asarray(episodes)
         if mask.shape != (self.n_trajectories,) or mask.dtype != np.bool_ or not mask.any():
@@ -308,21 +272,16 @@ class StepTable:
         return self.from_trajectories(forks.kept(self, mask))
 
     def to_trajectories(self) -> list[Trajectory]:
-        """Return the row form, one `Trajectory` per trajectory id."""
         return trajectories_of(self)
 
     @classmethod
     def from_trajectories(cls, trajectories: Iterable[Trajectory]) -> Self:
-        """Build a table from the row form, trajectory by trajectory; trajectories without steps are an error."""
+        """Build a table from the row form; ValueError for a trajectory without steps."""
         return cls.from_arrays(**columns_of(trajectories))
 
     @classmethod
     def concatenate(cls, tables: Iterable[StepTable]) -> Self:
-        """Join tables whose trajectory ids are distinct; equal group ids become one group.
-
-        Raises:
-            ValueError: when two tables hold the same trajectory id.
-        """
+        """Join tables with distinct trajectory ids (else ValueError); equal group ids become one group."""
         tables = list(tables)
         times = Counter(name for table in tables for name in table.trajectories)
         twice = next((name for name, count in times.items() if count > 1), None)
@@ -331,28 +290,11 @@ class StepTable:
         return cls.from_trajectories(a for table in tables for a in table.to_trajectories())
 
     def to_pandas(self) -> Any:
-        """Return a `pandas.DataFrame` with one row per step, in the table's order, and names for ids.
-
-        The columns are those of the table; where there are replies, `reply` holds their texts.
-
-        Raises:
-            ImportError: when pandas is not installed (the extra `pandas`).
-
-        >>> table = StepTable.from_arrays(group=["g"] * 2, trajectory=["a", "b"], t=[0, 0], state=["s", "s"],
-        ...     action=["up", "left"], next_state=["goal", "pit"], reward=[1, 0], won=[1, 0])
-        >>> table.to_pandas()[["trajectory", "state", "action", "reward", "won"]]
-          trajectory state action  reward    won
-        0          a     s     up     1.0   True
-        1          b     s   left     0.0  False
-        """
+        """Return a `pandas.DataFrame` (extra `pandas`), one row per step, with names for ids and texts as `reply`."""
         return data_frame(self)
 
     def to_jsonl(self, path: str | Path) -> None:
-        """Write one JSON line per trajectory; the file appears whole or not at all.
-
-        Raises:
-            TypeError: when an id is not a JSON value: a string or a number.
-        """
+        """Write one JSON line per trajectory, atomically; TypeError for an id that is no JSON value."""
         for value in (*self.groups, *self.trajectories, *self.states, *self.actions):
             huge = isinstance(value, (int, np.integer)) and abs(int(value)) >= 10**MOST_DIGITS
             if huge or not (value is None or isinstance(value, (str, int, float, np.generic))):
@@ -361,11 +303,7 @@ class StepTable:
 
     @classmethod
     def from_jsonl(cls, path: str | Path) -> Self:
-        """Read what `to_jsonl` wrote, with texts cleaned (`agentgym.outside.text.clean`).
-
-        Raises:
-            ValueError: on a line that is not such a trajectory, with file and line number; of a file without any.
-        """
+        """Read a file of `to_jsonl` with texts cleaned; a ValueError names file and line of a malformed one."""
         columns, parent, lines = read_columns(path)
         replies = [reply and Reply(**reply) for reply in columns.pop("replies")]
         if not replies:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 VERSION = 1
 RESULTS = "results.json"
 _COLUMNS = ("won", "score", "total", "steps", "invalid")
-#: Published success rates in percent, the models instruction-tuned, see docs/anchors.md.
+#: Published success rates in percent, the models instruction-tuned, see docs/panels.md.
 _ANCHORS = Path(__file__).with_name("anchors.csv")
 #: Bytes at each end of a large file that its fingerprint is made of.
 _END = 1 << 20
@@ -298,7 +298,7 @@ def print_anchors(panel: str, console: Console) -> None:
     """Print the published rates of a panel's tasks, if there are any."""
     lines = [[row[name] for name in ("method", "model", "success", "source", "note")] for row in anchors_of(panel)]
     if lines:
-        caption = "prompts, training and numbers of games differ: see docs/anchors.md before comparing"
+        caption = "prompts, training and numbers of games differ: see docs/panels.md before comparing"
         heads = ["published", "model", "success %", "source", "note"]
         console.print(table(heads, lines, left=2, title=f"{panel.partition('@')[0]} elsewhere", caption=caption))
 

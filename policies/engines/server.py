@@ -128,7 +128,7 @@ class ServerSampler(EngineSampler):
             tokens, prompt_ids, listed = (choice.get(name) for name in ("token_ids", "prompt_token_ids", "logprobs"))
             logprobs = None if listed is None else [_number(each) for each in listed["token_logprobs"]]
         except (DataError, KeyError, IndexError, TypeError, AttributeError) as error:
-            why = client.tell(f"{error}): {client.beginning(answer)}")
+            why = client.shown(f"{error}): {client.beginning(answer)}")
             raise EngineError(f"{url}: the answer is no completion ({why}") from None
         if not _are_ids(tokens):
             raise EngineError(
@@ -138,10 +138,10 @@ class ServerSampler(EngineSampler):
         if logprobs is None:
             raise EngineError(f"{url} returns no log-probabilities (logprobs=0 was asked for)")
         if prompt_ids is not None and not _are_ids(prompt_ids):
-            shown = client.tell(repr(prompt_ids))
+            shown = client.shown(repr(prompt_ids))
             raise EngineError(f"{url}: expected a list of token ids in 'prompt_token_ids', got {shown:.80}")
         if prompt_ids is not None and tuple(prompt_ids) != prompt:
-            shown = client.tell(repr(prompt_ids))
+            shown = client.shown(repr(prompt_ids))
             raise EngineError(f"{url} read another prompt than it was sent: {shown:.80}, expected {prompt!r:.80}")
         return Completion(tokens, logprobs, "length" if choice.get("finish_reason") == "length" else "stop")
 

@@ -277,9 +277,7 @@ class Numbers(gym.Env):
 
 def test_observations_and_actions_that_are_no_text_are_named() -> None:
     envs = SyncVectorEnv([Numbers] * 2, autoreset_mode=DISABLED)
-    with pytest.raises(
-        KeyError, match=r"no 'state_key', only \[.*where observations are not text, .*adapt\(envs, key="
-    ):
+    with pytest.raises(KeyError, match=r"no 'state_key', only \[.*if observations are not text, .*adapt\(envs, key="):
         collect(envs, Drunk(), tasks=[{}], seed=0)
     assert adapt(envs, key=lambda observation, info: observation.tobytes()).reset()[1]["state_key"][0]
     for lake in (gym.make("FrozenLake-v1"), SyncVectorEnv([partial(gym.make, "FrozenLake-v1")])):
@@ -298,7 +296,7 @@ def test_sub_environments_may_be_wrapped_for_the_policy_already() -> None:
         assert same(collect(envs, RandomPolicy(), tasks=tasks, group_size=3, seed=0), expected)
         envs.close()
     # Where the environment does not name its states, messages are no text.
-    with pytest.raises(KeyError, match="where observations are not text, say what a state is"):
+    with pytest.raises(KeyError, match="if observations are not text, name states"):
         collect(PromptWindow(Stairs(), instructions=False), Drunk(), tasks=[{}], seed=0)
 
 
@@ -319,12 +317,12 @@ def test_what_follows_the_contract_comes_back_as_it_is_and_takes_no_functions() 
 
 def test_under_another_wrapper_the_way_out_is_named() -> None:
     wrapped = RecordEpisodeStatistics(SyncVectorEnv([Stairs] * 2, autoreset_mode=DISABLED))
-    with pytest.raises(ValueError, match=r"SyncVectorEnv cannot; adapt it before it is wrapped"):
+    with pytest.raises(ValueError, match=r"SyncVectorEnv does not support; adapt it before wrapping"):
         collect(wrapped, Drunk(), tasks=[{}], seed=0)
     envs = RecordEpisodeStatistics(adapt(SyncVectorEnv([Stairs] * 2, autoreset_mode=DISABLED)))
     assert collect(envs, Drunk(), tasks=[{"start": 2}], group_size=2, seed=0).n_trajectories == 2
     builder = TableBuilder(2, AutoresetMode.NEXT_STEP)
-    with pytest.raises(KeyError, match=r"have no 'task_id', only \[\]: agentgym.adapter.adapt\(envs\) gives it"):
+    with pytest.raises(KeyError, match=r"have no 'task_id', only \[\]: agentgym.adapter.adapt\(envs\) provides it"):
         builder.reset(SyncVectorEnv([Stairs] * 2).reset()[1])
 
 

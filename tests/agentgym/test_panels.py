@@ -82,7 +82,7 @@ def test_the_first_tasks_are_a_panel_of_their_own() -> None:
     assert few.panel.name == "sokoban/generated@1[:5]"
     assert found.first(256) is found
     for none in (0, -1):
-        with pytest.raises(PanelError, match=f"a panel has a task at least, got {none}"):
+        with pytest.raises(PanelError, match=f"a panel needs at least one task, got {none}"):
             found.first(none)
 
 
@@ -141,7 +141,7 @@ def test_official_games_are_pinned_and_a_changed_one_is_named(official: Path) ->
 def test_boxoban_levels_are_pinned_and_others_refused() -> None:
     hard = oracle("boxoban", "hard_000.txt.xz")
     assert open_panel("boxoban/hard-000@1", {"levels": hard}).pinned
-    with pytest.raises(DataError, match="1000 of 1000 tasks are none of the panel's 1000; the first"):
+    with pytest.raises(DataError, match="1000 of 1000 tasks are not among the panel's 1000; the first"):
         open_panel("boxoban/unfiltered-train-000@1", {"levels": hard})
 
 

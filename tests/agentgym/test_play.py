@@ -105,7 +105,7 @@ def test_undo_save_and_restore_go_back_and_the_steps_with_them(play) -> None:
 def test_a_colon_makes_a_word_ours_where_a_command_has_its_name(play) -> None:
     game = ["ALFWorld", "--set", "data=generated", "--seed", "0"]
     assert "Available commands" in play(game, "help")[1]
-    assert "take the last command back" in play(game, ":help")[1]
+    assert "undo the last command" in play(game, ":help")[1]
 
 
 def test_a_command_with_an_open_place_asks_for_it(play) -> None:
@@ -123,7 +123,7 @@ def test_a_command_with_an_open_place_asks_for_it(play) -> None:
         (["sokoban", "--index", "1000"], "index 1000 is out of range"),
         (["sokoban", "--set", "boxs=3"], "unknown argument 'boxs'; .*did you mean 'boxes'"),
         (["sokoban", "--set", "boxes"], "expected name=value"),
-        (["CartPole-v1"], "its observations are no text but ndarray"),
+        (["CartPole-v1"], "its observations are ndarray, not text"),
     ],
 )
 def test_wrong_arguments_are_explained(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:

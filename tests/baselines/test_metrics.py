@@ -86,7 +86,7 @@ def test_tensorboard_asks_for_folder_and_package(tmp_path: Path, monkeypatch: py
     ("line", "words"),
     [
         (b'{"iteration": 1, "kl": NaN}', "NaN is not a JSON number"),
-        (b'{"iteration": 1, "kl": 1e400}', "beyond all floats"),
+        (b'{"iteration": 1, "kl": 1e400}', "too large for a float"),
         (b'{"iteration": 1, "kl": -Infinity}', "-Infinity is not a JSON number"),
         (b'{"iteration": 1, "kl": "0.5"}', "'kl' must be a number or null, got str"),
         (b'{"iteration": 1, "kl": [0.5]}', "'kl' must be a number or null, got list"),

@@ -122,7 +122,7 @@ def test_a_place_that_cannot_hold_results_is_named_without_a_traceback(finished_
     (tmp_path / "report.html").mkdir()
     status, words = invoke("report", str(tmp_path))
     assert status == 1
-    assert "report.html is no ordinary file" in words
+    assert "report.html is not a regular file" in words
     assert "rewardflow" in words  # the table was printed all the same
 
 

@@ -37,7 +37,7 @@ from agentgym.searchqa.scoring import (
 )
 from agentgym.sokoban.tasks import LevelFiles
 from agentgym.sokoban.text import parse_level
-from agentgym.sotopia.acts import Turn, told, write
+from agentgym.sotopia.acts import Turn, act_line, write
 from agentgym.sotopia.acts import parse as parse_act
 from agentgym.sotopia.dialogue import Dialogue
 from agentgym.sotopia.games.bargain import Bargain
@@ -313,7 +313,7 @@ TALK: dict[str, Parser] = {
         "verdict with reasons": lambda text: read_verdict(
             json.dumps({"evaluations": {"agent_1": {"goal": [text, 1]}}})
         ),
-        "line": lambda text: told("Ada", say(text)),
+        "line": lambda text: act_line("Ada", say(text)),
         "quote": quote,
         "phrases": read_phrases,
         "bargain": lambda text: SALE.hear(0, text),

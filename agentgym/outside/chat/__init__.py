@@ -1,1 +1,1 @@
-"""Language models behind OpenAI-compatible endpoints; needs the extra `chat` to be used."""
+"""Language models behind OpenAI-compatible endpoints (extra `chat`)."""

@@ -1,4 +1,4 @@
-"""Answers of language models on disk, each under the request that it answers."""
+"""Model answers on disk, by the key of their request."""
 
 from __future__ import annotations
 
@@ -15,18 +15,12 @@ from agentgym.outside.text import DataError, read_json
 
 #: Seconds to wait while another process writes.
 _PATIENCE = 60.0
-#: Keys looked up in one query; SQLite's oldest limit is 999.
+#: Keys per query; SQLite's oldest limit is 999.
 _MOST_KEYS = 500
 
 
 class AnswerCache:
-    """A table of JSON values by text keys, in one SQLite file that any number of processes may share.
-
-    What `store` is given is written in one transaction: all of it or nothing, whenever the process is killed.
-
-    Args:
-        folder: where the file `answers.sqlite3` is; made at the first use.
-    """
+    """JSON values by text keys in the SQLite file `answers.sqlite3` of a folder, shared by any number of processes."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.path = Path(folder).expanduser().absolute() / "answers.sqlite3"
@@ -35,11 +29,7 @@ class AnswerCache:
         self._process = 0
 
     def load(self, keys: Iterable[str]) -> dict[str, Any]:
-        """Return the values of those keys that are there.
-
-        Raises:
-            DataError: when the file is not one of this class, or damaged.
-        """
+        """Return the values of the keys that are present; DataError if the file is foreign or damaged."""
         wanted = list(dict.fromkeys(keys))
         found: dict[str, Any] = {}
         with self._reading():
@@ -51,7 +41,7 @@ class AnswerCache:
         return found
 
     def store(self, values: Mapping[str, Any]) -> None:
-        """Keep values; a key that is already there keeps its first value, so that all processes agree."""
+        """Store values in one transaction; an existing key keeps its value, so that all processes agree."""
         rows = [(key, json.dumps(value)) for key, value in values.items()]
         if rows:
             with self._lock, self._open() as base:
@@ -63,16 +53,13 @@ class AnswerCache:
             return [read_json(value) for (value,) in self._run("SELECT value FROM answers ORDER BY key", ())]
 
     def __len__(self) -> int:
-        """Number of answers."""
         with self._lock:
             return int(self._run("SELECT COUNT(*) FROM answers", ())[0][0])
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy in another process opens the file itself."""
         return {"folder": self.path.parent}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Make the object anew."""
         self.__init__(**state)  # type: ignore[misc]
 
     @contextlib.contextmanager
@@ -87,12 +74,12 @@ class AnswerCache:
         return self._open().execute(query, tuple(values)).fetchall()
 
     def _open(self) -> sqlite3.Connection:
-        """Return this process's connection: SQLite's must not be carried through a fork."""
+        """Return this process's connection, because SQLite's must not be used after a fork."""
         if self._base is None or self._process != os.getpid():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             try:
                 base = sqlite3.connect(self.path, timeout=_PATIENCE, check_same_thread=False)
-            except sqlite3.OperationalError as error:  # it may not be made or read; nothing says that it is damaged
+            except sqlite3.OperationalError as error:  # not writable or readable, but perhaps undamaged
                 raise OSError(f"{self.path}: {error}; name a folder that can be written to") from error
             try:
                 with base:

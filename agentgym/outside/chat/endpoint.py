@@ -1,4 +1,4 @@
-"""A language model behind an OpenAI-compatible endpoint: vLLM's server, a hosted model, any other."""
+"""A language model behind an OpenAI-compatible endpoint, such as vLLM's server or a hosted model."""
 
 from __future__ import annotations
 
@@ -32,54 +32,46 @@ from agentgym.outside.http import HttpAnswer, HttpClient, HttpFailure
 from agentgym.outside.redaction import redact
 from agentgym.outside.text import DataError, clean_json
 
-#: How structured output is asked for.
+#: Forms of structured output.
 STRUCTURED = ("", "json_object", "json_schema")
 _HOSTED = "https://api.openai.com/v1"
 _HOSTED_KEY = "OPENAI_API_KEY"
-#: An answer of more bytes is a failure.
+#: Larger answers are failures.
 _MOST_BYTES = 16_000_000
-#: Counts of which a cache knows those of earlier runs.
+#: Counts that a cache keeps from earlier runs.
 _KEPT = ("answered", "prompt_tokens", "completion_tokens", "cost")
 
 
 class ChatEndpoint:
-    """Asks a model many things at once; see docs/environments/sotopia.md.
+    """Asks a model many requests at once; see docs/environments/sotopia.md.
 
-    A request that fails, after all its tries (see `agentgym.outside.http.HttpClient`), gives a `ChatFailure` and leaves
-    the others alone. An answer is a function of the request: equal requests of one call are sent once, so give
-    different seeds for different samples.
-
-    Keys stay in this process: neither `repr`, failures and warnings nor cached answers hold them, and a pickle leaves
-    them out (see `sign_in`), with what stands in `base_url` as `user:password@` or `?api_key=`.
+    A request that fails after all tries (see `agentgym.outside.http.HttpClient`) gives a `ChatFailure` and does not
+    affect others. Equal requests of one call are sent once, so different samples need different seeds. Keys are in no
+    `repr`, failure, warning, cached answer or pickle (see `sign_in`); the same holds for credentials in `base_url`.
 
     Args:
         model: its name at the endpoint.
-        base_url: up to and including `/v1`; None for OpenAI's own, or the variable OPENAI_BASE_URL.
-        api_key: the key itself; None for the one in `key_variable`.
-        key_variable: the environment variable that holds the key, in every process that this endpoint comes to; None
-            for OPENAI_API_KEY where `base_url` is None, else for none: that key is not sent to other places.
-        temperature: of the sampling; None leaves it to the endpoint.
+        base_url: up to and including `/v1`; None: the variable OPENAI_BASE_URL, else OpenAI's.
+        api_key: the key; None: that in `key_variable`.
+        key_variable: environment variable of the key; None: OPENAI_API_KEY if `base_url` is None, else none, so that
+            the key is not sent elsewhere.
+        temperature: None leaves it to the endpoint.
         max_tokens: longest answer; None leaves it to the endpoint.
-        timeout: seconds that one try may take, from connecting to the last byte.
+        timeout: seconds per try, from connecting to the last byte.
         retries: further tries after a failure that may pass.
         concurrency: most requests at a time.
-        structured: "json_schema" sends the schema of a request that has one, "json_object" asks for any JSON object,
-            "" for neither: the format is then asked for in words alone.
-        cache: where answers are kept: a folder; True for the user's cache folder ($AGENTGYM_CACHE); False for none. A
-            cached answer outlives the model that gave it: leave it off for a model that is being trained.
+        structured: "json_schema" sends a request's schema, "json_object" asks for any JSON object, "" for neither.
+        cache: a folder; True for the user's cache folder ($AGENTGYM_CACHE); False for none. Cached answers outlive a
+            change of the model: do not cache a model in training.
         prices: of a million tokens read and a million written, for `usage.cost`.
-        budget: what may be spent; with a cache, on all that it holds (see `spent`), else by this object.
-        extra: more of the request's body, such as `{"top_p": 0.9}`.
+        budget: limits on what is spent; with a cache, on all that it holds (see `spent`), else by this object.
+        extra: further fields of the request, such as `{"top_p": 0.9}`.
         send_seed: False for endpoints that refuse a seed; it then only tells samples apart.
-        proxy: the URL of a proxy; None for direct connections.
-
-    Attributes:
-        base_url: where it is, without credentials.
-        usage: what it has cost so far.
+        proxy: URL of a proxy; None for direct connections.
 
     Raises:
-        ImportError: when aiohttp or tenacity is not installed (the extra `chat`).
-        ValueError: on an argument that cannot be.
+        ImportError: aiohttp or tenacity is missing (the extra `chat`).
+        ValueError: invalid argument.
     """
 
     def __init__(
@@ -128,46 +120,32 @@ class ChatEndpoint:
         folder = cache_folder(cache)
         self._cache = AnswerCache(folder) if folder is not None else None
         self._before: dict[str, Any] | None = None
-        self._begun: set[Future[HttpAnswer | HttpFailure | ChatAnswer]] = set()  # sent, but not in `usage` yet
+        self._begun: set[Future[HttpAnswer | HttpFailure | ChatAnswer]] = set()  # sent, not yet in `usage`
         self._proxy = proxy
         self._sign((base_url or os.environ.get("OPENAI_BASE_URL") or _HOSTED).rstrip("/"), api_key or "")
 
     @classmethod
     def at(cls, name: str, **options: Any) -> Self:
-        """Make the endpoint that a name stands for, `MODEL@URL`.
-
-        Raises:
-            ValueError: when the name has another form.
-        """
-        cut = name.rfind("@", 0, name.find("://") + 1 or None)  # user and password of the URL end with another one
+        """Make the endpoint of a name `MODEL@URL`; ValueError for another form."""
+        cut = name.rfind("@", 0, name.find("://") + 1 or None)  # user and password of the URL end with another "@"
         if cut < 1:
             raise ValueError(f"expected MODEL@URL, such as qwen@http://127.0.0.1:8000/v1, got {redact(repr(name))}")
         return cls(name[:cut], name[cut + 1 :], **options)
 
     @property
     def temperature(self) -> float | None:
-        """Of the sampling, as every request says it, `extra` included; None: the endpoint's own."""
+        """Sampling temperature of every request, `extra` included; None: the endpoint's own."""
         return self._fixed.get("temperature")
 
     def sign_in(self, api_key: str | None = None, base_url: str | None = None) -> None:
-        """Give the credentials anew that a pickle left out.
-
-        An endpoint that comes out of a pickle reads its key from `key_variable`. One that was given the key itself, or
-        credentials within its URL, must be given them again before it is asked.
-
-        Args:
-            api_key: the key; None for none.
-            base_url: the URL with its credentials; None where it had none.
-        """
+        """Give the credentials again that a pickle left out: a key given directly, or credentials in the URL."""
         self._sign((base_url or self._url).rstrip("/"), api_key or self._api_key)
 
     def ask(self, requests: Sequence[ChatRequest]) -> list[ChatAnswer | ChatFailure]:
-        """Return what the model answers to each request, or why there is no answer, in the order of the requests.
+        """Return the model's answer or failure for each request, in order.
 
-        Raises:
-            ValueError: when this endpoint came out of a pickle without its key, or its file of answers is damaged.
-            agentgym.outside.chat.wire.BudgetSpentError: the budget has no room for all that must be sent. As many as
-                it has room for are sent, and kept in the cache.
+        Raises a ValueError without the key after unpickling, or for a damaged cache; a BudgetSpentError if the budget
+        does not cover all requests (those covered are sent and cached).
         """
         self._check_signed()
         bodies = [self._body(request) for request in requests]
@@ -181,10 +159,7 @@ class ChatEndpoint:
         return [found[key] for key in keys]
 
     def spent(self) -> Usage:
-        """Return what this object has cost so far and, with a cache, what the answers cost that it held at first.
-
-        Failures and retries are those of this object alone: no file holds them.
-        """
+        """Return what this object has used and, with a cache, what the answers cost that the cache held at first."""
         if self._cache is None:
             return dataclasses.replace(self.usage)
         if self._before is None:
@@ -197,11 +172,7 @@ class ChatEndpoint:
         )
 
     def begin(self, request: ChatRequest) -> BegunRequest:
-        """Ask one thing and do not wait: its `answer` is there when its `came` is done; errors as those of `ask`.
-
-        A budget's number of requests counts what is under way at once, until it is answered or cancelled; tokens and
-        cost count when they come.
-        """
+        """Send a request without waiting: its `answer` is there when `came` is done; errors as of `ask`."""
         self._check_signed()
         body = self._body(request)
         key = key_of(self.base_url, body)
@@ -226,8 +197,8 @@ class ChatEndpoint:
     def _check_signed(self) -> None:
         if self._unsigned:
             raise ValueError(
-                f"{self!r} came out of a pickle, which holds no credentials: call its sign_in({self._unsigned}), or "
-                "make it with key_variable, the name of an environment variable that holds the key in all processes"
+                f"{self!r} was unpickled without credentials: call its sign_in({self._unsigned}), or make it "
+                "with key_variable, the name of an environment variable that holds the key in all processes"
             )
 
     def _sent(self, body: Body) -> bytes:
@@ -235,7 +206,6 @@ class ChatEndpoint:
         return json.dumps({name: value for name, value in body.items() if name not in leave_out}).encode()
 
     def _fetch(self, missing: Mapping[str, Body], found: dict[str, ChatAnswer | ChatFailure]) -> None:
-        """Ask for what is missing and keep what comes, also when waiting is interrupted."""
         wanted = len(missing)
         if self.budget is not None and (room := self.budget.room(self.spent(), wanted, self._under_way())) < wanted:
             missing = dict(itertools.islice(missing.items(), room))
@@ -250,7 +220,6 @@ class ChatEndpoint:
             raise self.budget.spent_error(self.spent(), self._under_way())
 
     def _received(self, came: Mapping[str, HttpAnswer | HttpFailure]) -> dict[str, ChatAnswer | ChatFailure]:
-        """Read, count and keep what came."""
         read = {key: self._read(answer) for key, answer in came.items()}
         for answer in read.values():
             self.usage.add(answer, self.prices)
@@ -264,20 +233,20 @@ class ChatEndpoint:
             answer = read_answer(self._client.read(came))
         except DataError as error:
             reason = f"{error}: {self._client.beginning(came)}"
-            return ChatFailure(f"{self.model} at {self.base_url}: {self._client.tell(reason)}", came.attempts)
+            return ChatFailure(f"{self.model} at {self.base_url}: {self._client.shown(reason)}", came.attempts)
         return dataclasses.replace(answer, attempts=came.attempts)
 
     def _cached(self, value: Any) -> ChatAnswer:
-        """Return an answer of the cache; the file may be anybody's."""
+        """Check an answer of the cache, whose file may be foreign."""
         fields = [field.name for field in dataclasses.fields(ChatAnswer)][:-1]
         value = self._client.without_keys(value)
         answer = make_answer(*map(value.get, fields)) if isinstance(value, dict) else None
         if answer is None:
-            raise DataError(f"{self._cache.path if self._cache else ''} holds what is no answer: remove it")
+            raise DataError(f"{self._cache.path if self._cache else ''} holds a malformed answer: remove it")
         return dataclasses.replace(answer, attempts=0)
 
     def _keep(self, answers: Mapping[str, ChatAnswer]) -> None:
-        """Write answers to the cache; where that cannot be, they are still used."""
+        """Write answers to the cache; a failed write loses only the caching."""
         if self._cache is None:
             return
         rows = {key: dataclasses.asdict(answer) for key, answer in answers.items()}
@@ -286,8 +255,8 @@ class ChatEndpoint:
         try:
             self._cache.store(rows)
         except (sqlite3.Error, OSError, ValueError) as error:
-            reason = self._client.tell(str(error))
-            warnings.warn(f"{self._cache.path}: {len(rows)} answers were not kept ({reason})", stacklevel=2)
+            reason = self._client.shown(str(error))
+            warnings.warn(f"{self._cache.path}: {len(rows)} answers were not cached ({reason})", stacklevel=2)
 
     def _body(self, request: ChatRequest) -> Body:
         body: Body = {"model": self.model, "messages": [clean_json(dict(each)) for each in request.messages]}
@@ -302,7 +271,7 @@ class ChatEndpoint:
 
     def _sign(self, url: str, api_key: str) -> None:
         parts = urlsplit(url)
-        bearer = api_key if parts.username is None else ""  # credentials within the URL are sent instead
+        bearer = api_key if parts.username is None else ""  # else the credentials in the URL are sent
         self._client = HttpClient(
             parts._replace(path=f"{parts.path.rstrip('/')}/chat/completions").geturl(),
             headers={"Authorization": f"Bearer {bearer}"} if bearer else {},
@@ -315,7 +284,7 @@ class ChatEndpoint:
         self._url, self._api_key, self.base_url, self._unsigned = url, api_key, redact(url), ""
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is open stays behind, and so do keys: a copy opens its own connections and signs in itself."""
+        """Leave out connections and keys: a copy signs in itself."""
         lost = {
             "api_key=...": self._api_key and not self._key_variable,
             "base_url=...": self._url != self.base_url,
@@ -328,7 +297,6 @@ class ChatEndpoint:
         return vars(self) | left
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take the key from its variable, where it has one; see `sign_in`."""
         vars(self).update(state)
         unsigned, api_key = self._unsigned, os.environ.get(self._key_variable or "", "")
         self._sign(self._url, api_key)
@@ -336,7 +304,7 @@ class ChatEndpoint:
         self._unsigned = ", ".join(filter(None, ("api_key=..." if without else "", unsigned)))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Copy within this process, as `gymnasium.Env.spec` does: with its credentials."""
+        """Copy with credentials, as `gymnasium.Env.spec` does within a process."""
         made = type(self).__new__(type(self))
         vars(made).update(copy.deepcopy({**vars(self), "_client": None, "_begun": set()}, memo))
         made._sign(self._url, self._api_key)
@@ -344,26 +312,19 @@ class ChatEndpoint:
         return made
 
     def __repr__(self) -> str:
-        """Show the model and where it is; never the key."""
         return f"ChatEndpoint({self.model!r}, {self.base_url!r})"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class BegunRequest:
-    """A request on its way.
-
-    Attributes:
-        endpoint: who was asked.
-        key: its name in the cache.
-        came: done when there is an answer; cancelling it gives the request up.
-    """
+    """A request under way: its cache `key`, and `came`, a future that can be cancelled."""
 
     endpoint: ChatEndpoint
     key: str
     came: Future[HttpAnswer | HttpFailure | ChatAnswer]
 
     def answer(self) -> ChatAnswer | ChatFailure:
-        """Wait for the answer and return it; call this once."""
+        """Wait for the answer; call it once."""
         came = self.came.result()
         if isinstance(came, ChatAnswer):
             return came

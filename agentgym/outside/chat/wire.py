@@ -1,4 +1,4 @@
-"""Chat requests and answers in OpenAI's format, the JSON object within an answer, and what answers cost."""
+"""Chat requests and answers in OpenAI's format, JSON objects in answers, and costs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 
 from agentgym.outside.text import NUMBERS, DataError, clean, unique_names
 
-#: A count of as many tokens is none.
+#: Larger token counts are invalid.
 _MOST_TOKENS = 10**12
 #: Characters of the word for why an answer ended.
 _LONGEST_FINISH = 100
-#: How servers say that a prompt does not fit: "maximum context length" (OpenAI, vLLM), "context window" (llama.cpp).
+#: Servers on a prompt that does not fit: "maximum context length" (OpenAI, vLLM), "context window" (llama.cpp).
 _TOO_LONG = re.compile(r"(?i)status 4(?:00|13)\b.*(?:context.(?:length|window|size)|(?:prompt|input) is too long)")
 
-#: The context, and the longest answer that a request asked for (vLLM, and OpenAI's older form).
+#: The context, and the requested longest answer (vLLM, and OpenAI's older form).
 _CONTEXT = re.compile(r"(?i)maximum context length is (\d{1,12})\b")
 _LONGEST_ANSWER = re.compile(
     r"(?i)max_(?:completion_)?tokens\W{1,3}is too large: (\d{1,12})\b|\b(\d{1,12}) in the completion"
@@ -32,12 +32,12 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True)
 class ChatRequest:
-    """What a model is asked.
+    """A request to a model.
 
     Attributes:
         messages: the chat, `{"role": ..., "content": ...}` each.
-        seed: requests that differ in it alone are different samples; None for none.
-        schema: a JSON schema of the answer, for endpoints with structured output; None for none.
+        seed: tells samples of equal requests apart; None for none.
+        schema: JSON schema of the answer, for structured output; None for none.
     """
 
     messages: Messages
@@ -47,14 +47,14 @@ class ChatRequest:
 
 @dataclass(frozen=True)
 class ChatAnswer:
-    """What the model wrote.
+    """An answer of the model.
 
     Attributes:
-        text: the answer, see `agentgym.outside.text.clean`; "" where the model wrote nothing.
-        finish: why it ended, in the endpoint's word: "stop", "length" when it was cut, ...
-        prompt_tokens: tokens read, as the endpoint counts; 0 where it does not.
+        text: cleaned text, may be "".
+        finish: why it ended, in the endpoint's word: "stop", "length", ...
+        prompt_tokens: tokens read, 0 if the endpoint does not count.
         completion_tokens: tokens written.
-        attempts: tries that it took; 0: it comes from the cache.
+        attempts: number of tries; 0: from the cache.
     """
 
     text: str
@@ -66,17 +66,16 @@ class ChatAnswer:
 
 @dataclass(frozen=True)
 class ChatFailure:
-    """Why there is no answer: one sentence that names the endpoint, and how often it was tried."""
+    """Why there is no answer, in one sentence that names the endpoint, and the number of tries."""
 
     reason: str
     attempts: int
 
     @property
     def too_long(self) -> bool:
-        """Whether the endpoint refused the request because its prompt does not fit the model's context.
+        """Whether the prompt does not fit the model's context beside the longest answer.
 
-        Prompts share the context with the longest answer, `max_tokens`. Where that alone fills it, no prompt fits: then
-        the request's settings are wrong, and not its prompt.
+        False if `max_tokens` alone fills the context: then the settings are wrong, not the prompt.
         """
         if _TOO_LONG.search(self.reason) is None:
             return False
@@ -85,17 +84,13 @@ class ChatFailure:
 
 
 def key_of(url: str, body: Body) -> str:
-    """Return the name of a request: equal for equal requests to equal places, whatever the order of keys."""
+    """Return the cache key of a request to a URL; the order of the body's keys does not matter."""
     text = json.dumps([url, body], sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def read_answer(given: Any) -> ChatAnswer:
-    """Read the JSON value of an answer's body.
-
-    Raises:
-        DataError: when it is not one.
-    """
+    """Read the JSON value of an answer's body; DataError if it is none."""
     try:
         choice = given["choices"][0]
         text = choice["message"]["content"]
@@ -106,14 +101,14 @@ def read_answer(given: Any) -> ChatAnswer:
     counts = tokens.get("prompt_tokens"), tokens.get("completion_tokens")
     answer = make_answer("" if text is None else text, choice.get("finish_reason"), *counts)
     if answer is None:
-        raise DataError("the answer's content is no text")
+        raise DataError("the answer's content is not text")
     return answer
 
 
 def make_answer(
     text: object, finish: object = "", prompt_tokens: object = 0, completion_tokens: object = 0
 ) -> ChatAnswer | None:
-    """Return the answer of these parts, whatever they are; None where the text is none."""
+    """Return the answer of these unchecked parts; None if the text is none."""
     if not isinstance(text, str):
         return None
     ended = clean(finish, _LONGEST_FINISH) if isinstance(finish, str) else ""
@@ -121,25 +116,14 @@ def make_answer(
 
 
 def _count(value: object) -> int:
-    """Numbers that cannot be counts of tokens are 0."""
     return value if type(value) is int and 0 < value < _MOST_TOKENS else 0
 
 
 def only_object(text: str, numbers: Mapping[str, Any] = NUMBERS) -> dict[str, Any]:
-    """Return the JSON object of a text that holds one, bare, in a Markdown fence or within prose.
+    """Return the only JSON object of a text, bare, in a Markdown fence or within prose, after any `</think>`.
 
-    What a model thought aloud before `</think>` does not count.
-
-    Args:
-        text: the answer.
-        numbers: how numbers are read: `parse_int`, `parse_float` and `parse_constant` of `json.JSONDecoder`.
-
-    Raises:
-        DataError: when there is none or more than one, it is broken or nested too deeply, a name stands twice, or
-            `numbers` refuses one.
-
-    >>> only_object('Here you are: {"1": 3} That is all.')
-    {'1': 3}
+    `numbers` are `parse_int`, `parse_float` and `parse_constant` of `json.JSONDecoder`. Raises a DataError if there is
+    none or more than one, or it is broken, nested too deeply, repeats a name or holds a refused number.
     """
     text = text.rpartition("</think>")[2]
     fenced = _fenced(text)
@@ -161,9 +145,8 @@ def only_object(text: str, numbers: Mapping[str, Any] = NUMBERS) -> dict[str, An
 
 
 def _fenced(text: str) -> list[str]:
-    """Return what stands in the Markdown fences of a text."""
     found = []
-    parts = iter(_FENCE.split(text)[1:-1])  # a fence opens behind the first mark and is closed by one
+    parts = iter(_FENCE.split(text)[1:-1])  # a fence starts after the first mark and ends at the next
     for part in parts:
         head = _FENCED.match(part)
         if head:
@@ -174,16 +157,16 @@ def _fenced(text: str) -> list[str]:
 
 @dataclass
 class Usage:
-    """Counts since an endpoint was made; answers from the cache, and requests that were equal, cost nothing.
+    """Counts since an endpoint was made; answers from the cache and repeated requests cost nothing.
 
     Attributes:
         answered: requests that the endpoint answered.
-        failed: requests that it did not, after all tries.
+        failed: requests without an answer after all tries.
         remembered: requests answered by the cache.
-        retries: further tries, of both kinds of requests.
-        prompt_tokens: as in `ChatAnswer`, like the next.
-        completion_tokens: written by the model.
-        cost: of these tokens, in the unit of `prices`.
+        retries: further tries of both.
+        prompt_tokens: tokens read.
+        completion_tokens: tokens written.
+        cost: in the unit of `prices`.
     """
 
     answered: int = 0
@@ -195,7 +178,7 @@ class Usage:
     cost: float = 0.0
 
     def add(self, answer: ChatAnswer | ChatFailure, prices: tuple[float, float]) -> None:
-        """Count an answer that was asked for, or the failure of one."""
+        """Count an answer or a failure."""
         self.retries += max(0, answer.attempts - 1)
         if isinstance(answer, ChatFailure):
             self.failed += 1
@@ -206,7 +189,6 @@ class Usage:
         self.cost += (answer.prompt_tokens * prices[0] + answer.completion_tokens * prices[1]) / 1e6
 
     def __str__(self) -> str:
-        """One line."""
         return (
             f"{self.answered:,} answers ({self.remembered:,} more from the cache, {self.failed:,} failures, "
             f"{self.retries:,} retries), {self.prompt_tokens:,} + {self.completion_tokens:,} tokens, "
@@ -215,23 +197,14 @@ class Usage:
 
 
 class BudgetSpentError(RuntimeError):
-    """The next request would exceed the budget; what came before is kept."""
+    """The next request would exceed the budget; earlier answers are kept."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """Limits of what an endpoint is asked; None: no limit.
+    """Limits for an endpoint; None: no limit. `requests` is never exceeded.
 
-    How many requests there are is known before they are sent, so their number is never exceeded. What an answer costs
-    is known when it is there: the answers that are under way together may exceed the other two limits.
-
-    Attributes:
-        requests: answers that may be asked for.
-        tokens: read and written, together.
-        cost: in the unit of the endpoint's prices.
-
-    Raises:
-        ValueError: a negative limit.
+    `tokens` (read and written) and `cost` are known on arrival, so requests under way may exceed them.
     """
 
     requests: int | None = None
@@ -239,13 +212,12 @@ class Budget:
     cost: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse limits below nothing."""
         for name, value in vars(self).items():
             if value is not None and not value >= 0:
                 raise ValueError(f"a budget's {name} must be at least 0 or None (no limit), got {value!r}")
 
     def room(self, spent: Usage, wanted: int, under_way: int = 0) -> int:
-        """Return how many of the wanted requests may still be sent, when so many are under way."""
+        """Return how many of the wanted requests may be sent while `under_way` have no answer yet."""
         if self.tokens is not None and spent.prompt_tokens + spent.completion_tokens >= self.tokens:
             return 0
         if self.cost is not None and spent.cost >= self.cost:
@@ -253,7 +225,7 @@ class Budget:
         return wanted if self.requests is None else max(0, min(wanted, self.requests - spent.answered - under_way))
 
     def spent_error(self, spent: Usage, under_way: int = 0) -> BudgetSpentError:
-        """Return the error of a request for which there is no room, when so many are under way."""
+        """Return the error of a request beyond the budget."""
         limits = ", ".join(f"{value:,} {name}" for name, value in vars(self).items() if value is not None)
         beside = f", {under_way:,} under way" if under_way else ""
         return BudgetSpentError(f"the budget of {limits} is spent: {spent}{beside}")

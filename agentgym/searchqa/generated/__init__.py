@@ -1,1 +1,1 @@
-"""The generated encyclopaedia: a made-up world, its passages and questions about it."""
+"""The generated encyclopaedia."""

@@ -1,12 +1,4 @@
-"""The generated encyclopaedia: passages of made-up worlds, and questions whose splits share no entity.
-
-There is one world per split. All passages are in one corpus, so that a search has to tell the worlds apart. A fact
-stands in one passage only: that of the thing it is a fact of. The same seed is the same encyclopaedia in any process.
-
-How many facts a question chains is its source ("one_hop", "two_hop", "three_hop"). On top of that (`Difficulty`),
-passages that only name a thing compete with the one that knows about it (distractors, as in HotpotQA), and where a
-passage is missing the right answer is "unknown" (as in MuSiQue's questions without an answer).
-"""
+"""The generated encyclopaedia: one corpus of one world per split, and questions whose splits share no entity."""
 
 from __future__ import annotations
 
@@ -39,7 +31,7 @@ from agentgym.searchqa.retriever import Passage
 
 
 def passage_of(entity: Entity, rng: np.random.Generator) -> Passage:
-    """Return the passage of an entity; the wording is drawn."""
+    """Return the passage of an entity in drawn wording."""
     writers = {PERSON: _person, TOWN: _town, COUNTRY: _country, EVENT: _event}
 
     def either(*wordings: str) -> str:
@@ -50,7 +42,7 @@ def passage_of(entity: Entity, rng: np.random.Generator) -> Passage:
 
 
 def article(noun: str) -> str:
-    """Return "a" or "an", whichever stands before the noun."""
+    """Return "a" or "an" for a noun."""
     return "an" if noun[0].lower() in "aeiou" else "a"
 
 
@@ -145,7 +137,7 @@ def _event(event: Entity, either: Callable[..., str]) -> list[str]:
     ]
 
 
-#: What each split has: a world of this size, and at most so many questions of each of `questions.SOURCES`.
+#: World of each split, and most questions of each of `questions.SOURCES`.
 SPLITS: dict[str, tuple[Census, tuple[int, ...]]] = {
     "train": (Census(people=1700, towns=560, countries=40, works=1000, events=500), (4000, 16000, 4000, 2000, 2000)),
     "validation": (Census(people=320, towns=110, countries=9, works=190, events=90), (150, 900, 150, 100, 100)),
@@ -155,7 +147,7 @@ SPLITS: dict[str, tuple[Census, tuple[int, ...]]] = {
 
 @dataclass(frozen=True)
 class Encyclopaedia:
-    """Passages, in the order of their ids, and questions of all splits."""
+    """Passages in the order of their ids, and questions of all splits."""
 
     passages: tuple[Passage, ...]
     questions: tuple[Question, ...]
@@ -163,14 +155,7 @@ class Encyclopaedia:
 
 @lru_cache(maxsize=4)
 def make_encyclopaedia(seed: Any = 0) -> Encyclopaedia:
-    """Return the encyclopaedia of a seed; it is made once per process.
-
-    >>> made = make_encyclopaedia()
-    >>> len(made.passages), made.questions[0].split
-    (5611, 'train')
-    >>> make_encyclopaedia(seed=1).passages[0] == made.passages[0]
-    False
-    """
+    """Return the encyclopaedia of a seed; it is made once per process."""
     seed = whole("the seed of an encyclopaedia", seed, 0)
     names = Names(_generator(seed, 0))
     passages: list[Passage] = []
@@ -207,13 +192,11 @@ _TEXT = (
 
 @dataclasses.dataclass(frozen=True)
 class Difficulty:
-    """How much harder than the plain encyclopaedia it is.
+    """Additions to the plain encyclopaedia.
 
-    Attributes:
-        distractors: passages per thing that bear its name in the title and hold none of its facts: 0 to 5. With `top_k`
-            above this number the expert still finds every passage by its title.
-        missing: share of the passages that are left out, from 0 to below 1. The right answer to a question that needs
-            one is "unknown".
+    `distractors` (0 to 5) passages per thing have its name in the title and none of its facts, as in HotpotQA.
+    `missing` is the share of passages left out, in [0, 1); questions that need one have the answer "unknown", as in
+    MuSiQue.
     """
 
     distractors: int = 0
@@ -230,13 +213,8 @@ class Difficulty:
 def make_harder(seed: int, difficulty: Difficulty) -> tuple[Encyclopaedia, dict[str, str]]:
     """Return the encyclopaedia of a seed at a difficulty, and the titles of the missing passages by their ids.
 
-    Passages that stay keep ids and wording, questions keep ids, texts and order; those that need a missing passage get
-    the golden answer "unknown" and, as supporting passages, those up to the first that is missing. A larger share
-    leaves out the same passages and more.
-
-    >>> plain, harder = make_encyclopaedia(0), make_harder(0, Difficulty(distractors=1, missing=0.25))[0]
-    >>> len(plain.passages), len(harder.passages)
-    (5611, 9819)
+    Ids, wording and order stay. Questions that need a missing passage get the answer "unknown" and the supporting
+    passages up to the first missing one. A larger share leaves out the same passages and more.
     """
     made = make_encyclopaedia(seed)
     rng = np.random.default_rng(np.random.SeedSequence([seed, len(_FORMS)]))

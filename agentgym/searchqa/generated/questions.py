@@ -1,10 +1,7 @@
-"""Questions about a world: one, two and three facts in a row, comparisons, and things described instead of named.
+"""Questions about a world.
 
-Sources of the generated questions:
-
-* "one_hop", "two_hop", "three_hop": so many facts, each about the thing that the one before leads to;
-* "comparison": two things of a kind, which one is older, or whether they have something in common (yes or no);
-* "bridge": a fact about somebody who is not named, only described by a work or an event that is not named either.
+Sources: "one_hop", "two_hop", "three_hop" (a chain of so many facts), "comparison" (the older of two, or yes or no),
+"bridge" (a fact about somebody described by a work or event that is not named).
 """
 
 from __future__ import annotations
@@ -18,12 +15,12 @@ import numpy as np
 from agentgym.searchqa.generated.world import COUNTRY, EVENT, MAKERS, PERSON, TOWN, WORK, Entity, World, pick
 from agentgym.searchqa.question import Question
 
-#: Sources of generated questions, in the order of their tables.
+#: Sources of questions, in the order of their tables.
 SOURCES = ("one_hop", "two_hop", "three_hop", "comparison", "bridge")
 
 
 class Draft(NamedTuple):
-    """A question in the making: text, answers, what must be looked up in order, and its kind within the source."""
+    """Text, answers, passages in the order of look-up, and kind of a question."""
 
     text: str
     golds: tuple[str, ...]
@@ -32,13 +29,13 @@ class Draft(NamedTuple):
 
 
 class Fact(NamedTuple):
-    """A link or value that can be asked for: the question, and how a longer question speaks of the answer."""
+    """A link or value: its question, and the phrase for it in a longer question."""
 
     question: str
     phrase: str = ""
 
 
-#: Kind of entity -> facts by name; `{x}` stands for the entity, other words in braces for what depends on it.
+#: Kind of entity -> facts by name; `{x}` is the entity, other braces depend on it.
 FACTS: dict[str, dict[str, Fact]] = {
     PERSON: {
         "birthplace": Fact("In which town was {x} born?", "the town where {x} was born"),
@@ -69,15 +66,15 @@ FACTS: dict[str, dict[str, Fact]] = {
         "language": Fact("Which language is spoken in {x}?"),
     },
 }
-#: Share of questions that call the first thing by its other name, where it has one.
+#: Share of questions that use the alias of the first entity, if it has one.
 _BY_ALIAS = 0.2
-#: What is compared: kind -> (value, question with both names, kind of question).
+#: Comparisons: kind -> (value, question with both names, kind of question).
 _COMPARED = {
     PERSON: ("born", "Who was born earlier, {x} or {y}?"),
     WORK: ("year", "Which is older, {x} or {y}?"),
     TOWN: ("founded", "Which town was founded earlier, {x} or {y}?"),
 }
-#: What two things may have in common: kind -> (link, question).
+#: Common properties: kind -> (link, question).
 _SHARED = {
     PERSON: ("birthplace", "Were {x} and {y} born in the same town?"),
     TOWN: ("country", "Are {x} and {y} in the same country?"),
@@ -85,14 +82,7 @@ _SHARED = {
 
 
 def make_questions(world: World, rng: np.random.Generator, split: str, counts: dict[str, int]) -> list[Question]:
-    """Return questions about a world in a random order, at most `counts[source]` of each source.
-
-    Args:
-        world: whose entities have passages.
-        rng: draws questions and wordings.
-        split: name of the split, a part of the ids.
-        counts: how many of each of `SOURCES`.
-    """
+    """Return questions about a world in random order, at most `counts[source]` of each source."""
     questions = []
     for source in SOURCES:
         made = {"comparison": _comparisons, "bridge": _bridges}.get(source)
@@ -105,7 +95,7 @@ def make_questions(world: World, rng: np.random.Generator, split: str, counts: d
 
 
 def _chains(world: World, rng: np.random.Generator, count: int, hops: int) -> list[Draft]:
-    """Questions of one length, every kind of chain in turn as long as there are some left of it."""
+    """Return `count` questions with `hops` facts, taken from each kind of chain in turn."""
     by_kind: dict[tuple[str, ...], list[tuple[Entity, ...]]] = {}
     for entity in world.entities():
         for path, facts in _paths((entity,), (), hops):
@@ -123,7 +113,7 @@ def _chains(world: World, rng: np.random.Generator, count: int, hops: int) -> li
 def _paths(
     path: tuple[Entity, ...], facts: tuple[str, ...], hops: int
 ) -> Iterator[tuple[tuple[Entity, ...], tuple[str, ...]]]:
-    """Yield entities and facts of every chain that begins so; none comes back to an entity it has been at."""
+    """Yield entities and facts of every chain with this beginning, without loops."""
     here = path[-1]
     for fact in FACTS[here.kind]:
         if len(facts) + 1 == hops:
@@ -134,7 +124,6 @@ def _paths(
 
 
 def _chain(path: tuple[Entity, ...], facts: tuple[str, ...], rng: np.random.Generator) -> Draft:
-    """The question for a chain of facts; sometimes it calls the first entity by its other name."""
     first = path[0]
     x = first.alias if first.alias and rng.random() < _BY_ALIAS else first.name
     x = f"the {x}" if first.kind == COUNTRY else x
@@ -145,7 +134,6 @@ def _chain(path: tuple[Entity, ...], facts: tuple[str, ...], rng: np.random.Gene
 
 
 def _final(entity: Entity, fact: str, x: str) -> tuple[str, tuple[str, ...]]:
-    """The question for a fact of an entity that is spoken of as `x`, and its answers."""
     text = FACTS[entity.kind][fact].question.format(x=x, **_words(entity)).replace("the the ", "the ")
     return text, _golds(entity.links[fact] if fact in entity.links else entity.values[fact])
 
@@ -157,7 +145,6 @@ def _golds(value: Entity | str | int) -> tuple[str, ...]:
 
 
 def _words(entity: Entity) -> dict[str, str]:
-    """What in a wording depends on the entity."""
     words: dict[str, str] = {}
     if "spouse" in entity.links:
         words["wife"] = "wife" if entity.links["spouse"].values["woman"] else "husband"
@@ -201,7 +188,6 @@ def _comparisons(world: World, rng: np.random.Generator, count: int, _: int) -> 
 
 
 def _bridges(world: World, rng: np.random.Generator, count: int, _: int) -> list[Draft]:
-    """Facts about a person described by a work's type, year and setting, or by an event's place and year."""
     described: dict[str, list[Entity]] = {}
     for source in (*world.works, *world.events):
         described.setdefault(_description(source), []).append(source)

@@ -1,9 +1,4 @@
-"""A made-up world: countries, towns, people, works and events whose facts agree with one another.
-
-Nobody is born after having written a book, wins after death, or is married to somebody who is not married back; a
-parent has the child's surname; a capital lies in its country. Every name is put together from two words or more of the
-tables below, so that no two worlds share an entity although they use the same words.
-"""
+"""A generated world: countries, towns, people, works and events with consistent facts."""
 
 from __future__ import annotations
 
@@ -50,7 +45,7 @@ _STEMS = _words(
     "Tarn Thur Ulm Vard Wend Yarl Zell"
 )
 _ENDINGS = _words("ath eck en ick oven ow und wald")
-#: What follows a side in the name of a town, or "... of" in the name of a country.
+#: Suffixes of town names after a side, or "... of" in names of countries.
 PLACES = tuple([stem + ending for stem in _STEMS for ending in _ENDINGS])
 REALMS = _words("Kingdom Republic Duchy Commonwealth Principality Federation")
 RIVERS = _words("Amber Birch Clover Deer Eagle Fern Heron Ivy Juniper Kite Lark Maple Otter Pine Reed Salmon")
@@ -74,7 +69,7 @@ TROPHIES = _words(
     "Arrow Bowl Branch Comb Dagger Drum Eagle Fan Flute Goblet Hammer Harp Helmet Horn Jug Lily Lion Medal Oar Owl "
     "Plate Quill Ribbon Sail Shield Spur Star Torch Wheel"
 )
-#: Kinds of events, each with what was done there.
+#: Kinds of events and what was done there.
 CONTESTS = {
     "Regatta": "boats raced",
     "Poetry Prize": "poems were read",
@@ -86,7 +81,7 @@ CONTESTS = {
     "Cookery Fair": "dishes were judged",
 }
 
-#: Occupations: what they make, and the word for having made it; () for those who make no works.
+#: Occupations: their works and the verb for making them; () without works.
 MAKERS: dict[str, tuple[str, str, str]] = {
     "novelist": ("novel", "author", "wrote"),
     "playwright": ("play", "author", "wrote"),
@@ -102,7 +97,7 @@ GOODS = _words("barrels cheese cider clocks glass honey lace leather lenses pape
 
 
 PERSON, TOWN, COUNTRY, WORK, EVENT = "person", "town", "country", "work", "event"
-#: The last year anything happens in.
+#: The last year of all events.
 NOW = 2015
 
 
@@ -113,9 +108,9 @@ class Entity:
     Attributes:
         kind: one of the five above.
         name: unique in all worlds of an encyclopaedia, aliases included.
-        alias: another name of it, "" for none.
-        links: relation -> the entity it leads to, such as "spouse".
-        values: attribute -> text or whole number, such as "born".
+        alias: another name, "" for none.
+        links: relation, such as "spouse" -> entity.
+        values: attribute, such as "born" -> text or whole number.
         passage: id of its passage.
     """
 
@@ -129,7 +124,7 @@ class Entity:
 
 @dataclass(frozen=True)
 class World:
-    """The entities of one split, by kind; none of them is linked to an entity of another world."""
+    """The entities of one split, by kind; worlds are not linked."""
 
     people: list[Entity]
     towns: list[Entity]
@@ -138,13 +133,12 @@ class World:
     events: list[Entity]
 
     def entities(self) -> list[Entity]:
-        """All of them."""
         return [*self.countries, *self.towns, *self.people, *self.works, *self.events]
 
 
 @dataclass(frozen=True)
 class Census:
-    """How many entities of each kind a world has."""
+    """Number of entities of each kind in a world."""
 
     people: int
     towns: int
@@ -154,7 +148,7 @@ class Census:
 
 
 class Names:
-    """Gives every name once, whichever world asks, in an order that `rng` shuffles."""
+    """Gives every name once, to all worlds, in an order shuffled by `rng`."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         self._rng = rng
@@ -166,7 +160,6 @@ class Names:
         self._people: set[str] = set()
 
     def _shuffled(self, first: Sequence[str], second: Sequence[str], form: str) -> Callable[[], str]:
-        """Return a function that gives the next name; that of an event ends in one of `CONTESTS`."""
         pairs = self._rng.permutation(len(first) * len(second)).tolist()
         return (form.format(first[pair // len(second)], second[pair % len(second)]) for pair in pairs).__next__
 
@@ -180,7 +173,7 @@ class Names:
             surname = ""
 
     def full_name(self, name: str, first_names: Sequence[str]) -> str:
-        """Return a person's name with a second first name; what it ends in is nobody else's name."""
+        """Return a person's name with a second first name; its ending is nobody else's name."""
         first, last = name.split()
         second = self._rng.permutation([each for each in first_names if each != first]).tolist()
         ending = next(f"{each} {last}" for each in second if f"{each} {last}" not in self._people)
@@ -199,7 +192,7 @@ def between(rng: np.random.Generator, least: int, most: int) -> int:
 
 
 def make_world(rng: np.random.Generator, given: Names, census: Census) -> World:
-    """Return a world with names from `given`, everything else drawn from `rng`."""
+    """Return a world with names from `given` and all else drawn from `rng`."""
     world = World([], [], [], [], [])
     _make_places(world, rng, given, census)
     _make_people(world, rng, given, census.people)
@@ -258,14 +251,14 @@ def _make_people(world: World, rng: np.random.Generator, given: Names, count: in
 
 
 def died(person: Entity) -> int:
-    """The year of death; for the living, the last year there is."""
+    """Year of death; for the living, the last year."""
     return int(person.values.get("died", NOW))
 
 
 def _elder(
     people: list[Entity], rng: np.random.Generator, born: int, least: int, most: int, alive: int
 ) -> Entity | None:
-    """Draw somebody who is older than one born in a year by `least` to `most` years and lives in the year `alive`."""
+    """Draw somebody older by `least` to `most` years than one born in `born`, and alive in the year `alive`."""
     first = bisect_left(people, born - most, key=_birth)
     last = bisect_right(people, born - least, key=_birth)
     elder = people[between(rng, first, last - 1)] if first < last else None

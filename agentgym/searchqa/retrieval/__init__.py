@@ -1,1 +1,1 @@
-"""What searches a corpus: engines in this process, a client and a server, and index folders."""
+"""Search engines, client, server and index folders."""

@@ -1,9 +1,8 @@
-"""Dense retrieval: a sentence encoder turns queries and passages into vectors, FAISS finds the nearest.
+"""Dense retrieval: a sentence encoder and FAISS (extra `dense`).
 
     python -m agentgym.searchqa.retrieval.dense indexes/wiki-18 intfloat/e5-base-v2
 
-encodes the passages of an index folder (made by `index_folder`) into it. An interrupted encoding goes on where it was.
-Needs the extra `dense`: `pip install "stepcredit[dense]"`.
+encodes the passages of an index folder (made by `index_folder`) and resumes after an interruption.
 """
 
 from __future__ import annotations
@@ -26,33 +25,26 @@ from agentgym.searchqa.retriever import Found, Hit, Passage, check_search
 #: The encoder of Search-R1's published index.
 MODEL = "intfloat/e5-base-v2"
 _VECTORS, _HEAD, _STARTED = "dense.f32", "dense.json", "dense.started.json"
-#: Passages encoded between two points that an interrupted encoding can go on from.
+#: Passages between two checkpoints of an encoding.
 _STRETCH = 1024
 _EXTRA = 'dense retrieval needs two packages: pip install "stepcredit[dense]" (sentence-transformers and faiss-cpu)'
 
 Vectors = NDArray[np.float32]
-#: Turns n texts into n vectors of one length, shape (n, dimensions).
+#: Maps n texts to n vectors, shape (n, dimensions).
 Encoder = Callable[[Sequence[str]], Any]
 
 
 class DenseRetriever:
-    """Nearest passages by inner product of normalised vectors (the cosine), searched exactly.
-
-    Scores are rounded to four decimals, and passages of equal score come in the order of the corpus.
+    """Exact nearest passages by cosine; scores are rounded to four decimals, ties sorted by position.
 
     Args:
-        passages: what is searched; in memory or a `PassageFile`.
-        model: name of a sentence-transformers model (fetched from its hub), a folder that holds one, or any function
-            from n texts to n vectors.
-        vectors: vectors of the passages, shape (n, dimensions), if they are known; or a FAISS index of them (such as
-            Search-R1's published one); or the path of its file, which is memory-mapped.
-        query_prefix: put before queries; None for what the model expects ("query: " for the E5 family, else nothing).
+        passages: in memory or a `PassageFile`.
+        model: name or folder of a sentence-transformers model, or a function from n texts to n vectors.
+        vectors: of the passages, shape (n, dimensions); or a FAISS index of them, or the path of its file, which is
+            memory-mapped. None: computed.
+        query_prefix: put before queries; None for the model's ("query: " for the E5 family, else nothing).
         passage_prefix: put before passages ("passage: " for the E5 family).
-        device: "cpu", "cuda", ...; by default the library's choice.
-
-    Raises:
-        ImportError: when a package is missing.
-        ValueError: when vectors and passages differ in number.
+        device: "cpu", "cuda", ...; None: the library's choice.
     """
 
     def __init__(
@@ -71,7 +63,7 @@ class DenseRetriever:
         self._query_prefix = _prefix("query: ", model) if query_prefix is None else query_prefix
         prefix = _prefix("passage: ", model) if passage_prefix is None else passage_prefix
         self._encode = load_encoder(model, device)
-        # Tokenisers may not be used by two threads at once.
+        # Two threads must not share a tokeniser.
         self._one_at_a_time = threading.Lock()
         if isinstance(vectors, (str, os.PathLike)):
             self._index = faiss.read_index(os.fspath(vectors), faiss.IO_FLAG_MMAP)
@@ -88,7 +80,7 @@ class DenseRetriever:
 
     @classmethod
     def from_folder(cls, folder: str | os.PathLike[str], device: str | None = None) -> DenseRetriever:
-        """Return the retriever of an index folder into which `encode_folder` has put vectors."""
+        """Return the retriever of an index folder with vectors of `encode_folder`."""
         folder = Path(folder).expanduser()
         try:
             head = _read_head(folder / _HEAD)
@@ -110,7 +102,6 @@ class DenseRetriever:
         return DenseRetriever.from_folder, self._recipe
 
     def search(self, queries: Sequence[str], k: int) -> list[Found]:
-        """Search for several queries at once, each different one once; see `Retriever.search`."""
         check_search(queries, k)
         asked = list(dict.fromkeys([query for query in queries if query.strip()]))
         found: dict[str, Found] = {}
@@ -125,7 +116,7 @@ class DenseRetriever:
         return [found.get(query, ()) for query in queries]
 
     def _best(self, vectors: Any, k: int) -> tuple[Any, Any]:
-        """Return rounded scores and positions of the best k of each vector and of all that equal the k-th."""
+        """Return rounded scores and positions of the best k of each vector, and of all ties with the k-th."""
         count = min(k + 4, len(self.passages))
         while True:
             scores, positions = self._index.search(vectors, count)
@@ -147,18 +138,10 @@ def encode_folder(
     progress: Progress = lambda done, share: None,
     stretch: int = _STRETCH,
 ) -> None:
-    """Encode the passages of an index folder, unless that is done; an interrupted encoding goes on where it was.
+    """Encode the passages of an index folder, unless that is done; resumes after an interruption.
 
-    Args:
-        folder: an index folder.
-        model: name or folder of a sentence-transformers model; noted for searching.
-        encode: used in the place of the model.
-        device: see `DenseRetriever`.
-        progress: called after every stretch.
-        stretch: passages between two points that an interrupted encoding can go on from.
-
-    Raises:
-        DataError: when the folder holds vectors of another model.
+    `model` is recorded for searching, `encode` replaces it, and `progress` is called after every `stretch` passages.
+    Raises a DataError if the folder holds vectors of another model.
     """
     folder = Path(folder).expanduser()
     passages = PassageFile(folder)
@@ -191,7 +174,7 @@ def encode_folder(
 
 
 def _read_head(path: Path) -> dict[str, Any]:
-    """Return what is noted beside vectors: `model`, and `dimensions` when they are complete."""
+    """Return the vectors' metadata: `model`, and `dimensions` if they are complete."""
     try:
         head: Any = read_json(path.read_bytes())
     except DataError as error:
@@ -210,7 +193,7 @@ def normalised(vectors: Any) -> Vectors:
 
 
 def load_encoder(model: str | Path | Encoder, device: str | None) -> Encoder:
-    """Return a function from texts to vectors: the one given, or that of a sentence-transformers model."""
+    """Return a function from texts to vectors: the given one, or a sentence-transformers model's."""
     if not isinstance(model, (str, Path)):
         return model
     try:
@@ -222,7 +205,7 @@ def load_encoder(model: str | Path | Encoder, device: str | None) -> Encoder:
 
 
 def load_faiss() -> Any:
-    """Return the module, or raise an ImportError that says how to get it."""
+    """Return the module, or raise an ImportError that says how to install it."""
     try:
         import faiss
     except ImportError as error:

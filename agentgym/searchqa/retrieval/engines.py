@@ -1,7 +1,4 @@
-"""A retriever by its name, one of each kind for each corpus in a process; Lucene's through pyserini.
-
-Lucene needs the extra `search` (`pip install "stepcredit[search]"`) and a Java runtime, 21 or later.
-"""
+"""Retrievers by name, made once per corpus and process; Lucene needs the extra `search` and Java 21."""
 
 from __future__ import annotations
 
@@ -22,12 +19,7 @@ from agentgym.searchqa.retriever import MOST_CONTENTS, Found, Hit, Passage, Retr
 
 
 class LuceneRetriever:
-    """Searches a Lucene index whose documents keep their row: `{"id", "contents"}`, or only the contents.
-
-    Args:
-        folder: the index, as of `python -m pyserini.index.lucene --collection JsonCollection --storeRaw ...`.
-        threads: threads of one `search`.
-    """
+    """Searches a Lucene index whose documents keep `{"id", "contents"}` or the contents, with so many threads."""
 
     def __init__(self, folder: str | os.PathLike[str], *, threads: int = 2) -> None:
         folder = Path(folder).expanduser()
@@ -43,9 +35,8 @@ class LuceneRetriever:
         return partial(LuceneRetriever, threads=self._threads), (self._folder,)
 
     def search(self, queries: Sequence[str], k: int) -> list[Found]:
-        """Search for several queries at once, each different one once; see `Retriever.search`."""
         check_search(queries, k)
-        # Lucene's bag of words knows no query syntax, but Java no half surrogate pairs.
+        # Lucene's bag of words has no query syntax, but Java accepts no half surrogate pairs.
         words = {query: query.encode(errors="replace").decode() for query in queries if query.strip()}
         if not words:
             return [()] * len(queries)
@@ -80,28 +71,21 @@ def _searcher_class() -> Any:
     except ImportError as error:
         raise ImportError(f'the Lucene retriever needs pyserini: pip install "stepcredit[search]" ({error})') from error
     except Exception as error:
-        # What the bridge to Java raises when there is no Java, or one that is too old, is of no common class.
+        # Errors of the bridge to a missing or too old Java have no common class.
         raise ImportError(f"pyserini is installed, but Java does not start: it needs 21 or later ({error})") from error
     return LuceneSearcher
 
 
-#: A corpus file of more bytes is indexed in a folder instead of in memory.
+#: Larger corpus files, in bytes, are indexed in a folder instead of in memory.
 _MOST_IN_MEMORY = 50_000_000
 Corpus = str | os.PathLike[str] | Sequence[Passage]
 
 
 def find_retriever(retriever: str | Retriever, corpus: Corpus) -> Retriever:
-    """Return a retriever: itself when it is one, else the one of that name over a corpus, made once per process.
+    """Return a retriever: an object with `search` itself, else the one of that name or URL, made once per process.
 
-    Args:
-        retriever: an object with `search`; "lexical", "dense" or "lucene"; or the URL of a retrieval server, without
-            credentials.
-        corpus: a corpus file, an index folder, or passages. A large file is indexed into a folder of the user's cache
-            ($AGENTGYM_CACHE) at its first use.
-
-    Raises:
-        ValueError: when there is no such retriever, or the corpus does not fit it.
-        ImportError: when a package that it needs is not installed.
+    `corpus` is a corpus file, an index folder, or passages; a large file is indexed into the user's cache folder
+    ($AGENTGYM_CACHE) at its first use. Raises a ValueError if they do not fit, an ImportError for a missing package.
     """
     if not isinstance(retriever, str):
         if not isinstance(retriever, Retriever):
@@ -124,7 +108,7 @@ def find_retriever(retriever: str | Retriever, corpus: Corpus) -> Retriever:
 
 
 class _Same:
-    """Passages as a key: the same object counts as equal, without a look at its contents."""
+    """Passages as a key, compared by identity."""
 
     def __init__(self, passages: Sequence[Passage]) -> None:
         self.passages = passages
@@ -177,7 +161,7 @@ def _lucene(corpus: Path | tuple[Passage, ...]) -> Retriever:
     return LuceneRetriever(corpus)
 
 
-#: What makes a retriever over a corpus file or folder, or over passages, by its name.
+#: Constructors of retrievers over a corpus file, folder or passages, by name.
 ENGINES: dict[str, Callable[[Path | tuple[Passage, ...]], Retriever]] = {
     "lexical": _lexical,
     "dense": _dense,

@@ -1,10 +1,9 @@
-"""A corpus file turned, once, into a folder that opens in no time: its passages and their lexical index.
+"""Index folders: the passages of a corpus file and their lexical index, made once.
 
     python -m agentgym.searchqa.retrieval.index_folder wiki-18.jsonl.gz indexes/wiki-18
 
-The folder appears when it is complete, in one move. What an interrupted build has done stays in `<folder>.building`,
-and the same call goes on from there; `<folder>.lock` keeps two processes from building it at once. A folder belongs to
-one state of one file and to one version of the format.
+The complete folder appears in one move. An interrupted build stays in `<folder>.building` and is resumed;
+`<folder>.lock` excludes other processes. A folder belongs to one state of one file and one format version.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ from agentgym.searchqa.retrieval.lexical import (
     new_index,
 )
 
-#: Raise it whenever the files in a folder or what is indexed of a passage change.
+#: Increase it when the files in a folder or the indexed fields change.
 VERSION = 1
 _HEAD = "index.json"
-#: Passages between two points that an interrupted build can go on from.
+#: Passages between two checkpoints of a build.
 _STRETCH = 100_000
 
-#: Called now and then with the number of passages done and the share of the corpus file that has been read.
+#: Called with the number of passages done and the share of the corpus file read.
 Progress = Callable[[int, float], None]
 
 
@@ -52,16 +51,10 @@ def build_index(
     progress: Progress = lambda done, share: None,
     stretch: int = _STRETCH,
 ) -> Path:
-    """Make the index folder of a corpus file, unless it is there, and return it; processes wait for each other.
+    """Make the index folder of a corpus file (see `PassageReader`), unless it exists, and return it.
 
-    Args:
-        corpus: see `PassageReader`.
-        folder: what to make.
-        progress: called after every stretch.
-        stretch: passages between two points that an interrupted build can go on from.
-
-    Raises:
-        DataError: when the folder is something else, or the index of another corpus, or the corpus cannot be read.
+    `progress` is called after every `stretch` passages, which are also the checkpoints. Raises a DataError if the
+    folder is something else or the index of another corpus, or the corpus cannot be read.
     """
     load_tantivy()
     corpus, folder = Path(corpus).expanduser(), Path(folder).expanduser()
@@ -83,7 +76,7 @@ def build_index(
 
 
 def open_index(folder: str | os.PathLike[str], *, threads: int | None = None) -> LexicalRetriever:
-    """Return the retriever of an index folder, read as it is needed; a DataError for another version or damage."""
+    """Return the retriever of an index folder; DataError for another version or damage."""
     folder = Path(folder).expanduser()
     head = _read_head(folder)
     try:
@@ -99,7 +92,7 @@ def open_index(folder: str | os.PathLike[str], *, threads: int | None = None) ->
 
 
 def default_folder(corpus: Path, cache: Path) -> Path:
-    """Return the index folder of a corpus file, in its present state, within a folder of caches."""
+    """Return the index folder of a corpus file, in its present state, within a cache folder."""
     return cache / f"searchqa-{corpus.name.partition('.')[0]}-{fingerprint(VERSION, corpus)}"
 
 
@@ -119,17 +112,16 @@ def _read_head(folder: Path) -> dict[str, Any]:
 
 
 def _build(corpus: Path, unfinished: Path, head: dict[str, Any], progress: Progress, stretch: int) -> None:
-    """Fill the folder of an unfinished build, from where it stands."""
     started = unfinished / "started.json"
     if _started(started) != head:
         names = sorted(path.name for path in unfinished.iterdir()) if unfinished.is_dir() else []
         if foreign := [name for name in names if name not in (INDEX, started.name, *PASSAGE_FILES)]:
-            raise DataError(f"{unfinished} holds {foreign[0]!r}, which is of no index: name another folder")
+            raise DataError(f"{unfinished} holds {foreign[0]!r}, which belongs to no index: name another folder")
         shutil.rmtree(unfinished, ignore_errors=True)
         (unfinished / INDEX).mkdir(parents=True)
         write_json(started, head)
     index = new_index(unfinished / INDEX)
-    # One thread adds passages in order, so what an index holds is always a beginning of the corpus.
+    # One thread adds passages in order, so an index always holds a beginning of the corpus.
     writer = index.writer(heap_size=HEAP, num_threads=1)
     index.reload()
     done = index.searcher().num_docs
@@ -149,11 +141,11 @@ def _build(corpus: Path, unfinished: Path, head: dict[str, Any], progress: Progr
         writer.wait_merging_threads()
     finally:
         passages.close()
-        # Dropping the writer lets go of Tantivy's lock, also while an exception still holds this frame.
+        # Deleting the writer releases Tantivy's lock, also while an exception holds this frame.
         del writer
     check_some(done, str(corpus))
     _check_ids(PassageFile(unfinished), corpus)
-    # Tantivy lets only its user read some files; whoever may read the passages may search them.
+    # Tantivy makes some files private; who may read the passages may search them.
     mode = (unfinished / started.name).stat().st_mode
     for path in (unfinished / INDEX).iterdir():
         path.chmod(mode)
@@ -170,7 +162,7 @@ def _started(path: Path) -> Any:
 
 
 def _check_ids(passages: PassageFile, corpus: Path) -> None:
-    """Raise a DataError when two passages have the same id; eight bytes of memory a passage."""
+    """Raise a DataError for equal ids, with eight bytes of memory per passage."""
     hashes = np.fromiter((hash(passage.id) for passage in passages), np.int64, len(passages))
     ordered = np.sort(hashes)
     twice = ordered[1:][ordered[1:] == ordered[:-1]]
@@ -183,7 +175,7 @@ def _check_ids(passages: PassageFile, corpus: Path) -> None:
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Write a file that is there whole or not at all."""
+    """Write a file atomically."""
     write_file(path, (json.dumps(content, indent=1) + "\n").encode())
 
 
@@ -205,7 +197,7 @@ def run_command(
     work: Callable[..., object],
     known: tuple[type[Exception], ...],
 ) -> int:
-    """Run `work` with the arguments of a command (as many as `counts` allows), and return its exit status."""
+    """Run `work` with a command's arguments (`counts` allowed numbers of them); return the exit status."""
     given = sys.argv[1:] if arguments is None else arguments
     if len(given) not in counts or given[0].startswith("-"):
         print(f"usage: python -m agentgym.searchqa.retrieval.{usage}", file=sys.stderr)
@@ -216,7 +208,7 @@ def run_command(
         print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("interrupted; the same command goes on from here", file=sys.stderr)
+        print("interrupted; the same command resumes", file=sys.stderr)
         return 130
     return 0
 

@@ -1,8 +1,4 @@
-"""The default retriever: BM25 over stemmed words, by the search library Tantivy, in memory or from an index folder.
-
-Tantivy is one wheel of 5 MB without dependencies; docs/environments/searchqa.md has the measurements. Millions of
-passages stand in one memory-mapped file (`PassageFile`): a position is a slice of it.
-"""
+"""The default retriever: BM25 by Tantivy, in memory or from an index folder."""
 
 from __future__ import annotations
 
@@ -31,10 +27,10 @@ _INT = np.dtype("<i8")
 
 
 class PassageFile(Sequence[Passage]):
-    """The passages in a folder that `PassageWriter` wrote, by position.
+    """Passages by position in a memory-mapped folder of `PassageWriter`.
 
-    `passages.jsonl` has a row per passage, `passages.ends` where each row ends, in bytes: one 64-bit little-endian
-    integer each. A missing file is an OSError, files that do not belong together a DataError.
+    `passages.jsonl` has a row per passage, `passages.ends` the end of each row in bytes as a 64-bit little-endian
+    integer. A missing file is an OSError, inconsistent files a DataError.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -76,7 +72,7 @@ class PassageFile(Sequence[Passage]):
 
 
 class PassageWriter:
-    """Appends passages to the files in a folder, after the first `keep` of an earlier writer; others are cut off."""
+    """Appends passages to a folder after the first `keep` of an earlier writer; others are cut off."""
 
     def __init__(self, folder: Path, keep: int = 0) -> None:
         self._ends = _open(folder / _ENDS)
@@ -91,14 +87,12 @@ class PassageWriter:
             stream.seek(0, os.SEEK_END)
 
     def append(self, passage: Passage) -> None:
-        """Write a passage at the end."""
         row = json.dumps(passage, ensure_ascii=False).encode() + b"\n"
         self._rows.write(row)
         self._end += len(row)
         self._ends.write(self._end.to_bytes(_INT.itemsize, "little"))
 
     def flush(self) -> None:
-        """Bring everything onto the disk."""
         for stream in (self._rows, self._ends):
             stream.flush()
             os.fsync(stream.fileno())
@@ -114,39 +108,33 @@ def _open(path: Path) -> IO[bytes]:
     return open(path, "r+b" if path.exists() else "w+b")
 
 
-#: Memory of an index writer, in bytes: when it is full a segment is written.
+#: Memory of an index writer in bytes; a full one writes a segment.
 HEAP = 256_000_000
-#: Tantivy's files within an index folder.
+#: Tantivy's files in an index folder.
 INDEX = "tantivy"
 _BODY, _POSITION, _TOKENIZER = "body", "position", "stemmed_words"
-#: A word of the title counts as often as if it stood three times in the text.
+#: Weight of a title word, in words of the text.
 _TITLE_EXTRA = 2
-#: Left out of queries beside Tantivy's English stop words; on questions this finds more, and faster.
+#: Query stop words beside Tantivy's English ones; on questions this finds more, and faster.
 _QUESTION_WORDS = ["who", "whom", "whose", "what", "which", "when", "where", "why", "how"]
-#: Words of a query past this many different ones are ignored.
+#: Most distinct words of a query that are used.
 _MOST_WORDS = 128
-#: With more passages of equal score than this at the k-th place, those of the lowest positions may be missed.
+#: With more ties at the k-th place than this, those of the lowest positions may be missed.
 _MOST_TIES = 4096
-#: A smaller batch is not worth handing to threads.
+#: Smaller batches use no threads.
 _SMALLEST_SHARE = 16
 
 
 class LexicalRetriever:
-    r"""BM25 (k1 = 1.2, b = 0.75) over the stemmed English words of title and text.
+    """BM25 (k1 = 1.2, b = 0.75) over the stemmed English words of title and text.
 
-    Words are lower-cased, without accents, cut at everything that is neither letter nor digit, and stemmed; words of
-    the title count three times. Words such as "the" and "who" are left out of a query that has others. No character of
-    a query has a meaning of its own. Scores are rounded to four decimals, and passages of equal score come in the order
-    of the corpus.
+    Words are lower-cased, without accents, split at non-alphanumeric characters, and stemmed; title words count three
+    times. Stop words are dropped from queries that have others. Scores are rounded to four decimals, ties sorted by
+    position.
 
     Args:
         passages: indexed in memory, about 15,000 a second; for many, see `index_folder.open_index`.
         threads: most threads of one `search`, None for one per available processor.
-
-    >>> from agentgym.searchqa.retriever import Passage
-    >>> lexical = LexicalRetriever([Passage("a", "Ada\nShe wrote notes."), Passage("b", "Boats\nThey sail.")])
-    >>> [[hit.passage.id for hit in found] for found in lexical.search(["Who was writing? sailing boats", "(AND"], k=2)]
-    [['b'], []]
     """
 
     def __init__(self, passages: Sequence[Passage], *, threads: int | None = None) -> None:
@@ -161,7 +149,7 @@ class LexicalRetriever:
 
     @classmethod
     def from_folder(cls, folder: Path, threads: int | None = None) -> LexicalRetriever:
-        """Return the retriever of an index folder; `index_folder.open_index` checks more and says what to do."""
+        """Return the retriever of an index folder; `index_folder.open_index` checks more."""
         passages = PassageFile(folder)
         with _lockable(folder / INDEX) as place:
             index = _prepared(load_tantivy().Index.open(str(place)))
@@ -182,7 +170,6 @@ class LexicalRetriever:
         self._pool: tuple[int, ThreadPoolExecutor] | None = None
 
     def search(self, queries: Sequence[str], k: int) -> list[Found]:
-        """Search for several queries at once, each different one once; see `Retriever.search`."""
         check_search(queries, k)
         different = list(dict.fromkeys(queries))
         shares = min(self._threads, len(different) // _SMALLEST_SHARE)
@@ -211,7 +198,7 @@ class LexicalRetriever:
             asked = min(limit, len(self.passages))
             scored = self._searcher.search(union, asked, count=False).hits
             scores = [round(float(score), 4) for score, _ in scored]
-            # All passages that tie with the k-th are needed to choose among them.
+            # All ties with the k-th are needed to choose among them.
             if len(scores) < limit or scores[-1] < scores[k - 1] or limit >= _MOST_TIES:
                 break
             limit *= 4
@@ -220,32 +207,30 @@ class LexicalRetriever:
         return tuple([Hit(self.passages[position], -negative) for negative, position in best])
 
     def _words(self, query: str) -> list[str]:
-        """Return the different stemmed words of a query, without stop words unless there are no others."""
         text = query.encode(errors="replace").decode()
         words = self._telling_words.analyze(text) or self._all_words.analyze(text)
         return list(dict.fromkeys(words))[:_MOST_WORDS]
 
     def _threads_of_this_process(self) -> ThreadPoolExecutor:
-        """Return the pool; a forked process, into which threads do not come along, makes its own."""
+        """Return the pool, a new one after a fork."""
         pool = self._pool
         if pool is None or pool[0] != os.getpid():
             self._pool = pool = (os.getpid(), ThreadPoolExecutor(self._threads, "search"))
         return pool[1]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle as a recipe: passages in memory are indexed again, an index folder is opened again."""
         if isinstance(self.passages, PassageFile):
             return LexicalRetriever.from_folder, (self.passages.folder, self._threads)
         return _in_memory, (tuple(self.passages), self._threads)
 
 
-@lru_cache(maxsize=8)  # environments that are unpickled in one process share one index, as those do that are made in it
+@lru_cache(maxsize=8)  # environments unpickled in one process share an index too
 def _in_memory(passages: tuple[Passage, ...], threads: int) -> LexicalRetriever:
     return LexicalRetriever(passages, threads=threads)
 
 
 def new_index(folder: Path | None) -> tantivy.Index:
-    """Return an empty index in memory or in an empty folder, or the one that is in the folder."""
+    """Return an empty index in memory or an empty folder, or the one in the folder."""
     tantivy = load_tantivy()
     builder = tantivy.SchemaBuilder()
     builder.add_text_field(_BODY, tokenizer_name=_TOKENIZER, index_option="freq")
@@ -254,7 +239,7 @@ def new_index(folder: Path | None) -> tantivy.Index:
 
 
 def _prepared(index: tantivy.Index) -> tantivy.Index:
-    # Without a thread that watches for changes: an index does not change once it is searched.
+    # No thread watches for changes: a searched index does not change.
     index.config_reader("manual")
     index.register_tokenizer(_TOKENIZER, _analyzer(stop_words=True))
     return index
@@ -262,7 +247,7 @@ def _prepared(index: tantivy.Index) -> tantivy.Index:
 
 @contextmanager
 def _lockable(folder: Path) -> Iterator[Path]:
-    """Give the folder, or one of links to its files where it cannot be written: Tantivy locks what it opens."""
+    """Yield the folder, or one of links to its files if it is not writable: Tantivy locks what it opens."""
     if all(os.access(path, os.W_OK) for path in (folder, *folder.glob(".*.lock"))):
         yield folder
         return
@@ -274,7 +259,7 @@ def _lockable(folder: Path) -> Iterator[Path]:
 
 
 def document(position: int, passage: Passage) -> tantivy.Document:
-    """Return what is indexed of a passage."""
+    """Return the indexed document of a passage."""
     made: tantivy.Document = load_tantivy().Document()
     made.add_text(_BODY, passage.contents)
     for _ in range(_TITLE_EXTRA):
@@ -284,7 +269,6 @@ def document(position: int, passage: Passage) -> tantivy.Document:
 
 
 def _analyzer(stop_words: bool) -> tantivy.TextAnalyzer:
-    """Return what turns text into words, with or without English stop words."""
     library = load_tantivy()
     builder = library.TextAnalyzerBuilder(library.Tokenizer.simple())
     filters = [library.Filter.remove_long(64), library.Filter.lowercase(), library.Filter.ascii_fold()]
@@ -297,7 +281,7 @@ def _analyzer(stop_words: bool) -> tantivy.TextAnalyzer:
 
 
 def load_tantivy() -> Any:
-    """Return the module, or raise an ImportError that says how to get it."""
+    """Return the module, or raise an ImportError that says how to install it."""
     try:
         import tantivy
     except ImportError as error:

@@ -1,10 +1,10 @@
-"""A retriever in another process: queries go to a retrieval server over HTTP, in either published format.
+"""The client of a retrieval server, and the published wire formats.
 
-* `searchr1` (Search-R1): `{"queries": [...], "topk": 3, "return_scores": true}`, a batch in one request;
-* `verl_agent` (verl-agent, RewardFlow): `{"query": "...", "topk": 3, "return_scores": true}`, one query a request.
+* `searchr1` (Search-R1): `{"queries": [...], "topk": 3, "return_scores": true}`, a batch per request;
+* `verl_agent` (verl-agent, RewardFlow): `{"query": "...", "topk": 3, "return_scores": true}`, one query per request.
 
-Both are answered with `{"result": [[{"document": {"id", "contents"}, "score"}, ...], ...]}`, one list for each query;
-without scores, the documents stand alone.
+The answer to both is `{"result": [[{"document": {"id", "contents"}, "score"}, ...], ...]}`, one list per query; without
+scores, a list of documents.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from agentgym.searchqa.retriever import (
 )
 
 FORMATS: tuple[str, ...] = ("searchr1", "verl_agent")
-#: Most hits of one query that a request may ask for.
+#: Most hits per query.
 MOST_HITS = 1000
-#: Most queries of one request.
+#: Most queries per request.
 MOST_QUERIES = 1024
 _LARGEST = sys.float_info.max
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request that a server was sent: its queries, the largest number of hits for each, whether with scores."""
+    """A server's request: queries, most hits of each, and whether scores are returned."""
 
     queries: tuple[str, ...]
     k: int
@@ -48,14 +48,14 @@ class Request:
 
 
 def write_request(wire: str, queries: Sequence[str], k: int) -> dict[str, Any]:
-    """Return the request of a batch, or of its only query; with scores: Search-R1's own server fails without."""
+    """Return the request of a batch, with scores, since Search-R1's own server fails without them."""
     cleaned = [clean(query, MOST_QUERY) for query in queries]
     asked: dict[str, Any] = {"queries": cleaned} if wire == "searchr1" else {"query": cleaned[0]}
     return asked | {"topk": k, "return_scores": True}
 
 
 def read_request(content: Any, default_k: int) -> Request:
-    """Return what a request of either format asks for; `topk` absent, null or 0 is the default, as in Search-R1."""
+    """Return a request of either format; `topk` absent, null or 0 is the default, as in Search-R1."""
     if not isinstance(content, dict) or ("query" in content) == ("queries" in content):
         raise DataError("expected an object with 'queries' (a list of strings) or 'query' (a string), and 'topk'")
     queries = [content["query"]] if "query" in content else content["queries"]
@@ -73,7 +73,7 @@ def read_request(content: Any, default_k: int) -> Request:
 
 
 def brief(value: Any) -> str:
-    """Return the beginning of what a JSON value looks like, however large it is."""
+    """Return the beginning of a JSON value's repr."""
     if isinstance(value, str):
         return f"{value[:50]!r}"
     return f"{type(value).__name__} of {len(value)}" if isinstance(value, (list, dict)) else f"{value!r:.50}"
@@ -90,12 +90,10 @@ def _write_hit(hit: Hit, scores: bool) -> dict[str, Any]:
 
 
 def read_answer(content: Any, queries: int, k: int) -> list[Found]:
-    """Return the hits of an answer, at most `k` for each query, or a failure for a query with a damaged hit.
+    """Return at most `k` hits per query, or a failure for a query with a damaged hit.
 
-    Servers that search the web leave out the score (0.0 here) and the id (then a digest of the contents).
-
-    Raises:
-        DataError: when it is no answer to that many queries; the message says where it departs.
+    Web search servers leave out the score (0.0 here) and the id (a digest of the contents). Raises a DataError unless
+    it is an answer to that many queries.
     """
     result = content.get("result") if isinstance(content, dict) else None
     if not isinstance(result, list) or not all(isinstance(hits, list) for hits in result):
@@ -125,32 +123,27 @@ def _read_hit(hit: Any) -> Hit:
     if isinstance(name, bool) or not isinstance(name, (str, int)):
         raise DataError(f"the 'id' of a document must be a string or an integer, got {brief(name)}")
     score = hit.get("score", 0.0)
-    # Of numbers, only those that are finite come through `read_json`; this asks the same of any other value.
+    # `read_json` admits finite numbers only; this checks other values.
     if isinstance(score, bool) or not isinstance(score, (int, float)) or not abs(score) <= _LARGEST:
         raise DataError(f"'score' must be a finite number, got {brief(score)}")
     return Hit(Passage(clean(str(name), MOST_ID), contents), float(score))
 
 
-#: An answer of more bytes is an error.
+#: Larger answers, in bytes, are an error.
 _MOST_BYTES = 256_000_000
 
 
 class HttpRetriever:
     """A retrieval server, such as Search-R1's, verl-agent's, or `python -m agentgym.searchqa.retrieval.serve`.
 
-    A search that fails, after all its tries (see `agentgym.outside.http.HttpClient`), gives a `SearchFailure` for its
-    queries and leaves the others alone. Credentials (values of `headers`, user, password and keys in the URL) are shown
-    nowhere, and a pickle leaves them out.
+    A failed request gives a `SearchFailure` for its queries. Credentials in `headers` and URL are not shown, and
+    pickles leave them out. `timeout`, `retries`, `backoff` and `headers` are those of
+    `agentgym.outside.http.HttpClient`, `threads` is its `concurrency`.
 
     Args:
         url: `http://host:port/path` or https; without a path, `/retrieve`.
-        wire: "searchr1" (a batch of queries in one request) or "verl_agent" (one query in each).
-        timeout: seconds that one try may take, from connecting to the last byte.
-        retries: further tries after a failure that may pass: no connection, time-out, a status such as 503.
-        backoff: seconds before the first further try; doubled before each other one, up to 8.
-        batch: most queries of one request.
-        threads: most requests at a time.
-        headers: sent with every request, for example `{"Authorization": "Bearer ..."}`.
+        wire: "searchr1" (a batch of queries per request) or "verl_agent" (one query).
+        batch: most queries per request.
     """
 
     def __init__(
@@ -179,11 +172,10 @@ class HttpRetriever:
 
     @property
     def url(self) -> str:
-        """Where it asks, without credentials."""
+        """The address without credentials."""
         return self._client.url
 
     def search(self, queries: Sequence[str], k: int) -> list[Found]:
-        """Search for several queries, each different one once; see `Retriever.search`."""
         check_search(queries, k)
         different = list(dict.fromkeys(queries))
         parts = [different[i : i + self._batch] for i in range(0, len(different), self._batch)]
@@ -196,7 +188,6 @@ class HttpRetriever:
         return [found[query] for query in queries]
 
     def _read(self, came: HttpAnswer | HttpFailure, queries: int, k: int) -> list[Found]:
-        """Return what an answer gives for each query."""
         if isinstance(came, HttpFailure):
             tries = f"; {came.attempts} tries of at most {self._client.timeout:g} s" if came.attempts > 1 else ""
             return [SearchFailure(f"{self.url}: {came.reason}{tries}")] * queries
@@ -211,10 +202,10 @@ class HttpRetriever:
         return [self._failure(each.reason) if isinstance(each, SearchFailure) else each for each in found]
 
     def _failure(self, reason: str) -> SearchFailure:
-        return SearchFailure(f"{self.url}: {self._client.tell(reason)}")
+        return SearchFailure(f"{self.url}: {self._client.shown(reason)}")
 
     def __deepcopy__(self, memo: dict[int, Any]) -> HttpRetriever:
-        """Return the client itself: a copy of an environment in this process keeps its credentials."""
+        """Return itself: a copy within this process keeps its credentials."""
         return self
 
     def __repr__(self) -> str:

@@ -2,9 +2,8 @@
 
     python -m agentgym.searchqa.retrieval.serve --corpus wiki-18.jsonl.gz --port 8000
 
-`POST /retrieve` takes both published formats (see `remote`); `GET /health` gives the number of passages. Each
-connection has its thread; the search itself runs outside Python's global lock. A request is limited in bytes, in
-queries and in time, and may come from programs and from this machine's own pages alone, see `agentgym.outside.http`.
+`POST /retrieve` takes both published formats (see `remote`); `GET /health` returns the number of passages. Requests are
+limited in bytes, queries and time; `agentgym.outside.http.OwnHosts` says who may ask.
 """
 
 from __future__ import annotations
@@ -32,29 +31,24 @@ from agentgym.searchqa.retrieval.remote import Request, read_request, write_answ
 from agentgym.searchqa.retriever import Retriever, SearchFailure
 
 _PATHS = ("/", "/retrieve")
-#: A request of more bytes is refused.
+#: Larger requests are refused.
 _MOST_BYTES = 16_000_000
-#: Searches at a time; further ones wait for their turn.
+#: Concurrent searches; others wait.
 _SEARCHES = 32
-#: Seconds that requests may go on after the signal to stop; the process ends soon after them, whatever it does.
+#: Seconds for running requests after the signal to stop.
 _GRACE, _END = 1.0, 1.5
 
 
 class RetrievalServer(ThreadingHTTPServer):
     """Serves one retriever; `serve_forever()` blocks, `shutdown()` from another thread ends it.
 
-    Args:
-        retriever: what searches.
-        host: address to listen at; "" for all of the machine's.
-        port: 0 for any free one; `url` says which it became.
-        default_k: number of hits for requests that do not say.
-        patience: seconds that a client may keep a connection silent before a request.
-        seconds: from the first byte of a request to the end of its search, and again for sending the answer.
-        names: further hosts by which clients reach this machine, and whose pages may ask; "*" for all. See `OwnHosts`.
+    `default_k` hits are returned if a request names no number; `patience` is the longest idle time of a connection,
+    `seconds` the time from a request's first byte to the end of its search, and again for sending. `names` are those of
+    `OwnHosts`.
     """
 
     daemon_threads = True
-    # Clients that come at once wait in this queue: as many as a trainer may have sub-environments.
+    # Length of the queue of new connections: as many as a trainer may have sub-environments.
     request_queue_size = 1024
 
     def __init__(
@@ -80,7 +74,7 @@ class RetrievalServer(ThreadingHTTPServer):
         super().__init__((host, port), _Handler)
 
     def search(self, request: Request, until: float) -> list[Any]:
-        """Return what the retriever finds, or raise a TimeoutError at a time of `time.monotonic`."""
+        """Return the retriever's results; TimeoutError at the time `until` of `time.monotonic`."""
         search = self._searches.submit(self.retriever.search, request.queries, request.k)
         try:
             return list(search.result(max(until - time.monotonic(), 0.0)))
@@ -90,7 +84,7 @@ class RetrievalServer(ThreadingHTTPServer):
 
     @contextmanager
     def answering(self) -> Iterator[None]:
-        """Count a request that is being answered."""
+        """Count a request in progress."""
         with self._idle:
             self._running += 1
         try:
@@ -101,22 +95,22 @@ class RetrievalServer(ThreadingHTTPServer):
                 self._idle.notify_all()
 
     def drain(self, seconds: float) -> None:
-        """Wait until no request is being answered, at most so long."""
+        """Wait at most so many seconds for requests in progress."""
         with self._idle:
             self._idle.wait_for(lambda: not self._running, seconds)
 
     def server_close(self) -> None:
-        """Close the socket; searches that run are left to themselves."""
+        """Close the socket; running searches continue."""
         super().server_close()
         self._searches.shutdown(wait=False, cancel_futures=True)
 
     @property
     def url(self) -> str:
-        """Where requests go."""
+        """The server's address."""
         return f"http://{self.server_address[0]!s}:{self.server_address[1]}/retrieve"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say in one line that a client went away; print the traceback of anything else."""
+        """Report a disconnected client in one line, other errors with traceback."""
         error = sys.exception()
         if isinstance(error, OSError):
             print(redact(f"{client_address}: {error}"), file=sys.stderr)
@@ -125,7 +119,7 @@ class RetrievalServer(ThreadingHTTPServer):
 
 
 class _BadRequestError(Exception):
-    """A request that is answered with an error status."""
+    """Answered with an error status."""
 
     def __init__(self, status: HTTPStatus, words: str) -> None:
         super().__init__(words)
@@ -141,13 +135,11 @@ class _Handler(BaseHTTPRequestHandler):
     server: RetrievalServer
 
     def setup(self) -> None:
-        """Read with a limit on the whole of a request."""
         super().setup()
         self._incoming = _Incoming(self.connection)
         self.rfile: io.BufferedReader = io.BufferedReader(self._incoming)
 
     def handle_one_request(self) -> None:
-        """Wait for a request and answer it; its time begins with its first byte."""
         self._incoming.until = time.monotonic() + self.server.patience
         try:
             waiting = self.rfile.peek(1)
@@ -161,7 +153,7 @@ class _Handler(BaseHTTPRequestHandler):
             super().handle_one_request()
 
     def parse_request(self) -> bool:
-        """Read the head; refuse one that is for another host or of a foreign page, and one of unclear length."""
+        """Read the head; refuse foreign hosts and pages, and an unclear length."""
         if not super().parse_request():
             return False
         hosts, origins, lengths = (self.headers.get_all(name, ()) for name in ("Host", "Origin", "Content-Length"))
@@ -171,13 +163,12 @@ class _Handler(BaseHTTPRequestHandler):
         elif not words and self.command != "POST" and ("Transfer-Encoding" in self.headers or {*lengths} - {"0"}):
             status, words = HTTPStatus.BAD_REQUEST, f"a {self.command:.20} has no body; POST to /retrieve"
         if words:
-            # What is left of the request would be taken for the next one.
+            # An unread rest would be taken for the next request.
             self.close_connection = True
             self._send(status, {"error": words})
         return not words
 
     def do_POST(self) -> None:
-        """Answer a search."""
         try:
             if self.path.partition("?")[0] not in _PATHS:
                 raise _BadRequestError(HTTPStatus.NOT_FOUND, f"no {self.path!r:.100} here; POST to /retrieve")
@@ -187,7 +178,6 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(error.status, {"error": str(error)})
 
     def do_GET(self) -> None:
-        """Say that the server is well."""
         if self.path.partition("?")[0] != "/health":
             self._send(HTTPStatus.NOT_FOUND, {"error": "POST to /retrieve, or GET /health"})
             return
@@ -233,11 +223,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Stay silent: a line for each request is of no use at thousands a second."""
+        """Log no requests: there are thousands a second."""
 
 
 class _Incoming(io.RawIOBase):
-    """What a client sends, up to a time; the socket's own limit would begin anew with every byte."""
+    """A client's bytes until a deadline; the socket's own limit restarts with every byte."""
 
     def __init__(self, connection: socket.socket) -> None:
         super().__init__()
@@ -245,11 +235,9 @@ class _Incoming(io.RawIOBase):
         self.until = 0.0
 
     def readable(self) -> bool:
-        """Say yes."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read what is there, or wait for it; raise a TimeoutError at the end of the time."""
         left = self.until - time.monotonic()
         if left <= 0:
             raise TimeoutError("the client took too long")
@@ -288,7 +276,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
 
     def stop(*_: object) -> None:
-        end = threading.Timer(_END, os._exit, (0,))  # for a search that does not end, or an exit that waits for it
+        end = threading.Timer(_END, os._exit, (0,))  # for a search that does not end or blocks the exit
         end.daemon = True
         end.start()
         threading.Thread(target=server.shutdown, daemon=True).start()

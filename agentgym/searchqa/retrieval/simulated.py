@@ -1,11 +1,4 @@
-"""A simulated search engine: it knows the question, and brings documents that are useful or noisy.
-
-ZeroSearch (Sun et al. 2025, arXiv 2505.04588) trains a policy to search without an engine: for every search a language
-model that knows question and answer writes useful documents, or noisy ones with a probability that rises over training
-(`NoiseCurriculum`). A `Simulator` takes searches and returns what a retriever returns: `RuleSimulator` needs no model,
-`ModelSimulator` asks one. Its prompts have the parts of ZeroSearch's prompted engine in words of our own; noisy
-documents are written from the query alone.
-"""
+"""A simulated search engine that knows the question, after ZeroSearch (Sun et al. 2025, arXiv 2505.04588)."""
 
 from __future__ import annotations
 
@@ -24,19 +17,18 @@ from agentgym.searchqa.scoring import normalise
 from agentgym.searchqa.tasks import Questions
 from agentgym.tasks import Draws
 
-#: Simulators that are known by name.
+#: Simulators by name.
 SIMULATORS = ("rule",)
 
 
 class SimulatedSearch(NamedTuple):
-    """A search as a simulator sees it.
+    """A search for a simulator.
 
     Attributes:
         query: plain text, not blank.
-        question: of the episode, with its golden answers.
+        question: of the episode, with golden answers.
         noisy: whether the documents are to be noisy.
-        draw: a number of 63 bits for all that is drawn in answering it; equal searches with equal draws are answered
-            alike.
+        draw: 63 random bits; equal searches with equal draws get equal answers.
     """
 
     query: str
@@ -47,16 +39,16 @@ class SimulatedSearch(NamedTuple):
 
 @runtime_checkable
 class Simulator(Protocol):
-    """Anything that answers searches whose question it knows."""
+    """Answers searches whose question it knows."""
 
     def simulate(self, searches: Sequence[SimulatedSearch], k: int) -> list[Found]:
-        """Answer several searches: for each at most `k` hits, best first, or why there are none."""
+        """Return at most `k` hits per search, best first, or why it failed."""
 
 
 def search_together(
     searches: Sequence[str | SimulatedSearch], retriever: Retriever, simulator: Simulator | None, k: int
 ) -> list[Found]:
-    """Answer searches of several episodes with one call each: queries by the retriever, others by the simulator."""
+    """Answer searches of several episodes: queries by one retriever call, others by one simulator call."""
     queries = [search for search in searches if isinstance(search, str)]
     others = [search for search in searches if not isinstance(search, str)]
     searched = iter(search_all(retriever, queries, k) if queries else ())
@@ -65,29 +57,18 @@ def search_together(
 
 
 def simulate_all(simulator: Simulator, searches: Sequence[SimulatedSearch], k: int) -> list[Found]:
-    """Answer searches; an `OSError` and what holds no hits are failures, another number of answers is an error."""
+    """Answer searches; an `OSError` and malformed hits are failures, a wrong number of answers an error."""
     return checked_answers(simulator.simulate, searches, k, f"the simulator {type(simulator).__name__}")
 
 
 @dataclass(frozen=True)
 class NoiseCurriculum:
-    """Rising noise over training, the schedule of ZeroSearch.
+    """Rising noise over training, the schedule of ZeroSearch (ValueError for parameters out of range).
 
         p(i) = start + (base^(i / m) - 1) / (base - 1) * (end - start)
 
-    after i of m iterations: slow at first and fast at the end where base is above 1. A call returns reset options of
-    `SearchQAEnv`. The defaults are those of the published commands (start, end) and code (base).
-
-    Attributes:
-        start: probability of noisy documents in the first iteration, 0 to 1.
-        end: the same behind the last one.
-        base: above 0; 1 is a straight line.
-
-    Raises:
-        ValueError: one of them is out of range.
-
-    >>> NoiseCurriculum()(100, 200)  # 0.25 + (4^0.5 - 1) / 3 * 0.25
-    {'noise': 0.3333333333333333}
+    after i of m iterations, linear for `base=1`. A call returns reset options of `SearchQAEnv`. Defaults are those of
+    the published commands (start, end) and code (base).
     """
 
     start: float = 0.25
@@ -101,7 +82,7 @@ class NoiseCurriculum:
             raise ValueError(f"base must be a number above 0, got {self.base!r}")
 
     def __call__(self, iteration: int, iterations: int) -> dict[str, float]:
-        """Return the reset options of an iteration, from 0; from `iterations` on those of the end."""
+        """Return the reset options of an iteration from 0; after the last those of the end."""
         if iteration >= iterations:
             return {"noise": self.end}
         done = iteration / iterations
@@ -110,17 +91,13 @@ class NoiseCurriculum:
 
 
 def draw_of(*parts: object) -> int:
-    """Return a number of 63 bits for some values, the same in every process.
-
-    >>> draw_of(1, "Ada") == draw_of(1, "Ada"), draw_of(1, "Ada") == draw_of(2, "Ada")
-    (True, False)
-    """
+    """Return 63 bits that depend on the values, the same in every process."""
     digest = hashlib.blake2b(repr(parts).encode(errors="replace"), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1
 
 
 def simulated_search(query: str, question: Question, noise: float, luck: int, turn: int) -> SimulatedSearch:
-    """Return a search as a simulator sees it: noisy with probability `noise`, by an episode's number and the turn.
+    """Return a search that is noisy with probability `noise`, by the episode's number `luck` and the turn.
 
     >>> ada = Question("1", "Who wrote it?", ("Ada",), "one_hop", "test")
     >>> [sum([simulated_search("Ada", ada, p, luck, 1).noisy for luck in range(1000)]) for p in (0.0, 0.25, 1.0)]
@@ -131,7 +108,7 @@ def simulated_search(query: str, question: Question, noise: float, luck: int, tu
 
 
 def check_noise(noise: object, simulator: Simulator | None) -> float | None:
-    """Return the reset option `noise` of an environment with this simulator, or raise a ValueError."""
+    """Return the reset option `noise`, or raise a ValueError."""
     if noise is None:
         return None
     if simulator is None:
@@ -140,16 +117,12 @@ def check_noise(noise: object, simulator: Simulator | None) -> float | None:
 
 
 class RuleSimulator:
-    """Answers with passages of the corpus by a rule; no engine, no model.
+    """Answers with passages of the corpus by a rule; `retriever` looks up their texts.
 
-    * Useful: the supporting passages of the question of whose title the query names a word, those first of whose title
-      it names the larger share; ties in the order of `Question.supports`. A query that names none gets noisy ones.
-    * Noisy: passages that support other questions of the same source, kind and split, and not this one, drawn with the
-      search's `draw`: of the same form, and of no use.
-
-    Args:
-        questions: all that may be asked; at least one of them with supporting passages that are there.
-        retriever: one with `passages`, where their texts are looked up.
+    * Useful: supporting passages with a title word in the query, larger shares of the title first. A query without
+      title words gets noisy ones.
+    * Noisy: passages that support only other questions of the same source, kind and split, drawn with the search's
+      `draw`.
     """
 
     def __init__(self, questions: Questions, retriever: Retriever) -> None:
@@ -157,7 +130,7 @@ class RuleSimulator:
         self._passages = questions.passages(retriever)
         if not self._passages:
             raise ValueError(
-                f"simulator='rule' answers with the supporting passages of {questions.name}, and knows none: give "
+                f"simulator='rule' needs the supporting passages of {questions.name}, and none are known: give "
                 "questions with supporting passages and a retriever that has `passages` (the default has), or a "
                 "ModelSimulator"
             )
@@ -171,7 +144,7 @@ class RuleSimulator:
         return RuleSimulator, self._made_of
 
     def check_questions(self, questions: Questions) -> None:
-        """Raise a ValueError unless it was made of these questions, or of more."""
+        """Raise a ValueError unless it was made of these questions."""
         own = self._made_of[0]
         if own is not questions and any(own.by_id.get(each.id) != each for each in questions.all):
             raise ValueError(
@@ -180,7 +153,7 @@ class RuleSimulator:
             )
 
     def simulate(self, searches: Sequence[SimulatedSearch], k: int) -> list[Found]:
-        """Answer searches; a question whose supporting passages are not known is a failed search."""
+        """Answer searches; a question without known supporting passages gives a failed search."""
         return [self._answer(search, k) for search in searches]
 
     def _answer(self, search: SimulatedSearch, k: int) -> Found:
@@ -216,7 +189,7 @@ def _alike(question: Question) -> tuple[str, ...]:
 
 
 def find_simulator(simulator: str | Simulator | None, questions: Questions, retriever: Retriever) -> Simulator | None:
-    """Return a simulator: itself when it is one, or the one of that name; None for none."""
+    """Return a simulator by object or name; None for none."""
     if simulator == "rule":
         return RuleSimulator(questions, retriever)
     if isinstance(simulator, RuleSimulator):
@@ -240,27 +213,27 @@ _USEFUL = (
 )
 _NOISY = "They are noisy: they have to do with the words of the query, and hold nothing of what it asks for."
 _DOCUMENT = re.compile(r"^[ \t]*Doc[ \t]*(\d{1,3})[ \t]*:[ \t]*(\S.*)$", re.MULTILINE)
-#: Characters of an answer that are read, and of a query that becomes a title.
+#: Characters used of an answer, and of a query as a title.
 _MOST_READ, _MOST_TITLE = 100_000, 200
 
 
 class Writer(Protocol):
-    """Who is asked: a `ChatEndpoint`, or a policy behind the same method."""
+    """A `ChatEndpoint`, or a policy with the same method."""
 
     def ask(self, requests: Sequence[ChatRequest]) -> list[ChatAnswer | ChatFailure]:
-        """Return what is answered to each request, or why there is no answer."""
+        """Return the answer or failure of each request."""
 
 
 class ModelSimulator:
-    """Asks a model for the documents of all searches of a step at the same time; see `Simulator`.
+    """Asks a model for the documents of all searches of a step at once; seeds follow from the searches' draws.
 
-    Every request has a seed that follows from the search's draw. What the endpoint does not answer, and an answer
-    without a document, is a failed search. A document's title is the query in quotation marks, its id a digest of both.
+    An unanswered request, or an answer without a document, is a failed search. A document's title is the quoted query,
+    its id a digest of both.
 
     Args:
-        writer: who is asked. ZeroSearch samples at a temperature of 0.8 and 600 tokens at most, see `at`.
-        documents: how many are asked for; None for as many as are shown. (ZeroSearch asks for five and shows five.)
-        words: about how many each is to have.
+        writer: the model; ZeroSearch uses temperature 0.8 and at most 600 tokens, as `at` does.
+        documents: number requested; None for as many as are shown. (ZeroSearch: five of both.)
+        words: approximate length of each.
     """
 
     def __init__(self, writer: Writer, *, documents: int | None = None, words: int = 30) -> None:
@@ -270,8 +243,8 @@ class ModelSimulator:
 
     @classmethod
     def at(cls, name: str, **options: Any) -> Self:
-        """Make the simulator that a name stands for, `MODEL@URL`; `options` are those of `ChatEndpoint`."""
-        from agentgym.outside.chat.endpoint import ChatEndpoint  # with HTTP and SSL
+        """Make the simulator of a name `MODEL@URL`; `options` are those of `ChatEndpoint`."""
+        from agentgym.outside.chat.endpoint import ChatEndpoint  # loads HTTP and SSL
 
         return cls(ChatEndpoint.at(name, **({"temperature": 0.8, "max_tokens": 600} | options)))
 
@@ -299,12 +272,7 @@ class ModelSimulator:
 
 
 def read_documents(query: str, text: str, k: int) -> Found:
-    r"""Return the documents in a model's answer (lines `Doc 1: ...` after any `</think>`), at most `k`, or a failure.
-
-    >>> found = read_documents("Ada", "Sure!\nDoc 1: Ada wrote.\nDoc 2: So she did.\nDoc 3: Yes.", 2)
-    >>> [hit.passage.contents for hit in found]
-    ['"Ada"\nAda wrote.', '"Ada"\nSo she did.']
-    """
+    """Return at most `k` documents of a model's answer (lines `Doc 1: ...` after any `</think>`), or a failure."""
     written = clean(text, _MOST_READ).rpartition("</think>")[2]
     texts = list(dict.fromkeys([match[2].strip() for match in _DOCUMENT.finditer(written)]))[:k]
     if not texts:

@@ -1,1 +1,1 @@
-"""Scenarios whose outcome is computed from what was said (`agentgym.sotopia.games.game`)."""
+"""Games: scenarios whose outcome is computed from utterances."""

@@ -1,8 +1,4 @@
-"""One sells, one buys: a price is agreed on or not.
-
-A side scores 8 at its own target. Every twentieth of the list price costs or brings one point: 10 is a tenth of the
-list price better than hoped for, and 0 is forty hundredths worse. Without a deal both score 0.
-"""
+"""A sale: 8 at the own target, a point more or less per twentieth of the list price, 0 without a deal."""
 
 from __future__ import annotations
 
@@ -19,14 +15,14 @@ from agentgym.sotopia.games.phrases import may_hold, read_new
 BUYER, SELLER = "buyer", "seller"
 #: Goal score at the own target, and points lost per list price.
 AT_TARGET, SLOPE = 8.0, 20.0
-#: A buyer opens at most this much of the list price below the target.
+#: Most distance of a buyer's opening from the target, in list prices.
 _BOLD = 0.3
-#: As many digits as a price can have: without a bound, and with ways back, a long number would be read again and again.
+#: Most digits of a price; unbounded numbers would make backtracking quadratic.
 _NUMBER = r"\d{1,3}(?:,\d{3}){1,8}+(?:\.\d{1,20}+)?+|\d{1,24}+(?:\.\d{1,20}+)?+"
 _DIGIT = re.compile(r"\d")
-#: Where nothing of a word stands before a digit: only there does `_BARE` find a number.
+#: A digit at the start of a word, where `_BARE` may match.
 _BEGINS = re.compile(r"\d(?<!\w\d)")
-#: One of these is inside wherever `_DOLLARS` finds something, see `phrases.may_hold`.
+#: Each match of `_DOLLARS` holds one of these, see `phrases.may_hold`.
 _DOLLAR_HINTS = ("$", "dollar", "bucks", "usd")
 _DOLLARS = re.compile(rf"\$\s?({_NUMBER})|({_NUMBER})\s?(?:\$|(?:dollars?|bucks|usd)\b)", re.IGNORECASE)
 #: Numbers without a dollar sign: "70.", "for 70", "make it 70 and it is yours", but not "for 3 years".
@@ -35,28 +31,28 @@ _BARE = re.compile(
     r"(?=\s*(?:$|[.,!?](?!\d)|(?:and|then|or|for|it|is|works|instead|at|if|tops|max)\b))",
     re.IGNORECASE,
 )
-#: What the amounts after these words are not: an offer.
+#: Words before an amount that is no offer.
 _COMPARED = re.compile(
     r"\b(?:not|than|instead of|from|down from|list(?:ed|ing)?(?: price)?(?: (?:at|of|for|is|was))?|your|was)\s*$",
     re.IGNORECASE,
 )
-#: So many characters before an amount are looked at for them.
+#: Characters before an amount that are searched for them.
 _BEFORE = 80
 _OWN_BOUND = re.compile(r"\b(?:lower|less|higher|more|further)\s+than\s*$", re.IGNORECASE)
 
 
 @cached
 def hear(text: str) -> Heard:
-    """Return what an utterance says: the last amount that it does not turn down is the offer.
+    """Return the content of an utterance: the last amount that it does not refuse is the offer.
 
-    Amounts with a dollar sign or the word dollars; where there are none, numbers that stand like a price.
+    Amounts have a dollar sign or the word dollars; without any, numbers in the position of a price count.
 
     >>> hear("$40 is too low, but I could go down to $55.")
     Heard(terms=55.0, accepts=False, refuses=True, asks=False, things=())
     >>> hear("It is listed at $90. Would you take 70 dollars?").terms, hear("Deal, 70 it is.").accepts
     (70.0, True)
     """
-    said = read_new(text)  # this function has a cache itself
+    said = read_new(text)  # this function has a cache of its own
     amounts: list[float] = []
     if _DIGIT.search(text) is not None:
         if may_hold(text.lower(), _DOLLAR_HINTS):
@@ -80,11 +76,7 @@ def _amounts(pattern: re.Pattern[str], part: str) -> list[float]:
 
 
 def dollars(price: float) -> str:
-    """Return a price in words.
-
-    >>> dollars(55.0), dollars(58.6)
-    ('$55', '$58.60')
-    """
+    """Return a price in words, such as "$55" or "$58.60"."""
     return f"${price:.0f}" if price == int(price) else f"${price:.2f}"
 
 
@@ -98,12 +90,11 @@ class BargainSide(DealSide):
     target: float
 
     def hear(self, role: int, text: str) -> Heard:
-        """Return what an utterance says, see `hear`."""
         return hear(text)
 
     @cached_property
     def top(self) -> float:  # type: ignore[override]
-        """The worth of the opening: the list price for a seller, well below the target for a buyer."""
+        """Worth of the opening: the list price for a seller, well below the target for a buyer."""
         if self.trade == SELLER:
             return max(self.worth(self.list_price), AT_TARGET)
         return self.worth(max(self.target - _BOLD * self.list_price, 0.4 * self.target))
@@ -122,7 +113,6 @@ class BargainSide(DealSide):
         return min(max(self.list_price, self.target), math.ceil((self.target + away) / step - 1e-6) * step)
 
     def phrase(self, terms: float, form: int) -> str:
-        """Return a sentence that proposes a price."""
         return _FORMS[self.trade][form % 3].format(dollars(terms))
 
 
@@ -133,19 +123,13 @@ _FORMS = {
 
 
 def _step(list_price: float) -> float:
-    """Prices are multiples of this: about a hundredth of the list price."""
+    """Return the price unit, about a hundredth of the list price."""
     return next((step for least, step in ((2000, 50.0), (400, 5.0), (40, 1.0)) if list_price >= least), 0.5)
 
 
 @dataclass(frozen=True)
 class Bargain(Game):
-    """A sale.
-
-    Args:
-        list_price: what the seller asks for in public.
-        targets: what roles 0 and 1 hope for, each known to itself.
-        trades: "buyer" and "seller", by role.
-    """
+    """A sale at a public list price; `targets` and `trades` ("buyer", "seller") are by role, targets private."""
 
     family: ClassVar[str] = "bargain"
     material: ClassVar[bool] = True
@@ -175,7 +159,7 @@ class Bargain(Game):
 
     @property
     def solvable(self) -> bool:
-        """Prices between the targets, and the targets, are tried."""
+        """Tries the targets and prices between them."""
         low, high = sorted(self.targets)
         prices = (low, (low + high) / 2, high)
         return any(min(self.goals(price)) > 6 for price in prices)

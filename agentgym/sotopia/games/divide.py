@@ -1,8 +1,4 @@
-"""Two divide a few kinds of things, each of which is worth something else to either.
-
-A side scores 10 for the most points that it can have while the other still has half of all its points, and in
-proportion for fewer. Without an agreement both score 0.
-"""
+"""Dividing things: 10 for the most points that leave the other half of all its own, and in proportion."""
 
 from __future__ import annotations
 
@@ -19,9 +15,9 @@ from typing import Any, ClassVar
 from agentgym.sotopia.games.game import BEST, DealSide, Game, Heard, UtteranceCache, heard, whole
 from agentgym.sotopia.games.phrases import may_hold, read
 
-#: How many of each kind a role gets: here always what role 0 gets.
+#: Number of each kind that a role gets, here always role 0.
 Share = tuple[int, ...]
-#: All ways to divide a pool are listed.
+#: Most ways to divide a pool, since all are listed.
 MOST_SHARES = 100_000
 
 _WORDS = {
@@ -45,12 +41,7 @@ _EVERYTHING = re.compile(r"\b(?:everything|it all|all of (?:it|them))\b(?! else)
 
 @dataclass(frozen=True)
 class Pool:
-    """The things to divide.
-
-    Args:
-        kinds: singular and plural of each kind.
-        counts: how many there are of each.
-    """
+    """The things to divide: singular, plural and count of each kind."""
 
     kinds: tuple[tuple[str, str], ...]
     counts: Share
@@ -66,7 +57,7 @@ class Pool:
         return list(itertools.product(*[range(count + 1) for count in self.counts]))
 
     def points(self, values: Share) -> list[int]:
-        """Return what each of the `shares` is worth to who gives these points for one thing of each kind."""
+        """Return the points of each of the `shares` for these values of one thing of each kind."""
         kinds = zip(values, self.counts, strict=True)
         return list(map(sum, itertools.product(*[[value * i for i in range(count + 1)] for value, count in kinds])))
 
@@ -75,16 +66,12 @@ class Pool:
         return tuple(map(operator.sub, self.counts, share))
 
     def tell(self, share: Share) -> str:
-        """Return a share in words.
-
-        >>> Pool((("book", "books"), ("ball", "balls")), (3, 1)).tell((2, 1))
-        '2 books and 1 ball'
-        """
+        """Return a share in words, such as "2 books and 1 ball"."""
         parts = [f"{number} {kind[number != 1]}" for number, kind in zip(share, self.kinds, strict=True) if number]
         return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts or ["nothing"])
 
     def hear(self, role: int, text: str) -> Heard:
-        """Return what an utterance of a role says; its terms are what role 0 would get, see `claimed`."""
+        """Return the content of a role's utterance; its terms are what role 0 would get, see `claimed`."""
         known = self._heard[role].get(text)
         if known is None:
             said = read(text)
@@ -97,7 +84,6 @@ class Pool:
 
     @cached_property
     def _heard(self) -> tuple[UtteranceCache[str, Heard], UtteranceCache[str, Heard]]:
-        """Of roles 0 and 1."""
         return UtteranceCache(), UtteranceCache()
 
     @cached_property
@@ -107,15 +93,15 @@ class Pool:
         return (*[name.lower() for kind in self.kinds for name in kind], *_SUMMARIES) if names.isascii() else ("",)
 
 
-#: What `_REST`, `_NOTHING` and `_EVERYTHING` look for.
+#: Hints for `_REST`, `_NOTHING` and `_EVERYTHING`.
 _SUMMARIES = ("rest", "left", "other", "nothing", "everything", "all")
 
 
 def claimed(pool: Pool, parts: Sequence[str]) -> Share | None:
-    """Return what the speaker of these clauses would get; None where they propose nothing, or nothing clear.
+    """Return what the speaker of these clauses would get; None without a clear proposal.
 
-    A claim says who takes, gets or keeps how many of what, or gives them to you; what no claim mentions goes to the
-    other, and claims for both must agree.
+    A claim says who takes, gets or keeps how many of what, or gives them to you; the other gets the rest, and claims
+    for both must agree.
 
     >>> pool = Pool((("book", "books"), ("hat", "hats"), ("ball", "balls")), (3, 2, 1))
     >>> claimed(pool, ["I would take two books and the ball, you get the rest."])
@@ -130,7 +116,7 @@ def claimed(pool: Pool, parts: Sequence[str]) -> Share | None:
     found = False
     for part in parts:
         marks = list(_CLAIM.finditer(part))
-        at = 0  # what stands before is said for
+        at = 0  # end of the last claim
         for mark, following in itertools.zip_longest(marks, marks[1:]):
             who = (mark["who"] or mark["whom"] or mark["mine"] or "you").lower()
             into = yours if who.startswith("you") else mine
@@ -145,7 +131,7 @@ def claimed(pool: Pool, parts: Sequence[str]) -> Share | None:
 
 
 def _claim(pool: Pool, said: str, into: list[int | None]) -> bool:
-    """Write down what is claimed; say whether it was anything."""
+    """Write claimed counts into `into`; return whether there are any."""
     found = False
     for i, kind in enumerate(pool.kinds):
         for match in _pattern(kind).finditer(said):
@@ -171,7 +157,7 @@ def _pattern(kind: tuple[str, str]) -> re.Pattern[str]:
 
 
 def _settle(counts: Share, mine: Sequence[int | None], yours: Sequence[int | None]) -> Share | None:
-    """Return the speaker's share, or None where the claims are for too many or leave something out."""
+    """Return the speaker's share; None if the claims exceed the counts or are incomplete."""
     share = []
     for count, own, other in zip(counts, mine, yours, strict=True):
         if own is None and other is None:
@@ -186,7 +172,7 @@ def _settle(counts: Share, mine: Sequence[int | None], yours: Sequence[int | Non
 
 @dataclass(frozen=True)
 class DivideSide(DealSide):
-    """One role: what each kind is worth to it; terms are always what role 0 gets."""
+    """One role: the value of each kind; terms are always what role 0 gets."""
 
     aim: ClassVar[float] = 6.0
     novelty: ClassVar[float] = 0.4
@@ -195,7 +181,6 @@ class DivideSide(DealSide):
     values: tuple[int, ...]
 
     def hear(self, role: int, text: str) -> Heard:
-        """Return what an utterance says, its terms as what role 0 would get."""
         return self.pool.hear(role, text)
 
     def own(self, terms: Share) -> Share:
@@ -203,15 +188,15 @@ class DivideSide(DealSide):
         return terms if self.role == 0 else self.pool.rest(terms)
 
     def worth(self, terms: Share) -> float:
-        """Return the points as a share of all points, 0..10."""
+        """Return the share of all points, 0..10."""
         return BEST * _points(self.values, self.own(terms)) / _points(self.values, self.pool.counts)
 
     @cached_property
     def _ranked(self) -> tuple[list[float], list[tuple[Share, Share]]]:
-        """The worths of all divisions, ascending, and the divisions in this order, with what the other gets."""
+        """Return the worths of all divisions, ascending, and the divisions with what the other gets."""
         points, shares = self.pool.points(self.values), self.pool.shares()
         total = points[-1]
-        # What the other gets is the share as far from the end as the own one is from the start.
+        # The other's share is as far from the end as the own one is from the start.
         ranked = sorted(zip([BEST * each / total for each in points], shares, shares[::-1], strict=True))
         levels = [worth for worth, _, _ in ranked]
         if self.role == 1:
@@ -219,7 +204,7 @@ class DivideSide(DealSide):
         return levels, [(share, rest) for _, share, rest in ranked]
 
     def propose(self, level: float, wishes: Sequence[Share], said: Sequence[Share]) -> Share:
-        """Return the division worth enough that gives most of what the other asked for, new ones first."""
+        """Return a division of sufficient worth with most of the other's wishes, new ones first."""
         levels, divisions = self._ranked
         start = min(bisect_left(levels, level - 1e-9), len(levels) - 1)
         end = max(start + 1, bisect_left(levels, level + 2.0))
@@ -239,7 +224,6 @@ class DivideSide(DealSide):
         return chosen
 
     def phrase(self, terms: Share, form: int) -> str:
-        """Return a sentence that proposes a division."""
         own = self.own(terms)
         words, theirs = self.pool.tell(own), self.pool.tell(self.pool.rest(own))
         return _FORMS[form % 3].format(words, theirs)
@@ -250,12 +234,7 @@ _FORMS = ("I take {0}, you take {1}.", "What about this: I get {0} and you get {
 
 @dataclass(frozen=True)
 class Divide(Game):
-    """Things to divide.
-
-    Args:
-        pool: the things.
-        values: points of one thing of each kind, for roles 0 and 1, each known to itself.
-    """
+    """Dividing a pool; `values`, points of one thing of each kind for roles 0 and 1, are private."""
 
     family: ClassVar[str] = "divide"
     material: ClassVar[bool] = True
@@ -284,13 +263,12 @@ class Divide(Game):
 
     @cached_property
     def _all_points(self) -> list[tuple[int, int]]:
-        """The points of both roles, for every division."""
         first, second = map(self.pool.points, self.values)
         return list(zip(first, second[::-1], strict=True))
 
     @cached_property
     def _fair_best(self) -> tuple[int, int]:
-        """The most points of either role while the other has at least half of all its points."""
+        """Return the most points of either role that leave the other at least half of all its points."""
         first, second = (_points(values, self.pool.counts) / 2 for values in self.values)
         return (
             max(1, *[mine for mine, other in self._all_points if other >= second]),

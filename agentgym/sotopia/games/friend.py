@@ -1,9 +1,6 @@
-"""Two strangers find out whom they both know.
+"""Two strangers find their mutual friend: both score 10 less their own costs, at least 1, or 0 without success.
 
-Whoever first names somebody who is not the mutual friend loses three points; whoever first brings up a property of
-friends, such as a town or an employer, loses half a point. So listing all names does not win: ask about properties
-first. Both score 10 less their own costs, at least 1, once one names the mutual friend and the other confirms; 0 when
-they settle on somebody else or on nobody.
+The first to name a wrong person loses three points, the first to mention a property, such as a town, half a point.
 """
 
 from __future__ import annotations
@@ -20,25 +17,20 @@ NAME_COST, PROPERTY_COST = 3.0, 0.5
 _KNOWN = re.compile(
     r"\bI (?:do )?know (?:him|her|them|that one)\b|\bme too\b|\bthat(?:'s| is) (?:right|the one|it)\b", re.IGNORECASE
 )
-#: Attributes, such as "town", each with the values that people may speak of.
+#: Attributes, such as "town", with their possible values.
 Attributes = tuple[tuple[str, tuple[str, ...]], ...]
 
 
 @dataclass(frozen=True)
 class Friend:
-    """Somebody a role knows: a name, and a value for each attribute."""
+    """A name, and a value for each attribute."""
 
     name: str
     values: tuple[str, ...]
 
 
 class Directory:
-    """Finds names and properties in utterances; names with their capitals, properties without regard to them.
-
-    Args:
-        names: one word each.
-        attributes: all that may be spoken of.
-    """
+    """Finds names (one word each, case-sensitive) and properties (case-insensitive) in utterances."""
 
     def __init__(self, names: frozenset[str], attributes: Attributes) -> None:
         self._names = names
@@ -46,7 +38,7 @@ class Directory:
         self._heard: UtteranceCache[str, Heard] = UtteranceCache()
 
     def hear(self, text: str) -> Heard:
-        """Return what an utterance says: one name is a proposal, names and properties are the things."""
+        """Return the content of an utterance: a single name is a proposal, names and properties are the things."""
         known = self._heard.get(text)
         if known is None:
             known = self._hear(text)
@@ -55,7 +47,7 @@ class Directory:
 
     def _hear(self, text: str) -> Heard:
         said = read(text)
-        names: dict[str, None] = {}  # dicts, for their order
+        names: dict[str, None] = {}  # ordered
         properties: dict[str, None] = {}
         proposed: dict[str, None] = {}
         denied = frozenset(said.denied)
@@ -77,7 +69,7 @@ class Directory:
 
 @lru_cache(maxsize=256)
 def _vocabulary(attributes: Attributes) -> tuple[frozenset[str], re.Pattern[str]]:
-    """Return all properties, in lower case, and what finds them and words: properties of several words come first."""
+    """Return all lower-case properties, and a pattern for them and for words; longer properties come first."""
     values = frozenset([value.lower() for _, values in attributes for value in values])
     several = sorted([value for value in values if not _WORD.fullmatch(value)], key=lambda each: (-len(each), each))
     whole_words = [rf"(?<!\w){re.escape(value)}(?!\w)" for value in several]
@@ -91,7 +83,7 @@ _POSSESSIVE = re.compile(r"['\u2019]s$", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class FriendSide(Side):
-    """One role and the friends it knows."""
+    """One role and its friends."""
 
     lapses: ClassVar[bool] = True
     role: int
@@ -99,12 +91,11 @@ class FriendSide(Side):
     friends: tuple[Friend, ...]
 
     def hear(self, role: int, text: str) -> Heard:
-        """Return what an utterance says: of names, it knows those of its own friends."""
         return self._directory.hear(text)
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The names of the friends."""
+        """Names of the friends."""
         return frozenset([friend.name for friend in self.friends])
 
     @cached_property
@@ -112,11 +103,7 @@ class FriendSide(Side):
         return Directory(self.names, self.attributes)
 
     def matching(self, properties: frozenset[str]) -> tuple[str, ...]:
-        """Return the names of the friends who have, of each attribute spoken of, one of these values.
-
-        Args:
-            properties: lower-case values.
-        """
+        """Return the names of the friends that match lower-case values, one of each mentioned attribute."""
         asked = [values & properties for values in self._values]
         if not any(asked):
             return ()
@@ -133,12 +120,7 @@ class FriendSide(Side):
 
 @dataclass(frozen=True)
 class MutualFriend(Game):
-    """A search for the one friend whom both know.
-
-    Args:
-        attributes: what is known of friends; their values hold at least those of all friends.
-        friends: those of roles 0 and 1, each known to itself; they share exactly one name.
-    """
+    """A search for the one friend whom both know; `friends` of roles 0 and 1 are private."""
 
     family: ClassVar[str] = "friend"
     lapses: ClassVar[bool] = True
@@ -152,13 +134,13 @@ class MutualFriend(Game):
 
     @cached_property
     def mutual(self) -> str:
-        """The name of the mutual friend."""
+        """Name of the mutual friend."""
         first, second = self.sides
         return next(iter(first.names & second.names))
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The names of all friends."""
+        """Names of all friends."""
         return frozenset([friend.name for friends in self.friends for friend in friends])
 
     @cached_property
@@ -175,7 +157,7 @@ class MutualFriend(Game):
         return FriendSide(0, self.attributes, self.friends[0]), FriendSide(1, self.attributes, self.friends[1])
 
     def cost(self, things: tuple[str, ...]) -> float:
-        """Return what bringing up these names and properties costs."""
+        """Return the cost of mentioning these names and properties."""
         named = self.names.intersection(things)
         return NAME_COST * len(named - {self.mutual}) + PROPERTY_COST * (len(things) - len(named))
 
@@ -188,7 +170,7 @@ class MutualFriend(Game):
 
     @property
     def solvable(self) -> bool:
-        """Always: the mutual friend can be named at once."""
+        """Always True: the mutual friend can be named at once."""
         return True
 
     def tell(self, terms: Any) -> str:

@@ -1,8 +1,4 @@
-"""What a game in a dialogue is: how it is read, and how it is scored.
-
-A game reads the utterances of a dialogue for offers, acceptances and refusals, and computes the goal scores from what
-was agreed. Only what is spoken counts: a nod is no acceptance. What was agreed first holds, whatever is said later.
-"""
+"""A game reads offers, acceptances and refusals from speech and scores the first agreement."""
 
 from __future__ import annotations
 
@@ -15,19 +11,19 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from agentgym.sotopia.acts import Turn
 
-#: Goal scores are whole numbers from 0 to this.
+#: Highest goal score; scores are whole numbers from 0.
 BEST = 10
 
 
 class Heard(NamedTuple):
-    """What one utterance says.
+    """Content of one utterance.
 
     Attributes:
-        terms: what it proposes, such as a price; None for nothing, or for nothing clear.
-        accepts: it agrees with what the other proposed.
-        refuses: it turns that down.
+        terms: the proposal, such as a price; None for none or an unclear one.
+        accepts: it accepts the other's proposal.
+        refuses: it refuses it.
         asks: it asks something.
-        things: names and properties that it brings up, in a game where that costs.
+        things: mentioned names and properties, in a game where they cost.
     """
 
     terms: Any = None
@@ -42,19 +38,19 @@ _NO_TERMS = {(yes, no, asks): Heard(None, yes, no, asks) for yes in _FLAGS for n
 
 
 def heard(terms: Any, accepts: bool, refuses: bool, asks: bool) -> Heard:
-    """Return a `Heard`; those without terms, which most are, are always the same objects."""
+    """Return a `Heard`; those without terms, the most frequent, are shared objects."""
     return _NO_TERMS[accepts, refuses, asks] if terms is None else Heard(terms, accepts, refuses, asks)
 
 
 class Standing(NamedTuple):
-    """How a game stands after some turns, by default before the first; hashable.
+    """State of a game; hashable.
 
     Attributes:
-        offers: the latest terms of either role that were not refused since.
+        offers: latest terms of each role that were not refused since.
         role: who moved last; -1 before the first move.
-        move: what that was: "offer", "accept", "refuse", "ask", "talk", or the kind of an act that is not spoken.
-        agreed: the terms agreed on.
-        things: what each role brought up before the other did, see `Heard`.
+        move: "offer", "accept", "refuse", "ask", "talk", or the kind of an act that is not spoken.
+        agreed: the agreed terms.
+        things: what each role mentioned first, see `Heard`.
     """
 
     offers: tuple[Any, Any] = (None, None)
@@ -65,21 +61,16 @@ class Standing(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of a game.
-
-    Attributes:
-        agreed: the terms agreed on; None without agreement.
-        goals: goal scores of roles 0 and 1, whole numbers 0..10; both 0 without agreement.
-    """
+    """Agreed terms (None without) and goal scores of roles 0 and 1, 0..10 (both 0 without agreement)."""
 
     agreed: Any
     goals: tuple[int, int]
 
 
 class Reader(ABC):
-    """Who follows a game through a dialogue: the game itself, and each side."""
+    """Follows a game through a dialogue: the game itself, and each side."""
 
-    #: An offer lapses when who made it says something else.
+    #: An offer lapses when its maker says something else.
     lapses: ClassVar[bool] = False
 
     def __getstate__(self) -> dict[str, Any]:
@@ -89,10 +80,10 @@ class Reader(ABC):
 
     @abstractmethod
     def hear(self, role: int, text: str) -> Heard:
-        """Return what an utterance of a role says."""
+        """Return the content of a role's utterance."""
 
     def read(self, standing: Standing, turn: Turn) -> Standing:
-        """Return how the game stands after a turn; of what is said at once, nothing answers the other."""
+        """Return the state after a turn; simultaneous utterances do not answer each other."""
         before = standing
         for role, (kind, text) in enumerate(turn.acts):
             if kind == "none":
@@ -104,7 +95,7 @@ class Reader(ABC):
         return standing
 
     def follow(self, turns: Iterable[Turn]) -> Standing:
-        """Return how the game stands after all turns of a dialogue."""
+        """Return the state after all turns of a dialogue."""
         standing = Standing()
         for turn in turns:
             standing = self.read(standing, turn)
@@ -134,13 +125,13 @@ class Reader(ABC):
 
 
 class Side(Reader):
-    """What one role, 0 or 1, knows of a game: what its own preferences are, never the other's."""
+    """What one role knows of a game: its own preferences, never the other's."""
 
     role: int
 
     @cached_property
     def notes(self) -> dict[str, Any]:
-        """What players remember about this side, by their own names for it."""
+        """Caches of players for this side, by names of their own."""
         return {}
 
 
@@ -148,9 +139,9 @@ class DealSide(Side):
     """A side of a game that ends with terms which both accept.
 
     Attributes:
-        top: the worth of the best terms that may be asked for without offence.
-        aim: worth from which terms are good, in a player's eyes.
-        novelty: what a new proposal of the other counts as a concession, however it is liked.
+        top: worth of the best terms that may be asked for without offence.
+        aim: worth from which a player likes terms.
+        novelty: concession that a new proposal of the other counts as.
     """
 
     top: float = float(BEST)
@@ -159,30 +150,22 @@ class DealSide(Side):
 
     @abstractmethod
     def worth(self, terms: Any) -> float:
-        """Return what terms are worth to this side: 0..10 in most games, 10 is best."""
+        """Return the worth of terms to this side, 0..10 in most games, 10 is best."""
 
     @abstractmethod
     def propose(self, level: float, wishes: Sequence[Any], said: Sequence[Any]) -> Any:
-        """Return terms of at least this worth that the other may like.
+        """Return terms of worth `level`, if there are such, that the other may like.
 
-        Args:
-            level: their least worth, if there are such terms.
-            wishes: what the other proposed, oldest first.
-            said: what this side proposed, oldest first.
+        `wishes` and `said` are the other's and the own proposals, oldest first.
         """
 
     @abstractmethod
     def phrase(self, terms: Any, form: int) -> str:
-        """Return a sentence that proposes terms; other forms are other words."""
+        """Return a sentence that proposes terms; `form` selects the wording."""
 
 
 class Game(Reader):
-    """A game between two roles.
-
-    Attributes:
-        family: "bargain", "divide", "friend" or "schedule".
-        material: the goal is money or things.
-    """
+    """A game between two roles; `family` is its name, and `material` whether the goal is money or things."""
 
     family: ClassVar[str]
     material: ClassVar[bool] = False
@@ -190,21 +173,21 @@ class Game(Reader):
     @cached_property
     @abstractmethod
     def sides(self) -> tuple[Side, Side]:
-        """What roles 0 and 1 know, always the same objects."""
+        """Return what roles 0 and 1 know, always the same objects."""
 
     def goals(self, terms: Any) -> tuple[int, int]:
         """Return the goal scores of terms, in a game in which nothing else matters."""
         raise NotImplementedError
 
     def settle(self, standing: Standing) -> Outcome:
-        """Return the outcome when the dialogue ends as it stands."""
+        """Return the outcome if the dialogue ends now."""
         agreed = standing.agreed
         return Outcome(agreed, (0, 0) if agreed is None else self.goals(agreed))
 
     @property
     @abstractmethod
     def solvable(self) -> bool:
-        """There is an outcome in which both score more than 6."""
+        """Some outcome gives both more than 6."""
 
     @abstractmethod
     def tell(self, terms: Any) -> str:
@@ -216,24 +199,20 @@ def _with(offers: tuple[Any, Any], role: int, terms: Any) -> tuple[Any, Any]:
 
 
 def whole(score: float) -> int:
-    """Return a score as a whole number in 0..10, halves upwards.
-
-    >>> whole(6.5), whole(-3.0), whole(11.2)
-    (7, 0, 10)
-    """
+    """Return a score as a whole number in 0..10, halves upwards."""
     return min(BEST, max(0, int(score + 0.5 + 1e-9))) if score > 0 else 0
 
 
 _K = TypeVar("_K", bound=Hashable)
 _V = TypeVar("_V")
-#: Bytes that all caches together may hold.
+#: Bytes of all caches together.
 MOST_HELD = 1 << 26
-#: What an entry counts for, in bytes: itself, and each character of its text, which has up to four and stands in the
-#: parts of the value again.
+#: Bytes per entry: a constant, and per character of its text, which has up to four and is repeated in the parts of
+#: the value.
 _ENTRY, _CHARACTER = 500, 12
-#: Turns of all dialogues after which a tree begins anew.
+#: Turns of all dialogues after which a tree is cleared.
 _MOST_TURNS = 512
-#: What follows each pair of acts, a node again, and under None the value: one object a turn, of which there are many.
+#: The next node for each pair of acts, and under None the value: one object per turn saves memory.
 _Node = dict[Any, Any]
 
 _held = 0
@@ -241,7 +220,7 @@ _caches: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def _charge(characters: int) -> None:
-    """Count an entry made from a text; when the budget is spent, all caches begin anew."""
+    """Count an entry made from a text; when the budget is spent, clear all caches."""
     global _held
     _held += _ENTRY + _CHARACTER * characters
     if _held > MOST_HELD:
@@ -251,13 +230,7 @@ def _charge(characters: int) -> None:
 
 
 class UtteranceCache(Generic[_K, _V]):
-    """Remembers what was read from utterances; a copy of it, pickled too, begins empty.
-
-    >>> cache = UtteranceCache()
-    >>> cache.keep((0, "Hi."), "a greeting", "Hi.")
-    >>> cache.get((0, "Hi.")), cache.get((1, "Hi."))
-    ('a greeting', None)
-    """
+    """Caches what was read from utterances; a copy, pickled too, begins empty."""
 
     __slots__ = ("__weakref__", "get", "known")
 
@@ -267,12 +240,11 @@ class UtteranceCache(Generic[_K, _V]):
         _caches.add(self)
 
     def keep(self, key: _K, value: _V, text: str) -> None:
-        """Remember what was read from a text, under a key."""
+        """Cache what was read from a text."""
         _charge(len(text))
         self.known[key] = value
 
     def clear(self) -> None:
-        """Forget everything."""
         self.known.clear()
 
     def __reduce__(self) -> Any:
@@ -280,7 +252,7 @@ class UtteranceCache(Generic[_K, _V]):
 
 
 def cached(read: Callable[[str], _V]) -> Callable[[str], _V]:
-    """Return a function of an utterance with a cache before it."""
+    """Return a cached function of an utterance."""
     cache: UtteranceCache[str, _V] = UtteranceCache()
     get, keep = cache.get, cache.keep
 
@@ -296,28 +268,17 @@ def cached(read: Callable[[str], _V]) -> Callable[[str], _V]:
 
 
 class TurnTree(Generic[_V]):
-    """Remembers a value after each turn of dialogues that begin alike, so that every turn is read once.
-
-    Args:
-        start: the value before the first turn.
-        step: returns the value after a turn from the value before; it must not change that.
-
-    >>> from agentgym.sotopia.acts import NONE
-    >>> tree = TurnTree(0, lambda count, turn: count + 1)
-    >>> tree.after(()), tree.after([Turn(0, (NONE, NONE))])
-    (0, 1)
-    """
+    """Caches a value after each turn of dialogues that begin alike; `step` must not change the value before."""
 
     def __init__(self, start: _V, step: Callable[[_V, Turn], _V]) -> None:
         self._step = step
         self._root: _Node = {None: start}
         self._size = 0
-        #: The dialogue asked about last, and what is known after it: mostly the next one begins with it.
+        #: The last dialogue and its value: the next one mostly begins with it.
         self._last: tuple[tuple[Turn, ...], _Node] = (), self._root
         _caches.add(self)
 
     def clear(self) -> None:
-        """Forget all turns."""
         self._root, self._size = {None: self._root[None]}, 0
         self._last = (), self._root
 

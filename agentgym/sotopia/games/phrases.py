@@ -1,4 +1,4 @@
-"""How agreement, refusal and questions are read, in every game."""
+"""Agreement, refusal and questions in utterances of all games."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import NamedTuple
 
 from agentgym.sotopia.games.game import cached
 
-#: Words of agreement. One counts unless its clause is a question, a condition, or denied.
+#: Words of agreement; they do not count in a question, a condition or a denial.
 _ACCEPT = re.compile(
     r"\b(?:deal|agreed?|accept(?:ed)?|sold|sounds (?:good|great|fine|fair)|works (?:\w+ ){0,2}for me|that works|"
     r"i(?:'ll| will) take (?:it|that)|done|settled|let's do (?:it|that)|fine (?:by|with) me)\b",
     re.IGNORECASE,
 )
-#: All that is said: "Yes." agrees, but "Yes. It is nearly new." may answer a question.
+#: The whole utterance: "Yes." agrees, but "Yes. It is nearly new." may answer a question.
 _PLAIN_YES = re.compile(
     r"\W*(?:yes|yeah|yep|sure|ok|okay|of course|gladly)"
     r"(?:,? (?:please|of course|sure|fine|gladly|thanks|thank you))?\W*",
     re.IGNORECASE,
 )
-#: How a clause begins that says yes (then there is a group) or no.
+#: Beginnings of clauses that say yes (with a group) or no.
 _YES_OR_NO = re.compile(
     r"\W*(?:(yes|yeah|yep|sure)\b|(?:no|nope|nah|sorry)\b(?! (?:problem|worries|doubt)))", re.IGNORECASE
 )
@@ -29,16 +29,16 @@ _DENIED = re.compile(
     r"no (?:deal|way|thanks)|too (?:low|high|much|little|expensive|cheap|early|late|few|many))\b",
     re.IGNORECASE,
 )
-#: "I cannot go higher than 40" names terms.
+#: "I cannot go higher than 40" proposes terms.
 _BOUND = re.compile(r"\b(?:lower|less|below|under|higher|more|above|over|further|beyond)\b", re.IGNORECASE)
 _CONDITION = re.compile(r"\b(?:if|unless|would|could|might|when)\b", re.IGNORECASE)
-#: Between clauses: white space after a sentence, line breaks, ", but ", " however, ", "; ", ", so ". Written with the
-#: first character apart, because a search for one set of characters is several times as fast as for each in turn.
+#: Between clauses: white space after a sentence, line breaks, ", but ", " however, ", "; ", ", so ". The first
+#: character stands apart, because a search for one set of characters is several times as fast.
 _BREAK = re.compile(
     r"[\s,;](?:(?<=[.!?;]\s)\s*|(?<= )(?:but |however,? )|(?<=,) (?:but |so )|(?<=;) |(?<=\n)\n*)", re.IGNORECASE
 )
 
-#: Without any of these inside there is no agreement, and no denial, in an ASCII text in lower case.
+#: An ASCII text in lower case without any of these has no agreement and no denial.
 _ACCEPT_HINTS = ("deal", "agree", "accept", "sold", "sounds", "works", "take", "done", "settled", "let's", "fine")
 _DENIED_HINTS = (
     "n't", "not", "never", "none", "nobody", "unable", "refuse", "reject", "decline", "impossible", "busy", "bad",
@@ -47,12 +47,9 @@ _DENIED_HINTS = (
 
 
 def may_hold(text: str, hints: Iterable[str]) -> bool:
-    """Say whether a text in lower case may match a pattern of which every match in an ASCII text holds a hint.
+    """Say whether a lower-case text may match a pattern whose every ASCII match holds a hint.
 
-    It is much faster than the pattern. Outside ASCII, case has more forms: the pattern has to be asked.
-
-    >>> may_hold("how about $40?", ("deal", "agree")), may_hold("deal!", ("deal", "agree")), may_hold("é", ())
-    (False, True, True)
+    Much faster than the pattern. Always True outside ASCII, where case has more forms.
     """
     if not text.isascii():
         return True
@@ -63,14 +60,14 @@ def may_hold(text: str, hints: Iterable[str]) -> bool:
 
 
 class Said(NamedTuple):
-    """What is read from an utterance in every game.
+    """Content of an utterance common to all games.
 
     Attributes:
-        open: clauses, without those that turn something down.
-        denied: those.
+        open: clauses that refuse nothing.
+        denied: the other clauses.
         agrees: a clause agrees.
         yes: a clause agrees, or begins with yes.
-        no: a clause turns something down, or begins with no.
+        no: a clause refuses, or begins with no.
         asks: the utterance ends as a question.
     """
 
@@ -83,12 +80,10 @@ class Said(NamedTuple):
 
 
 def read_new(text: str) -> Said:
-    """Return what an utterance says; `read` is the same with a cache before it.
+    """Return the content of an utterance; `read` is cached.
 
     >>> read_new("No, $40 is too low, but I could do $60. Deal?")
     Said(open=('I could do $60.', 'Deal?'), denied=('No, $40 is too low',), agrees=False, yes=False, no=True, asks=True)
-    >>> read_new("I cannot go higher than $40.").denied, read_new("Deal!").agrees
-    ((), True)
     >>> read_new("I could agree if you pay more.").agrees
     False
     """
@@ -113,12 +108,12 @@ def read_new(text: str) -> Said:
     return Said(left, denied, agrees, yes, no, text.rstrip().endswith("?"))
 
 
-#: For games whose words differ from task to task: the same offers are made in many.
+#: For games whose words differ between tasks: equal offers are frequent.
 read = cached(read_new)
 
 
 def _denies(part: str) -> bool:
-    """Say whether a clause turns down what it mentions: "Isn't it?" does not, nor does "I cannot go below 40"."""
+    """Say whether a clause refuses what it mentions: "Isn't it?" does not, nor does "I cannot go below 40"."""
     return not (_DENIED.search(part) is None or part.rstrip().endswith("?") or _BOUND.search(part))
 
 

@@ -1,8 +1,4 @@
-"""Two look for a time to meet; every time costs either of them something that the other does not know.
-
-A side scores 10 less the cost of the time agreed on, which is 0 for a time that suits it and 10 for one at which it
-cannot come at all. Without an agreement both score 0.
-"""
+"""A meeting: a side scores 10 less its private cost (0..10) of the agreed slot; 0 without an agreement."""
 
 from __future__ import annotations
 
@@ -15,13 +11,13 @@ from typing import Any, ClassVar
 from agentgym.sotopia.games.game import BEST, DealSide, Game, Heard, UtteranceCache, heard
 from agentgym.sotopia.games.phrases import read
 
-#: A day and a time, such as ("Monday", "noon"); terms are the number of a slot.
+#: A day and a time, such as ("Monday", "noon"); terms are indices of slots.
 Slot = tuple[str, str]
 
 
 @dataclass(frozen=True)
 class Calendar:
-    """The slots that are free."""
+    """The free slots."""
 
     slots: tuple[Slot, ...]
 
@@ -30,23 +26,14 @@ class Calendar:
             raise ValueError(f"a calendar needs slots that differ, got {self.slots}")
 
     def tell(self, slot: int) -> str:
-        """Return a slot in words.
-
-        >>> Calendar((("Monday", "noon"), ("Friday", "evening"))).tell(0)
-        'Monday at noon'
-        """
+        """Return a slot in words, such as "Monday at noon"."""
         day, time = self.slots[slot]
         return f"{day} at {time}" if time in ("noon", "night") else f"{day} {time}"
 
     def hear(self, text: str) -> Heard:
-        """Return what an utterance says: the one slot that it mentions and does not turn down is the proposal.
+        """Return the content of an utterance: the only slot that it mentions and does not refuse is the proposal.
 
-        A slot is mentioned by its day and its time, or by the one of them that no other slot has. Several slots are no
-        proposal.
-
-        >>> free = Calendar((("Monday", "noon"), ("Monday", "evening"), ("Friday", "noon")))
-        >>> free.hear("Monday at noon is bad. How about Friday?").terms, free.hear("Monday or Friday, at noon?").terms
-        (2, None)
+        A slot is mentioned by day and time, or by the one of them that no other slot has.
         """
         known = self._heard.get(text)
         if known is None:
@@ -81,7 +68,7 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class ScheduleSide(DealSide):
-    """One role: what each slot costs it."""
+    """One role: the cost of each slot."""
 
     novelty: ClassVar[float] = 1.0
     role: int
@@ -89,15 +76,13 @@ class ScheduleSide(DealSide):
     costs: tuple[int, ...]
 
     def hear(self, role: int, text: str) -> Heard:
-        """Return what an utterance says, see `Calendar.hear`."""
         return self.calendar.hear(text)
 
     def worth(self, terms: int) -> float:
-        """Return 10 less the slot's cost."""
         return float(BEST - self.costs[terms])
 
     def propose(self, level: float, wishes: Sequence[int], said: Sequence[int]) -> int:
-        """Return the best slot not proposed so far; where none is good enough, what was said longest ago."""
+        """Return the best slot not proposed so far; if none is good enough, the proposal of longest ago."""
         good = [slot for slot in range(len(self.costs)) if self.worth(slot) >= level - 1e-9]
         good = good or [min(range(len(self.costs)), key=lambda slot: self.costs[slot])]
         new = [slot for slot in good if slot not in said]
@@ -106,7 +91,6 @@ class ScheduleSide(DealSide):
         return min(good, key=lambda slot: len(said) - said[::-1].index(slot))
 
     def phrase(self, terms: int, form: int) -> str:
-        """Return a sentence that proposes a slot."""
         return _FORMS[form % 3].format(self.calendar.tell(terms))
 
 
@@ -115,12 +99,7 @@ _FORMS = ("How about {}?", "I could do {}.", "Let us meet on {}.")
 
 @dataclass(frozen=True)
 class Schedule(Game):
-    """A meeting to be arranged.
-
-    Args:
-        calendar: the slots.
-        costs: what each slot costs roles 0 and 1, 0..10, each known to itself.
-    """
+    """A meeting; `costs` of each slot for roles 0 and 1, 0..10, are private."""
 
     family: ClassVar[str] = "schedule"
     calendar: Calendar

@@ -194,7 +194,7 @@ def test_wrong_use_says_what_was_expected() -> None:
         restore(env.env, saved)
     other = RecordEpisodeStatistics(CorridorEnv())
     other.reset(seed=0)
-    with pytest.raises(TypeError, match="RecordEpisodeStatistics does not say what it shows"):
+    with pytest.raises(TypeError, match="RecordEpisodeStatistics cannot return the observation of a restored state"):
         restore(other, snapshot(other))
     resume(other, snapshot(other))
     worth_twice = TransformReward(CorridorEnv(), lambda reward: 2 * reward)

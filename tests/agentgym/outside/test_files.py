@@ -97,7 +97,7 @@ def test_a_new_file_has_the_rights_of_any_other_and_links_stay(tmp_path: Path) -
 
 def test_only_an_ordinary_file_is_replaced(tmp_path: Path) -> None:
     for path in (Path(os.devnull), tmp_path):
-        with pytest.raises(FileExistsError, match="is no ordinary file"):
+        with pytest.raises(FileExistsError, match="is not a regular file"):
             write_file(path, b"x")
     assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
 

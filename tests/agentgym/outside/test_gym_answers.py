@@ -68,7 +68,7 @@ def play(env: gym.Env[Any, Any], *, steps: int = 1) -> Any:
         ({"info": {"won": None}}, TypeError, r"info\['won'\] .* got None"),
         ({"info": {"is_action_valid": "no", "won": True}}, TypeError, r"info\['is_action_valid'\] must be .* got str"),
         ({"info": {"score": "0.5", "won": True}}, TypeError, r"info\['score'\] must be a number, got str \('0\.5'\)"),
-        ({"info": {"state_key": None, "won": True}}, ValueError, r"the key of a state is None: give each state a name"),
+        ({"info": {"state_key": None, "won": True}}, ValueError, r"the key of a state is None: give each state its"),
         ({"info": None}, TypeError, r"the info that step returns must be a dict, got None; it may be \{\}"),
         ({"terminated": "false"}, TypeError, r"terminated must be a bool \(or 0 or 1\), got str \('false'\)"),
         ({"truncated": None}, TypeError, r"truncated must be a bool \(or 0 or 1\), got None"),
@@ -179,7 +179,7 @@ def test_an_environment_that_never_ends_is_truncated_with_one_warning(kind: str)
         table = collect(envs, Ends(), tasks=[{}, {}], seed=0)
         collect(envs, Ends(), tasks=[{}], seed=0)
     (warning,) = caught
-    assert "has not ended an episode after 1,000 steps and is in no TimeLimit: it is truncated" in str(warning.message)
+    assert "did not end an episode within 1,000 steps and has no TimeLimit" in str(warning.message)
     assert (MOST_STEPS, np.bincount(table.trajectory).tolist()) == (1000, [1000, 1000])
     last = table.last
     assert (table.truncated[last].all(), table.terminated.any()) == (True, False)

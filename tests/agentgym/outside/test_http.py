@@ -57,9 +57,9 @@ def test_a_date_to_come_back_at_is_understood() -> None:
 
 def test_reasons_are_redacted_before_they_are_cut_and_have_one_line() -> None:
     key = "k" * 40
-    found = client("http://h", headers={"X-Key": key}).tell("x" * 280 + f"\n{key}")
+    found = client("http://h", headers={"X-Key": key}).shown("x" * 280 + f"\n{key}")
     assert found == "x" * 280 + r"\n***"
-    assert len(client("http://h").tell("y" * 10_000)) == 300
+    assert len(client("http://h").shown("y" * 10_000)) == 300
 
 
 def test_a_pickle_leaves_credentials_out() -> None:

@@ -130,7 +130,7 @@ class UnjudgedEnv(CorridorEnv):
 
 def test_episodes_that_could_not_be_scored_are_left_out_and_counted() -> None:
     envs = of(UnjudgedEnv, 2)
-    with pytest.warns(RuntimeWarning, match="2 of 4 episodes are left out.*the judge sleeps"):
+    with pytest.warns(RuntimeWarning, match="2 of 4 episodes have no score and are left out.*the judge sleeps"):
         table = collect(envs, by_place("left", "right"), tasks=[{"index": 2}], group_size=4, seed=0)
     assert table.won.all()
     assert (table.n_trajectories, len(table)) == (2, 4)

@@ -312,8 +312,8 @@ def test_states_tasks_and_snapshots_hold_the_goal(env_id: str) -> None:
 def test_environments_without_hindsight_say_why() -> None:
     _, table = room("right", level=corridor(6))
     for env_id, reason in (
-        ("AgentRL/SearchQA-v0", r"SearchQAEnv has no exact hindsight: an answer that is wrong"),
-        ("AgentRL/SOTOPIA-v0", r"SotopiaEnv has no exact hindsight: what the partner says"),
+        ("AgentRL/SearchQA-v0", r"SearchQAEnv has no exact hindsight: a wrong answer to this question"),
+        ("AgentRL/SOTOPIA-v0", r"SotopiaEnv has no exact hindsight: the partner's replies"),
     ):
         with pytest.raises(TypeError, match=reason):
             relabel_goals(table, make(env_id))

@@ -141,7 +141,7 @@ def test_a_failing_lane_is_named_and_nothing_is_lost() -> None:
 
 def test_a_reply_that_fails_is_its_lane_s_failure_and_what_an_interrupted_call_finished_is_kept() -> None:
     envs = [disabled(1) for _ in range(4)]
-    with pytest.raises(LaneError, match=r"lane 2, .* with episode 6: OSError: the line is dead\. The 16 episodes"):
+    with pytest.raises(LaneError, match=r"lane 2, .* with episode 6: OSError: the line is dead\. The 16 finished"):
         # Lane 2 of 4 plays the episodes 2, 6, 10, .. of 20: one is finished, four are missing.
         collect_lanes(envs, Shuffled(2, fail=6), tasks=TASKS, group_size=4, seed=3)
     kept: Any = {}
@@ -165,9 +165,9 @@ def test_lanes_refuse_what_they_cannot_do() -> None:
         collect_lanes([one, one], Shuffled(0), **given)
     with pytest.raises(ValueError, match="at least one lane"):
         collect_lanes([], Shuffled(0), **given)
-    with pytest.raises(ValueError, match="make two lanes or more"):
+    with pytest.raises(ValueError, match="use at least two lanes"):
         collect_lanes([one], Shuffled(0), finished={0: play_one()}, **given)
-    with pytest.raises(ValueError, match=r"another call's: episodes \[9\], here there are 5"):
+    with pytest.raises(ValueError, match=r"another call: episodes \[9\], here there are 5"):
         collect_lanes([one, disabled(1)], Shuffled(0), finished={9: play_one()}, **given)
     with pytest.raises(ValueError, match="expected tasks"):
         collect_lanes([one, disabled(1)], Shuffled(0), tasks=[], seed=0)
@@ -202,9 +202,9 @@ def test_unscored_episodes_are_left_out_and_counted() -> None:
         return of(UnjudgedEnv, 1)
 
     given: Any = {"tasks": [{"index": 1}, {"index": 3}], "group_size": 6, "seed": 3}
-    with pytest.warns(RuntimeWarning, match=r"of 12 episodes are left out, they could not be scored; the first: "):
+    with pytest.warns(RuntimeWarning, match=r"of 12 episodes have no score and are left out; the first: "):
         table = collect_lanes([unjudged(), unjudged(), unjudged()], Shuffled(0), **given)
-    with pytest.warns(RuntimeWarning, match="of 12 episodes are left out"):
+    with pytest.warns(RuntimeWarning, match="of 12 episodes have no score"):
         other = collect_lanes([unjudged(), unjudged()], Shuffled(1), **given)
     assert table.to_trajectories() == other.to_trajectories()
     assert 0 < table.n_trajectories < 12
@@ -244,8 +244,8 @@ class Odd:
         (lambda names: [], ValueError, r"returned nothing while 4 requests are .*\(0, 1, 2, 3\): it must wait"),
         (lambda names: None, TypeError, r"must return a list of pairs \(name, reply\).*, got None"),
         (lambda names: [Reply("left")], TypeError, r"must return a list of pairs"),
-        (lambda names: [(names[0], Reply("left"))] * 2, ValueError, r"answered 0 twice: each name that `put` was"),
-        (lambda names: [(77, Reply("left"))], ValueError, r"answered 77, which is not on its way: .* are 0, 1"),
+        (lambda names: [(names[0], Reply("left"))] * 2, ValueError, r"answered 0 twice: each name given to `put` is"),
+        (lambda names: [(77, Reply("left"))], ValueError, r"answered 77, which is not pending: .* are 0, 1"),
     ],
 )  # fmt: skip
 def test_a_queue_that_breaks_its_promise_is_named(answer: Any, error: Any, words: str, timed: bool) -> None:
@@ -259,7 +259,7 @@ def test_a_queue_that_breaks_its_promise_is_named(answer: Any, error: Any, words
 
 def test_a_name_that_was_answered_in_an_earlier_call_is_not_on_its_way() -> None:
     lanes = [corridor(2, max_episode_steps=4) for _ in range(2)]
-    with pytest.raises(ValueError, match=r"Odd\.get answered 0, which is not on its way: .*on their way are 1, 2, 3"):
+    with pytest.raises(ValueError, match=r"Odd\.get answered 0, which is not pending: .*pending are 1, 2, 3"):
         collect_lanes(lanes, Odd(lambda names: [(0, Reply("left"))]), tasks=[{}], group_size=4, seed=0)
 
 

@@ -361,7 +361,7 @@ class UnjudgedVectorEnv(CorridorVectorEnv):
 
 
 def test_continuations_that_cannot_be_scored_are_left_out_and_unscored_episodes_are_not_continued() -> None:
-    with pytest.warns(RuntimeWarning, match=r"\d+ of \d+ episodes are left out, they could not be scored") as caught:
+    with pytest.warns(RuntimeWarning, match=r"\d+ of \d+ episodes have no score and are left out") as caught:
         table = tree(tasks=[{"index": 2}], kind=UnjudgedVectorEnv, group_size=6, branches=3)
     assert [warning.filename for warning in caught] == [__file__]
     assert table.has_forks

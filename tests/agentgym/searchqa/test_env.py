@@ -263,7 +263,7 @@ def test_wrong_options(options, message):
         ({"questions": None, "corpus": "x.jsonl"}, "without questions"),
         ({"questions": 3}, "questions must be"),
         ({"questions": ()}, "at least one question"),
-        ({"questions": (QUESTIONS[0], QUESTIONS[0])}, "ids that differ"),
+        ({"questions": (QUESTIONS[0], QUESTIONS[0])}, "distinct ids"),
         ({"sources": []}, "no data_source is named"),
         ({"kinds": ["compare"]}, "unknown kind 'compare'"),
         ({"split": "dev"}, "unknown split 'dev'"),

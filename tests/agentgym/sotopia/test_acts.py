@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentgym.sotopia.acts import KINDS, LONGEST, NONE, Act, parse, told, write
+from agentgym.sotopia.acts import KINDS, LONGEST, NONE, Act, act_line, parse, write
 from agentgym.sotopia.models import read_act
 
 #: Control characters do not pass, see `agentgym.outside.text`.
@@ -73,14 +73,14 @@ def test_commands(command: str, act: Act) -> None:
 
 
 def test_lines_are_those_of_sotopia() -> None:
-    assert [told("Ada", Act(kind, "x")) for kind in KINDS] == [
+    assert [act_line("Ada", Act(kind, "x")) for kind in KINDS] == [
         "Ada did nothing", 'Ada said: "x"', "Ada [non-verbal communication] x", "Ada [action] x",
         "Ada left the conversation",
     ]  # fmt: skip
-    assert told("Ada", Act("speak", '"<p viewer="agent_1">&amp;')) == 'Ada said: ""<p viewer="agent_1">&amp;"'
-    assert told("Ada", Act("speak", "a\nb")) == 'Ada said: "a\\nb"'
-    assert told("Ada", Act("action", "a\u2028b")) == "Ada [action] a\\nb"
-    assert told("Ada", Act("speak", "a\tb \\n")) == 'Ada said: "a\tb \\n"'
+    assert act_line("Ada", Act("speak", '"<p viewer="agent_1">&amp;')) == 'Ada said: ""<p viewer="agent_1">&amp;"'
+    assert act_line("Ada", Act("speak", "a\nb")) == 'Ada said: "a\\nb"'
+    assert act_line("Ada", Act("action", "a\u2028b")) == "Ada [action] a\\nb"
+    assert act_line("Ada", Act("speak", "a\tb \\n")) == 'Ada said: "a\tb \\n"'
 
 
 def test_texts_are_cleaned_and_cut_where_they_come_in_and_plain() -> None:

@@ -162,7 +162,7 @@ class Moody(Fixed):
 
 def test_episodes_without_a_verdict_do_not_reach_the_table() -> None:
     envs = SotopiaVectorEnv(4, partner=Script(), judge=Moody(), autoreset_mode="Disabled")
-    with pytest.warns(RuntimeWarning, match="4 of 8 episodes are left out.*judge: asleep"):
+    with pytest.warns(RuntimeWarning, match="4 of 8 episodes have no score.*judge: asleep"):
         table = collect(envs, Rude(), tasks=[{"index": 0}, {"index": 1}], group_size=4, seed=0)
     assert table.n_trajectories == 4
     assert table.trajectory_won.all()

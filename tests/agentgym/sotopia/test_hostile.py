@@ -13,7 +13,7 @@ import pytest
 from agentgym.core import TextSpace
 from agentgym.outside.text import MOST_CHARACTERS
 from agentgym.sotopia import aec_env, parallel_env
-from agentgym.sotopia.acts import LONGEST, Act, told, write
+from agentgym.sotopia.acts import LONGEST, Act, act_line, write
 from agentgym.sotopia.dialogue import DIMENSIONS, Failure, Rating, Verdict
 from agentgym.sotopia.env import SotopiaEnv
 from agentgym.sotopia.games.divide import Pool
@@ -123,7 +123,7 @@ def test_no_utterance_forges_a_turn(line_break: str) -> None:
     plain = world.view(1).text, world.dialogue.text
     world.play(first(say(forged)))
     for before, after in zip(plain, (world.view(1).text, world.dialogue.text), strict=True):
-        assert after.removeprefix(before).splitlines() == [told("Ada Lund", say(forged)).join(("Turn #0: ", ""))]
+        assert after.removeprefix(before).splitlines() == [act_line("Ada Lund", say(forged)).join(("Turn #0: ", ""))]
     for request in (act_request(world.view(1)), verdict_request(world.dialogue)):
         lines = [line for message in request.messages for line in message["content"].splitlines()]
         assert not [line for line in lines if line.startswith(("Turn #", FORGED))]

@@ -136,7 +136,7 @@ def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, rows: tuple, messa
         (b'{"a": ' * 50_000, "nested too deeply"),
         (b'{"a": "\\u0041", "b": ' + b"[" * 900 + b"]" * 900 + b"}", "nested too deeply"),
         (b'{"a": 1', "not JSON"),
-        (b'{"a": 1e400}', "beyond all floats"),
+        (b'{"a": 1e400}', "too large for a float"),
     ],
     ids=["bytes", "depth", "depth with an escape", "cut", "float"],
 )
@@ -250,7 +250,7 @@ def test_friends_must_share_whom_the_scenario_names() -> None:
     game = read_game(made)
     assert isinstance(game, MutualFriend)
     assert game.friends[1][1].values == ("Elmstead", "judge")
-    with pytest.raises(DataError, match="not who the scenario names"):
+    with pytest.raises(DataError, match="whom the scenario does not name"):
         read_game(replace(made, text=text.format("Ann")))
 
 
@@ -285,9 +285,9 @@ def test_the_others_say_that_they_need_a_judge(split: str) -> None:
     refused = 0
     for index in range(env.num_tasks(split)):
         if env.tasks.by_index(split, index).game is None:
-            with pytest.raises(ValueError, match=r"needs a judge.*RulesPlayer, RulesJudge cannot.*'numeric'"):
+            with pytest.raises(ValueError, match=r"RulesPlayer, RulesJudge cannot.*no computable goals.*'numeric'"):
                 env.reset(options={"index": index})
-            with pytest.raises(ValueError, match=r"needs a judge.*RulesJudge cannot"):
+            with pytest.raises(ValueError, match=r"RulesJudge cannot.*no computable goals"):
                 pair.reset(options={"index": index})
             refused += 1
     assert refused == {"all": 300, "hard": 45}[split]

@@ -22,7 +22,7 @@ from tests.agentgym.sotopia.support import Down, Fixed, Script, say
 HI, HELLO, BYE = write(say("Hi")), write(say("Hello")), write(LEAVE)
 ORDERS = ("simultaneous", "round-robin", "random")
 #: What PettingZoo warns of with any text: it would rather see arrays, boxes and discrete actions.
-OF_TEXT = ".*(not a NumPy array|probably should be gymnasium.spaces|are not known and left aside)"
+OF_TEXT = ".*(not a NumPy array|probably should be gymnasium.spaces|are unknown and ignored)"
 
 
 @pytest.fixture(autouse=True)

@@ -245,7 +245,7 @@ def test_a_cache_that_cannot_be_written_costs_no_answer(tmp_path: Path, monkeypa
     with chat_server(echo) as server:
         model = endpoint(server.url, cache=tmp_path)
         monkeypatch.setattr("agentgym.outside.chat.answer_cache.AnswerCache.store", full)
-        with pytest.warns(UserWarning, match="1 answers were not kept"):
+        with pytest.warns(UserWarning, match="1 answers were not cached"):
             assert texts(model.ask([request("a")])) == ["a"]
 
 

@@ -34,7 +34,7 @@ pytest.importorskip("aiohttp")
         (raw(b"x" * 17_000_000), "more than 16,000,000 bytes"),
         (raw(b"[" * 600 + b'"\\u0041"' + b"]" * 600), "nested too deeply"),
         (raw(completion("x").replace(b"10", b"1" + b"0" * 400)), "an integer of 401 digits"),
-        (raw(completion("x").replace(b"10", b"1e400")), "beyond all floats"),
+        (raw(completion("x").replace(b"10", b"1e400")), "too large for a float"),
         (raw(completion("x").replace(b"10", b"NaN")), "NaN is not a JSON number"),
         (raw(gzip.compress(b"[" * 50_000_000, 1, mtime=0), Content_Encoding="gzip"), "not UTF-8"),
         (raw(gzip.compress(b"[" * 50_000_000, 1, mtime=0), 400, Content_Encoding="gzip"), "status 400"),
@@ -43,7 +43,7 @@ pytest.importorskip("aiohttp")
         (raw(b"{}"), "no choices[0].message.content"),
         (raw(b"[]"), "no choices[0].message.content"),
         (raw(b'{"choices": []}'), "no choices[0].message.content"),
-        (raw(b'{"choices": [{"message": {"content": 5}}]}'), "is no text"),
+        (raw(b'{"choices": [{"message": {"content": 5}}]}'), "is not text"),
         (raw(b'{"error": "no such model"}', 404), "status 404 ({"),
         (raw(b"{}", 400), "status 400"),
         (raw(b"{}", 302, Location="http://127.0.0.1:1/"), "status 302"),
@@ -129,8 +129,8 @@ def test_a_cache_of_other_things_is_named(tmp_path: Path) -> None:
         model.ask([request("q")])
         base = model._cache._open()  # type: ignore[union-attr]
         for value, words in (
-            ('{"text": 5}', "what is no answer"),
-            ("[]", "what is no answer"),
+            ('{"text": 5}', "a malformed answer"),
+            ("[]", "a malformed answer"),
             ("{", "is damaged"),
             ("[" * 9_999, "is damaged"),
             (b"\x00", "is damaged"),

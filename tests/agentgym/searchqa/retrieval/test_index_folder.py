@@ -233,6 +233,6 @@ def test_a_folder_of_others_in_the_place_of_an_unfinished_build_is_left_alone(co
     unfinished = tmp_path / "index.building"
     unfinished.mkdir()
     (unfinished / "thesis.txt").write_text("mine")
-    with pytest.raises(DataError, match=r"index\.building holds 'thesis\.txt', which is of no index"):
+    with pytest.raises(DataError, match=r"index\.building holds 'thesis\.txt', which belongs to no index"):
         build_index(corpus, tmp_path / "index")
     assert (unfinished / "thesis.txt").read_text() == "mine"

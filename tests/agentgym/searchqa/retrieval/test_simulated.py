@@ -84,7 +84,7 @@ def test_a_question_without_known_supports_is_a_failed_search():
     [found] = rule().simulate([SimulatedSearch("sea", LOOSE, False, 1)], 3)
     assert isinstance(found, SearchFailure)
     assert "'loose'" in found.reason
-    with pytest.raises(ValueError, match="knows none: give questions with supporting passages"):
+    with pytest.raises(ValueError, match="none are known: give questions with supporting passages"):
         RuleSimulator(Questions([LOOSE], "one"), Titles())
 
 

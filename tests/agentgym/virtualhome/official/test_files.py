@@ -130,7 +130,7 @@ def test_nothing_is_overwritten_by_what_has_its_name(tmp_path: Path) -> None:
         OfficialActivities(write(tmp_path, **bad("states", to=states)), "strict").count("all")
     path = write(tmp_path) / "scene1_518_programs.json"
     path.write_text(f'{{"1_1": {json.dumps(PROGRAM)}, "1_1": {json.dumps(PROGRAM)}}}')
-    with pytest.raises(DataError, match=r"scene1_518_programs\.json: the name '1_1' stands twice in one object"):
+    with pytest.raises(DataError, match=r"scene1_518_programs\.json: the name '1_1' is repeated in one object"):
         OfficialActivities(tmp_path, "strict")
 
 
