@@ -277,7 +277,6 @@ def _examples(found: OpenPanel, row: EnvSettings, model: str, shots: int, given:
 def _print_first(
     found: OpenPanel, row: EnvSettings, model: str, method: Method, examples: Examples, seed: int, console: Console
 ) -> None:
-    """Print the first prompt."""
     envs = method.envs(config_of(row, model, found.arguments), 1, examples)
     with contextlib.closing(envs):
         observations, _ = envs.reset(seed=seed, options=[{"task_id": found.tasks[0].id}])  # type: ignore[arg-type]

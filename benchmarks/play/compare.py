@@ -40,10 +40,8 @@ class Comparison:
     """One result minus another.
 
     Attributes:
-        first, second: their names.
         difference: of the mean over tasks, with the interval of the bootstrap.
-        p: of the permutation test.
-        holm: the same, corrected for all pairs.
+        p, holm: of the permutation test, as it is and corrected for all pairs.
         needed: tasks that would detect such a difference with 80 % power at 5 %; None: there is no difference.
         least: the smallest difference that this number of tasks would detect so.
     """
@@ -193,6 +191,5 @@ def _p(value: float) -> str:
 
 
 def _names(results: Sequence[PanelResults], paths: Sequence[Path]) -> list[str]:
-    """The players' names where these differ, else the paths."""
     names = [one.policy.name.rpartition("/")[2] or one.policy.name for one in results]
     return names if len(set(names)) == len(names) else [str(path) for path in paths]

@@ -30,17 +30,13 @@ from agentgym.trajectory.file import write_lines
 from benchmarks.console import explained, say
 from benchmarks.json_files import ResultsError, write_json
 from benchmarks.play.compare import check_same
-from benchmarks.play.results import RESULTS, PanelResults, load, percent
+from benchmarks.play.results import COLUMNS, RESULTS, PanelResults, load, percent
 
 _CARD = Path(__file__).with_name("hub.md.j2")
 
 
 def write_folder(results: Mapping[str, PanelResults], folder: Path) -> None:
-    """Write results and their panels as a data set's folder; earlier files are replaced.
-
-    Args:
-        results: by `<panel>/<player>`, names of folders.
-        folder: made where it is missing.
+    """Write results, by `<panel>/<player>`, and their panels as a data set's folder; earlier files are replaced.
 
     Raises:
         ResultsError: no results, results under one panel's name that are not of the same tasks, or a folder with
@@ -92,12 +88,9 @@ def read_folder(folder: Path) -> dict[str, PanelResults]:
 
 
 def upload(folder: Path, repository: str, *, private: bool = True) -> str:
-    """Send a data set's files, and no others of its folder, to the Hub, and return the address.
+    """Send a data set's files, and no others of its folder, to `NAME/REPOSITORY` of the Hub, and return the address.
 
-    Args:
-        folder: as `write_folder` made it.
-        repository: `NAME/REPOSITORY`, a data set; made where it is missing. The token is that of `hf auth login`.
-        private: whether only the owner sees a new one.
+    The repository is made where it is missing. The token is that of `hf auth login`.
     """
     api = HfApi()
     address = api.create_repo(repository, repo_type="dataset", private=private, exist_ok=True)
@@ -143,10 +136,9 @@ def _tasks(one: PanelResults) -> list[dict[str, Any]]:
 
 
 def _outcomes(one: PanelResults) -> list[dict[str, Any]]:
-    columns = ("won", "score", "total", "steps", "invalid")
     return [
         {"panel": one.panel.name, "player": one.policy.name, "task": task.id, "digest": task.digest, "sample": sample}
-        | {name: getattr(task, name)[sample] for name in columns}
+        | {name: getattr(task, name)[sample] for name in COLUMNS}
         for task in one.tasks
         for sample in range(one.samples)
     ]

@@ -8,8 +8,8 @@ The folder of a player holds
     answers.sqlite3 an endpoint's answers
     results.json   see `benchmarks.play.results`
 
-An episode's result depends on its task, its sample and the seed, not on the number of places or on the other episodes
-(except for the last bits of a model's arithmetic, which depend on the size of a batch).
+An episode's result depends on its task, its sample and the seed, not on the number of places or on other episodes
+(but for the last bits of a model's arithmetic, which depend on the size of a batch).
 """
 
 from __future__ import annotations
@@ -60,18 +60,14 @@ class Episode:
     """A finished episode, played here or replayed from another program's log.
 
     Attributes:
-        task: id of the task.
-        sample: which repetition, from 0.
+        task, sample: id of the task, and which repetition, from 0.
         kind: of the task, such as "pick_and_place_simple"; "" where there are no kinds.
-        won: success.
         score: the environment's grade at the end, 0..1.
         total: undiscounted sum of rewards.
-        steps: number of actions.
-        invalid: how many of them the environment did not accept.
+        steps, invalid: number of actions, and how many of them the environment did not accept.
         cut: the episode was truncated.
         prompt_tokens, reply_tokens: read and written, over all trials; an endpoint's by its own count.
-        seconds: its share of the wall time of its steps.
-        generation: the part of `seconds` in which the policy was asked.
+        seconds, generation: its share of the wall time of its steps, and the part in which the policy was asked.
         actions: the commands, in order; "" where a reply held none.
     """
 
@@ -113,14 +109,7 @@ T = TypeVar("T", bound=Any)
 
 
 class Lines(Generic[T]):
-    """A file of JSON lines of dataclasses with a `key`; a last line that is cut off is dropped.
-
-    Args:
-        path: of the file; made with its first line.
-        kind: the dataclass.
-
-    Attributes:
-        entries: the lines by key.
+    """A file of JSON lines of dataclasses with a `key`, `entries` by key; a last line that is cut off is dropped.
 
     Raises:
         ResultsError: a line of another form, or a key that stands there twice; names file and line.
@@ -202,7 +191,7 @@ def play(
         kinds: info entry that holds a task's kind; "" for none.
         answers: of an endpoint, which count tokens and hold failures.
         seen: called with the first observation that the policy is shown.
-        pause: called before each request to the policy, where everything is kept and an exception may be raised.
+        pause: called before each request to the policy; everything is kept then, so that it may raise.
         trial: number of the attempt at the same episodes: the same beginnings, other draws of the policy.
         told: returns what the policy is shown, from the id of a task, a sample, and an observation.
         ended: called with each scored episode and its last observation, before it is yielded.
@@ -286,13 +275,10 @@ class PanelConfig:
     """What was asked for; a folder holds the results of one configuration.
 
     Attributes:
-        panel: its name.
-        hash: its hash.
+        panel, hash: of the panel.
         added: arguments of the environment beside the panel's.
         policy: who plays, without credentials.
-        temperature: of a model.
-        max_tokens: longest reply of an endpoint.
-        seed: of episodes and draws.
+        temperature, max_tokens: of a model, and of an endpoint's replies.
         weights: fingerprint of a model's weights: after further training it plays again; None: no weights.
         world: fingerprints of data beside the tasks, see `agentgym.panels.BESIDE_TASKS`; None: no such data.
         prompting: how a model is prompted, and what else its endpoint is sent; None: the panel's own prompts.
@@ -313,13 +299,9 @@ class PanelConfig:
 def choose_panel(
     name: str, given: Mapping[str, Any], count: int | None = None, *, pictures: bool = False
 ) -> tuple[OpenPanel, EnvSettings]:
-    """Return a panel by its name, or a split of an environment as a panel.
+    """Return a panel by its name, or a split of an environment as a panel ("sokoban", "sokoban/test").
 
-    Args:
-        name: a panel's name, or an environment, with or without "/" and a split.
-        given: arguments of the environment.
-        count: only the first tasks of the panel or split.
-        pictures: whether the player reads them.
+    `given` are arguments of the environment, `count` keeps the first tasks only.
 
     Raises:
         ValueError: there is no such panel, environment or split, or the environment refuses an argument.
@@ -355,17 +337,7 @@ def play_panel(
     tell: Callable[[str], None] = lambda words: None,
     pause: Callable[[], None] = lambda: None,
 ) -> PanelResults:
-    """Play the missing episodes of a folder, and write its results.
-
-    Args:
-        found: the panel.
-        player: who plays.
-        folder: of this player.
-        samples: episodes of each task.
-        seed: of episodes and draws.
-        places: most episodes side by side.
-        tell: called with the progress in words.
-        pause: as in `play`.
+    """Play the missing episodes of a player's folder, at most `places` side by side, and write its results.
 
     Raises:
         UnscoredError: episodes could not be scored: the same command plays them again.

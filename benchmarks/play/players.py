@@ -31,8 +31,7 @@ class Sampling:
     """How a model writes.
 
     Attributes:
-        temperature: 0 is greedy; None leaves it to an endpoint.
-        max_tokens: longest reply of an endpoint; None leaves it to the endpoint.
+        temperature, max_tokens: of replies, the length of an endpoint's; None leaves them to an endpoint.
         download: fetch a model that the local cache lacks.
         endpoint: further arguments of `agentgym.outside.chat.endpoint.ChatEndpoint`.
     """
@@ -49,9 +48,7 @@ class Player:
 
     Attributes:
         name: for tables and folders, without credentials.
-        policy: who acts.
         config: environment, prompt and reply format; its setup's options are the panel's.
-        sampling: of a model.
         settings: sampling and weights, for the results.
         answers: of an endpoint; None where replies hold their tokens.
         make: makes as many environments as there are episodes, at most.
@@ -76,15 +73,9 @@ def scripted(row: EnvSettings) -> tuple[str, ...]:
 
 
 def find_player(name: str, row: EnvSettings, options: Mapping[str, Any], sampling: Sampling, folder: Path) -> Player:
-    """Return a player.
+    """Return a player: one of `scripted`, a job folder, a Hugging Face model, "smollm2", or MODEL@URL of an endpoint.
 
-    Args:
-        name: "random", "expert", an adviser of the environment, the job folder of a learning benchmark, "smollm2",
-            the folder or hub name of a Hugging Face model, or MODEL@URL for an endpoint.
-        row: the environment.
-        options: its arguments.
-        sampling: of a model.
-        folder: of an endpoint's cached answers.
+    `options` are the environment's arguments, `folder` is that of an endpoint's cached answers.
 
     Raises:
         ResultsError: an unknown name, or a policy of another environment.
@@ -165,21 +156,12 @@ def _settings(policy: Any) -> dict[str, Any]:
 
 
 def weights_of(jobs: Iterable[str]) -> dict[str, str] | None:
-    """Return the fingerprints of the models in job folders, by folder; None: there is no folder.
-
-    They stand in configurations, so that a model that was trained further in its folder is another one.
-    """
+    """Return the fingerprints of the models in job folders, by folder; None: there is no folder."""
     return {job: fingerprint(Path(job) / "model") for job in jobs} or None
 
 
 def prompted(player: Player, method: Method, examples: Examples, folder: Path) -> Player:
-    """Return the same model, prompted by a method.
-
-    Args:
-        player: an endpoint, or a model that was not trained here.
-        method: the way to prompt.
-        examples: shown in the prompt.
-        folder: of the results.
+    """Return an endpoint, or a model that was not trained here, prompted by a method.
 
     Raises:
         ResultsError: the player reads no prompts.

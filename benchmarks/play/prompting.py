@@ -7,9 +7,8 @@
 | react | rules, the whole episode as a conversation | `Thought:`, then `Action:` |
 | reflexion | the same, and notes on lost trials of the same task | the same |
 
-Examples are whole episodes of an expert on training tasks that are not of the panel: the shortest won ones, the same
-for all tasks. The fair player plays them where the environment's models are cloned from one, else the environment's own
-expert. An expert has no thoughts: plain sentences stand around its commands.
+Examples are the shortest won episodes of an expert on training tasks that are not of the panel, the same for all tasks.
+The fair player plays them where the environment's models are cloned from one. Plain sentences stand for thoughts.
 """
 
 from __future__ import annotations
@@ -60,12 +59,7 @@ class Examples:
 
 
 def expert_examples(config: Config, count: int, panel: Collection[str]) -> Examples:
-    """Return won episodes of the expert.
-
-    Args:
-        config: names environment, split of training and expert.
-        count: how many.
-        panel: digests of the panel's tasks, which are left out.
+    """Return `count` won episodes of the expert, on training tasks whose digests are not of the panel.
 
     Raises:
         ResultsError: observations are pictures, there are no such tasks, or the expert wins too few of them.
@@ -132,7 +126,6 @@ class Method:
     """A way to prompt.
 
     Attributes:
-        name: on the command line.
         asked: what the prompt says of replies, after the environment's rules.
         written: returns a reply of this form for a thought and a command, for examples.
         parsing: arguments of `wrappers.reply.parse_reply`.

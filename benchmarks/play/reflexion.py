@@ -1,14 +1,13 @@
 """Reflexion on a panel: several trials of the same tasks, with a note after each lost one; and what prompting costs.
 
-Trial after trial, all tasks that are not won yet are played; then the model is asked for a note on each lost episode,
-with one more request. No note follows the last trial. The folder also holds
+In each trial all tasks that are not won yet are played, then the model writes a note on each lost episode, but after
+the last trial. The folder also holds
 
     trials.jsonl   the episode of every trial, with its observations and replies
     notes.jsonl    the notes
     costs.json     requests, tokens and money, task by task
 
-so that an interrupted run can continue. The panel counts the first won episode, or the last one, with the tokens and
-seconds of all trials and notes.
+The panel counts the first won episode, or the last one, with the tokens and seconds of all trials and notes.
 """
 
 from __future__ import annotations
@@ -70,13 +69,7 @@ class Note:
 
 @dataclass(frozen=True)
 class Trials:
-    """Plays like `benchmarks.play.panel.play`, with several trials.
-
-    Attributes:
-        folder: of the results.
-        most: trials of a task.
-        writer: who writes the notes.
-    """
+    """Plays like `benchmarks.play.panel.play`, with at most `most` trials of a task, and a `writer` of notes."""
 
     folder: Path
     most: int
@@ -147,11 +140,9 @@ class _Memory:
     notes: Lines[Note]
 
     def notes_of(self, task: str, sample: int, trial: int) -> list[str]:
-        """Return the notes from before a trial, the oldest first."""
         return [self.notes.entries[task, sample, k].text for k in range(trial)]
 
     def told(self, trial: int, task: str, sample: int, observation: Any) -> Any:
-        """Return the prompt of a trial: the notes and the observation."""
         return with_notes(observation, self.notes_of(task, sample, trial))
 
     def ended(self, trial: int, episode: Episode, conversation: Any) -> None:
@@ -188,8 +179,6 @@ class Costs:
 
     Attributes:
         prices: of a million tokens read and a million written.
-        whole: of all tasks.
-        tasks: by id.
         won_by_trial: share of episodes that were won in the first trial, in the first two, and so on.
     """
 
@@ -202,14 +191,7 @@ class Costs:
 def costs_of(
     folder: Path, episodes: Mapping[tuple[str, int], Episode], trials: int, prices: tuple[float, float]
 ) -> Costs:
-    """Return the costs of a player's folder.
-
-    Args:
-        folder: with the files of trials and notes, if there are several trials.
-        episodes: those that count, by task and sample.
-        trials: most trials of a task.
-        prices: of a million tokens read and a million written.
-    """
+    """Return the costs of a player's folder, for the episodes that count, by task and sample."""
     asked: list[Episode | Note] = list(episodes.values())
     won_in = dict.fromkeys(episodes, 0)
     if trials > 1:

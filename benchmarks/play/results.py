@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 VERSION = 1
 RESULTS = "results.json"
-_COLUMNS = ("won", "score", "total", "steps", "invalid")
+COLUMNS = ("won", "score", "total", "steps", "invalid")
 #: Published success rates in percent, the models instruction-tuned, see docs/panels.md.
 _ANCHORS = Path(__file__).with_name("anchors.csv")
 #: Bytes at each end of a large file that its fingerprint is made of.
@@ -41,7 +41,6 @@ class PanelInfo:
     """Which panel was played.
 
     Attributes:
-        name: of the panel.
         hash: see `agentgym.panels.OpenPanel`.
         pinned: the tasks were checked against those that the name stands for.
         env: Gymnasium id.
@@ -94,8 +93,7 @@ class Summary:
         invalid_rate: share of actions that the environment did not accept.
         steps: mean number of actions of an episode.
         prompt_tokens, reply_tokens: read and written in all.
-        seconds: of wall time in all, without the parts of interrupted episodes.
-        generation: the part of `seconds` in which the policy was asked.
+        seconds, generation: wall time in all, and the part in which the policy was asked.
     """
 
     success: Interval
@@ -144,30 +142,15 @@ def results_of(
     seed: int,
     machine: Machine | None,
 ) -> PanelResults:
-    """Return the results of a panel.
-
-    Args:
-        found: the panel.
-        episodes: by task and sample; further ones are ignored.
-        samples: episodes of each task.
-        policy: who played.
-        data: fingerprints of the panel's data.
-        seed: of the episodes.
-        machine: where it was played; None: unknown.
-
-    Raises:
-        KeyError: an episode is missing.
-    """
+    """Return the results of a panel, of episodes by task and sample; `KeyError` where one is missing."""
     tasks, rows = [], []
     for task in found.tasks:
         played = [episodes[task.id, sample] for sample in range(samples)]
         rows += played
-        columns = {name: [getattr(each, name) for each in played] for name in _COLUMNS}
+        columns = {name: [getattr(each, name) for each in played] for name in COLUMNS}
         tasks.append(TaskOutcome(task.id, task.digest, played[0].kind, **columns))
     rule = found.panel
-    panel = PanelInfo(
-        rule.name, found.hash, found.pinned, rule.env, dict(rule.options), dict(found.added), dict(data)
-    )  # fmt: skip
+    panel = PanelInfo(rule.name, found.hash, found.pinned, rule.env, dict(rule.options), dict(found.added), dict(data))
     created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     return PanelResults(
         VERSION, created, agentgym.__version__, panel, policy, samples, seed, machine, _summary(tasks, rows), tasks
@@ -206,7 +189,7 @@ def load(path: Path) -> PanelResults:
     if found.version != VERSION:
         raise ResultsError(f"{path}: this code reads version {VERSION}, got {found.version}; play the panel again")
     for task in found.tasks:
-        if any(len(getattr(task, name)) != found.samples for name in _COLUMNS):
+        if any(len(getattr(task, name)) != found.samples for name in COLUMNS):
             raise ResultsError(f"{path}: the task {task.id!r:.120} has not all of {found.samples} samples")
         if not all(0.0 <= score <= 1.0 for score in task.score):
             raise ResultsError(f"{path}: the task {task.id!r:.120} has a score outside 0..1: {task.score!r:.80}")

@@ -33,7 +33,7 @@ from benchmarks.statistics import paired_difference, percent, points, success_in
 from benchmarks.study import Found, Study, Tell
 from benchmarks.training.options import known_env
 from benchmarks.training.stack import learned_config, make_envs, tile_names
-from benchmarks.training.state_graph import Edge, Graph, Node, depths, layered_positions
+from benchmarks.training.state_graph import Edge, Graph, Node, depths, placed
 from policies.scripted import RandomPolicy
 from policies.search.methods import MCTS, Beam, BestOfN
 from policies.search.player import Method, SearchPlayer
@@ -60,17 +60,13 @@ class SearchConfig:
     Attributes:
         env: Gymnasium id.
         policy: "random", or the job folder of a learning benchmark.
-        split: of the tasks.
-        tasks: number of tasks, each played once.
-        methods: ways to search, names in `METHODS`.
+        methods: names in `METHODS`.
         budgets: simulated steps per episode, ascending.
         listed: whether admissible commands are listed with the policy's probabilities; else it is asked for replies.
         rollout: steps that the policy plays on from a new state; None: to the end of the episode.
-        outcome: what counts, see `policies.search.tree.Value`.
-        gamma: discount per step.
+        outcome, gamma: see `policies.search.tree.Value`.
         fresh: whether simulations draw random numbers of their own.
         shown: index of the task whose searches are drawn.
-        seed: of episodes, policies and searches.
     """
 
     env: str
@@ -96,9 +92,7 @@ class SearchScore:
         player: "alone" (the policy, sampled), "greedy" (the policy at temperature 0), or a method.
         budget: simulated steps per episode; 0 for the policy itself.
         success: one character per task, "1" solved.
-        steps: mean number of simulated steps that were spent.
-        tokens: mean number of tokens that were written in them.
-        scored: mean number of tokens that were read for probabilities.
+        steps, tokens, scored: means of simulated steps, of tokens written in them, and of tokens read to be scored.
         length: mean number of steps of the episodes that were played.
         seconds: of wall time, for all tasks.
         graph: the search of the task that is drawn; None: there is none, or it is too large to be read.
@@ -194,42 +188,37 @@ def _score(player: str, budget: int, table: StepTable, spent: Any, seconds: floa
 def search_graph(tree: Tree, method: str, budget: int, seed: int) -> Graph | None:
     """Return the graph of a search, or None where it has more than `MOST_STATES` states.
 
-    Nodes are the states of the tree, or of all simulations of a method without a tree, and those of the best
-    simulation; edges are the steps between them. A node's visits are the simulations that judged it. An edge's count
-    is its target's, its gain the potential difference of `benchmarks.training.state_graph.Edge`, and its advantage the
-    value of the step minus that of its source.
+    A node's visits are the simulations that judged it, an edge's count is its target's, and its advantage the value of
+    the step minus that of its source.
     """
-    steps = list(_steps(tree))
+    taken = list(_steps(tree))
     names = {_name(tree.root): 0}
-    for node in steps:
+    for node in taken:
         names.setdefault(_name(node), len(names))
     if len(names) > MOST_STATES:
         return None
     texts, visits = [""] * len(names), [0] * len(names)
     goals: set[int] = set()
-    for node in (tree.root, *steps):
+    for node in (tree.root, *taken):
         i = names[_name(node)]
         texts[i] = texts[i] or _text(node.observation)
         visits[i] += node.visits
         if node.won:
             goals.add(i)
     found: dict[tuple[int, int, str], list[TreeNode]] = defaultdict(list)
-    for node in steps:
+    for node in taken:
         found[names[_name(node.before)], names[_name(node)], node.action].append(node)
     pairs = [(source, target) for source, target, _ in found]
-    distance = _distances(len(names), pairs, goals)
-    potential = [0.0 if hops is None else tree.worth.gamma**hops for hops in distance]
+    hops = depths(len(names), [(target, source) for source, target in pairs], sorted(goals))
+    distance = [0 if i in goals else hops[i] or None for i in range(len(names))]
+    potential = [0.0 if steps is None else tree.worth.gamma**steps for steps in distance]
     edges = [
         Edge(
-            source,
-            target,
-            action,
-            potential[target] - potential[source],
-            max(1, sum(node.visits for node in nodes)),
-            _advantage(tree, nodes),
+            source, target, action, potential[target] - potential[source],
+            max(1, sum(node.visits for node in nodes)), _advantage(tree, nodes),
         )
         for (source, target, action), nodes in found.items()
-    ]
+    ]  # fmt: skip
     depth = depths(len(names), pairs, [0])
     nodes = [
         Node(texts[i], distance[i], depth[i], visits[i], success=i in goals, start=i == 0) for i in range(len(names))
@@ -239,7 +228,7 @@ def search_graph(tree: Tree, method: str, budget: int, seed: int) -> Graph | Non
 
 
 def _steps(tree: Tree) -> Iterator[TreeNode]:
-    """Yield the targets of steps: of the tree and the best simulation, or of all simulations where there is no tree."""
+    """The targets of steps: of the tree and the best simulation, or of all simulations where there is no tree."""
     seen: set[int] = {id(tree.root)}
     grown = list(tree.root.walk()) if tree.root.children else [node for end in tree.ends for node in end.path]
     for node in (*grown, *tree.best.path):
@@ -253,19 +242,13 @@ def _name(node: TreeNode) -> tuple[str, bool]:
 
 
 def _text(observation: Any) -> str:
-    """Return an observation as text; of a prompt in messages the last one."""
+    """An observation as text; of a prompt in messages the last one."""
     if isinstance(observation, str):
         return observation
     try:
         return str(observation[-1]["content"])
     except (TypeError, KeyError, IndexError):
         return str(observation)
-
-
-def _distances(count: int, pairs: list[tuple[int, int]], goals: set[int]) -> list[int | None]:
-    """Return the fewest steps to a success over the edges; None where there is no way."""
-    hops = depths(count, [(target, source) for source, target in pairs], sorted(goals))
-    return [0 if i in goals else hops[i] or None for i in range(count)]
 
 
 def _advantage(tree: Tree, nodes: list[TreeNode]) -> float | None:
@@ -323,9 +306,8 @@ def configure(
 ) -> SearchConfig:
     """Let search players try before they play, and print success at fixed budgets of simulated steps.
 
-    Best of n, beam search and Monte-Carlo tree search play the same tasks over one policy, which also plays alone.
-    Prints one table and writes [bold]search.json[/] and a self-contained [bold]report.html[/] with the searches of one
-    task as graphs.
+    Best of n, beam search and Monte-Carlo tree search play the same tasks over one policy, which also plays alone. The
+    page shows the searches of one task as graphs.
     """
     names = [name.strip() for name in methods.split(",") if name.strip()]
     for name in names:
@@ -349,9 +331,7 @@ def configure(
 HEADS = ("player", "budget", "success %", "minus the policy alone", "steps spent", "tokens written", "steps played")
 
 
-def caption(results: SearchResults) -> str:
-    """Return what was done, in one paragraph."""
-    config = results.config
+def _caption(config: SearchConfig) -> str:
     rollout = {None: "played on from to the end of the episode by the policy", 0: "judged as they stand"}.get(
         config.rollout, f"played on from for {config.rollout} steps by the policy"
     )
@@ -365,8 +345,7 @@ def caption(results: SearchResults) -> str:
     )
 
 
-def row(score: SearchScore, base: SearchScore) -> tuple[str, ...]:
-    """Player, budget, success, difference to the policy alone, steps and tokens spent, steps played."""
+def _row(score: SearchScore, base: SearchScore) -> tuple[str, ...]:
     several = score is not base and len(score.success) > 1
     return (
         score.player,
@@ -380,31 +359,30 @@ def row(score: SearchScore, base: SearchScore) -> tuple[str, ...]:
 
 
 def drawn(results: SearchResults) -> list[Graph]:
-    """Return the graphs of the budgets at which every method's search can be drawn, the largest budget first."""
+    """Return the graphs of the budgets at which every method's search can be drawn, largest first."""
     graphs = [score.graph for score in results.scores if score.graph is not None]
     methods = {score.player for score in results.scores if score.budget}
     stages = [stage for stage in _distinct(graphs) if {one.method for one in graphs if one.stage == stage} == methods]
     return [graph for stage in stages[::-1] for graph in graphs if graph.stage == stage]
 
 
-def page(results: SearchResults) -> Page:
-    """The table, and the searches of one task as graphs."""
+def _page(results: SearchResults) -> Page:
     config, graphs = results.config, drawn(results)
     base = next(score for score in results.scores if score.player == BASE)
     rows: list[Sequence[Cell] | None] = []
     for before, score in zip([None, *results.scores], results.scores, strict=False):
         rows += [None] if before and before.player != score.player else []
-        rows.append(row(score, base))
+        rows.append(_row(score, base))
     panel = Panel(
         "search.html.j2",
         ["board.js", "graph.js"],
-        {"tiles": tile_names(config.env), "played": "simulations", "graphs": [_graph(graph) for graph in graphs]},
+        {"tiles": tile_names(config.env), "played": "simulations", "graphs": [placed(graph) for graph in graphs]},
         {"stages": _distinct(graphs), "gamma": f"{config.gamma:g}"},
     )
     return Page(
         f"Search players on {config.env}",
         "What a policy reaches that may try before it plays, at fixed budgets of simulated steps.",
-        [Table("Success at fixed budgets", HEADS, rows, caption(results))],
+        [Table("Success at fixed budgets", HEADS, rows, _caption(config))],
         chips=[
             ("policy", Path(config.policy).name),
             ("tasks", f"{config.tasks} ({config.split})"),
@@ -424,15 +402,8 @@ def _distinct(graphs: list[Graph]) -> list[str]:
     return list(dict.fromkeys(graph.stage for graph in graphs))
 
 
-def _graph(graph: Graph) -> dict[str, Any]:
-    plain = dataclasses.asdict(graph)
-    for node, (x, y) in zip(plain["nodes"], layered_positions(graph), strict=True):
-        node["x"], node["y"] = round(x, 4), round(y, 4)
-    return plain
-
-
 STUDY = Study(
     name="search-players", file="search.json", version=1, part="player", record=SearchScore, results=SearchResults,
     configure=configure, parts=lambda config: list(players(config)), run=run_player,
-    summary=lambda config, scores, context: {"scores": scores}, page=page, check=check, prepare=prepare,
+    summary=lambda config, scores, context: {"scores": scores}, page=_page, check=check, prepare=prepare,
 )  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from agentgym.sotopia.acts import NONE, Act
+from agentgym.sotopia.acts import NONE
 from agentgym.sotopia.dialogue import Failure, Judge, Player, Verdict
 from agentgym.sotopia.judge import make_judge
 from agentgym.sotopia.players import make_player
@@ -48,13 +48,10 @@ class Pairing:
     """One player against one partner, on some tasks, each of them played in both roles.
 
     Attributes:
-        player, partner: their names.
-        families: families of the tasks, in order.
-        won: successes of the player by family.
-        played: scored dialogues by family.
-        goal: mean goal score of the player by family; 0 where none was scored.
-        partner_goal: the same of the partner.
-        turns: mean number of turns by family.
+        families: of the tasks; the lists below have an entry for each.
+        won, played: successes of the player, and scored dialogues.
+        goal, partner_goal: mean goal scores; 0 where none was scored.
+        turns: mean number of turns.
         unscored: dialogues in which partner, player or judge failed.
     """
 
@@ -85,16 +82,7 @@ def cross_play(
     find: Callable[[str], Player] = make_player,
     progress: Progress = lambda done, total, words: None,
 ) -> Pairing:
-    """Play a player against a partner.
-
-    Args:
-        player: its name.
-        partner: its name.
-        tasks: each played in both roles.
-        judge: scores the dialogues.
-        find: makes a player from its name.
-        progress: called with the number of finished dialogues.
-    """
+    """Play a player against a partner, each task in both roles; `find` makes a player from its name."""
     mine, theirs = find(player), find(partner)
     games = [(task, role) for task in tasks for role in (0, 1)]
     rows = []
@@ -124,28 +112,17 @@ def _kind(task: Task) -> str:
 
 
 def converse(worlds: Sequence[SocialWorld], roles: Sequence[int], player: Player, partner: Player) -> None:
-    """Play dialogues to their ends, all side by side; each turn asks the player once and the partner once.
-
-    Args:
-        worlds: dialogues that begin, by turns ("round-robin").
-        roles: the player's role in each.
-        player: plays these roles.
-        partner: plays the others.
-    """
+    """Play dialogues by turns to their ends, side by side; `roles` are the player's, the partner plays the others."""
     while running := [i for i, world in enumerate(worlds) if not world.ended]:
         for who, mine in ((player, True), (partner, False)):
             turn = [i for i in running if (worlds[i].speakers[0] == roles[i]) == mine]
             acts = who.act([worlds[i].view(worlds[i].speakers[0]) for i in turn]) if turn else []
             for i, act in zip(turn, acts, strict=True):
-                _play(worlds[i], act)
+                if isinstance(act, Failure):
+                    worlds[i].fail()
+                else:
+                    worlds[i].play((act, NONE) if worlds[i].speakers[0] == 0 else (NONE, act))
             running = [i for i in running if i not in set(turn)]
-
-
-def _play(world: SocialWorld, act: Act | Failure) -> None:
-    if isinstance(act, Failure):
-        world.fail()
-    else:
-        world.play((act, NONE) if world.speakers[0] == 0 else (NONE, act))
 
 
 def configure(
@@ -202,11 +179,6 @@ def pairings(config: CrossPlayConfig) -> dict[str, tuple[str, str]]:
     }
 
 
-def run(config: CrossPlayConfig, part: str, context: tuple[list[Task], Judge], progress: Progress) -> Pairing:
-    """Play one pairing."""
-    return cross_play(*pairings(config)[part], *context, progress=progress)
-
-
 def check(found: CrossPlayResults) -> None:
     """Raise `ResultsError` where lists do not fit the families."""
     for cell in found.cells:
@@ -223,7 +195,7 @@ def page(found: CrossPlayResults) -> Page:
     for before, cell in zip([None, *found.cells], found.cells, strict=False):
         rows += [None] if before and before.player != cell.player else []
         turns = f"{_mean(cell.turns, cell.played, every):.1f}"
-        shown = [_shown(cell, which) for which in ([i] for i in every)]
+        shown = [_shown(cell, [i]) for i in every]
         rows.append([cell.player, cell.partner, *shown, _shown(cell, every), turns])
     lost = sum(cell.unscored for cell in found.cells)
     return Page(
@@ -257,6 +229,9 @@ def _mean(values: list[float], weights: list[int], which: list[int]) -> float:
 
 STUDY = Study(
     name="crossplay", file="crossplay.json", version=1, part="pairing", record=Pairing, results=CrossPlayResults,
-    configure=configure, parts=lambda config: list(pairings(config)), run=run,
+    configure=configure, parts=lambda config: list(pairings(config)),
+    run=lambda config, part, context, progress: cross_play(
+        *pairings(config)[part], context[0], context[1], progress=progress
+    ),
     summary=lambda config, cells, context: {"cells": cells}, page=page, check=check, prepare=prepare,
 )  # fmt: skip

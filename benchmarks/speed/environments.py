@@ -14,6 +14,7 @@ import gymnasium as gym
 import numpy as np
 
 import agentgym  # noqa: F401  # registers the environments
+import wrappers
 from agentgym.searchqa.retriever import Found, Hit, Passage
 from agentgym.sokoban.generated import LevelSpec, generate
 from agentgym.virtualhome.generated.activities import GeneratedActivities
@@ -26,36 +27,10 @@ from agentgym.webshop.search.search import Recent
 from agentgym.webshop.session import RESULTS, Shop
 from agentgym.webshop.shop import open_catalogue, open_search
 from agentgym.webshop.shop import open_tasks as open_shop_tasks
-from benchmarks.speed import peers
+from benchmarks.speed import peers, timing
 from benchmarks.speed.record import Comparison, Measurement
 from benchmarks.speed.searchqa_index import measure_searches
 from benchmarks.speed.sotopia_dialogues import measure_dialogues
-from benchmarks.speed.timing import (
-    MANY_TASKS,
-    Choose,
-    Speed,
-    Stopwatch,
-    VectorEnv,
-    admissible,
-    best,
-    best_milliseconds,
-    best_rate,
-    first_visit,
-    measure_visits,
-    median,
-    numpy_strings,
-    open_tasks,
-    single_rate,
-)
-from wrappers import (
-    CanonicalStates,
-    VectorGraphShaping,
-    VectorInvalidActionPenalty,
-    VectorPromptWindow,
-    VectorReplyParser,
-    VectorTranscript,
-    observation_key,
-)
 
 NUM_ENVS = 128
 _VECTOR = f"gym.make_vec, {NUM_ENVS} envs"
@@ -96,23 +71,23 @@ class World:
     tasks: str = "tasks"
     waves: tuple[int, int] = (3, 9)
     repeats: tuple[int, int] = (3, 8)
-    choose: Choose = admissible
-    prepare: Callable[[VectorEnv, int], None] = lambda envs, seed: None
+    choose: timing.Choose = timing.admissible
+    prepare: Callable[[timing.VectorEnv, int], None] = lambda envs, seed: None
     more: Callable[[World, int, int], list[Measurement]] = lambda world, repeats, waves: []
     branch: int = 10
     branch_options: dict[str, Any] = field(default_factory=dict)
 
     def figure(
-        self, key: str, what: str, found: Speed | float, unit: str = "steps/s", ours: bool = True
+        self, key: str, what: str, found: timing.Speed | float, unit: str = "steps/s", ours: bool = True
     ) -> Measurement:
         """Return a figure of this environment."""
         return Measurement.of(f"{self.key}_{key}", self.title, what, found, unit, ours)
 
 
 #: Figures of steps: words, whether tasks are made before a wave, and how actions are chosen.
-_FORMS: dict[str, tuple[str, bool, Choose | None]] = {
+_FORMS: dict[str, tuple[str, bool, timing.Choose | None]] = {
     "vector": ("first visits, restarts to {tasks} at hand", True, None),
-    "numpy": ("first visits, actions as numpy.str_", True, numpy_strings),
+    "numpy": ("first visits, actions as numpy.str_", True, timing.numpy_strings),
     "generated": ("first visits, {tasks} generated in restarts", False, None),
     "alone": ("first visits, without restarts", False, None),
 }
@@ -124,41 +99,41 @@ def measure_world(world: World, quick: bool) -> list[Measurement]:
     found = []
     if "1" in world.forms:
         env = gym.make(world.id, disable_env_checker=True, **world.options)
-        found.append(world.figure("1", "gym.make, 1 env, replayed", single_rate(env, world.singles * waves, repeats)))
+        speed = timing.single_rate(env, world.singles * waves, repeats)
+        found.append(world.figure("1", "gym.make, 1 env, replayed", speed))
     for seed, (form, (words, ready, choose)) in enumerate(_FORMS.items()):
         if form not in world.forms:
             continue
         alone = form == "alone"
         mode: dict[str, Any] = {"autoreset_mode": "Disabled"} if alone else {}
         envs = gym.make_vec(world.id, NUM_ENVS, **world.options, **world.new, **mode)
-        visits = measure_visits(
+        visits = timing.measure_visits(
             envs, steps=world.alone if alone else world.steps, waves=waves, choose=choose or world.choose, seed=seed,
-            resets=not alone, prepare=open_tasks(world.episodes) if ready and world.episodes else world.prepare,
+            resets=not alone, prepare=timing.open_tasks(world.episodes) if ready and world.episodes else world.prepare,
         )  # fmt: skip
         found.append(world.figure(f"{form}_128", f"{_VECTOR}, {words.format(tasks=world.tasks)}", visits.first))
         if form == "vector":
             found.append(world.figure("replayed_128", f"{_VECTOR}, the same replayed", visits.replayed))
     if "reset" in world.forms:
         envs = gym.make_vec(world.id, NUM_ENVS, **world.options, **world.new)
-        every = best_milliseconds(partial(envs.reset, seed=0), repeats)
+        every = timing.best_milliseconds(partial(envs.reset, seed=0), repeats)
         found.append(world.figure("reset_128", f"reset of {NUM_ENVS} envs, {world.tasks} known", every, "ms"))
         found.append(world.figure("reset_1", "that for one of them", every / NUM_ENVS, "ms"))
     return found + world.more(world, repeats, waves)
 
 
 def _sokoban(world: World, repeats: int, waves: int) -> list[Measurement]:
-    """The same levels in Gymnasium's vectoriser and gym-sokoban, and the limit of a bare Python loop."""
     mode = {"autoreset_mode": gym.vector.AutoresetMode.SAME_STEP}
     stock = gym.make_vec(world.id, NUM_ENVS, vectorization_mode="sync", vector_kwargs=mode, **world.options)
-    visits = measure_visits(stock, steps=world.steps, waves=max(3, waves // 3))
+    visits = timing.measure_visits(stock, steps=world.steps, waves=max(3, waves // 3))
     words = f"the same environment in gymnasium's SyncVectorEnv, {NUM_ENVS} envs, replayed"
     found = [world.figure("stock_128", words, visits.replayed, ours=False)]
     loop = bare_loop(NUM_ENVS, *gym.make(world.id, disable_env_checker=True, **world.options).reset(seed=0))
-    speed = best_rate(loop, start=20_000, seconds=0.3, repeats=repeats)
+    speed = timing.best_rate(loop, start=20_000, seconds=0.3, repeats=repeats)
     found.append(world.figure("bare", f"limit: bare Python loop, no rules, {NUM_ENVS} envs", speed, ours=False))
     for render, start in (("rgb_array", 100), ("tiny_rgb_array", 1000), ("none", 3000)) if peers.gym_sokoban() else ():
         play = peers.sokoban_stepper(render, **world.options)
-        speed = best_rate(play, start=start, seconds=0.02 * waves, repeats=repeats)
+        speed = timing.best_rate(play, start=start, seconds=0.02 * waves, repeats=repeats)
         words = f"gym-sokoban 0.0.6, {'rendering removed' if render == 'none' else render}"
         found.append(world.figure(f"gym_sokoban_{render}", words, speed, ours=False))
     return found + _levels(world.options["size"], world.options["boxes"], max(2, repeats // 4), 0.04 * waves)
@@ -200,11 +175,10 @@ class Counter:
 
 
 def _levels(size: int, boxes: int, repeats: int, seconds: float) -> list[Measurement]:
-    """New levels per second: the generator alone, through resets, and gym-sokoban's."""
     found: list[Measurement] = []
 
     def add(key: str, what: str, ours: bool, work: Callable[[int], int], start: int) -> None:
-        speed = best_rate(work, start=start, seconds=seconds, repeats=repeats)
+        speed = timing.best_rate(work, start=start, seconds=seconds, repeats=repeats)
         found.append(Measurement.of(f"levels_{key}", "new levels, Sokoban", what, speed, "levels/s", ours))
 
     def generator(number: int) -> Callable[[int], int]:
@@ -241,7 +215,7 @@ def _alfworld(world: World, repeats: int, waves: int) -> list[Measurement]:
     play = peers.alfworld_stepper()
     if isinstance(play, str):
         return []
-    speed = best_rate(play, start=20, seconds=0.4 * waves, repeats=2 if waves < 9 else 3)
+    speed = timing.best_rate(play, start=20, seconds=0.4 * waves, repeats=2 if waves < 9 else 3)
     return [world.figure("package", "the alfworld package's engine, 1 env", speed, ours=False)]
 
 
@@ -250,15 +224,14 @@ _PROGRAMS, _PUBLISHED, _MOVES, _SNAPSHOTS = 200, 60, 20, 100
 
 
 def _virtualhome(world: World, repeats: int, waves: int) -> list[Measurement]:
-    """The simulator alone, snapshots of its world, and memory."""
     words = "simulator alone, {} programs on the first visit, restarts included"
-    made = GeneratedActivities(num_activities=MANY_TASKS)
+    made = GeneratedActivities(num_activities=timing.MANY_TASKS)
     speeds = [play_programs(made, "train", wave * _PROGRAMS, _PROGRAMS)[0] for wave in range(waves)]
-    found = [world.figure("simulator", words.format("generated"), median(speeds))]
+    found = [world.figure("simulator", words.format("generated"), timing.median(speeds))]
     if folder := os.environ.get(VARIABLE):
         official = OfficialActivities(folder)
         speeds = [play_programs(official, "all", wave * _PUBLISHED, _PUBLISHED)[0] for wave in range(waves)]
-        found.append(world.figure("published", words.format("published"), median(speeds)))
+        found.append(world.figure("published", words.format("published"), timing.median(speeds)))
     env = gym.make(world.id, disable_env_checker=True, **world.options).unwrapped
     _, info = env.reset(seed=0)
     for number in range(_MOVES):
@@ -266,15 +239,15 @@ def _virtualhome(world: World, repeats: int, waves: int) -> list[Measurement]:
         *_, info = env.step(offered[number * 7 % len(offered)])
     inner = env.episode.world  # type: ignore[attr-defined]  # of `VirtualHomeEnv`
     saved = inner.get_state()
-    take = best_milliseconds(lambda: [inner.get_state() for _ in range(_SNAPSHOTS)], repeats)
-    load = best_milliseconds(lambda: [inner.set_state(saved) for _ in range(_SNAPSHOTS)], repeats)
+    take = timing.best_milliseconds(lambda: [inner.get_state() for _ in range(_SNAPSHOTS)], repeats)
+    load = timing.best_milliseconds(lambda: [inner.set_state(saved) for _ in range(_SNAPSHOTS)], repeats)
     found.append(world.figure("snapshot", f"snapshot of the world after {_MOVES} commands", take / _SNAPSHOTS, "ms"))
     found.append(world.figure("restore", "restoring it", load / _SNAPSHOTS, "ms"))
     words = f"{NUM_ENVS} envs after {_MOVES} steps, with their {world.tasks}"
     return [*found, world.figure("memory", words, _megabytes(world, NUM_ENVS, _MOVES), "MB")]
 
 
-def play_programs(tasks: Activities, split: str, first: int, count: int) -> tuple[Speed, int]:
+def play_programs(tasks: Activities, split: str, first: int, count: int) -> tuple[timing.Speed, int]:
     """Play the programs of `count` activities of a split, from an index on, in the simulator alone.
 
     Returns the speed, with restarts and without making houses and reading programs; and the number of steps.
@@ -285,7 +258,7 @@ def play_programs(tasks: Activities, split: str, first: int, count: int) -> tupl
         for line in lines:
             world.act(line)
 
-    watch, steps = Stopwatch(), 0
+    watch, steps = timing.Stopwatch(), 0
     for index in range(first, first + count):
         activity = tasks.by_index(split, index)
         words = activity.lexicon.words
@@ -296,11 +269,10 @@ def play_programs(tasks: Activities, split: str, first: int, count: int) -> tupl
 
 
 def _megabytes(world: World, num_envs: int, steps: int) -> float:
-    """Memory of further environments in the middle of a first visit, with the tasks made for it."""
-    first_visit(gym.make_vec(world.id, 1, **world.options), 0, steps, world.choose, Stopwatch())
+    timing.first_visit(gym.make_vec(world.id, 1, **world.options), 0, steps, world.choose, timing.Stopwatch())
     tracemalloc.start()
     envs = gym.make_vec(world.id, num_envs, **world.options, **world.new)
-    first_visit(envs, 987_654_321, steps, world.choose, Stopwatch())  # a seed of no other figure
+    timing.first_visit(envs, 987_654_321, steps, world.choose, timing.Stopwatch())  # a seed of no other figure
     taken, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     return taken / 1e6
@@ -322,7 +294,7 @@ def wander(infos: dict[str, Any], rng: np.random.Generator) -> list[str]:
     return actions
 
 
-def forget(envs: VectorEnv, seed: int = 0) -> None:
+def forget(envs: timing.VectorEnv, seed: int = 0) -> None:
     """Clear the cached pages and searches."""
     shop = _shop(envs)
     shop.pages.clear()
@@ -330,13 +302,12 @@ def forget(envs: VectorEnv, seed: int = 0) -> None:
         shop.search.clear()
 
 
-def _shop(envs: VectorEnv) -> Shop:
+def _shop(envs: timing.VectorEnv) -> Shop:
     shop: Shop = envs.unwrapped.envs[0].tasks.shop  # type: ignore[attr-defined]
     return shop
 
 
 def _webshop(world: World, repeats: int, waves: int) -> list[Measurement]:
-    """Opening the shop, single searches that were never made before, and memory."""
     start = float("inf")
     for _ in range(repeats):
         for opened in (open_catalogue, open_search, open_shop_tasks):
@@ -345,7 +316,7 @@ def _webshop(world: World, repeats: int, waves: int) -> list[Measurement]:
         WebShopEnv(**world.options)
         start = min(start, time.process_time() - begin)
     envs = gym.make_vec(world.id, NUM_ENVS, **world.options)
-    visit = first_visit(envs, 0, world.steps, wander, Stopwatch())
+    visit = timing.first_visit(envs, 0, world.steps, wander, timing.Stopwatch())
     asked = sorted({action[7:-1] for step in visit.plan for action in step if action.startswith("search[")})
     search, speeds = _shop(envs).search, []
     queries = list({search.words(query): query for query in asked}.values())  # caches ignore the order of words
@@ -356,12 +327,12 @@ def _webshop(world: World, repeats: int, waves: int) -> list[Measurement]:
 
     for _ in range(repeats):
         forget(envs)
-        watch = Stopwatch()
+        watch = timing.Stopwatch()
         watch.time(ask)
         speeds.append(watch.speed(len(queries)))
     return [
         world.figure("start", "open the shop: products, goals, search index", start, "s"),
-        world.figure("searches", "searches that were never made before, one by one", best(speeds), "searches/s"),
+        world.figure("searches", "searches that were never made before, one by one", timing.best(speeds), "searches/s"),
         world.figure("memory", "256 more environments, begun", _megabytes(world, 256, 20), "MB"),
     ]
 
@@ -383,7 +354,6 @@ class _AtHand:
 
 
 def _searchqa(world: World, repeats: int, waves: int) -> list[Measurement]:
-    """Steps with passages at hand and with the generated encyclopaedia's index; searches beside SQLite's."""
     episodes, found = (2 if waves < 9 else 10), []
     rows: tuple[tuple[str, str, dict[str, Any]], ...] = (
         ("bare", f"{_VECTOR}, passages at hand, full info", {"retriever": _AtHand()}),
@@ -393,14 +363,14 @@ def _searchqa(world: World, repeats: int, waves: int) -> list[Measurement]:
         envs = gym.make_vec(world.id, NUM_ENVS, autoreset_mode="Disabled", **options)
         speeds = []
         for wave in range(2 * waves):
-            watch = Stopwatch()
+            watch = timing.Stopwatch()
             for number in range(wave * episodes, (wave + 1) * episodes):
                 _, infos = envs.reset(seed=number * NUM_ENVS)
                 search, answer = ([commands[i] for commands in infos["admissible_actions"]] for i in (0, -1))
                 for actions in (*[search] * _TURNS, answer):
                     watch.time(envs.step, actions)
             speeds.append(watch.speed(episodes * (_TURNS + 1) * NUM_ENVS))
-        found.append(world.figure(key, words, median(speeds)))
+        found.append(world.figure(key, words, timing.median(speeds)))
     return found + measure_searches(repeats, 0.1 * waves, 6_000 if waves < 9 else 30_000)
 
 
@@ -413,16 +383,18 @@ _STEPS = ("1", "vector", "numpy", "generated", "alone")
 WORLDS = {
     "sokoban": World(
         "AgentRL/Sokoban-v0", "steps", "environment steps, Sokoban", {"size": 6, "boxes": 2},
-        {"num_levels": MANY_TASKS}, _STEPS, episodes=5, tasks="levels", waves=(5, 15), repeats=(8, 20), more=_sokoban,
+        {"num_levels": timing.MANY_TASKS}, _STEPS, episodes=5, tasks="levels", waves=(5, 15), repeats=(8, 20),
+        more=_sokoban,
     ),
     "alfworld": World(
         "AgentRL/ALFWorld-v0", "households", "environment steps, ALFWorld", {"data": "generated"},
-        {"num_games": MANY_TASKS}, (*_STEPS, "reset"), steps=150, episodes=5, alone=50, tasks="games", more=_alfworld,
-        branch_options={"data": "generated"},
+        {"num_games": timing.MANY_TASKS}, (*_STEPS, "reset"), steps=150, episodes=5, alone=50, tasks="games",
+        more=_alfworld, branch_options={"data": "generated"},
     ),
     "virtualhome": World(
-        "AgentRL/VirtualHome-v0", "homes", "steps, VirtualHome", {"data": "generated"}, {"num_activities": MANY_TASKS},
-        ("1", "vector", "generated", "reset"), steps=80, episodes=4, singles=10, tasks="houses", waves=(2, 9),
+        "AgentRL/VirtualHome-v0", "homes", "steps, VirtualHome", {"data": "generated"},
+        {"num_activities": timing.MANY_TASKS}, ("1", "vector", "generated", "reset"), steps=80,
+        episodes=4, singles=10, tasks="houses", waves=(2, 9),
         repeats=(2, 8), more=_virtualhome,
     ),
     "webshop": World(
@@ -444,9 +416,10 @@ def make_stack(name: str, form: str, num_envs: int) -> Any:
     """Return an environment behind the wrappers in which language models are trained."""
     world = WORLDS[name]
     options: dict[str, Any] = {"autoreset_mode": "Disabled", "max_episode_steps": 50, **world.branch_options}
-    envs: Any = VectorInvalidActionPenalty(VectorReplyParser(gym.make_vec(world.id, num_envs, **options)))
-    envs = VectorGraphShaping(CanonicalStates(envs, key=observation_key), gamma=0.99)
-    return VectorTranscript(envs) if form == "transcript" else VectorPromptWindow(envs)
+    envs: Any = wrappers.VectorReplyParser(gym.make_vec(world.id, num_envs, **options))
+    envs = wrappers.VectorInvalidActionPenalty(envs)
+    envs = wrappers.VectorGraphShaping(wrappers.CanonicalStates(envs, key=wrappers.observation_key), gamma=0.99)
+    return wrappers.VectorTranscript(envs) if form == "transcript" else wrappers.VectorPromptWindow(envs)
 
 
 def beginning(envs: Any, steps: int) -> tuple[int, list[str]]:
@@ -481,9 +454,9 @@ def measure_branches(quick: bool) -> list[Measurement]:
         steps = WORLDS[name].branch
         envs, alone = (make_stack(name, form, count) for count in (NUM_ENVS, 1))
         seed, replies = beginning(envs, steps)
-        one = best_milliseconds(partial(envs.fork, 0, 1), repeats)
-        every = best_milliseconds(partial(envs.fork, 0, others), repeats // 10) / len(others)
-        again = best_milliseconds(partial(play_again, alone, seed, replies), repeats // 10)
+        one = timing.best_milliseconds(partial(envs.fork, 0, 1), repeats)
+        every = timing.best_milliseconds(partial(envs.fork, 0, others), repeats // 10) / len(others)
+        again = timing.best_milliseconds(partial(play_again, alone, seed, replies), repeats // 10)
         for key, what, spent in (
             ("one", f"a branch, {NUM_ENVS} envs", one), ("each", f"each of {len(others)} at once", every),
             ("again", f"reset and {steps} steps, 1 env", again),

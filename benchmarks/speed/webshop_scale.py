@@ -49,7 +49,6 @@ def _open(folder: Path, _: int) -> None:
 
 
 def _search(folder: Path, count: int) -> dict[str, list[float]]:
-    """Return the seconds of `count` searches of each kind, every query new."""
     shop, search = _opened(folder)
     rng = np.random.default_rng(0)
     products = [shop[int(position)] for position in rng.integers(len(shop), size=count)]

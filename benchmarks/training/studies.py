@@ -26,7 +26,7 @@ from benchmarks.statistics import (
     success_interval,
 )
 from benchmarks.training.head_to_head import Plan, plan_study, run_study
-from benchmarks.training.head_to_head_page import AGREEING, INTERVALS, MODES, PARTS, Cost, cost_of
+from benchmarks.training.head_to_head_page import INTERVALS, MODES, PARTS, Cost, cost_of
 from benchmarks.training.records import FINAL, Record, Trainings
 from benchmarks.training.stack import CLONE, SAMPLED
 
@@ -288,12 +288,10 @@ def _splits(trained: Trained, trainings: Trainings, by_mode: dict[str, list[Outc
 def _caption(trainings: Trainings) -> str:
     learning = trainings.config.learning
     return (
-        f"{trainings.config.name}: success on {learning.eval_tasks} tasks of a split in percent, with {INTERVALS}; "
-        "differences in percentage points, paired task by task and seed by seed, but for those of two splits. "
-        f"{AGREEING} Sampled play at temperature {learning.temperature:g}. "
-        f"{trainings.config.token_budget:,} reply tokens per run where nothing else is said; "
-        f"per iteration {learning.groups} tasks x {learning.group_size} episodes; clones read {learning.clone_tasks} "
-        "expert episodes."
+        f"{trainings.config.name}: success on {learning.eval_tasks} tasks in percent, with {INTERVALS}; differences in "
+        f"points, paired but for those of two splits. {trainings.config.token_budget:,} reply tokens a run, "
+        f"temperature {learning.temperature:g}, {learning.groups} tasks x {learning.group_size} episodes an "
+        f"iteration, clones of {learning.clone_tasks} expert episodes."
     )
 
 

@@ -303,7 +303,6 @@ def play_scripted(env: str, optimal: float, count: int, episodes: int, seed: int
 
 
 def _played(env: str, envs: Any, policy: Policy, chosen: list[dict[str, Any]], episodes: int, seed: int) -> Played:
-    """Play as `agentgym.rollout.collect` does, and save the environment before each step."""
     if hasattr(envs.unwrapped.envs[0], "distance"):
         envs = Distances(envs)
     builder = TableBuilder(envs.num_envs, envs.metadata["autoreset_mode"])

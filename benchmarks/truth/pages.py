@@ -97,7 +97,6 @@ def by_part(credits: Iterable[Score], cells: Callable[[Score], Sequence[Cell]]) 
 
 
 def _means(found: League, measure: str, size: int) -> Table:
-    """One row per credit, one column per environment: means over its players."""
     envs, credits = list(found.config.players), found.credits
     values = {name: [found.mean(env, name, measure, size) for env in envs] for name in credits}
     best = [
@@ -154,7 +153,6 @@ def _sizes(found: League, standing: Standing) -> Table:
 
 
 def _groups(found: League, size: int) -> Table:
-    """One row per player: what its groups have to compare."""
     place = found.config.sizes.index(size)
     rows = []
     for each in found.standings:
@@ -172,7 +170,6 @@ def _groups(found: League, size: int) -> Table:
 
 
 def _standing(standing: Standing, sizes: Sequence[int]) -> str:
-    """What one player's episodes are made of."""
     held = standing.main
     kinds = held.steps or {}
     words = f"{standing.steps} steps, {100 * standing.success:.1f} % of episodes won. "
@@ -191,7 +188,6 @@ def _standing(standing: Standing, sizes: Sequence[int]) -> str:
 
 
 def _caption(found: League) -> str:
-    """What was done, in one paragraph."""
     config = found.config
     words = [
         f"{config.words} Truth: change of the exact distance to success where the environment knows it, else Q - V of "
@@ -276,7 +272,6 @@ def lines(found: League, dpi: int = 120) -> Any:
 
 
 def _draw(panel: Any, scores: Iterable[Score], measure: str, scale: int) -> None:
-    """Draw the credits that stand for a method, and random numbers."""
     shown: dict[str, list[Score]] = {}
     for score in scores:
         if is_main(score) or score.credit == RANDOM:

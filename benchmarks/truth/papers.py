@@ -35,6 +35,7 @@ from benchmarks.truth.measures import (
     EXPLAINED,
     bootstrap_weights,
     estimate,
+    explained,
     interval_of,
     intervals,
     samples,
@@ -312,7 +313,6 @@ def _shown(
 
 
 def _cells(sums: Sequence[tuple[dict[str, Any], Floats]], base: Mapping[str, Any], weights: Floats) -> list[Cell]:
-    """Measure all cells, each also less the one whose coordinates are the same but for those of the base."""
     cells = []
     for place, own in sums:
         other = {**place, **base}
@@ -324,7 +324,6 @@ def _cells(sums: Sequence[tuple[dict[str, Any], Floats]], base: Mapping[str, Any
 
 
 def _graphs(labelled: StepTable, part: StepTable, table: StepTable, weights: Floats) -> dict[str, Interval | None]:
-    """Ratios of the graphs with intervals over tasks; a group lies in one task of the table."""
     task = np.zeros(part.n_groups, np.int64)
     task[part.group] = table.group
     found = {
@@ -335,7 +334,6 @@ def _graphs(labelled: StepTable, part: StepTable, table: StepTable, weights: Flo
 
 
 def _share(of: Bools, among: Bools, table: StepTable, weights: Floats) -> Interval | None:
-    """The share of some rows that have a property, with an interval over tasks."""
     rows = np.stack([of & among, among], axis=1).astype(np.float64)
     return _ratio(_per_task(rows, table.group, table.n_groups), weights)
 
@@ -383,9 +381,9 @@ def _credits(against: Against, found: AgainstFound) -> Table:
     for names, row in rows.items():
         line = [*names, *(estimate(row[size].measures[measure], measure) for measure, size in columns)]
         lines.append([*line, *([estimate(row[sizes[-1]].less_base.get(first), sign="+")] if against.base else [])])
-    said = [f"{EXPLAINED[measure][0]}: {EXPLAINED[measure][1]}" for measure in against.shown]
     size = f"Groups of {sizes[-1]}. " if not several else ""
-    return Table("Credit against the truth", heads, lines, f"{size}{' '.join(said)} {_who(found)}")
+    defined = explained(against.shown)
+    return Table("Credit against the truth", heads, lines, f"{size}{_who(found)}", defined)
 
 
 def _varying(cells: Sequence[GraphCell], names: Sequence[str]) -> list[str]:
@@ -399,11 +397,10 @@ def _graph_table(against: Against, found: AgainstFound) -> Table:
         [*(str(getattr(cell, name)) for name in varying), *(graph_value(cell, name) for name in against.graphs)]
         for cell in cells
     ]
-    words = "; ".join(f"{name}: {_GRAPHS[name]}" for name in against.graphs)
-    percents = " Shares in percent." if set(against.graphs) & set(_SHARES) else ""
-    who = "" if against.credits else f" {_who(found)}"
-    caption = f"{words[0].upper()}{words[1:]}.{percents}{who}"
-    return Table("Graphs of groups", [*(_HEADS[name] for name in varying), *against.graphs], lines, caption)
+    percents = "Shares in percent. " if set(against.graphs) & set(_SHARES) else ""
+    caption = f"{percents}{'' if against.credits else _who(found)}"
+    heads = [*(_HEADS[name] for name in varying), *against.graphs]
+    return Table("Graphs of groups", heads, lines, caption, {name: f"{_GRAPHS[name]}." for name in against.graphs})
 
 
 def graph_value(cell: GraphCell, name: str) -> str:

@@ -205,7 +205,6 @@ def _against(
 
 
 def _plans(study: PaperStudy, model: str | None, seeds: Sequence[int], tokens: int, quick: bool) -> list[Plan]:
-    """What is trained; the policy of a job is trained where it was trained before."""
     trained = TRAINED_PARTS.get(study.name, ())
     chosen, weights = trained[:1] if quick else trained, check_model(TINY)
     if model is not None and _is_job(model):
@@ -269,7 +268,7 @@ def section(study: PaperStudy, found: Found, picture: str) -> str:
     for table in tables(study, found):
         pieces += [markdown_table(table.heads, table.texts), filled(table.caption)]
     machines = [each.machine for each in (found.against, *found.trained) if each is not None]
-    made = dict.fromkeys(f"{machine.hardware}, {machine.software}" for machine in machines)
+    made = dict.fromkeys(machine.hardware for machine in machines)
     pieces.append(f"![{study.question}]({picture})")
     pieces.append(filled(f"Measured on {'; '.join(made)}."))
     return "\n\n".join(pieces) + "\n"
