@@ -212,8 +212,10 @@ class Loss:
         weighting: see `baselines.batch.make_batch`.
         keep_zero: whether rows with advantage 0 are trained on (for KL and entropy). Leaving them out makes an update
             cheaper and changes neither its mean nor its mini-batches, see `baselines.update.update`.
-        old_logprobs: "sampler" trusts the log-probabilities that came with the replies (same weights, same code),
-            "recompute" scores them again before the update, for samplers with other kernels or precision.
+        old_logprobs: "sampler" takes the log-probabilities that came with the replies, unless the policy computes in 16
+            bits, in which sampling and scoring round differently; "recompute" scores the replies again before the
+            update, for samplers with other kernels; "stored" takes those that came in any case, for replies of policies
+            that have gone.
     """
 
     objective: Literal["ppo", "cispo"] = "ppo"
@@ -233,7 +235,7 @@ class Loss:
     constant_length: Size | None = None
     weighting: Weighting = "step"
     keep_zero: bool = True
-    old_logprobs: Literal["sampler", "recompute"] = "sampler"
+    old_logprobs: Literal["sampler", "recompute", "stored"] = "sampler"
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -257,17 +259,18 @@ class Memory:
         microbatch_rows: distinct rows per forward and backward pass; None: a mini-batch at once.
         microbatch_tokens: tokens (prompts and replies) per pass, with and without gradients; a row that is longer
             has a pass of its own. Rows that continue each other share their tokens and go into the same mini-batch,
-            see `policies.scoring.packed`. None: no such limit.
+            see `policies.scoring.packed`. None: no limit on a CPU; on a GPU 8,192, and 4,096 with an attention whose
+            cost grows with the square of a pass.
         share_prefixes: rows that begin alike read their common beginning once, see `policies.scoring.prefix_tree`: for
             CPUs, where arithmetic is what an update costs. Needs `microbatch_tokens`.
         activation_checkpointing: keep the inputs of each layer and compute the rest again in the backward pass: a
-            thirtieth of the memory per token for a third more arithmetic.
+            thirtieth of the memory per token for a third more arithmetic. None: on a GPU, where the model can.
     """
 
     microbatch_rows: Size | None = None
     microbatch_tokens: Size | None = None
     share_prefixes: bool = False
-    activation_checkpointing: bool = False
+    activation_checkpointing: bool | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -166,7 +166,8 @@ def _exists(dotted: str) -> bool:
 @pytest.mark.parametrize("page", DOCS, ids=_name)
 def test_a_page_is_short_and_in_the_index(page: Path) -> None:
     # An environment has one page; the page of the studies is written by a command.
-    most = 700 if page.stem == "studies" else 330 if page.parent.name == "environments" else 200
+    most = 900 if page.stem == "studies" or page.stem.endswith("-tables") else 330
+    most = most if most == 900 or page.parent.name == "environments" else 200
     assert len(page.read_text(encoding="utf-8").splitlines()) <= most
     index = ROOT / "docs" / "README.md"
     targets = re.findall(r"\]\(([^)#\s]+)", index.read_text(encoding="utf-8"))

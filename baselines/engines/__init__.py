@@ -7,6 +7,7 @@ import gymnasium as gym
 
 from baselines.recipes.definition import Recipe
 from wrappers import VectorPromptWindow, VectorReplyParser, VectorTranscript
+from wrappers.tools import reading
 
 
 def check_release(package: str, tested: str) -> None:
@@ -23,6 +24,7 @@ def check_credit(credit: Recipe) -> None:
 
 
 def prompting(env: str, places: int, *, transcript: bool = True, **options: Any) -> gym.vector.VectorEnv[Any, Any, Any]:
-    """Make a registered environment that shows a policy transcripts, or windows, and reads its replies."""
-    envs = VectorReplyParser(gym.make_vec(env, num_envs=places, autoreset_mode="Disabled", **options))
+    """Make a registered environment that shows transcripts, or windows, and reads replies, or calls of its tools."""
+    made = gym.make_vec(env, num_envs=places, autoreset_mode="Disabled", **options)
+    envs = VectorReplyParser(made, **reading(made))
     return VectorTranscript(envs) if transcript else VectorPromptWindow(envs)

@@ -12,6 +12,7 @@ from baselines.environments.searchqa import SEARCHQA
 from baselines.environments.settings import EnvSettings
 from baselines.environments.sokoban import SOKOBAN, VISUAL_SOKOBAN
 from baselines.environments.sotopia import SOTOPIA
+from baselines.environments.telecom import TELECOM
 from baselines.environments.virtualhome import VIRTUALHOME
 from baselines.environments.webshop import WEBSHOP
 from wrappers.advice import Adviser
@@ -25,6 +26,7 @@ SETTINGS: tuple[EnvSettings, ...] = (
     SEARCHQA,
     SOTOPIA,
     CORRIDOR,
+    TELECOM,
 )
 
 #: Experts that are cloned in place of an environment's own.

@@ -20,7 +20,16 @@ from benchmarks.play.panel import Answers, Episode, Unscored
 from benchmarks.play.prompting import Examples, Method, shown
 from benchmarks.play.reflexion import Trials
 from benchmarks.play.results import fingerprint
-from benchmarks.training.stack import EXPERT, RANDOM, find_model, holds_model, learned_config, make_envs, new_policy
+from benchmarks.training.stack import (
+    EXPERT,
+    RANDOM,
+    find_model,
+    holds_model,
+    learned_config,
+    learned_policy,
+    make_envs,
+    new_policy,
+)
 
 #: Arguments of endpoints, besides temperature and length, that change what is answered.
 _SENT = ("extra", "send_seed")
@@ -128,14 +137,12 @@ def _endpoint(name: str, row: EnvSettings, sampling: Sampling, folder: Path) -> 
 
 
 def _local(name: str, row: EnvSettings, sampling: Sampling, folder: Path) -> _Found:
-    from policies.huggingface import HuggingFacePolicy
-
     job = Path(name)
     if holds_model(job / "model"):
         config = learned_config(job)
         if config.env != row.id:
             raise ResultsError(f"{job}: a policy for {config.env}, not for {row.id}")
-        policy, weights = HuggingFacePolicy.from_pretrained(job / "model"), fingerprint(job / "model")
+        policy, weights = learned_policy(job / "model", config.model), fingerprint(job / "model")
     else:
         try:
             model = name if name == SMOLLM2 else find_model(name, download=sampling.download)

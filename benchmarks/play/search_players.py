@@ -32,7 +32,7 @@ from benchmarks.report.page import Cell, Page, Panel, Table
 from benchmarks.statistics import paired_difference, percent, points, success_interval
 from benchmarks.study import Found, Study, Tell
 from benchmarks.training.options import known_env
-from benchmarks.training.stack import learned_config, make_envs, tile_names
+from benchmarks.training.stack import learned_config, learned_policy, make_envs, tile_names
 from benchmarks.training.state_graph import Edge, Graph, Node, depths, placed
 from policies.scripted import RandomPolicy
 from policies.search.methods import MCTS, Beam, BestOfN
@@ -141,14 +141,12 @@ def prepare(config: SearchConfig, folder: Path, tell: Tell) -> Iterator[tuple[Po
         return
     import transformers
 
-    from policies.huggingface import HuggingFacePolicy
-
     transformers.utils.logging.disable_progress_bar()
     job = Path(config.policy)
     played = learned_config(job)
     if played.env != config.env:
         raise ResultsError(f"{job}: a policy for {played.env}, not for {config.env}")
-    yield HuggingFacePolicy.from_pretrained(job / "model").with_settings(temperature=played.temperature), played
+    yield learned_policy(job / "model", played.model).with_settings(temperature=played.temperature), played
 
 
 def run_player(config: SearchConfig, part: str, context: tuple[Policy, Config], progress: Progress) -> SearchScore:

@@ -1,4 +1,7 @@
-"""Packages that are measured beside ours where they are installed: gym-sokoban 0.0.6 (extra `peers`) and alfworld."""
+"""Packages that are measured beside ours where they are installed: gym-sokoban 0.0.6 (extra `peers`), alfworld, others.
+
+Those that cannot be installed beside this project have an interpreter of their own, which a variable names.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,11 @@ import importlib.util
 import io
 import os
 import random
+import subprocess
 import sys
 import types
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -133,3 +137,35 @@ def alfworld_stepper() -> Callable[[int], int] | str:
         return steps
 
     return play
+
+
+def in_interpreter(
+    variable: str, script: str, repeats: int, *, needs: str, environment: Mapping[str, str] | None = None
+) -> list[float] | None:
+    """Return the numbers in the last line that a script prints in another interpreter; None where none is named.
+
+    Args:
+        variable: environment variable that names the interpreter.
+        script: path of the file, which imports nothing of this project.
+        repeats: its only argument.
+        needs: what has to be installed there.
+        environment: further variables of the process.
+
+    Raises:
+        RuntimeError: the interpreter cannot run it.
+    """
+    python = os.environ.get(variable)
+    if not python:
+        return None
+    known = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [python, script, str(repeats)],
+        capture_output=True,
+        text=True,
+        env={**known, **(environment or {})},
+        check=False,
+    )
+    if done.returncode:
+        last = done.stderr.strip().rpartition("\n")[2]
+        raise RuntimeError(f"{variable}={python} cannot play: {last}; install {needs} there or unset it")
+    return [float(word) for word in done.stdout.strip().rpartition("\n")[2].split()]

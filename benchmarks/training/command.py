@@ -215,6 +215,10 @@ def train(
             min=1,
         ),
     ] = 1,
+    attention: Annotated[
+        str | None,
+        of(WHERE, "Attention of transformers, such as [bold]flash_attention_2[/]. Default: transformers' choice."),
+    ] = None,
     tracker: Annotated[str, of(WHERE, "Send rows to [bold]wandb[/] or [bold]trackio[/].")] = "none",
     project: Annotated[str, of(WHERE, "Of the tracker.")] = "stepcredit",
     only_print: Annotated[bool, of(WHERE, "Print the settings and end.", "--print")] = False,
@@ -272,7 +276,10 @@ def train(
     folder = out or Path("runs") / "train" / f"{row.name}-{method}-seed{seed}"
     with explained("stopped; the same command continues where it was", "The same command continues."):
         try:
-            page = run_training(settings, folder, console, tracker=tracker, project=project, engine=writer, lanes=lanes)
+            page = run_training(
+                settings, folder, console, tracker=tracker, project=project, engine=writer, lanes=lanes,
+                attention=attention,
+            )  # fmt: skip
         except (ValueError, ImportError) as error:
             raise stop(str(error), 2) from None
         except EngineError as error:

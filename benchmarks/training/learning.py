@@ -25,7 +25,7 @@ from typing import Any
 
 from agentgym.trajectory import Floats, StepTable
 from baselines.checkpoint import save_policy
-from baselines.environments.settings import TINY, tasks
+from baselines.environments.settings import tasks
 from baselines.evaluation import evaluate
 from benchmarks.config import Config
 from benchmarks.data_source import DataSource, hand_on, noted
@@ -44,6 +44,7 @@ from benchmarks.training.stack import (
     cloning,
     imitation_setting,
     keep_pictures,
+    learned_policy,
     make_envs,
     new_policy,
     trainer_config,
@@ -282,12 +283,10 @@ def _method(config: Config, folder: Path, place: Path, name: str, seed: int, pro
     from baselines.recipes.methods import method as method_of
     from baselines.watch import kept_in, told
     from policies.lora import LoraSettings, add_lora, merge_lora
-    from policies.vision.policy import load_policy
 
     method: Any = method_of(name)
     start = STUDY.one(folder, clone_of(seed))
-    device = "cpu" if config.model == TINY else None
-    policy = load_policy(folder / clone_of(seed) / "model", device=device)
+    policy = learned_policy(folder / clone_of(seed) / "model", config.model)
     if isinstance(method, Imitation) or config.training.get("rollout.staleness"):
         keep_pictures(policy, place)
     if config.lora:

@@ -238,10 +238,18 @@ def holds_model(folder: Path) -> bool:
     return any((folder / name).is_file() for name in ("config.json", "adapter_config.json"))
 
 
-def new_policy(config: Config, seed: int) -> HuggingFacePolicy:
-    """The untrained policy: a tiny one with random weights, SmolLM2, or a model from a folder."""
+def new_policy(config: Config, seed: int, *, frozen: bool = False, attention: str | None = None) -> HuggingFacePolicy:
+    """The untrained policy: a tiny one with random weights, SmolLM2, or a model from a folder.
+
+    Args:
+        config: of the benchmark.
+        seed: of random weights.
+        frozen: whether the weights of a pretrained model stay as they are, under an adapter; they then have the type
+            that they are stored in, else float32.
+        attention: transformers' name of the attention of a pretrained model; None: its choice.
+    """
     if config.model != TINY:
-        return _pretrained(config)
+        return _pretrained(config, frozen, attention)
     from policies.tiny import tiny_policy
     from policies.vision.tiny import tiny_vision_policy
 
@@ -260,7 +268,7 @@ def new_policy(config: Config, seed: int) -> HuggingFacePolicy:
     return build(texts, seed=seed, extra_words=[*words, *row.words()], **settings)
 
 
-def _pretrained(config: Config) -> HuggingFacePolicy:
+def _pretrained(config: Config, frozen: bool, attention: str | None) -> HuggingFacePolicy:
     import torch
 
     from policies.huggingface import SETTINGS_FILE
@@ -274,7 +282,20 @@ def _pretrained(config: Config) -> HuggingFacePolicy:
         folder = Path(config.model)
         settings = {} if (folder / SETTINGS_FILE).is_file() else {**_FOREIGN, **config.setup.policy}
     # Weights stored in 16 bits would swallow the small steps of an optimiser.
-    return load_policy(folder, dtype=torch.float32, **settings)
+    dtype = "auto" if frozen else torch.float32
+    return load_policy(folder, dtype=dtype, attn_implementation=attention, **settings)
+
+
+def learned_policy(folder: Path, model: str) -> HuggingFacePolicy:
+    """Load a policy that a benchmark has trained; a tiny one plays on the CPU in float32 on every machine.
+
+    Args:
+        folder: of the model.
+        model: what it was made from, as in `benchmarks.config.Config.model`.
+    """
+    from policies.vision.policy import load_policy
+
+    return load_policy(folder, device="cpu" if model == TINY else None)
 
 
 def keep_pictures(policy: HuggingFacePolicy, folder: Path) -> None:

@@ -72,6 +72,7 @@ def run_training(
     project: str = "stepcredit",
     engine: Engine | None = None,
     lanes: int = 1,
+    attention: str | None = None,
 ) -> Path:
     """Train, or go on where an earlier run of the same settings was stopped, and return the path of its page.
 
@@ -83,6 +84,7 @@ def run_training(
         project: of the tracker.
         engine: who writes the replies; None: the loop over the model itself.
         lanes: into which the episodes that are played side by side are divided.
+        attention: transformers' name of the attention; None: its choice.
 
     Raises:
         OtherConfigurationError: the folder holds a run on other data.
@@ -95,7 +97,7 @@ def run_training(
     engine.check(config.lora)
     if settings.source is not None:
         settings.source.note(folder)
-    policy: Any = new_policy(config, config.seeds[0])
+    policy: Any = new_policy(config, config.seeds[0], frozen=bool(config.lora), attention=attention)
     if engine.kind != "loop" and isinstance(policy, VisionPolicy):  # said before the engine is started
         raise ValueError(
             f"--engine {engine.kind} is not given the pictures of prompts: leave --engine out for models that see"

@@ -1,8 +1,9 @@
 """vLLM in this process as a sampler: token ids in, token ids and log-probabilities out.
 
-    policy.save_pretrained("start")
-    sampler = VllmSampler.start("start", work="weights")
-    policy = HuggingFacePolicy(policy.model, policy.tokenizer, sampler=sampler)
+    if __name__ == "__main__":  # vLLM starts processes, which import this file
+        policy.save_pretrained("start")
+        sampler = VllmSampler.start("start", work="weights")
+        policy = HuggingFacePolicy(policy.model, policy.tokenizer, sampler=sampler)
 
 Adapters reach the engine as files under a fresh id, which every release since 0.24 takes. Whole weights go through one
 function, `send_whole`, because their way has changed with almost every release; the probe of `policies.engines.engine`

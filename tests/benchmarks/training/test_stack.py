@@ -16,6 +16,7 @@ from benchmarks.training.stack import (
     cloning,
     find_model,
     keep_pictures,
+    learned_policy,
     make_envs,
     make_lanes,
     new_policy,
@@ -25,6 +26,7 @@ from policies import smollm2
 from policies.prompts import FIRST_PICTURE
 from policies.tiny import tiny_policy
 from policies.vision import data_url
+from policies.vision import policy as vision
 
 ROOT = Path(__file__).parents[3]
 PLAYED = """
@@ -169,3 +171,17 @@ def test_a_picture_is_kept_before_its_text_as_pages_draw_it():
     envs = ObservationLog(gym.make_vec("AgentRL/VisualSokoban-v0", 1, autoreset_mode="Disabled"))
     observations, _ = envs.reset(seed=0)
     assert envs.frames == [[f"{data_url(observations['image'][0])}\n{observations['text'][0]}"]]
+
+
+def test_tiny_policies_play_on_the_cpu_and_bases_of_adapters_keep_their_type(monkeypatch, tmp_path):
+    tiny_policy(["up"], seed=0).save_pretrained(tmp_path)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    policy = learned_policy(tmp_path, "tiny")
+    assert (policy.device.type, policy.precision) == ("cpu", None)
+    given = []
+    monkeypatch.setattr(vision, "load_policy", lambda folder, **options: given.append(options))
+    config = config_of("sokoban", str(tmp_path))
+    for frozen in (False, True):
+        new_policy(config, 0, frozen=frozen, attention="sdpa")
+    assert [each["dtype"] for each in given] == [torch.float32, "auto"]
+    assert {each["attn_implementation"] for each in given} == {"sdpa"}
