@@ -301,7 +301,7 @@ def _table(path: Path) -> Tagger:
     if not isinstance(content, dict) or not all(
         isinstance(nouns, list) and all(isinstance(noun, str) for noun in nouns) for nouns in content.values()
     ):
-        raise DataError(f"noun_tagger: {path} must hold one JSON object, title -> list of its nouns")
+        raise DataError(f"noun_tagger: {path} must be one JSON object, title -> list of its nouns")
     table: Mapping[str, Sequence[str]] = content
     warned: list[str] = []
 
