@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgym.checks import suggest
+from agentgym.outside.packages import install
 from agentgym.outside.text import DataError, read_file, read_json
 from agentgym.webshop.catalogue import Catalogue, Product
 from agentgym.webshop.goals import Goal
@@ -321,7 +322,7 @@ def _spacy(model: str) -> Tagger:
         import spacy
     except ImportError as error:
         raise ImportError(
-            "noun_tagger 'spacy' needs spaCy: pip install 'stepcredit[nouns]', then "
+            f"noun_tagger 'spacy' needs spaCy: {install('nouns')}, then "
             f"python -m spacy download {model}; or use noun_tagger='words', which needs nothing"
         ) from error
     try:

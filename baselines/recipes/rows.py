@@ -1,4 +1,4 @@
-"""The recipes there are, by name, and the numbers all of them are trained with."""
+"""The recipes there are, by name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 
 from agentgym.checks import suggest
 from agentgym.searchqa.retrieval.simulated import NoiseCurriculum
-from baselines.config import NAMES, Checkpoints, Loss, Optimiser, Schedule, TrainerConfig, Validation, by_name
+from baselines.config import NAMES, by_name
 from baselines.recipes.definition import OwnEnv, Recipe
 from baselines.scorers.scorer import ScorerConfig
 from wrappers.credit.method import Method, methods
@@ -81,31 +81,6 @@ _SEARCH = (
 )
 #: What a policy learns in Search-QA without search, with it, or with a simulated engine; docs/environments/searchqa.md.
 SEARCH_ROWS: dict[str, Recipe] = {row.name: row for row in _SEARCH}
-
-# For a policy of 0.2 million parameters on one CPU core (about half a second per iteration), chosen on validation
-# levels and the same for every method. Rollouts at temperature 1 because a clone is sure of itself: at 0.5 its eight
-# episodes of a level are nearly the same. The learning rate falls to 0 because the last updates' noise costs points.
-SOKOBAN_TINY = TrainerConfig(
-    iterations=300,
-    groups=16,
-    group_size=8,
-    temperature=1.0,
-    learning_rate=4e-4,
-    schedule=Schedule(shape="linear"),
-    optimiser=Optimiser(minibatch_rows=64, epochs=1),
-    loss=Loss(kl=0.01),
-    validation=Validation(every=25),
-    checkpoint=Checkpoints(every=25),
-)
-
-# For a pretrained language model: the papers' step size and mini-batch. The rate above would wreck it within a few
-# updates.
-SOKOBAN_PRETRAINED = SOKOBAN_TINY.changed(
-    learning_rate=1e-6,
-    schedule={"shape": "constant"},
-    optimiser={"minibatch_rows": 256},
-    memory={"microbatch_rows": 16},
-)
 
 
 def recipe(name: str) -> Recipe:

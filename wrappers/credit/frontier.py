@@ -45,22 +45,22 @@ class FrontierOptions(StatisticsOptions, total=False):
         Literal["steps", "end"],
         option(
             "steps",
-            'what values are made of: the rewards of all "steps", or the outcome of the episode (option `outcome`) at '
-            'its "end"',
+            'rewards that make the values: of all "steps", or the outcome of the episode (option '
+            '`outcome`) at its "end"',
         ),
     ]
     optimism: Annotated[
         float,
         option(
             0.01,
-            "value of a state that was only seen where a time limit cut an episode off, as a share of the largest of "
-            "these rewards in the group (of 1 where all are 0)",
+            "value of a state observed only where a time limit cut an episode, as a share of the "
+            "largest of these rewards in the group (of 1 if all are 0)",
             low=0,
         ),
     ]
     share: Annotated[
         float,
-        option(0.1, "what credit counts that does not compare rewards which followed on steps out of one state", low=0),
+        option(0.1, "weight of credit that is not a comparison of observed rewards out of one state", low=0),
     ]
     alpha_step: Annotated[float, option(1.0, "weight of the step level")]
     alpha_episode: Annotated[float, option(1.0, "weight of the episode level")]

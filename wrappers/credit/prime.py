@@ -32,7 +32,7 @@ class PRIMEOptions(EpisodeOptions, GateOptions, total=False):
 
     per: Annotated[
         Literal["token", "step"],
-        option("token", 'what is rewarded and discounted: each "token", or each "step" with the sum over its reply'),
+        option("token", 'unit of reward and discount: each "token", or each "step" with the sum over its reply'),
     ]
     gamma: Annotated[float, option(1.0, "discount per token or step of the process rewards", low=0, high=1)]
     whiten: Annotated[
@@ -45,7 +45,7 @@ class PRIMEOptions(EpisodeOptions, GateOptions, total=False):
         Literal["others", "scaled"],
         option(
             "others",
-            'process rewards less the mean of the "others", or their distance to the mean of all, "scaled" by '
+            'process rewards minus the mean of the "others", or minus the mean of all, "scaled" by '
             "G/(G-1) (authors' code; the same for responses of one token)",
             authors="scaled",
         ),
@@ -54,8 +54,8 @@ class PRIMEOptions(EpisodeOptions, GateOptions, total=False):
         Literal["none", "group"],
         option(
             "none",
-            'process rewards are divided by the largest magnitude of their sums to go in the "group" first (authors\' '
-            "code, there over all groups of a rank)",
+            "process rewards are first divided by the largest magnitude of their remaining sums in "
+            'the "group" (authors\' code, there over all groups of a rank)',
             authors="group",
         ),
     ]
@@ -63,7 +63,7 @@ class PRIMEOptions(EpisodeOptions, GateOptions, total=False):
         bool,
         option(
             False,
-            "the last token of a trajectory has process reward 0, whatever is given (authors' code)",
+            "the last token of a trajectory has process reward 0 (authors' code)",
             authors=True,
         ),
     ]

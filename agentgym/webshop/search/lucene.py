@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from agentgym.outside.packages import install
 from agentgym.outside.text import DataError
 from agentgym.webshop.catalogue import Catalogue
 
@@ -72,8 +73,8 @@ def _load(module: str) -> Any:
         version = importlib.metadata.version("pyserini")
     except importlib.metadata.PackageNotFoundError as error:
         raise ImportError(
-            "Lucene needs pyserini and Java 21: pip install 'stepcredit[search]'; or use the search "
-            "'bm25', which has the same results without them"
+            f"Lucene needs pyserini and Java 21: {install('search')}; or use the search 'bm25', which has the same "
+            "results without them"
         ) from error
     java = 21 if tuple(map(int, version.split(".")[:2])) >= _FIRST_WITH_JAVA_21 else 11
     try:
