@@ -5,6 +5,7 @@ from typing import Any
 
 import gymnasium as gym
 
+from agentgym.outside.packages import install
 from baselines.recipes.definition import Recipe
 from wrappers import VectorPromptWindow, VectorReplyParser, VectorTranscript
 from wrappers.tools import reading
@@ -14,7 +15,7 @@ def check_release(package: str, tested: str) -> None:
     """Raise RuntimeError unless the installed release of an engine is the tested one: their hooks change."""
     found = importlib.metadata.version(package)
     if not f"{found}.".startswith(f"{tested}."):
-        raise RuntimeError(f"tested with {package} {tested}, found {found}: pip install 'stepcredit[{package}]'")
+        raise RuntimeError(f"tested with {package} {tested}, found {found}: {install(package)}")
 
 
 def check_credit(credit: Recipe) -> None:

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from baselines.environments.settings import COPYING, EnvSettings, Scripted, Setup, Sizes
-from baselines.recipes.rows import SOKOBAN_PRETRAINED, SOKOBAN_TINY
+from baselines.environments.settings import (
+    COPYING,
+    SOKOBAN_PRETRAINED,
+    SOKOBAN_TINY,
+    EnvSettings,
+    Scripted,
+    Setup,
+    Sizes,
+)
 from wrappers.advice import Adviser
 
 #: A call is a few tokens: the tool's name, and each id. Of a record, what no repair depends on is one token.

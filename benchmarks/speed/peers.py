@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from agentgym.alfworld.official.dataset import VARIABLE
+from agentgym.outside.packages import install, install_package
 
 
 def gym_sokoban() -> tuple[type[Any], Callable[..., Any]] | None:
@@ -43,7 +44,7 @@ def gym_sokoban() -> tuple[type[Any], Callable[..., Any]] | None:
 def _installed() -> tuple[type[Any], Callable[..., Any]]:
     found = gym_sokoban()
     if found is None:
-        raise ModuleNotFoundError("gym-sokoban is not installed: pip install gym-sokoban==0.0.6")
+        raise ModuleNotFoundError(f"gym-sokoban is not installed: {install('peers')}")
     return found
 
 
@@ -113,7 +114,7 @@ def quiet_seeded(seed: int) -> Any:
 def alfworld_stepper() -> Callable[[int], int] | str:
     """Return a function that plays n random steps in the alfworld package's engine, or why there is none."""
     if importlib.util.find_spec("alfworld") is None or importlib.util.find_spec("textworld") is None:
-        return "the alfworld package is not installed: pip install alfworld==0.4.2 and run again to compare"
+        return f"the alfworld package is not installed: {install_package('alfworld==0.4.2')} and run again to compare"
     folder = os.environ.get(VARIABLE)
     games = sorted(Path(folder).glob("json_2.1.1/valid_*/*/*/game.tw-pddl")) if folder else []
     if not games:

@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from agentgym.checks import suggest
+from agentgym.outside.packages import install
 from benchmarks.speed import environments, peers, tau2_package
 from benchmarks.speed.credit import CREDIT_COMPARISONS, measure_clusters, measure_credit
 from benchmarks.speed.record import Part, SpeedConfig, speed_study
@@ -38,7 +39,7 @@ def measure(config: SpeedConfig, part: str, folder: Path) -> Part:
     """Measure one part."""
     quick, skipped = config.options["quick"], []
     if part == "sokoban" and peers.gym_sokoban() is None:
-        skipped.append("gym-sokoban is not installed: pip install gym gym-sokoban==0.0.6 and run again to compare")
+        skipped.append(f"gym-sokoban is not installed: {install('peers')} and run again to compare")
     if part == "alfworld" and isinstance(why := peers.alfworld_stepper(), str):
         skipped.append(why)
     if part == "telecom" and not os.environ.get(tau2_package.VARIABLE):
