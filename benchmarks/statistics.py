@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import norm, t
+from scipy.stats import nct, norm, t
 
 #: Coverage of every interval in tables and figures.
 CONFIDENCE = 0.95
@@ -69,16 +69,54 @@ def paired_comparison(first: ArrayLike, second: ArrayLike, *, confidence: float 
     return Interval(mean, mean - reach, mean + reach)
 
 
-def paired_p_value(first: ArrayLike, second: ArrayLike) -> float:
-    """Return the two-sided p value of no difference, of the t statistic behind `paired_comparison`; arguments as there.
+def paired_t(differences: ArrayLike, *, confidence: float = CONFIDENCE) -> tuple[Interval, float]:
+    """Return the mean of differences, one per seed, with the interval of a paired t test, and its two-sided p value.
 
-    >>> round(paired_p_value([[1, 1, 0, 1], [1, 1, 1, 1]], [[0, 1, 0, 0], [0, 1, 0, 1]]), 3)
-    0.092
+    Differences without any spread have their mean as interval; p is then 1 where they are 0, else 0.
+
+    Raises:
+        ValueError: fewer than two differences.
+
+    >>> interval, p = paired_t([0.1, 0.2, 0.3])
+    >>> round(interval.mean, 3), round(interval.low, 3), round(p, 3)  # .2 / (.1 / 3^.5) = 3.46 with 2 degrees
+    (0.2, -0.048, 0.074)
     """
-    mean, variance, freedom, drawn = _paired(first, second)
-    if variance <= _ROUNDING**2:
-        return even_difference(mean, drawn)[1]
-    return float(2 * t.sf(abs(mean) / math.sqrt(variance), freedom))
+    d = np.asarray(differences, np.float64)
+    if d.ndim != 1 or len(d) < 2:
+        raise ValueError(f"expected at least two differences, one per seed, got shape {d.shape}")
+    mean, error = float(d.mean()), float(d.std(ddof=1)) / math.sqrt(len(d))
+    if error <= _ROUNDING:
+        return Interval(mean, mean, mean), 1.0 if abs(mean) <= _ROUNDING else 0.0
+    reach = float(t.ppf(0.5 + confidence / 2, len(d) - 1)) * error
+    return Interval(mean, mean - reach, mean + reach), float(2 * t.sf(abs(mean) / error, len(d) - 1))
+
+
+def seeds_needed(differences: ArrayLike, *, power: float = 0.8, level: float = 0.05, most: int = 10_000) -> int | None:
+    """Return how many seeds a paired t test needs to find the mean difference seen, given the spread seen.
+
+    Args:
+        differences: one per seed, at least two.
+        power: chance to find it.
+        level: of the two-sided test.
+        most: where the search ends.
+
+    Returns:
+        At least 2; None where the mean is 0 or `most` is not enough.
+
+    >>> seeds_needed([0.0, 1.0, 2.0])  # effect size 1: ten pairs
+    10
+    """
+    d = np.asarray(differences, np.float64)
+    mean, spread = abs(float(d.mean())), float(d.std(ddof=1))
+    if mean <= _ROUNDING:
+        return None
+    for count in range(2, most):
+        if spread <= _ROUNDING:
+            return count
+        shift, limit = mean / spread * math.sqrt(count), float(t.ppf(1 - level / 2, count - 1))
+        if float(nct.sf(limit, count - 1, shift)) >= power:
+            return count
+    return None
 
 
 def alike(values: ArrayLike) -> bool:

@@ -13,6 +13,11 @@ def filled(text: str) -> str:
     return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
 
 
+def filled_item(text: str) -> str:
+    """Return an item of a list, filled as a paragraph."""
+    return textwrap.fill(f"* {text}", 120, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+
+
 def markdown_table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     """Return a table; a cell's own bars are slashes.
 

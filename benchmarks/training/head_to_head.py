@@ -6,7 +6,7 @@ folder holds, per environment,
 
     sokoban.json              every record so far, from which table, pictures and page are made
     sokoban/config.json       what was asked; another configuration needs another folder
-    sokoban/data_source.json  which tasks are played, see `benchmarks.data_source`
+    sokoban/data_source.json  which tasks are played, see `baselines.runs.data_source`
     sokoban/records/          one record per finished run: the same command goes on with the others
     sokoban/<run>/            clones, and checkpoints of the run at hand
 """
@@ -17,7 +17,7 @@ import contextlib
 import dataclasses
 import functools
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,23 +25,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from agentgym.outside.files import OtherConfigurationError
 from agentgym.rollout import Policy
 from baselines.config import TRAINING_RULES
 from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY, EnvSettings
-from benchmarks.config import Config, make_config
+from baselines.runs.config import Config, make_config
+from baselines.runs.data_source import DataSource
+from baselines.runs.run import train_policy
+from baselines.runs.stack import CLONE, GREEDY, SAMPLED, learned_policy, trainer_config
 from benchmarks.console import arguments, explained, parse_seeds, say
-from benchmarks.data_source import DataSource
-from benchmarks.json_files import OtherConfigurationError, claimed, encode, write_json
+from benchmarks.json_files import claimed, encode, write_json
 from benchmarks.json_files import load as load_json
 from benchmarks.machine import describe_machine, usable_cores
 from benchmarks.processes import Job, Progress
 from benchmarks.study import work_off
-from benchmarks.training import learning, options
+from benchmarks.training import evidence, learning, options
 from benchmarks.training.head_to_head_page import print_study, write_reports
 from benchmarks.training.options import SIZES, WHAT, WHERE, check_model, known_env, named_methods, of, on_data
 from benchmarks.training.records import (
     FINAL,
+    REFERENCE,
     SEARCH,
     VERSION,
     Point,
@@ -58,8 +62,7 @@ from benchmarks.training.records import (
     save,
     size_of,
 )
-from benchmarks.training.run import STAGES, reporting, score, train
-from benchmarks.training.stack import CLONE, GREEDY, SAMPLED, trainer_config
+from benchmarks.training.run import STAGES, reporting, score
 from wrappers.credit.method import methods as known_methods
 
 if TYPE_CHECKING:
@@ -179,7 +182,7 @@ def _train(plan: Plan, folder: Path, job: Job, progress: Progress) -> Record:
     policy = _policy(plan, folder, job.seed)
     training = _training(plan, trainer_config(config, job.seed, recipe), setting)
     show = reporting(progress, budget, tokens=True)
-    rows, _ = train(config, policy, recipe, training, folder / job.name, show, tensorboard=False)
+    rows, _ = train_policy(config, policy, recipe, training, folder / job.name, show, tensorboard=False)
     found = _record(job, method, setting, rows)
     if job.kind == FINAL:
         test = _played(config, policy, method, job.seed)
@@ -190,10 +193,7 @@ def _train(plan: Plan, folder: Path, job: Job, progress: Progress) -> Record:
 
 def _policy(plan: Plan, folder: Path, seed: int) -> HuggingFacePolicy:
     """The clone that the runs of a seed begin with."""
-    from policies.huggingface import HuggingFacePolicy
-
-    device = "cpu" if plan.config.learning.model == TINY else None
-    return HuggingFacePolicy.from_pretrained(folder / Job(CLONE, seed).name / "model", device=device)
+    return learned_policy(folder / Job(CLONE, seed).name / "model", plan.config.learning.model)
 
 
 def _played(config: Config, policy: Policy, name: str, seed: int) -> dict[str, str]:
@@ -261,7 +261,7 @@ def run_study(plan: Plan, out: Path, *, processes: int, console: Console) -> Tra
 
     Raises:
         agentgym.outside.files.LockedError: another process works on the study.
-        benchmarks.json_files.OtherConfigurationError: the folder holds another configuration.
+        agentgym.outside.files.OtherConfigurationError: the folder holds another configuration.
         benchmarks.processes.JobFailedError: a run failed.
         ResultsError: records do not belong together.
         KeyboardInterrupt: Ctrl-C; call again to continue.
@@ -297,6 +297,40 @@ def run_study(plan: Plan, out: Path, *, processes: int, console: Console) -> Tra
                 with contextlib.suppress(OSError):
                     save(gather(plan, folder), path)
         return load(path)
+
+
+def run_until_settled(plan: Plan, run: Callable[[Plan], Trainings], hours: float, console: Console) -> Trainings:
+    """Run more and more seeds until every comparison with tuned GRPO is settled, or a budget of time is spent.
+
+    A comparison is settled at a level that is shared by all looks, so that looking several times does not make a
+    difference out of chance; see `benchmarks.training.evidence`.
+
+    Args:
+        plan: its first seed is the first that is run.
+        run: runs a plan, see `run_study`.
+        hours: of the processor, training alone, after which no further look is prepared.
+        console: where each look is told.
+
+    Raises:
+        typer.BadParameter: GRPO is not among the methods.
+    """
+    if REFERENCE not in plan.methods:
+        raise typer.BadParameter(f"expected {REFERENCE} among the methods, got {plan.methods}", param_hint="--methods")
+    first = plan.seeds[0]
+    for count in evidence.LOOKS:
+        study = run(dataclasses.replace(plan, seeds=list(range(first, first + count))))
+        compared = evidence.compare(study)
+        unsettled = [
+            f"{each.method} ({'more than 10,000' if each.needed is None else each.needed} seeds for 80 % power)"
+            for each in compared
+            if each.verdict != evidence.SETTLED
+        ]
+        spent = sum(record.processor_seconds for record in study.records) / 3600
+        words = f"not settled: {', '.join(unsettled)}" if unsettled else "every comparison is settled"
+        say(console, f"after {count} seeds and {spent:.2f} processor hours {words}")
+        if not unsettled or spent >= hours:
+            break
+    return study
 
 
 def _differences(study: Trainings, plan: Plan) -> str:
@@ -353,7 +387,7 @@ def plan_study(
         draw_seed: by which settings are drawn.
         quick: everything tiny.
         beside: further splits that the final runs and their clones play.
-        changes: fields of `benchmarks.config.Sizes` that are not those of the environment's learning benchmark; not
+        changes: fields of `baselines.runs.config.Sizes` that are not those of the environment's learning benchmark; not
             for `quick`.
         options: arguments of the environment, beside which variables name its data; None: generated tasks in any case.
 
@@ -412,6 +446,15 @@ def head_to_head(
     search_seed: Annotated[int, of(WHAT, "First training seed of the search.", min=0)] = 100,
     search_runs: Annotated[int, of(SIZES, "Seeds that each setting is tried with.", min=1)] = 1,
     draw_seed: Annotated[int, of(WHAT, "By which settings are drawn.", min=0)] = 0,
+    until: Annotated[
+        str | None,
+        of(
+            SIZES,
+            f"[bold]settled[/]: go on after {', '.join(map(str, evidence.LOOKS))} seeds, from the first of --seeds, "
+            "until every comparison with GRPO is settled or --hours are spent.",
+        ),
+    ] = None,
+    hours: Annotated[float, of(SIZES, "Processor hours of training after which --until ends.", min=0.0)] = 2.0,
     rebuilt: Annotated[
         list[Path] | None,
         of(WHERE, "Train nothing: read the studies of this folder. Several are put together.", "--from"),
@@ -429,10 +472,12 @@ def head_to_head(
     Ctrl-C and the same command again: finished runs are kept.
     """
     console = Console()
+    if until not in (None, "settled"):
+        raise typer.BadParameter(f"expected 'settled', got {until!r}", param_hint="--until")
     place = out or Path("runs") / ("head-to-head-quick" if quick else "head-to-head")
     with explained("stopped; the same command continues where it was", "Finished runs are kept."):
         if rebuilt:
-            if any(given is not None for given in (methods, seeds, tokens, settings, jobs, option)) or quick:
+            if any(given is not None for given in (methods, seeds, tokens, settings, jobs, option, until)) or quick:
                 raise typer.BadParameter("nothing is trained: leave out what says how", param_hint="--from")
             studies = _read(rebuilt)
         else:
@@ -444,7 +489,9 @@ def head_to_head(
                 tokens=tokens, settings=settings, search_seed=search_seed, search_runs=search_runs,
                 draw_seed=draw_seed, quick=quick, options=arguments(option or ()),
             )  # fmt: skip
-            studies = [run_study(plan, place, processes=jobs or (1 if quick else usable_cores()), console=console)]
+            processes = jobs or (1 if quick else usable_cores())
+            run = functools.partial(run_study, out=place, processes=processes, console=console)
+            studies = [run(plan) if until is None else run_until_settled(plan, run, hours, console)]
         for study in studies:
             print_study(study, console)
             for words in study.left_out():

@@ -12,31 +12,31 @@ import numpy as np
 from rich.console import Console
 
 from agentgym.outside.files import write_file
+from baselines.runs.stack import CLONE, GREEDY, SAMPLED
 from benchmarks.console import NONE, say, table
 from benchmarks.json_files import ResultsError
 from benchmarks.report import assemble
-from benchmarks.report.markdown import filled, markdown_table, replaced
+from benchmarks.report.markdown import filled, filled_item, markdown_table, replaced
 from benchmarks.statistics import (
     Interval,
     bits,
-    holm,
     paired_difference,
-    paired_p_value,
+    paired_t,
     percent,
     points,
     seed_band,
     success_interval,
 )
+from benchmarks.training import evidence
 from benchmarks.training.records import FINAL, REFERENCE, SEARCH, Record, Setting, Trainings, choose
 from benchmarks.training.run import STAGES
-from benchmarks.training.stack import CLONE, GREEDY, SAMPLED
 
 MODES = (SAMPLED, GREEDY)
 #: Panels beside each other.
 _WIDE = 6
 _GREY = "#b4bac3"
 OUTCOMES = (
-    "method", "seeds", "sampled %", "greedy %", "sampled - clone", "sampled - grpo", "p", "greedy - grpo", "p",
+    "method", "seeds", "sampled %", "greedy %", "sampled - clone", "sampled - grpo", "greedy - grpo",
 )  # fmt: skip
 PARTS = (*STAGES, "scorer")
 COSTS = ("method", "iterations", "tokens", "processor s", *(f"{part} %" for part in PARTS))
@@ -77,9 +77,8 @@ class Row:
     Attributes:
         method: its name, or "clone".
         success: with 95 % intervals.
-        over_clone: success less that of its clones, paired over seeds and tasks; None for clones.
+        over_clone: success less that of its clones, paired by seed; None for clones.
         over_reference: success less the reference's, with the seeds of both; None where there is nothing to compare.
-        p_values: of no difference to the reference, adjusted after Holm for all comparisons of the table.
         cost: of its training, one run per seed.
     """
 
@@ -87,7 +86,6 @@ class Row:
     success: dict[str, Interval]
     over_clone: dict[str, Interval] | None
     over_reference: dict[str, Interval] | None
-    p_values: dict[str, float] | None
     cost: Cost
 
 
@@ -95,51 +93,31 @@ def table_rows(study: Trainings) -> list[Row]:
     """Compute all rows: clones, the reference, then the others by sampled success."""
     clones = {record.seed: record for record in study.of(CLONE, CLONE)}
     reference = {record.seed: record for record in study.of(REFERENCE, FINAL)}
-    compared = [
-        (method, mode) for method in study.methods if method != REFERENCE and _shared(study, method, reference)
-        for mode in MODES
-    ]  # fmt: skip
-    raw = [_compared(study, method, mode, reference)[1] for method, mode in compared]
-    adjusted = dict(zip(compared, holm(raw), strict=True))
     found = []
     for method in study.methods:
         records = study.of(method, FINAL)
-        over_reference = p_values = None
-        if (method, MODES[0]) in adjusted:
-            over_reference = {mode: _compared(study, method, mode, reference)[0] for mode in MODES}
-            p_values = {mode: adjusted[method, mode] for mode in MODES}
-        own = [clones[record.seed] for record in records]
-        found.append(_row(method, records, own, over_reference, p_values))
+        shared = [record for record in records if record.seed in reference] if method != REFERENCE else []
+        over_reference = _differences(shared, [reference[record.seed] for record in shared]) if shared else None
+        over_clone = _differences(records, [clones[record.seed] for record in records])
+        found.append(Row(method, _success(records), over_clone, over_reference, cost_of(records)))
     used = {record.seed for method in study.methods for record in study.of(method, FINAL)}
-    base = _row(CLONE, [record for seed, record in clones.items() if seed in used], None, None, None)
+    base = [record for seed, record in clones.items() if seed in used]
     found.sort(key=lambda row: (row.method != REFERENCE, -row.success[SAMPLED].mean))
-    return [base, *found]
+    return [Row(CLONE, _success(base), None, None, cost_of(base)), *found]
 
 
-def _shared(study: Trainings, method: str, reference: dict[int, Record]) -> list[Record]:
-    return [record for record in study.of(method, FINAL) if record.seed in reference]
+def _success(records: Sequence[Record]) -> dict[str, Interval]:
+    return {mode: success_interval([record.test[mode] for record in records]) for mode in MODES}
 
 
-def _compared(study: Trainings, method: str, mode: str, reference: dict[int, Record]) -> tuple[Interval, float]:
-    records = _shared(study, method, reference)
-    own = [record.test[mode] for record in records]
-    theirs = [reference[record.seed].test[mode] for record in records]
-    return paired_difference(own, theirs), paired_p_value(bits(own), bits(theirs))
-
-
-def _row(
-    method: str,
-    records: Sequence[Record],
-    clones: Sequence[Record] | None,
-    over_reference: dict[str, Interval] | None,
-    p_values: dict[str, float] | None,
-) -> Row:
-    test = {mode: [record.test[mode] for record in records] for mode in MODES}
-    over_clone = None
-    if clones is not None:
-        over_clone = {mode: paired_difference(test[mode], [clone.test[mode] for clone in clones]) for mode in MODES}
-    success = {mode: success_interval(test[mode]) for mode in MODES}
-    return Row(method, success, over_clone, over_reference, p_values, cost_of(records))
+def _differences(records: Sequence[Record], others: Sequence[Record]) -> dict[str, Interval]:
+    """Success of runs less that of others with the same seeds; with one seed the interval is for new tasks."""
+    found = {}
+    for mode in MODES:
+        own, theirs = [record.test[mode] for record in records], [other.test[mode] for other in others]
+        shares = bits(own).mean(1) - bits(theirs).mean(1)
+        found[mode] = paired_t(shares)[0] if len(own) > 1 else paired_difference(own, theirs)
+    return found
 
 
 def cost_of(records: Sequence[Record]) -> Cost:
@@ -160,10 +138,7 @@ def _mean(values: Sequence[float]) -> float:
 
 def outcomes(row: Row) -> list[str]:
     """Return the cells of a row, in the order of `OUTCOMES`."""
-    compared = []
-    for mode in MODES:
-        compared.append(points(row.over_reference[mode]) if row.over_reference else NONE)
-        compared.append(f"{row.p_values[mode]:.2g}" if row.p_values else NONE)
+    compared = [points((row.over_reference or {}).get(mode)) for mode in MODES]
     success = [percent(row.success[mode]) for mode in MODES]
     return [row.method, str(row.cost.runs), *success, points((row.over_clone or {}).get(SAMPLED)), *compared]
 
@@ -180,15 +155,13 @@ def costs(row: Row) -> list[str]:
     return [row.method, f"{cost.iterations:.0f}", f"{cost.tokens:,.0f}", f"{cost.processor_seconds:.0f}", *shares]
 
 
-def caption(study: Trainings, rows: Sequence[Row]) -> str:
+def caption(study: Trainings) -> str:
     """What the outcomes are, in one paragraph."""
     learning = study.config.learning
-    comparisons = len(MODES) * sum(row.p_values is not None for row in rows)
     return (
         f"Success on {learning.eval_tasks} test tasks in percent, mean of the seeds with {INTERVALS}; differences in "
-        "percentage points, paired task by task and seed by seed, each with its own 95 % interval. "
-        f"{AGREEING} p: of no difference to tuned GRPO, adjusted after Holm for all {comparisons} comparisons of the "
-        f"table. Sampled play at temperature {learning.temperature:g}."
+        "percentage points, paired by seed, each with the 95 % interval of a paired t test over seeds (with one seed: "
+        f"over tasks). Sampled play at temperature {learning.temperature:g}."
     )
 
 
@@ -230,7 +203,9 @@ def print_study(study: Trainings, console: Console) -> None:
         return
     rows = table_rows(study)
     title = f"{study.config.name}: {study.config.token_budget:,} reply tokens each"
-    console.print(table(OUTCOMES, [outcomes(row) for row in rows], title=title, caption=caption(study, rows)))
+    console.print(table(OUTCOMES, [outcomes(row) for row in rows], title=title, caption=caption(study)))
+    said = "what is settled against tuned GRPO"
+    console.print(table(evidence.HEADS, evidence.rows(study), title=said, caption=evidence.CAPTION))
     console.print(table(COSTS, [costs(row) for row in trained(rows)], title="what it took", caption=COST_CAPTION))
 
 
@@ -240,9 +215,8 @@ def write_reports(studies: Sequence[Trainings], out: Path, pages: Path | None = 
     Args:
         studies: one per environment.
         out: folder, created when missing.
-        pages: a folder of Markdown pages; what stands in its `head-to-head-<name>.md` between the lines
-            `<!-- <name> -->` and `<!-- end of <name> -->` is replaced instead, and pictures go to the folder images
-            beside it.
+        pages: a folder of Markdown pages; what stands in one of them between the lines `<!-- <name> -->` and
+            `<!-- end of <name> -->` is replaced instead, and pictures go to the folder images beside it.
 
     Raises:
         ResultsError: there is no such page, or it has no such lines.
@@ -257,14 +231,30 @@ def write_reports(studies: Sequence[Trainings], out: Path, pages: Path | None = 
             page, picture = out / f"{name}.md", out / f"{name}.png"
             text = section(study, picture.name)
         else:
-            page, picture = pages / f"head-to-head-{name}.md", pages.parent / "images" / f"head_to_head_{name}.png"
-            if not page.is_file():
-                raise ResultsError(f"there is no page {page}: begin it with a title, <!-- {name} --> and its end")
+            page, picture = _page_of(pages, name), pages.parent / "images" / f"head_to_head_{name}.png"
             text = replaced(page.read_text(encoding="utf-8"), name, section(study, f"../images/{picture.name}"))
         draw_curves(study, picture)
         write_file(page, text.encode())
         written += [page, picture]
+    lengths = [study for study in studies if study.methods and evidence.length_of(study)]
+    if len(lengths) > 1:
+        written.append((out if pages is None else pages.parent / "images") / "horizon.png")
+        evidence.draw_horizon(lengths, written[-1])
+        if pages is not None:
+            page = _page_of(pages, "horizon")
+            write_file(page, replaced(page.read_text(encoding="utf-8"), "horizon", evidence.horizon(lengths)).encode())
     return written
+
+
+def _page_of(pages: Path, name: str) -> Path:
+    """Return the page of a folder that has the marks of a study."""
+    for page in sorted(pages.glob("*.md")):
+        if f"<!-- {name} -->" in page.read_text(encoding="utf-8"):
+            return page
+    raise ResultsError(
+        f"{pages} has no page for {name}: begin head-to-head-{name}.md with a title, <!-- {name} --> and "
+        f"<!-- end of {name} -->"
+    )
 
 
 def section(study: Trainings, picture: str) -> str:
@@ -286,14 +276,17 @@ def section(study: Trainings, picture: str) -> str:
     parts = [
         filled(told),
         markdown_table(OUTCOMES, [outcomes(row) for row in rows]),
-        filled(caption(study, rows)),
+        filled(caption(study)),
+        markdown_table(evidence.HEADS, evidence.rows(study)),
+        filled(evidence.CAPTION),
         markdown_table(COSTS, [costs(row) for row in trained(rows)]),
         filled(COST_CAPTION),
         f"![Validation success of every method over tokens and over processor time]({picture})",
         tried,
         markdown_table(("method", "settings"), [[method, _tried(study, method)] for method in searched(study)]),
         *(f"* {words}" for words in study.left_out()),
-        filled(f"The last run was on {study.machine.hardware}; {study.machine.software}."),
+        "How it was measured ([what the lines mean](reporting.md)):",
+        "\n".join(filled_item(f"**{name}**: {words}.") for name, words in evidence.reported(study)),
     ]
     return "\n\n".join(parts) + "\n"
 

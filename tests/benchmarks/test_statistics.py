@@ -8,11 +8,13 @@ from scipy import stats
 
 from benchmarks.statistics import (
     Interval,
+    even_difference,
     over_tasks,
     paired_comparison,
     paired_difference,
-    paired_p_value,
+    paired_t,
     seed_band,
+    seeds_needed,
     success_interval,
     wilson_interval,
 )
@@ -21,7 +23,7 @@ from benchmarks.statistics import (
 def test_success_strings_are_not_read_as_numbers():
     # As numbers they would be a hundred and ten, and a hundred: two levels of one seed.
     with pytest.raises(ValueError, match="`bits`"):
-        paired_p_value(["110", "100"], ["100", "100"])
+        paired_comparison(["110", "100"], ["100", "100"])
 
 
 def test_wilson_interval_by_hand():
@@ -106,18 +108,16 @@ def test_equal_differences_leave_room_for_other_tasks(first: np.ndarray) -> None
     # Four tasks (four seeds, of one task). Wilson's width at 4 of 4: 3.841459 / (4 + 3.841459) = 0.489891.
     none = paired_comparison(first, first)
     assert (none.mean, none.low, none.high) == pytest.approx((0.0, -0.489891, 0.489891), abs=1e-6)
-    assert paired_p_value(first, first) == 1.0
     some = paired_comparison(first, np.zeros_like(first))
     share = first.flat[0]
     assert (some.low, some.high) == pytest.approx((share - 0.489891, min(1.0, share + 0.489891)), abs=1e-6)
-    assert paired_p_value(first, np.zeros_like(first)) == 2 / 16  # all swapped or none, of 2^4
+    assert even_difference(share, 4)[1] == 2 / 16  # all swapped or none, of 2^4
     assert paired_comparison(first, first, confidence=0.5).high < 0.2
 
 
 def test_rounding_is_no_spread() -> None:
     first, second = np.array([0.3, 0.8, 1.0]), np.array([0.2, 0.7, 0.9])
     assert np.ptp(first - second) > 0
-    assert paired_p_value(first, second) == 2 / 8
     assert not paired_comparison(first, second).excludes_zero
 
 
@@ -126,7 +126,6 @@ def test_seeds_that_win_on_opposite_tasks_are_no_proof() -> None:
     found = paired_comparison(np.eye(2), np.zeros((2, 2)))
     # 3.841459 / (2 + 3.841459) = 0.657620
     assert (found.mean, found.low, found.high) == pytest.approx((0.5, -0.157620, 1.0), abs=1e-6)
-    assert paired_p_value(np.eye(2), np.zeros((2, 2))) == 0.5  # 2 of 2^2 ways to swap tasks
 
 
 def test_tasks_with_the_same_mean_leave_room_for_others() -> None:
@@ -185,3 +184,25 @@ def test_an_interval_is_cut_to_what_is_possible() -> None:
 def test_confidence_is_a_share() -> None:
     with pytest.raises(ValueError, match="between 0 and 1, got 95"):
         paired_comparison([1, 0], [0, 0], confidence=95)
+
+
+def test_paired_t_is_scipys() -> None:
+    first, second = np.array([0.5, 0.7, 0.2, 0.9]), np.array([0.4, 0.5, 0.3, 0.5])
+    interval, p = paired_t(first - second)
+    expected = stats.ttest_rel(first, second)
+    assert p == pytest.approx(expected.pvalue)
+    assert (interval.low, interval.high) == pytest.approx(tuple(expected.confidence_interval(0.95)))
+    assert paired_t([0.0, 0.0])[1] == 1.0
+    assert paired_t([0.1, 0.1])[1] == 0.0
+    with pytest.raises(ValueError, match="at least two differences"):
+        paired_t([0.1])
+
+
+def test_seeds_needed_have_the_power_asked_for() -> None:
+    # Effect size 1: G*Power's ten pairs. Simulated: about 80 % of ten pairs are below .05.
+    assert seeds_needed([0.0, 1.0, 2.0]) == 10
+    draws = np.random.default_rng(0).normal(1.0, 1.0, (4000, 10))
+    found = np.mean(stats.ttest_1samp(draws, 0.0, axis=1).pvalue < 0.05)
+    assert 0.78 < found < 0.83
+    assert seeds_needed([0.0, 1.0, 2.0], level=0.01) == 16
+    assert seeds_needed([-0.1, 0.1]) is None

@@ -142,7 +142,7 @@ def test_a_page_without_marks_is_refused(folder, tmp_path):
     page = tmp_path / "head-to-head-sokoban.md"
     missing = run("--from", folder, "--pages", tmp_path, "--out", tmp_path)
     assert missing.exit_code == 2
-    assert "there is no page" in missing.output
+    assert "has no page for sokoban" in missing.output
     page.write_text("nothing", encoding="utf-8")
     result = run("--from", folder, "--pages", tmp_path, "--out", tmp_path)
     assert result.exit_code == 2
@@ -315,7 +315,7 @@ def test_the_pages_hold_what_their_records_say():
     studies = load_folder(RESULTS / "head-to-head")
     assert studies
     for study in studies:
-        text = (RESULTS / f"head-to-head-{study.config.name}.md").read_text(encoding="utf-8")
+        text = (RESULTS / "head-to-head-tables.md").read_text(encoding="utf-8")
         picture = f"../images/head_to_head_{study.config.name}.png"
         assert (RESULTS / picture).is_file()
         assert replaced(text, study.config.name, section(study, picture)) == text

@@ -1,0 +1,122 @@
+"""Everything that a learning benchmark can be told: what is particular to an environment, sizes, and the whole.
+
+EnvSettings  how one environment is played, a row of `baselines.environments.registry`: sizes, setup, training
+Config       what one benchmark was asked, made from a row and from options by `make_config`; its `config.json`
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from baselines.config import by_name
+from baselines.environments.settings import LORA_RATE, SMOLLM2, TINY, EnvSettings, Setup, Sizes
+
+#: Settings of `TrainerConfig` that a benchmark chooses itself, or that change nothing of what is learned.
+_OWN = ("iterations", "groups", "group_size", "temperature", "validation.every", "checkpoint.every", "seed")
+
+
+@dataclass(frozen=True)
+class Config:
+    """What was asked for; a folder holds the results of one configuration.
+
+    Attributes:
+        env: Gymnasium id.
+        methods: credit methods, names that `baselines.recipes.recipe` knows.
+        seeds: training seeds; every method is trained once per seed, from the same clone.
+        steps: reinforcement-learning iterations per run.
+        groups: tasks per iteration.
+        group_size: episodes per task.
+        model: "tiny", "smollm2", or the folder or hub name of a Hugging Face causal language model.
+        history: (observation, action) pairs shown in the prompt besides the current observation.
+        instructions: whether the prompt begins with the task's rules.
+        temperature: sampling temperature of training and of the "sampled" evaluation.
+        clone_tasks: expert episodes of the warm start.
+        clone_epochs: passes over them.
+        eval_tasks: held-out test tasks of the final table.
+        validation_tasks: tasks of the learning curve; not trained on and not part of the test.
+        validation_every: iterations between two points of the curve.
+        training_tasks: tasks that reinforcement learning draws from.
+        training: settings of `baselines.config.TrainerConfig` by name, the same for all methods but for what
+            a recipe's `training` replaces.
+        setup: what is particular to the environment.
+        lora: rank of the adapter that the methods train instead of all weights; 0: all weights.
+        transcript: whether prompts are whole conversations, see `wrappers.transcript`, in place of windows; `history`
+            counts for nothing then.
+        data: fingerprint of data of others, see `baselines.runs.data_source`; None: the tasks are generated.
+    """
+
+    env: str
+    methods: list[str]
+    seeds: list[int]
+    steps: int
+    groups: int
+    group_size: int
+    model: str
+    history: int
+    instructions: bool
+    temperature: float
+    clone_tasks: int
+    clone_epochs: int
+    training_tasks: int
+    eval_tasks: int
+    validation_tasks: int
+    validation_every: int
+    training: dict[str, Any]
+    setup: Setup = field(default_factory=Setup)
+    lora: int = 0
+    transcript: bool = False
+    data: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "training", by_name(self.training))  # results of version 0.2 have flat names
+
+
+def make_config(
+    row: EnvSettings,
+    *,
+    methods: Sequence[str],
+    seeds: Sequence[int],
+    model: str,
+    history: int | None,
+    sizes: Sizes,
+    lora: int = 0,
+    transcript: bool = False,
+) -> Config:
+    """Put a configuration together.
+
+    Args:
+        row: the environment.
+        methods: names of recipes.
+        seeds: training seeds.
+        model: "tiny", "smollm2", or a model's folder or hub name.
+        history: pairs in the prompt; None: what the environment's settings say for the model: 0 for the tiny one in
+            Sokoban, where it sees nothing but the board, 2 for a model from a folder.
+        sizes: everything that makes it long or short.
+        lora: rank of an adapter; its learning rate is ten times that of all weights, which is about where adapters
+            learn best (Schulman et al. 2025, "LoRA Without Regret").
+        transcript: whole conversations as prompts.
+    """
+    played = row.played_by(model)
+    settings = played.training.settings()
+    training: dict[str, Any] = {name: value for name, value in settings.items() if name not in _OWN}
+    if lora:
+        training["learning_rate"] *= LORA_RATE
+    return Config(
+        env=row.id,
+        methods=list(methods),
+        seeds=list(seeds),
+        model=model if model in (TINY, SMOLLM2) else str(Path(model)),
+        history=played.history if history is None else history,
+        instructions=played.instructions,
+        temperature=played.training.temperature,
+        training=training,
+        setup=copy.deepcopy(played.setup),
+        lora=lora,
+        transcript=transcript,
+        **dataclasses.asdict(sizes),
+    )

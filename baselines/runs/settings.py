@@ -1,0 +1,224 @@
+"""What one training run is: environment, prompt, method and trainer, from options and, if asked for, from a paper."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from baselines.config import TrainerConfig, by_name
+from baselines.environments.settings import TINY, EnvSettings
+from baselines.recipes import recipe
+from baselines.recipes.definition import Recipe
+from baselines.recipes.papers import DATA, Paper
+from baselines.runs.config import Config, make_config
+from baselines.runs.data_source import GENERATED, DataSource
+from baselines.runs.stack import trainer_config
+from policies.pretrained import Truncate
+
+#: Settings of `TrainerConfig` that are fields of `baselines.runs.config.Sizes` as well.
+_SIZES = {"iterations": "steps", "groups": "groups", "group_size": "group_size", "validation.every": "validation_every"}
+#: What no paper can know: sizes as they were asked for, and what only says how much memory and which files are used.
+_OURS = (
+    *_SIZES, "memory.microbatch_rows", "memory.microbatch_tokens", "memory.share_prefixes",
+    "memory.activation_checkpointing", "checkpoint.every", "seed",
+)  # fmt: skip
+#: By environment and by the papers' word: the keyword arguments of the environment that a printed value stands for.
+_ENVIRONMENT: dict[tuple[str, str], Callable[[Any], dict[str, Any]]] = {
+    ("alfworld", "steps"): lambda steps: {"max_episode_steps": steps},
+    ("alfworld", "success_reward"): lambda reward: {"reward": reward},
+    ("sokoban", "steps"): lambda steps: {"max_episode_steps": steps},
+    ("sokoban", "board"): lambda board: {"size": [int(side) for side in board.split("x")]},
+    ("visualsokoban", "steps"): lambda steps: {"max_episode_steps": steps},
+    ("visualsokoban", "board"): lambda board: {"size": [int(side) for side in board.split("x")]},
+    ("webshop", "steps"): lambda steps: {"max_episode_steps": steps},
+    ("virtualhome", "steps"): lambda steps: {"max_episode_steps": steps},
+    # As in verl-agent, which these papers' runs are made with: the last turn is the one for the answer.
+    ("searchqa", "steps"): lambda turns: {"max_turns": turns, "last_turn": "counted"},
+}
+
+#: Options of environments by which a run plays some kinds of tasks alone, as tiny models do.
+_NARROWING = ("task_types", "families", "sources", "kinds")
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """One run.
+
+    Attributes:
+        config: environment, prompt and tasks, as the learning benchmark has them.
+        training: the trainer's numbers.
+        paper: whose settings were asked for; None: the benchmark's own.
+        reply_tokens: length limit of a reply; None: the model's own.
+        prompt_tokens: the same of a prompt.
+        truncate: what becomes of prompts that do not fit, see `policies.pretrained.Settings`; None: as the model's own
+            settings say.
+        source: the data that are played; None: nobody has looked yet.
+        credit: the method, where it is not one that a name stands for.
+        variable: argument that says where data of others are, and the variable that counts without it.
+    """
+
+    config: Config
+    training: TrainerConfig
+    paper: Paper | None = None
+    reply_tokens: int | None = None
+    truncate: Truncate | None = None
+    prompt_tokens: int | None = None
+    source: DataSource | None = None
+    variable: tuple[str, str] | None = None
+    credit: Recipe | None = None
+
+    @property
+    def method(self) -> Recipe:
+        """The credit method with its options.
+
+        Raises:
+            NotImplementedError: the paper's method is not in this package.
+        """
+        if self.credit is not None:
+            return self.credit
+        return recipe(self.config.methods[0]) if self.paper is None else self.paper.recipe()
+
+    def told(self) -> list[str]:
+        """Return what is printed before a run starts: what differs from the paper, what else is set, and what not."""
+        if self.paper is None:
+            return []
+        differing = self.paper.differences(self.training)
+        if self.paper.lora_rank is not None and self.config.lora != self.paper.lora_rank:
+            differing.append(f"lora_rank: {self.paper.source} {self.paper.lora_rank}, here {self.config.lora}")
+        handled = _handled(self.paper, self.training.temperature)
+        for name, options in _environment(self.paper).items():
+            here = {option: self.config.setup.options.get(option) for option in options}
+            if here != options:
+                shown = ", ".join(f"{option}={value!r}" for option, value in here.items())
+                differing.append(f"{name}: {self.paper.source} {self.paper.environment[name]!r}, here {shown}")
+                handled[name] = ""
+        if self.config.transcript:
+            differing.append("prompt: the papers show a window of steps, here the whole conversation")
+        rate = self.training.learning_rate
+        if self.config.lora and self.paper.lora_rank is None and rate == self.paper.training.get("learning_rate"):
+            differing.append(
+                f"the paper's learning rate {rate:g} is one of all weights; an adapter learns best at about ten times "
+                f"that: --set learning_rate={10 * rate:g}"
+            )
+        facts = [(line, line.partition(":")[0]) for line in self.paper.unset()]
+        narrowed = {name: self.config.setup.options.get(name) for name in _NARROWING}
+        differing += [
+            f"{name}: {self.paper.source} all, here {value}" for name, value in narrowed.items() if value is not None
+        ]
+        of_others = self._of_others()
+        return [
+            f"settings of {self.paper.title}",
+            *(f"  differs   {line}" for line in differing or ["nothing of what is printed for the trainer"]),
+            *([f"  differs   {of_others}"] if of_others else []),
+            *(f"  set       {line} ({handled[name]})" for line, name in facts if handled.get(name)),
+            *(f"  not set   {line}" for line, name in facts if name not in handled),
+            *([f"  note      {self.paper.notes}"] if self.paper.notes else []),
+        ]
+
+    def _of_others(self) -> str:
+        """Say that the paper's data are not the generated ones that are played here; "" where others are."""
+        if self.paper is None or self.source is None or self.source.source != GENERATED:
+            return ""
+        words = f"data: {self.paper.source} {DATA[self.paper.env]}, here generated tasks"
+        if self.variable is None:
+            return words
+        argument, variable = self.variable
+        return f"{words} (--option {argument}=PATH{f', or the variable {variable}' if variable else ''})"
+
+
+def run_settings(
+    row: EnvSettings,
+    *,
+    method: str,
+    model: str,
+    seed: int,
+    quick: bool = False,
+    lora: int | None = None,
+    history: int | None = None,
+    paper: Paper | None = None,
+    sizes: Mapping[str, int] | None = None,
+    changes: Mapping[str, Any] | None = None,
+    transcript: bool = False,
+    truncate: Any = None,
+    clone: int | None = 0,
+    credit: Recipe | None = None,
+) -> RunSettings:
+    """Put a run together.
+
+    Args:
+        row: the environment.
+        method: name of a recipe, or of a paper's method.
+        model: "tiny", "smollm2" or a model folder.
+        seed: of the run.
+        quick: sizes of a smoke test.
+        lora: rank of an adapter, 0 for all weights; None: the paper's, else 0.
+        history: pairs in the prompt; None: as the environment's settings say.
+        paper: settings that win over the benchmark's.
+        sizes: fields of `baselines.runs.config.Sizes` that win over those.
+        changes: settings of `TrainerConfig` that win over everything.
+        transcript: whole conversations as prompts.
+        truncate: what becomes of prompts that do not fit; None: as the model's own settings say.
+        clone: expert episodes that are imitated first; None: for the tiny model as the environment's settings say, for
+            any other and with a paper's settings none.
+        credit: the method, where `method` is no name of one.
+
+    Raises:
+        TypeError: a change names no setting; the message suggests one.
+        ValueError: a change has a value that cannot be, or there is no such `truncate`.
+    """
+    if truncate is not None and truncate not in get_args(Truncate):
+        raise ValueError(f"--truncate is one of {get_args(Truncate)}, got {truncate!r}")
+    printed = {} if paper is None else dict(paper.training)
+    changes = dict(changes or {})
+    sized = by_name(changes)
+    if lora is None:
+        lora = 0 if paper is None else paper.lora_rank or 0
+    played = row.played_by(model)
+    full = played.quick if quick else played.full
+    if clone is None:
+        clone = full.clone_tasks if model == TINY and paper is None else 0
+    chosen = {"clone_tasks": clone}
+    if not quick:
+        chosen |= {_SIZES[name]: value for name, value in printed.items() if name in _SIZES}
+    chosen |= dict(sizes or {}) | {_SIZES[name]: value for name, value in sized.items() if name in _SIZES}
+    config = make_config(
+        row, methods=[method], seeds=[seed], model=model, history=history, lora=lora, transcript=transcript,
+        sizes=dataclasses.replace(full, **chosen),
+    )  # fmt: skip
+    # A paper's settings hold the method's own.
+    own_method = credit or recipe(method) if paper is None else Recipe(method, lambda table: table)
+    base = trainer_config(config, seed, own_method)
+    if paper is not None:
+        here = base.settings()
+        own = {name: here[name] for name in _OURS}
+        base = paper.config(
+            **{**own, **{name: printed[name] for name in _OURS if name in printed and name not in _SIZES}}
+        )
+    training = base.changed(**changes)
+    config = dataclasses.replace(config, temperature=training.temperature)
+    if paper is None:
+        return RunSettings(config, training, truncate=truncate, credit=credit)
+    for options in _environment(paper).values():
+        config.setup.options.update(options)
+    return RunSettings(config, training, paper, paper.reply_tokens, truncate, paper.prompt_tokens)
+
+
+def _environment(paper: Paper) -> dict[str, dict[str, Any]]:
+    """Return the environment's keyword arguments for each printed fact that has some."""
+    rows = {name: _ENVIRONMENT.get((paper.env, name)) for name in paper.environment}
+    return {name: row(paper.environment[name]) for name, row in rows.items() if row is not None}
+
+
+def _handled(paper: Paper, temperature: float) -> dict[str, str]:
+    """Return what sets each printed fact that is set: in words, or "" where nothing is to be said."""
+    words = {"reply_tokens": "max_new_tokens", "prompt_tokens": "max_prompt_tokens", "lora_rank": ""}
+    for name, options in _environment(paper).items():
+        words[name] = ", ".join(f"{option}={value!r}" for option, value in options.items())
+    # Validation plays twice: greedily and as the rollouts do.
+    if paper.validation_temperature == 0:
+        words["validation_temperature"] = "validation_greedy"
+    elif paper.validation_temperature == temperature:
+        words["validation_temperature"] = "validation_sampled"
+    return words

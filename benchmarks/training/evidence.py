@@ -1,0 +1,273 @@
+"""What a head to head has settled: paired differences over seeds, verdicts, the seeds that power asks for, the horizon.
+
+Primary measures, named before anything is run: success of sampled play on the test tasks at the end, and the area under
+the validation curve of sampled play by tokens. Each method is compared with tuned GRPO by a paired t test over seeds, p
+values are adjusted after Holm for both measures of all methods, and the level of .05 is shared by the looks that
+`--until settled` may take.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from baselines.runs.stack import CLONE, SAMPLED
+from benchmarks.console import NONE
+from benchmarks.report import assemble
+from benchmarks.report.markdown import filled, markdown_table
+from benchmarks.statistics import Interval, bits, holm, paired_t, points, seed_band, seeds_needed
+from benchmarks.training.records import FINAL, REFERENCE, Record, Trainings
+
+MEASURES = ("end", "area")
+#: Seeds after which a study that goes on until it is settled is looked at.
+LOOKS = (4, 8, 16, 32, 64)
+LEVEL = 0.05
+#: What a run of the horizon has to reach.
+_GOAL = 0.9
+SETTLED, INDICATED, OPEN = "settled", "indicated", "open"
+HEADS = (
+    "method", "seeds", "area %", "tokens to 90 %", "fell", "end - grpo", "p", "area - grpo", "p", "seeds needed",
+    "verdict",
+)  # fmt: skip
+CAPTION = (
+    "Sampled play. Area: mean success on the validation tasks over the tokens of a run. Tokens to 90 %: median over "
+    "seeds, in brackets the seeds that reached it. Fell: seeds that end with less than half of their clone's success. "
+    "Differences in percentage points with 95 % intervals of a paired t test over seeds; p adjusted after Holm for "
+    "both measures of all methods. Seeds needed: for 80 % power at the difference and spread seen, in the measure with "
+    "the smaller p. "
+    f"Verdict: settled where p < {LEVEL / len(LOOKS):g} in either measure ({LEVEL:g} shared by {len(LOOKS)} looks, "
+    f"after {', '.join(map(str, LOOKS))} seeds), indicated where p < {LEVEL:g}, else open."
+)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A method against tuned GRPO on the seeds that both have.
+
+    Attributes:
+        method: its name.
+        seeds: how many are compared.
+        difference: per measure, shares with 95 % intervals.
+        p: per measure, of no difference, adjusted after Holm.
+        needed: seeds for 80 % power in the measure with the smaller p; None: the difference seen is 0.
+    """
+
+    method: str
+    seeds: int
+    difference: dict[str, Interval]
+    p: dict[str, float]
+    needed: int | None
+
+    @property
+    def verdict(self) -> str:
+        """Whether it is settled, indicated or open, by the measure with the smaller p."""
+        return self.verdict_of(min(self.p, key=lambda name: self.p[name]))
+
+    def verdict_of(self, measure: str) -> str:
+        """Whether it is settled, indicated or open in a measure."""
+        p = self.p[measure]
+        return SETTLED if p < LEVEL / len(LOOKS) else INDICATED if p < LEVEL else OPEN
+
+
+def end(record: Record) -> float:
+    """Return success of sampled play on the test tasks."""
+    return float(bits([record.test[SAMPLED]]).mean())
+
+
+def area(record: Record, budget: int) -> float:
+    """Return the mean of sampled validation success over the tokens of the budget, linear between validations.
+
+    >>> from benchmarks.training.records import Point
+    >>> curve = [Point(0, 0, 0.0, 0), Point(50, 0, 1.0, 0), Point(110, 0, 1.0, 0)]
+    >>> area(Record("final", "grpo", 0, None, 1, 110, 1, 1, {}, curve, {}), 100)
+    0.75
+    """
+    tokens, success = _curve(record)
+    grid = np.unique(np.clip(np.append(tokens, budget), 0, budget))
+    return float(np.trapezoid(np.interp(grid, tokens, success), grid) / budget)
+
+
+def tokens_to(record: Record, goal: float = _GOAL) -> float:
+    """Return the reply tokens after which sampled validation success reaches a goal, inf where it does not.
+
+    >>> from benchmarks.training.records import Point
+    >>> curve = [Point(0, 0, 0.0, 0), Point(50, 0, 0.5, 0), Point(100, 0, 1.0, 0)]
+    >>> tokens_to(Record("final", "grpo", 0, None, 1, 100, 1, 1, {}, curve, {}), 0.75)
+    75.0
+    """
+    tokens, success = _curve(record)
+    reached = np.flatnonzero(success >= goal)
+    if not len(reached):
+        return math.inf
+    i = int(reached[0])
+    return float(np.interp(goal, success[i - 1 : i + 1], tokens[i - 1 : i + 1])) if i else float(tokens[0])
+
+
+def _curve(record: Record) -> tuple[Any, Any]:
+    return np.array([point.tokens for point in record.curve], float), np.array(
+        [point.sampled for point in record.curve]
+    )
+
+
+def compare(study: Trainings) -> list[Comparison]:
+    """Return all comparisons with tuned GRPO; none where fewer than two seeds are shared."""
+    reference = {record.seed: record for record in study.of(REFERENCE, FINAL)}
+    found, raw = [], []
+    for method in study.methods:
+        shared = [record for record in study.of(method, FINAL) if record.seed in reference]
+        if method == REFERENCE or len(shared) < 2:
+            continue
+        differences = {
+            name: [_measure(study, name, each) - _measure(study, name, reference[each.seed]) for each in shared]
+            for name in MEASURES
+        }
+        tests = {name: paired_t(values) for name, values in differences.items()}
+        raw += [tests[name][1] for name in MEASURES]
+        likelier = min(MEASURES, key=lambda name: tests[name][1])
+        needed = seeds_needed(differences[likelier], level=LEVEL / len(LOOKS))
+        found.append(Comparison(method, len(shared), {name: tests[name][0] for name in MEASURES}, {}, needed))
+    adjusted = iter(holm(raw))
+    return [
+        Comparison(each.method, each.seeds, each.difference, {name: next(adjusted) for name in MEASURES}, each.needed)
+        for each in found
+    ]
+
+
+def _measure(study: Trainings, name: str, record: Record) -> float:
+    return end(record) if name == "end" else area(record, study.config.token_budget)
+
+
+def rows(study: Trainings) -> list[list[str]]:
+    """Return the cells of all methods, in the order of `HEADS`: GRPO, then by area."""
+    compared = {each.method: each for each in compare(study)}
+    clones = {record.seed: end(record) for record in study.of(CLONE, CLONE)}
+    found = []
+    for method in study.methods:
+        records = study.of(method, FINAL)
+        areas = [area(record, study.config.token_budget) for record in records]
+        reached = np.array([tokens_to(record) for record in records])
+        fell = sum(end(record) < clones[record.seed] / 2 for record in records)
+        median = float(np.median(reached))
+        tokens = f"{median:,.0f}" if math.isfinite(median) else "not reached"
+        tokens += f" ({np.isfinite(reached).sum()})"
+        cells = [method, str(len(records)), f"{100 * np.mean(areas):.1f}", tokens, str(fell)]
+        each = compared.get(method)
+        if each is None:
+            cells += [NONE] * 6
+        else:
+            for name in MEASURES:
+                cells += [points(each.difference[name]), f"{each.p[name]:.2g}"]
+            cells += [NONE if each.needed is None else str(each.needed), each.verdict]
+        found.append(((method != REFERENCE, -np.mean(areas)), cells))
+    return [cells for _, cells in sorted(found, key=lambda each: each[0])]
+
+
+def reported(study: Trainings) -> list[tuple[str, str]]:
+    """Return the 14 things that belong to a result, each with what this study says; see docs/results/reporting.md."""
+    config = study.config
+    learning, training = config.learning, config.learning.training
+    finals = [record for method in study.methods for record in study.of(method, FINAL)]
+    seeds = sorted({record.seed for record in finals})
+    tried = {method: len(study.of(method, "search")) for method in study.methods}
+    spread = {
+        method: 100 * float(np.std([end(record) for record in study.of(method, FINAL)], ddof=1))
+        for method in study.methods
+        if len(study.of(method, FINAL)) > 1
+    }
+    data = learning.data or f"generated by {learning.env} with {learning.setup.options or 'its defaults'}"
+    hours = sum(record.processor_seconds for record in study.records) / 3600
+    return [
+        ("task set", f"{data}; test {learning.eval_tasks} tasks of split {learning.setup.test!r}, validation "
+                     f"{learning.validation_tasks} of {learning.setup.validation!r}"),
+        ("seeds", ", ".join(map(str, seeds))),
+        ("tokens", f"{config.token_budget:,} reply tokens a run"),
+        ("processor time", f"{hours:.1f} hours of training, search included"),
+        ("settings tried", "; ".join(f"{method} {count}" for method, count in tried.items())),
+        ("how chosen", f"by the last {config.judged_points} validations, sampled and greedy, of {config.search_runs} "
+                       f"seeds from {config.search_seed}; ties: the lowest rate"),
+        ("variance", "standard deviation over seeds of success at the end, points: "
+                     + "; ".join(f"{method} {value:.1f}" for method, value in spread.items())),
+        ("baseline", f"{REFERENCE}, searched like every method; setting: "
+                     f"{chosen.label if (chosen := study.chosen(REFERENCE)) else NONE}"),
+        ("model", f"{learning.model}; clone of {learning.clone_tasks} expert episodes, at most {learning.clone_epochs} "
+                  "times"),
+        ("prompt", f"{learning.history} earlier steps, {'with' if learning.instructions else 'without'} the rules"),
+        ("temperature", f"{learning.temperature:g} in training and sampled play, 0 in greedy play"),
+        ("limits", f"KL {training['loss.kl']:g}, clip {training['loss.clip_low']:g}, "
+                   f"rows per mini-batch {training['optimiser.minibatch_rows']}"),
+        ("excluded", "; ".join(study.left_out()) or "nothing; runs that fell are counted"),
+        ("software", f"{study.machine.software}; training rules {config.rules}; records "
+                     f"{config.name}.json"),
+    ]  # fmt: skip
+
+
+def length_of(study: Trainings) -> int:
+    """Return the steps that the tasks of a study need, from the end of its name, "corridor-n12"; 0: it says none."""
+    found = re.search(r"-n(\d+)$", study.config.name)
+    return int(found[1]) if found else 0
+
+
+def horizon(studies: Sequence[Trainings]) -> str:
+    """Return the tables of the horizon: per measure, GRPO's success and every other method's difference by length."""
+    ordered = sorted(studies, key=length_of)
+    compared = [{each.method: each for each in compare(study)} for study in ordered]
+    methods = list(dict.fromkeys(method for study in ordered for method in study.methods))
+    seeds = [f"{length_of(study)} rooms: {len(study.of(REFERENCE, FINAL))}" for study in ordered]
+    parts = []
+    for measure, title in zip(MEASURES, ("Success at the end", "Area under the curve"), strict=True):
+        lines = []
+        for method in methods:
+            cells = [method]
+            for study, known in zip(ordered, compared, strict=True):
+                records = study.of(method, FINAL)
+                mean = 100 * np.mean([_measure(study, measure, record) for record in records]) if records else math.nan
+                each = known.get(method)
+                beside = "" if each is None else f" ({points(each.difference[measure])}, {each.verdict_of(measure)})"
+                cells.append(f"{mean:.1f}{beside}" if records else NONE)
+            lines.append(cells)
+        heads = ["method", *(f"{length_of(study)} rooms" for study in ordered)]
+        parts += [f"**{title}**, percent; in brackets the difference to tuned GRPO:", markdown_table(heads, lines)]
+    return "\n\n".join([*parts, filled(f"Seeds: {'; '.join(seeds)}. {CAPTION}")]) + "\n"
+
+
+def draw_horizon(studies: Sequence[Trainings], path: Path) -> None:
+    """Write success at the end, area and tokens to 90 % against the number of steps, a line a method, as a PNG.
+
+    Args:
+        studies: of the same environment in several lengths, named "...-n12".
+        path: of the picture.
+    """
+    ordered = sorted(studies, key=length_of)
+    lengths = [length_of(study) for study in ordered]
+    methods = [method for method in ordered[0].methods if all(method in study.methods for study in ordered)]
+    figure, grid = assemble.new_figure(1, 3, (12.5, 4.2), 110)
+    for place, method in enumerate(methods):
+        colour, name = assemble.colour_of(method.partition(":")[0]), assemble.label(method)
+        style = "--" if ":" in method else "-"
+        x = [length * (1 + 0.012 * (place - len(methods) / 2)) for length in lengths]
+        for panel, measure in zip(grid.flat[:2], MEASURES, strict=True):
+            bands = [
+                seed_band([_measure(study, measure, record) for record in study.of(method, FINAL)], 1)
+                for study in ordered
+            ]
+            means = np.array([100 * band.mean for band in bands])
+            errors = [[100 * (b.mean - b.low) for b in bands], [100 * (b.high - b.mean) for b in bands]]
+            panel.errorbar(x, means, errors, color=colour, ls=style, lw=1.5, marker="o", ms=3, capsize=2, label=name)
+        medians = [np.median([tokens_to(record) for record in study.of(method, FINAL)]) for study in ordered]
+        grid.flat[2].plot(x, np.divide(medians, lengths), color=colour, ls=style, lw=1.5, marker="o", ms=3)
+    words = ("success at the end [%]", "area under the curve [%]", "tokens to 90 %, per room (median)")
+    for panel, title in zip(grid.flat, words, strict=True):
+        panel.set_xscale("log", base=2)
+        panel.set_xticks(lengths, list(map(str, lengths)))
+        panel.minorticks_off()
+        panel.set_xlabel("rooms of the corridor")
+        panel.set_title(title, fontsize=10)
+    figure.legend(*grid.flat[0].get_legend_handles_labels(), loc="outside right upper", fontsize=8)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    assemble.write_picture(figure, path)

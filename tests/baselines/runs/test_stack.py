@@ -1,0 +1,187 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import gymnasium as gym
+import pytest
+import torch
+
+from baselines.environments.registry import SETTINGS, settings_of
+from baselines.environments.settings import SMOLLM2, TINY
+from baselines.recipes import recipe
+from baselines.runs.config import make_config
+from baselines.runs.stack import (
+    ObservationLog,
+    cloning,
+    find_model,
+    keep_pictures,
+    learned_policy,
+    make_envs,
+    make_lanes,
+    new_policy,
+    trainer_config,
+)
+from benchmarks.json_files import ResultsError
+from policies import smollm2
+from policies.prompts import FIRST_PICTURE
+from policies.tiny import tiny_policy
+from policies.vision import data_url
+from policies.vision import policy as vision
+
+ROOT = Path(__file__).parents[3]
+PLAYED = """
+from baselines.runs.config import make_config
+from baselines.environments.sokoban import SOKOBAN
+from baselines.runs.stack import find_model, new_policy
+name = find_model("someone/tiny-model")
+config = make_config(SOKOBAN, methods=["grpo"], seeds=[0], model=name, history=None, sizes=SOKOBAN.quick)
+print(name, config.model, sum(weights.numel() for weights in new_policy(config, 0).model.parameters()))
+"""
+
+
+def config_of(env, model):
+    row = settings_of(env)
+    return make_config(row, methods=["grpo"], seeds=[0], model=model, history=None, sizes=row.played_by(model).quick)
+
+
+@pytest.mark.parametrize("row", SETTINGS, ids=lambda row: row.name)
+def test_a_model_from_a_folder_may_write_a_whole_command_and_is_cloned_gently(row, tmp_path):
+    tiny_policy(["up"], seed=0, layers=1).model.save_pretrained(tmp_path)
+    tiny_policy(["up"], seed=0, layers=1).tokenizer.save_pretrained(tmp_path)
+    config = config_of(row.name, str(tmp_path))
+    policy = new_policy(config, 0)
+    assert policy.settings.max_new_tokens >= 16
+    assert policy.model.dtype == torch.float32
+    assert cloning(config) == {"epochs": config.clone_epochs, "learning_rate": 1e-5, "microbatch_rows": 8}
+
+
+@pytest.mark.parametrize("row", SETTINGS, ids=lambda row: row.name)
+def test_the_tiny_model_is_cloned_as_ever(row):
+    config = config_of(row.name, TINY)
+    assert cloning(config) == {"epochs": config.clone_epochs, "learning_rate": 3e-3}
+
+
+def test_boards_that_are_pictures_are_for_a_model_that_sees(tmp_path):
+    pytest.importorskip("transformers", minversion="5.23")
+    config = config_of("visualsokoban", TINY)
+    policy = new_policy(config, 0)
+    messages, _ = make_envs(config, 1).reset(options=[{"split": "train", "index": 0}])
+    assert sum(token >= FIRST_PICTURE for token in policy.encode(messages[0])) == 36  # one a cell
+    keep_pictures(policy, tmp_path)
+    assert len(list((tmp_path / "pictures").glob("*.png"))) == 1
+    policy.save_pretrained(tmp_path / "model")
+    assert isinstance(new_policy(config_of("visualsokoban", str(tmp_path / "model")), 0), type(policy))
+
+
+def test_a_model_that_sees_is_cloned_longer_than_one_that_reads():
+    sees, reads = settings_of("visualsokoban").full, settings_of("sokoban").full
+    assert sees.clone_epochs >= 14  # after five passes a clone repeated 57 % of the expert's moves, then 65 %
+    assert sees.clone_tasks > reads.clone_tasks
+
+
+def test_smollm2_has_numbers_of_its_own(monkeypatch, tmp_path):
+    small = tiny_policy(["up"], seed=0, layers=1)
+    small.model.save_pretrained(tmp_path)
+    small.tokenizer.save_pretrained(tmp_path)
+    monkeypatch.setattr(smollm2, "smollm2_folder", lambda: tmp_path)
+    config = config_of("searchqa", SMOLLM2)
+    policy = new_policy(config, 0)
+    assert (config.model, config.instructions, config.history) == (SMOLLM2, False, 3)
+    assert policy.settings.template == {"chat_template": smollm2.TEMPLATE}
+    assert policy.settings.stop == ("</search>", "</answer>")
+    assert policy.settings.max_new_tokens == 24
+    training = trainer_config(config, 0, recipe("grpo"))
+    assert (training.learning_rate, training.loss.kl, training.memory.microbatch_tokens) == (2e-5, 0.0, 768)
+    assert cloning(config) == {
+        "epochs": 1, "learning_rate": 2e-4, "microbatch_rows": 8, "batch_size": 4, "warmup": 4, "weight_decay": 0.0
+    }  # fmt: skip
+    # An environment without such numbers plays it as it plays any model, under its own template.
+    plain = new_policy(config_of("sokoban", SMOLLM2), 0)
+    assert plain.settings.template == {"chat_template": smollm2.TEMPLATE}
+    assert plain.settings.max_new_tokens == 16
+
+
+def test_a_model_of_the_hub_is_found_in_the_cache_by_its_name(tmp_path):
+    policy = tiny_policy(["up down"], seed=0)
+    cache = tmp_path / "hub" / "models--someone--tiny-model"
+    revision = "0123456789012345678901234567890123456789"
+    policy.save_pretrained(cache / "snapshots" / revision)
+    (cache / "refs").mkdir()
+    (cache / "refs" / "main").write_text(revision)
+    result = subprocess.run(
+        [sys.executable, "-c", PLAYED], cwd=ROOT, env={"HF_HOME": str(tmp_path), "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    count = sum(weights.numel() for weights in policy.model.parameters())
+    assert result.stdout.split() == ["someone/tiny-model", "someone/tiny-model", str(count)]
+
+
+def test_a_folder_is_taken_as_it_is(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    assert find_model(str(tmp_path)) == str(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["/nowhere/at/all", "./nowhere", "a/b/c", "a b", ""])
+def test_what_is_no_name_on_the_hub_is_a_missing_folder(name):
+    with pytest.raises(ResultsError, match=r"no config.json\)$"):
+        find_model(name, download=True)
+
+
+def test_an_unknown_name_says_how_to_fetch_it(monkeypatch):
+    with pytest.raises(ResultsError, match="add --download"):
+        find_model("nobody/nothing-at-all")
+
+    def refuse(name: str, **_: object) -> str:
+        raise OSError(f"no route to {name}")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", refuse)
+    with pytest.raises(ResultsError, match=r"could not be fetched .* no route to nobody/nothing-at-all"):
+        find_model("nobody/nothing-at-all", download=True)
+
+
+def test_places_are_divided_into_lanes():
+    config = config_of("sokoban", TINY)
+    assert [envs.num_envs for envs in make_lanes(config, 8, 3)] == [3, 3, 2]
+    with pytest.raises(ValueError, match=r"expected 1 to 8 lanes, .* got 9"):
+        make_lanes(config, 8, 9)
+
+
+def test_frames_and_texts_are_what_the_environment_showed():
+    envs = ObservationLog(gym.make_vec("AgentRL/Sokoban-v0", 2, autoreset_mode="Disabled"))
+    first, infos = envs.reset(options=[{"split": "test", "index": 0}, {"split": "test", "index": 1}])
+    action = infos["admissible_actions"][0][0]
+    second, *_, later = envs.step([action, "nonsense"])
+    assert envs.frames == [[first[0], second[0]], [first[1], second[1]]]
+    assert first[0] != second[0]
+    assert first[1] == second[1]
+    assert envs.texts[infos["task_id"][0], infos["state_key"][0]] == first[0]
+    assert envs.texts[later["task_id"][0], later["state_key"][0]] == second[0]
+
+
+def test_a_reset_begins_new_frames_and_keeps_known_texts():
+    envs = ObservationLog(gym.make_vec("AgentRL/Sokoban-v0", 1, autoreset_mode="Disabled"))
+    envs.reset(options={"split": "test", "index": 0})
+    envs.reset(options={"split": "test", "index": 1})
+    assert [len(frames) for frames in envs.frames] == [1]
+    assert len(envs.texts) == 2
+
+
+def test_a_picture_is_kept_before_its_text_as_pages_draw_it():
+    envs = ObservationLog(gym.make_vec("AgentRL/VisualSokoban-v0", 1, autoreset_mode="Disabled"))
+    observations, _ = envs.reset(seed=0)
+    assert envs.frames == [[f"{data_url(observations['image'][0])}\n{observations['text'][0]}"]]
+
+
+def test_tiny_policies_play_on_the_cpu_and_bases_of_adapters_keep_their_type(monkeypatch, tmp_path):
+    tiny_policy(["up"], seed=0).save_pretrained(tmp_path)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    policy = learned_policy(tmp_path, "tiny")
+    assert (policy.device.type, policy.precision) == ("cpu", None)
+    given = []
+    monkeypatch.setattr(vision, "load_policy", lambda folder, **options: given.append(options))
+    config = config_of("sokoban", str(tmp_path))
+    for frozen in (False, True):
+        new_policy(config, 0, frozen=frozen, attention="sdpa")
+    assert [each["dtype"] for each in given] == [torch.float32, "auto"]
+    assert {each["attn_implementation"] for each in given} == {"sdpa"}

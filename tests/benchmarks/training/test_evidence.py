@@ -1,0 +1,125 @@
+"""What is settled: differences by hand, verdicts, looks that end, the list under a table, the horizon's picture."""
+
+import dataclasses
+import io
+import math
+
+import pytest
+import typer
+from rich.console import Console
+
+from baselines.environments.registry import settings_of
+from benchmarks.machine import describe_machine
+from benchmarks.statistics import paired_t
+from benchmarks.training import evidence
+from benchmarks.training.head_to_head import plan_study, run_until_settled
+from benchmarks.training.records import Point, Record, Setting, Trainings
+
+PLAN = plan_study(
+    settings_of("corridor"), "tiny", ["grpo", "oracle"], [0], settings=1, tokens=100, options={"length": 12}
+)
+
+
+def record(method, seed, won, *sampled):
+    """A run that wins so many of 128 test tasks, validated at equal distances."""
+    won = "1" * won + "0" * (128 - won)
+    curve = [Point(round(100 * i / (len(sampled) - 1)), 0.0, value, value) for i, value in enumerate(sampled)]
+    stage = "clone" if method == "clone" else "final"
+    setting = None if method == "clone" else Setting.stated(f"{method} learning_rate=0.0008")
+    return Record(stage, method, seed, setting, 1, 100, 1.0, 3600.0, {}, curve, {"greedy": won, "sampled": won})
+
+
+def study(seeds, gap=32):
+    """GRPO wins half of the tasks, the oracle `gap` more, one more or less by seed."""
+    records = []
+    for seed in range(seeds):
+        records += [
+            record("clone", seed, 16, 0.1, 0.1), record("grpo", seed, 64 if seed else 7, 0.1, 0.5, 0.5),
+            record("oracle", seed, 64 + gap + seed % 2, 0.1, 0.7, 0.7 + gap / 320),
+        ]  # fmt: skip
+    chosen = [dataclasses.replace(record(method, 100, 0, 0.1, 0.5), stage="search", test={}) for method in PLAN.methods]
+    config = dataclasses.replace(PLAN.config, settings=1)
+    return Trainings(1, describe_machine(), config, [*chosen, *records])
+
+
+def one_sided(seeds):
+    """A study in which the methods differ by chance alone."""
+    made = study(seeds, gap=0)
+    records = []
+    for each in made.records:
+        if each.method == "oracle" and each.stage == "final":
+            moved = record("oracle", each.seed, 64, 0.1, 0.5 + 0.1 * (-1) ** each.seed, 0.5)
+            records.append(moved)
+        elif each.stage != "search":
+            records.append(dataclasses.replace(each, test=record("grpo", 0, 64, 0, 0).test))
+    searched = [each for each in made.records if each.stage == "search"]
+    return dataclasses.replace(made, records=[*searched, *records])
+
+
+def test_a_comparison_is_a_paired_t_test_over_seeds():
+    found = evidence.compare(study(4))
+    (oracle,) = found
+    # Seed 0: 96 - 7; seeds 1 to 3: 97 - 64, 96 - 64, 97 - 64; of 128.
+    expected, p = paired_t([89 / 128, 33 / 128, 32 / 128, 33 / 128])
+    assert oracle.difference["end"] == expected
+    # Holm: the smaller of two p values is doubled, the other one kept.
+    assert oracle.difference["area"].mean == pytest.approx(0.175)  # (.2 / 2 + (.2 + .3) / 2) / 2
+    assert oracle.p["end"] == pytest.approx(p)
+    assert oracle.verdict == "settled"  # the area differs alike in all seeds
+
+
+def test_area_and_tokens_by_hand():
+    run = record("grpo", 0, 64, 0.0, 0.5, 1.0)
+    assert evidence.area(run, 100) == 0.5
+    assert evidence.tokens_to(run) == 90.0
+    assert evidence.tokens_to(record("grpo", 0, 64, 0.0, 0.5)) == math.inf
+    assert evidence.end(run) == 0.5
+
+
+def test_a_run_that_loses_half_of_its_clone_is_counted_as_fallen():
+    cells = {row[0]: row for row in evidence.rows(study(4))}
+    assert cells["grpo"][4] == "1"  # 7 of 128 after 16
+    assert cells["oracle"][4] == "0"
+    assert cells["oracle"][-1] == "settled"
+    assert cells["grpo"][3] == "not reached (0)"
+
+
+def test_looks_go_on_until_settled_or_out_of_time():
+    looked = []
+
+    def run(plan):
+        looked.append(len(plan.seeds))
+        return study(len(plan.seeds), gap=0 if len(plan.seeds) < 16 else 32)
+
+    console = Console(file=io.StringIO())
+    run_until_settled(PLAN, run, 100.0, console)
+    assert looked == [4]  # the area differs alike in all seeds
+    looked.clear()
+    alike = dataclasses.replace(PLAN, seeds=[3])
+    run_until_settled(alike, lambda plan: looked.append(plan.seeds) or one_sided(len(plan.seeds)), 30.0, console)
+    assert [len(seeds) for seeds in looked] == [4, 8, 16]  # an hour each: 3 * 4 + 2, 3 * 8 + 2, 3 * 16 + 2
+    assert looked[0] == [3, 4, 5, 6]
+    with pytest.raises(typer.BadParameter, match="expected grpo among the methods"):
+        run_until_settled(dataclasses.replace(PLAN, methods=["oracle"]), run, 1.0, console)
+
+
+def test_every_line_of_the_report_is_filled():
+    lines = evidence.reported(study(4))
+    assert len(lines) == 14
+    assert all(words for _, words in lines)
+    assert dict(lines)["seeds"] == "0, 1, 2, 3"
+    assert "length" in dict(lines)["task set"]
+
+
+def test_the_horizon_has_a_picture(tmp_path):
+    pytest.importorskip("matplotlib")
+    longer = dataclasses.replace(
+        PLAN.config, learning=dataclasses.replace(PLAN.config.learning, setup=dataclasses.replace(
+            PLAN.config.learning.setup, options={"length": 24})))  # fmt: skip
+    both = [study(4), dataclasses.replace(study(4), config=longer)]
+    assert [evidence.length_of(each) for each in both] == [12, 24]
+    text = evidence.horizon(both)
+    assert "| method | 12 rooms | 24 rooms |" in text
+    assert "settled)" in text
+    evidence.draw_horizon(both, tmp_path / "horizon.png")
+    assert (tmp_path / "horizon.png").stat().st_size > 10_000
