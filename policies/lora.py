@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from agentgym.outside.packages import install
 from agentgym.outside.text import DataError, read_json, read_text
 from policies.pretrained import load_model
 from policies.training import fingerprint
@@ -221,5 +222,5 @@ def _peft() -> Any:
     try:
         import peft
     except ImportError as error:
-        raise ImportError("adapters need peft: pip install 'stepcredit[train]'") from error
+        raise ImportError(f"adapters need peft: {install('train')}") from error
     return peft

@@ -5,7 +5,7 @@
 For each seed one clone is learned and shared by all methods of that seed; every (method, seed) is trained in a process
 of its own. Besides what every study leaves (see `benchmarks.study`) the folder holds
 
-    data_source.json    which tasks it plays, see `benchmarks.data_source`; beside each model too
+    data_source.json    which tasks it plays, see `baselines.runs.data_source`; beside each model too
     curves.png          learning curves
     <part>/             finished.json, model, checkpoints, log.jsonl and TensorBoard files of each clone and run
 
@@ -25,31 +25,28 @@ from typing import Any
 
 from agentgym.trajectory import Floats, StepTable
 from baselines.checkpoint import save_policy
-from baselines.environments.settings import tasks
-from baselines.evaluation import evaluate
-from benchmarks.config import Config
-from benchmarks.data_source import DataSource, hand_on, noted
-from benchmarks.json_files import ResultsError, claimed, write_json
-from benchmarks.processes import Progress
-from benchmarks.study import Found, Study
-from benchmarks.training.learning_page import page
-from benchmarks.training.run import KindScore, Score, about, reporting, score, scores, train
-from benchmarks.training.showcase import Episode, clone_graphs, show_episodes, trained_graph
-from benchmarks.training.stack import (
+from baselines.runs.config import Config
+from baselines.runs.data_source import DataSource, hand_on, noted
+from baselines.runs.run import about, train_policy
+from baselines.runs.run import cloned as cloned_policy
+from baselines.runs.stack import (
     CLONE,
     EXPERT,
     GREEDY,
     RANDOM,
     SAMPLED,
-    cloning,
     imitation_setting,
     keep_pictures,
     learned_policy,
-    make_envs,
-    new_policy,
     trainer_config,
     validation_tasks,
 )
+from benchmarks.json_files import ResultsError, claimed, write_json
+from benchmarks.processes import Progress
+from benchmarks.study import Found, Study
+from benchmarks.training.learning_page import page
+from benchmarks.training.run import KindScore, Score, reporting, score, scores
+from benchmarks.training.showcase import Episode, clone_graphs, show_episodes, trained_graph
 from benchmarks.training.state_graph import Graph
 
 RESULTS = "results.json"
@@ -208,7 +205,7 @@ def cloned(config: Config, folder: Path, seed: int, tell: Callable[[str], None] 
 
     Raises:
         agentgym.outside.files.LockedError: another process works in the folder.
-        benchmarks.json_files.OtherConfigurationError: the folder holds another configuration.
+        agentgym.outside.files.OtherConfigurationError: the folder holds another configuration.
     """
     path = STUDY.path(folder, clone_of(seed))
     with claimed(folder, config):
@@ -233,17 +230,10 @@ def _references(config: Config, progress: Progress) -> Piece:
 
 
 def _clone(config: Config, place: Path, seed: int, progress: Progress) -> Piece:
-    from baselines.imitation.cloning import clone
-
-    policy = new_policy(config, seed)
     started = time.perf_counter()
-    if config.clone_tasks:
-        history = clone(
-            policy, make_envs(config, config.clone_tasks, expert=True), tasks(config.setup.train, config.clone_tasks),
-            seed=seed, progress=lambda done, total: progress(done, total, "learning from the expert"),
-            enough=_looking(config, policy, seed), **cloning(config),
-        ).history  # fmt: skip
-        write_json(history, place / "cloning.json")
+    policy, result = cloned_policy(config, seed, lambda done, total: progress(done, total, "learning from the expert"))
+    if result is not None:
+        write_json(result.history, place / "cloning.json")
     seconds = time.perf_counter() - started
     found = _kept(config, policy, place, CLONE, seed, seconds, progress)
     if seed == config.seeds[0]:
@@ -263,21 +253,6 @@ def _kept(
     return Piece(both, kinds=kinds)
 
 
-def _looking(config: Config, policy: Any, seed: int) -> Callable[[int], bool] | None:
-    """Return what says when a clone is as good as is asked for."""
-    setup = config.setup
-    if not setup.clone_until:
-        return None
-    envs, chosen = make_envs(config, config.validation_tasks), validation_tasks(config)
-
-    def enough(done: int) -> bool:
-        if done < setup.look_from or (done - setup.look_from) % setup.look_every:
-            return False
-        return evaluate(envs, policy, chosen, seed=seed, temperature=0.0).success_rate >= setup.clone_until
-
-    return enough
-
-
 def _method(config: Config, folder: Path, place: Path, name: str, seed: int, progress: Progress) -> Piece:
     from baselines.imitation.method import Imitation
     from baselines.recipes.methods import method as method_of
@@ -295,7 +270,7 @@ def _method(config: Config, folder: Path, place: Path, name: str, seed: int, pro
     if isinstance(method, Imitation):
         rows, estimate = _in_rounds(config, place, seed, policy, method, progress), method
     else:
-        rows, trainer = train(
+        rows, trainer = train_policy(
             config, policy, method, trainer_config(config, seed, method), place, reporting(progress, config.steps)
         )
 

@@ -25,10 +25,11 @@ from agentgym.trajectory import Ints, Reply, StepTable
 from baselines.environments.registry import SETTINGS, settings_of
 from baselines.environments.settings import SIDE_BY_SIDE, EnvSettings, Scripted, tasks
 from baselines.evaluation import at_temperature
+from baselines.runs.stack import learned_policy, make_envs
 from benchmarks.json_files import ResultsError
 from benchmarks.play.players import weights_of
 from benchmarks.processes import Job, Progress
-from benchmarks.training.stack import learned_config, learned_policy, make_envs
+from benchmarks.training.run import learned_config
 from wrappers.canonical import CanonicalStates
 from wrappers.credit.group import number_pairs
 from wrappers.distance import Distances

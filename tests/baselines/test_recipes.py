@@ -11,8 +11,8 @@ import pytest
 from agentgym.rollout import collect
 from agentgym.trajectory import StepTable
 from baselines.config import TrainerConfig
+from baselines.environments.settings import SOKOBAN_TINY
 from baselines.recipes import RECIPES, recipe
-from baselines.recipes.rows import SOKOBAN_TINY
 from tests.baselines.corridor_learning import TASKS, babbling_policy, corridor
 from wrappers.credit.dapo import contrasting_groups
 from wrappers.credit.ragen2 import spread_groups

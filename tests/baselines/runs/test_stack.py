@@ -9,9 +9,8 @@ import torch
 from baselines.environments.registry import SETTINGS, settings_of
 from baselines.environments.settings import SMOLLM2, TINY
 from baselines.recipes import recipe
-from benchmarks.config import make_config
-from benchmarks.json_files import ResultsError
-from benchmarks.training.stack import (
+from baselines.runs.config import make_config
+from baselines.runs.stack import (
     ObservationLog,
     cloning,
     find_model,
@@ -22,6 +21,7 @@ from benchmarks.training.stack import (
     new_policy,
     trainer_config,
 )
+from benchmarks.json_files import ResultsError
 from policies import smollm2
 from policies.prompts import FIRST_PICTURE
 from policies.tiny import tiny_policy
@@ -30,9 +30,9 @@ from policies.vision import policy as vision
 
 ROOT = Path(__file__).parents[3]
 PLAYED = """
-from benchmarks.config import make_config
+from baselines.runs.config import make_config
 from baselines.environments.sokoban import SOKOBAN
-from benchmarks.training.stack import find_model, new_policy
+from baselines.runs.stack import find_model, new_policy
 name = find_model("someone/tiny-model")
 config = make_config(SOKOBAN, methods=["grpo"], seeds=[0], model=name, history=None, sizes=SOKOBAN.quick)
 print(name, config.model, sum(weights.numel() for weights in new_policy(config, 0).model.parameters()))
