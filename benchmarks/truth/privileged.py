@@ -23,15 +23,16 @@ from agentgym.trajectory import Floats, Reply, StepTable
 from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY
 from baselines.evaluation import at_temperature
+from baselines.runs.config import make_config as make_learning_config
+from baselines.runs.stack import make_envs
 from baselines.scorers.privileged import PrivilegedConfig, PrivilegedScorer
-from benchmarks.config import make_config as make_learning_config
 from benchmarks.json_files import ResultsError
 from benchmarks.processes import Progress
 from benchmarks.report.page import Cell, Page, Table
 from benchmarks.statistics import Interval
 from benchmarks.study import Found, Study, Tell
 from benchmarks.training.learning import cloned
-from benchmarks.training.stack import learned_config, make_envs
+from benchmarks.training.run import learned_config
 from benchmarks.truth.episodes import tasks_of
 from benchmarks.truth.measures import bootstrap_weights, intervals, number, samples
 from wrappers.credit.scores import written_tokens
