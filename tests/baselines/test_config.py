@@ -123,4 +123,5 @@ def test_every_flat_name_of_version_0_2_is_still_known() -> None:
         "keep_checkpoints",
         "seed",
     ]
-    assert sorted(by_name(dict.fromkeys(flat, 0))) == sorted(NAMES)
+    later = [name for name in NAMES if name.startswith("distillation.")]
+    assert sorted([*by_name(dict.fromkeys(flat, 0)), *later]) == sorted(NAMES)

@@ -26,6 +26,7 @@ ARGUMENTS = {
     "aem": ("advantages", "entropies"), "empg": ("advantages", "entropies"), "gae": ("values",),
     "hcapo": ("hindsight", "plain"), "hisr": ("contributions", "importance"), "igpo": ("beliefs",),
     "istar": ("scores",), "prime": ("scores", "mask"), "process_reward": ("scores",), "spa": ("contributions",),
+    "rlsd": ("gaps", "mask"), "rlcsd": ("contrasts", "mask"), "sdpo": ("gates",), "turn_credit": ("given",),
 }  # fmt: skip
 EMPTY = StepTable.from_arrays(group=[], trajectory=[], t=[], state=[], action=[], next_state=[], reward=[], won=[])
 ONE = StepTable.from_arrays(
@@ -42,5 +43,10 @@ def beside(name: str, table: StepTable, rows: Any = None, n: int | None = None) 
     column |= {"advantages": rng.normal(size=n), "hindsight": -3 * rng.random(n), "plain": -3 * rng.random(n)}
     if name == "prime":
         column |= {"scores": rng.normal(size=(n, 3)), "mask": np.arange(3) < rng.integers(1, 4, n)[:, None]}
-    wanted = [each for each in ARGUMENTS.get(name, ()) if each != "advantages"]  # by default GRPO's
+    shown, some = {"gaps", "contrasts"}, np.arange(3) < np.random.default_rng(8).integers(1, 4, n)[:, None]
+    column |= {"given": column["values"], "gates": column["values"]}
+    column |= dict.fromkeys(shown, np.random.default_rng(9).normal(size=(n, 3)))
+    if name in ("rlsd", "rlcsd"):
+        column["mask"] = some
+    wanted = [each for each in ARGUMENTS.get(name, ()) if each in column and each != "advantages"]  # by default GRPO's
     return {each: column[each][rows] for each in wanted} | ({"segments": by_turn(table) // 2} if name == "hisr" else {})
