@@ -252,6 +252,33 @@ class Loss:
 
 @fields_checked
 @dataclass(frozen=True)
+class Distillation:
+    """The divergence to an informed teacher beside the policy's loss, see `baselines.distillation`.
+
+    Attributes:
+        weight: of the divergence, a mean over the tokens of steps that have a context; 0: none.
+        alpha: 0 for KL(teacher || policy), 1 for KL(policy || teacher), or a mixture between.
+        top: the policy's so many likeliest tokens; None: the whole vocabulary.
+        tail: whether all other tokens are one more; else both are brought to sum 1 over the likeliest.
+        ratio_cap: limit of the weight by how much likelier the sampled token is now; None: no weight.
+        entry_cap: limit of a single vocabulary entry's term; None: none.
+        sampled: the sampled tokens alone, without distributions: an unbiased gradient of alpha 1.
+    """
+
+    weight: Weight = 0.0
+    alpha: Share = 0.5
+    top: Size | None = 100
+    tail: bool = True
+    ratio_cap: Positive | None = 2.0
+    entry_cap: Positive | None = None
+    sampled: bool = False
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@fields_checked
+@dataclass(frozen=True)
 class Memory:
     """How a batch is divided into passes; it changes memory and speed, and nothing that is learned.
 
@@ -334,6 +361,7 @@ _GROUPS: dict[str, type] = {
     "rollout": Rollout,
     "optimiser": Optimiser,
     "loss": Loss,
+    "distillation": Distillation,
     "memory": Memory,
     "schedule": Schedule,
     "validation": Validation,
@@ -348,7 +376,10 @@ _RENAMED = {
 }
 _GROUPED = [f"{group}.{field.name}" for group, cls in _GROUPS.items() for field in dataclasses.fields(cls)]
 #: The flat names of version 0.2.
-_FLAT = {name.partition(".")[2]: name for name in _GROUPED if name not in _RENAMED.values()} | _RENAMED
+_LATER = ("distillation.",)
+_FLAT = {
+    name.partition(".")[2]: name for name in _GROUPED if name not in _RENAMED.values() and not name.startswith(_LATER)
+} | _RENAMED
 
 
 def by_name(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -426,7 +457,7 @@ class TrainerConfig:
         temperature: sampling temperature of rollouts, and the one log-probabilities are taken at; above 0, since a
             greedy policy explores nothing.
         seed: of task choice, episodes, sampling and mini-batches.
-        rollout, optimiser, loss, memory, schedule, validation, checkpoint: groups of settings, see their classes.
+        rollout, optimiser, loss, distillation, memory, schedule, validation, checkpoint: groups, see their classes.
     """
 
     iterations: Count = 50
@@ -439,6 +470,7 @@ class TrainerConfig:
     rollout: Rollout = Rollout()
     optimiser: Optimiser = Optimiser()
     loss: Loss = Loss()
+    distillation: Distillation = Distillation()
     memory: Memory = Memory()
     schedule: Schedule = Schedule()
     validation: Validation = Validation()

@@ -85,9 +85,10 @@ class Learner:
                 )
         check_finite(policy.model, "the policy's")
 
-    def estimate(self, table: StepTable) -> tuple[Floats, Estimate]:
+    def estimate(self, table: StepTable, iteration: int = 0) -> tuple[Floats, Estimate]:
         """Return the scorer's scores of a table, as it is now, and what credit makes of them; without one none."""
         credit: Any = self.credit
+        credit = getattr(credit, "at", lambda update: credit)(iteration)
         if self.scorer is None:
             return np.zeros(0), Estimate(credit(table))
         if not getattr(self.scorer, "takes_forks", False):
@@ -130,7 +131,7 @@ class Learner:
         asked = time.perf_counter()
         if self.scorer is not None and self.scorer.order == "before":
             figures |= self.scorer.update(table, self.scorer.scores(table), None, rng, rate)
-        scores, estimate = self.estimate(table)
+        scores, estimate = self.estimate(table, iteration)
         scoring = time.perf_counter() - asked
         advantages = estimate.advantages
         if config.rollout.overlong == "mask":
@@ -138,12 +139,17 @@ class Learner:
                 cut_off(table) if advantages.ndim == 1 else cut_off(table)[:, None], np.nan, advantages
             )
         credited = time.perf_counter()
-        batch = make_batch(table, advantages, weighting=config.loss.weighting, keep_zero=config.loss.keep_zero)
+        informed: Any = getattr(self.scorer, "informed", None) if config.distillation.weight else None
+        batch = make_batch(
+            table, advantages, weighting=config.loss.weighting, keep_zero=config.loss.keep_zero,
+            informed=() if informed is None else informed(table),
+        )  # fmt: skip
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         learned = update(
-            self.policy, self.optimizer, batch, config, rng, self.reference if config.loss.needs_start else None
-        )
+            self.policy, self.optimizer, batch, config, rng, self.reference if config.loss.needs_start else None,
+            getattr(self.scorer, "teacher", None),
+        )  # fmt: skip
         asked = time.perf_counter()
         if self.scorer is not None and self.scorer.order == "after":
             learned |= self.scorer.update(table, scores, estimate.targets, rng, rate)

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from baselines.batch import Batch
 from baselines.config import Memory, TrainerConfig
+from baselines.distillation import per_token
 from baselines.losses import (
     aggregate,
     cispo,
@@ -202,6 +203,7 @@ def update(
     config: TrainerConfig,
     generator: np.random.Generator,
     reference: Scorer | None = None,
+    teacher: Scorer | None = None,
 ) -> dict[str, float]:
     """Train the policy on a batch and return what happened.
 
@@ -220,6 +222,7 @@ def update(
         config: losses, mini-batches, epochs.
         generator: shuffles mini-batches.
         reference: the frozen start policy; needed when `config.loss.kl` is above 0 and in the loss.
+        teacher: reads `Batch.informed`; needed where the batch has any. It gets no gradient.
 
     Returns:
         "updates", the steps made, and "silent_updates", the share of mini-batches without one (1 where there are none).
@@ -239,11 +242,15 @@ def update(
     """
     if config.loss.needs_start and reference is None:
         raise ValueError(f"loss.kl={config.loss.kl} needs the frozen start policy as reference")
+    if batch.informed and teacher is None:
+        raise ValueError("rows with an informed prompt need the teacher that reads it")
     limits = Limits.of(policy, config.memory)
+    if batch.informed and not config.distillation.sampled:  # distributions are those of rectangles
+        limits = dataclasses.replace(limits, packed=False, share_prefixes=False)
     longest = max((len(p) + len(r) for p, r in zip(batch.prompts, batch.replies, strict=True)), default=0)
     try:
         with memory_explained(lambda: limits.advice(f"an update of {len(batch)} rows", longest)):
-            return _update(policy, optimizer, batch, config, generator, reference, limits)
+            return _update(policy, optimizer, batch, config, generator, reference, teacher, limits)
     finally:  # the rollout that follows has the memory of the gradients
         optimizer.zero_grad(set_to_none=True)
 
@@ -255,6 +262,7 @@ def _update(
     config: TrainerConfig,
     generator: np.random.Generator,
     reference: Scorer | None,
+    teacher: Scorer | None,
     limits: Limits,
 ) -> dict[str, float]:
     terms = config.loss
@@ -271,11 +279,12 @@ def _update(
     if reference is not None and terms.needs_start:
         start = score_batch(reference, kept, config.temperature, config.memory)
     # Rows by which a mini-batch moves the policy: all of them where KL or entropy is in the loss.
-    moving = kept.signal | (start is not None or terms.entropy > 0)
+    moving = kept.signal | kept.distilled | (start is not None or terms.entropy > 0)
+    taught = float((kept.mask * kept.weight[:, None])[torch.from_numpy(kept.distilled)].sum())
     weights = [value for value in policy.model.parameters() if value.requires_grad]
     device = weights[0].device
     # Summed on the device, in double precision: one transfer per update instead of one per figure and pass.
-    sums = torch.zeros(5, dtype=torch.float64, device=device)
+    sums = torch.zeros(6, dtype=torch.float64, device=device)
     norms: list[float] = []
     tokens = config.optimiser.epochs * float((kept.mask * kept.weight[:, None]).sum())
     together = _sequence_of_row(batch, limits)
@@ -293,7 +302,9 @@ def _update(
                     part = kept.take(chosen).to(device)
                     frozen, trusted = (_rows(column, chosen, part) for column in (start, trust))
                     with torch.set_grad_enabled(moves):
-                        sums += _backward(policy, part, frozen, trusted, whole / len(minibatches), config, limits)
+                        lesson = (teacher, taught / len(minibatches)) if teacher is not None and taught else None
+                        divisor = whole / len(minibatches)
+                        sums += _backward(policy, part, frozen, trusted, divisor, config, limits, lesson)
                 if not moves:
                     continue
                 norm = float(nn.utils.clip_grad_norm_(weights, config.optimiser.max_grad_norm))
@@ -306,10 +317,12 @@ def _update(
                 norms.append(norm)
     if norms:
         check_finite(policy.model, "the update was too large: the policy's")
-    policy_loss, *per_token = sums.tolist()
+    policy_loss, *per_token, apart = sums.tolist()
     if tokens:
         names = ("kl", "approx_kl", "clip_fraction", "entropy")
         figures |= {name: value / tokens for name, value in zip(names, per_token, strict=True)}
+    if taught:
+        figures["distillation_loss"] = apart / max(count, 1)
     return {
         "policy_loss": policy_loss / max(count, 1),
         "grad_norm": sum(norms) / max(count, 1),
@@ -362,7 +375,7 @@ def sequences(batch: Batch, limits: Limits) -> list[tuple[int, list[int]]]:
 
 def _blame(model: nn.Module, sums: Tensor) -> str:
     """Say which of the sums of `_backward`, and which gradient, is not finite."""
-    names = ("policy loss", "kl", "approx_kl", "clip fraction", "entropy")
+    names = ("policy loss", "kl", "approx_kl", "clip fraction", "entropy", "distillation loss")
     wrong = [f"{name} is {value}" for name, value in zip(names, sums.tolist(), strict=True) if not math.isfinite(value)]
     return ", ".join(filter(None, [*wrong, not_finite(model, gradients=True)])) or "each number alone is finite"
 
@@ -375,15 +388,29 @@ def _backward(
     divisor: float,
     config: TrainerConfig,
     limits: Limits,
+    lesson: tuple[Scorer, float] | None,
 ) -> Tensor:
     """Add the gradient of some rows, where gradients are asked for.
 
+    Args:
+        policy: see `update`, as `config`.
+        part: the rows.
+        reference: log-probabilities of the start policy, float (n, L).
+        trust: weights of truncated importance sampling, float (n, L).
+        divisor: of the sums over the rows.
+        config: see `update`.
+        limits: of a pass.
+        lesson: the informed teacher, and the divisor of the sum over tokens that it has something to say of.
+
     Returns:
-        float64 (5,): their policy loss, and sums over tokens of kl, approx_kl, clipped weight and entropy.
+        float64 (6,): their policy loss, sums over tokens of kl, approx_kl, clipped weight and entropy, and the
+        distillation loss.
     """
     terms = config.loss
-    given = limits.scoring | ({"allowed": part.allowed} if part.allowed else {})
-    scores = policy.score(part.prompts, part.replies, config.temperature, entropy=terms.entropy > 0, **given)
+    taught = np.flatnonzero(part.distilled) if lesson is not None else np.zeros(0, np.int64)
+    whole = {"distributions": True} if len(taught) and not config.distillation.sampled else {}
+    given = _given(part, limits)
+    scores = policy.score(part.prompts, part.replies, config.temperature, entropy=terms.entropy > 0, **given, **whole)
     logprobs, weight = scores.logprobs, part.weight[:, None]
     clip = {"clip_low": terms.clip_low, "clip_high": terms.clip_high}
     ratio = importance_ratio(logprobs, part.old_logprobs, part.mask, terms.ratio)
@@ -401,6 +428,10 @@ def _backward(
         loss = loss + terms.kl * aggregate(weight * kl, part.mask, terms.aggregation, divisor)
     if terms.entropy > 0:
         loss = loss - terms.entropy * aggregate(weight * scores.entropy, part.mask, terms.aggregation, divisor)
+    apart = torch.zeros_like(policy_loss)
+    if lesson is not None and len(taught):
+        apart = _distillation(lesson[0], part, taught, scores, config, limits) / lesson[1]
+        loss = loss + config.distillation.weight * apart
     if torch.is_grad_enabled():
         loss.backward()
     with torch.no_grad():
@@ -408,5 +439,35 @@ def _backward(
         clipped = clipped_weight(ratio.detach(), part.positive_weight, part.negative_weight, **clip)
         figures = (weight * kl, weight * moved, clipped, weight * scores.entropy)
         # Not figure[mask]: only the device knows its size, and the host would wait for it.
-        sums = [figure.masked_fill(~part.mask, 0.0).sum() for figure in figures]
-        return torch.stack([policy_loss.detach(), *sums]).double()
+        summed = [figure.masked_fill(~part.mask, 0.0).sum() for figure in figures]
+        return torch.stack([policy_loss.detach(), *summed, apart.detach()]).double()
+
+
+def _given(part: Batch, limits: Limits) -> dict[str, Any]:
+    return limits.scoring | ({"allowed": part.allowed} if part.allowed else {})
+
+
+def _distillation(
+    teacher: Scorer, part: Batch, taught: NDArray[np.int64], scores: Scores, config: TrainerConfig, limits: Limits
+) -> Tensor:
+    """Return the weighted sum of the distillation loss over the tokens of some rows of a part."""
+    rows = part.take(taught).to(part.mask.device)
+    whole: dict[str, Any] = {} if config.distillation.sampled else {"distributions": True}
+    with torch.no_grad():
+        informed = teacher.score(
+            rows.informed, rows.replies, config.temperature, entropy=None, **_given(rows, limits), **whole
+        )
+    chosen = torch.zeros(len(part), dtype=torch.bool, device=part.mask.device)
+    chosen[torch.from_numpy(taught)] = True
+    kept = part.mask & chosen[:, None]
+    student: Any = getattr(scores, "distribution", None)
+    least = torch.finfo(torch.float32).min
+    losses = per_token(
+        None if student is None else student[kept[part.mask]].clamp(min=least),
+        None if student is None else informed.distribution.clamp(min=least),  # type: ignore[attr-defined]
+        scores.logprobs[kept],
+        informed.logprobs[rows.mask],
+        part.old_logprobs[kept],
+        config.distillation,
+    )
+    return (part.weight[:, None].expand_as(kept)[kept] * losses).sum()

@@ -39,6 +39,7 @@ STUDIES = {
     "branching": "benchmarks.truth.branching:STUDY",
     "combinations": "benchmarks.truth.combinations:STUDY",
     "scorers": "benchmarks.truth.scorers:STUDY",
+    "privileged": "benchmarks.truth.privileged:STUDY",
     "shaping": "benchmarks.training.shaping:STUDY",
     "aliasing": "benchmarks.keys.aliasing:STUDY",
     "merging": "benchmarks.keys.merging:STUDY",

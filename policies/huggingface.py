@@ -331,6 +331,7 @@ class HuggingFacePolicy:
         share_prefixes: bool = False,
         entropy: bool | None = True,
         allowed: Sequence[Sequence[Sequence[int]]] | None = None,
+        distributions: bool = False,
     ) -> TokenScores:
         """Return log-probabilities and entropies of reply tokens, differentiable in the weights.
 
@@ -346,6 +347,8 @@ class HuggingFacePolicy:
             allowed: n entries like `Reply.allowed`, for replies that were restricted: the log-probabilities are those
                 among the tokens that were allowed. None: none was.
 
+            distributions: whether the distributions at all reply tokens are returned, which packed rows do not have.
+
         Returns:
             `policies.scoring.TokenScores`: float32 (n, L) each, with a bool mask.
         """
@@ -354,9 +357,12 @@ class HuggingFacePolicy:
         given: dict[str, Any] = {
             "temperature": temperature, "entropy": entropy, "precision": self.precision, "allowed": allowed,
         }  # fmt: skip
+        if tokens_per_pass is not None and distributions:
+            raise ValueError("packed replies have no distributions: leave tokens_per_pass out")
         if tokens_per_pass is not None:
             packed = score_trees if share_prefixes else score_packed
             return packed(self.model, prompts, replies, tokens_per_pass=tokens_per_pass, **given)
+        given |= {"distributions": True} if distributions else {}
         return score_replies(self.model, prompts, replies, fill=self._fill, **given)
 
     # -- files ------------------------------------------------------------------------------------------------

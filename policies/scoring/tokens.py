@@ -38,15 +38,25 @@ class TokenScores:
         entropy: float32 (n, L), of the distribution each token was drawn from, in nats.
         mask: bool (n, L), True = a token of the reply.
         top: bool (n, L), True = no token was more probable at this position.
+        distribution: float32 (tokens, V), log-probabilities of the vocabulary at all reply tokens, one reply behind the
+            other; None where it was not asked for.
     """
 
     logprobs: Tensor
     entropy: Tensor
     mask: Tensor
     top: Tensor
+    distribution: Tensor | None = None
 
     @classmethod
-    def from_tokens(cls, replies: Sequence[Sequence[int]], logprobs: Tensor, entropy: Tensor, top: Tensor) -> Self:
+    def from_tokens(
+        cls,
+        replies: Sequence[Sequence[int]],
+        logprobs: Tensor,
+        entropy: Tensor,
+        top: Tensor,
+        distribution: Tensor | None = None,
+    ) -> Self:
         """Lay figures of all reply tokens, one reply behind the other, (tokens,) each, out by reply."""
         _, mask = pad(replies, fill=0, left=False, device=logprobs.device)
         blank = logprobs.new_zeros(mask.shape)
@@ -55,6 +65,7 @@ class TokenScores:
             entropy=blank.masked_scatter(mask, entropy),
             mask=mask,
             top=torch.zeros_like(mask).masked_scatter(mask, top),
+            distribution=distribution,
         )
 
 
@@ -68,6 +79,7 @@ def score_replies(
     precision: torch.dtype | None = None,
     entropy: bool | None = True,
     allowed: Sequence[Sequence[Sequence[int]]] | None = None,
+    distributions: bool = False,
 ) -> TokenScores:
     """Score replies, those of similar length in one forward pass; the output head runs at reply positions only.
 
@@ -84,6 +96,7 @@ def score_replies(
         entropy: True: the entropies are differentiable. False: without gradient. None: not computed, 0.
         allowed: n entries like `agentgym.trajectory.Reply.allowed`, what each reply token was drawn among; None: among
             all tokens.
+        distributions: whether the distributions at all tokens are returned.
 
     Raises:
         ValueError: lengths differ, a sequence is empty, or the temperature is not above 0.
@@ -107,7 +120,8 @@ def score_replies(
     )
     logprobs = distribution[read, targets]
     top = logprobs.detach() >= distribution.detach().amax(-1)[read]
-    return TokenScores.from_tokens(replies, logprobs, entropies(distribution, entropy)[read], top)
+    whole = distribution[read] if distributions else None
+    return TokenScores.from_tokens(replies, logprobs, entropies(distribution, entropy)[read], top, whole)
 
 
 def by_token(rows: Sequence[tuple[Sequence[Sequence[int]], Sequence[int]]]) -> list[Sequence[int]]:

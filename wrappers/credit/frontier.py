@@ -25,7 +25,7 @@ from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.attribution import attribution
 from wrappers.credit.fill_silent import filled
 from wrappers.credit.forks import over_forks, refuse_forks
-from wrappers.credit.group import LEAST_SCALE, episode_advantages, group_means, visit_advantages
+from wrappers.credit.group import LEAST_SCALE, episode_advantages, group_means, refuse_mean, visit_advantages
 from wrappers.credit.method import PENALTY, Method
 from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
 from wrappers.credit.potential import actions_of_states, difference
@@ -120,6 +120,7 @@ def _step_level(table: StepTable, options: FrontierOptions) -> Floats:
 
 
 def _scaled(values: Floats, table: StepTable, options: FrontierOptions) -> Floats:
+    refuse_mean(options["std"])
     if options["std"] == "none":
         return values
     squares = group_means(values**2, table.group, table.n_groups)

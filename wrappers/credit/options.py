@@ -128,11 +128,12 @@ class StatisticsOptions(EpisodeOptions, total=False):
     """Options of every group-relative method."""
 
     std: Annotated[
-        Literal["group", "batch", "none"],
+        Literal["group", "batch", "none", "mean"],
         option(
             "group",
             'divide by the standard deviation of the "group", of the whole "batch" (of the values of '
-            'all groups minus their means), or "none"',
+            'all groups minus their means), or "none"; or by the "mean" outcome of the group (MaxRL), for outcomes '
+            "from 0 to 1",
         ),
     ]
     ddof: Annotated[Literal[0, 1], option(1, "1 sample, 0 population standard deviation")]

@@ -24,7 +24,14 @@ from scipy.sparse import csr_array
 
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
 from wrappers.credit.forks import discounted_sums, over_forks, refuse_forks
-from wrappers.credit.group import TOLERANCE, episode_advantages, group_means, number_pairs, visit_advantages
+from wrappers.credit.group import (
+    TOLERANCE,
+    episode_advantages,
+    group_means,
+    number_pairs,
+    refuse_mean,
+    visit_advantages,
+)
 from wrappers.credit.method import PENALTY, STEP, TOTAL, Credit, Method
 from wrappers.credit.options import OutcomeOptions, StatisticsOptions, choose, credit, option, presets
 from wrappers.credit.returns import checked_rewards, discounted_returns, episode_scores, outcomes, penalties
@@ -302,6 +309,7 @@ def _step_level(table: StepTable, found: StateValues, options: PotentialOptions)
 
 
 def _scaled(values: Floats, table: StepTable, options: PotentialOptions) -> Floats:
+    refuse_mean(options["std"])
     if options["std"] == "none":
         return values
     group, n = table.group, table.n_groups

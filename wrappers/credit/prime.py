@@ -23,7 +23,7 @@ from wrappers.credit.method import NEEDS_MODEL, PENALTY, Method
 from wrappers.credit.options import EpisodeOptions, credit, option, presets
 from wrappers.credit.returns import penalties
 from wrappers.credit.rloo import against_others
-from wrappers.credit.scores import reply_lengths, reply_tokens, token_scores
+from wrappers.credit.scores import reply_tokens, token_scores, written_tokens
 from wrappers.credit.token_gae import whiten
 
 
@@ -103,7 +103,7 @@ def prime(
     array([[ 1.8,  1.3],
            [-1.4,  0. ]])
     """
-    kept = _written(table) if mask is None else reply_tokens(mask, len(table))
+    kept = written_tokens(table) if mask is None else reply_tokens(mask, len(table))
     given = token_scores("scores", scores, kept)
     reward = given[table.order]
     inside = kept[table.order]
@@ -127,14 +127,8 @@ def prime(
     return np.where(kept, advantages - penalties(table, options, "advantage")[:, None], 0.0)
 
 
-def _written(table: StepTable) -> Bools:
-    lengths = reply_lengths(table)
-    written: Bools = np.arange(lengths.max(initial=1)) < lengths[:, None]
-    return written
-
-
 def _worth(table: StepTable, scores: Floats, options: Mapping[str, Any]) -> dict[str, float]:
-    return worth(table, np.where(_written(table), scores, 0.0).sum(axis=1), options)
+    return worth(table, np.where(written_tokens(table), scores, 0.0).sum(axis=1), options)
 
 
 def _per_trajectory(table: StepTable, counts: Ints | Bools) -> Ints:

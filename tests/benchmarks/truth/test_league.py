@@ -26,7 +26,7 @@ from benchmarks.truth.league import LEAGUE, RANKING, configure_ranking, measure
 from benchmarks.truth.measures import MEASURES
 from wrappers.credit.method import STEP, Credit
 
-EXACT = ("sokoban", "alfworld", "virtualhome")
+EXACT = ("sokoban", "alfworld", "virtualhome", "telecom")
 
 
 def run(*options):
