@@ -7,6 +7,7 @@
 # ./do lowest [tests]    tests of credit and models with the lowest versions that pyproject.toml permits, in .venv-lowest
 # ./do docs [options]    the documentation site, in runs/site; options are those of `mkdocs build`
 # ./do check             style and types only
+# ./do release           sdist and wheel, checked, installed in an empty environment, where the README's ten lines run
 # ./do setup             only the virtual environment, with everything in it
 #
 # `bench` and `docs` install what they need into .venv, all others everything, once; a changed pyproject.toml or
@@ -120,6 +121,22 @@ test_engine() {
     run pytest "tests/engines/test_$engine.py" "$@"
 }
 
+release() {
+    out=$PWD/runs/release
+    rm -rf "$out" && mkdir -p "$out"
+    say "sdist and wheel"
+    run build --outdir "$out"
+    say "an empty environment, with the wheel and twine beside it"
+    $venv/bin/python -m venv "$out/tools" && "$out/tools/bin/python" -m pip install --quiet twine
+    "$out/tools/bin/python" -m twine check --strict "$out"/stepcredit-*
+    $venv/bin/python -m venv "$out/empty" && "$out/empty/bin/python" -m pip install --quiet "$out"/stepcredit-*.whl
+    $venv/bin/python -c 'import re; print(re.search(r"## Ten lines.*?```python\n(.*?)```", open("README.md").read(), re.S)[1])' \
+        >"$out/ten_lines.py"
+    say "the ten lines of the README"
+    (cd "$out" && empty/bin/python ten_lines.py)
+    say "runs/release: $(cd "$out" && echo stepcredit-*)"
+}
+
 test_lowest() {
     venv=.venv-lowest
     setup lowest
@@ -137,6 +154,7 @@ case $task in
     lowest) test_lowest "$@" ;;
     docs) setup docs; build_docs "$@" ;;
     check) setup all; check ;;
+    release) setup all; release ;;
     setup) setup all ;;
-    *) sed -n '2,10p' "$0" | cut -c 3-; exit 2 ;;
+    *) sed -n '2,11p' "$0" | cut -c 3-; exit 2 ;;
 esac

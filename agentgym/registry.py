@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass
 
 import gymnasium as gym
+
+from agentgym.checks import suggest
 
 
 @dataclass(frozen=True)
@@ -44,3 +47,44 @@ def register_all() -> None:
                 vector_entry_point=f"{row.module}:{row.vector}",
                 max_episode_steps=row.max_episode_steps,
             )
+
+
+def short_name(env: str) -> str:
+    """Return what an id is called on command lines.
+
+    >>> short_name("AgentRL/VisualSokoban-v0")
+    'visualsokoban'
+    """
+    return env.rpartition("/")[2].partition("-v")[0].lower()
+
+
+def known_env(env: str) -> str:
+    """Return the id of an environment from its name, its id, or "my_module:Env-v0", whose module is imported.
+
+    Raises:
+        ValueError: there is none; the message suggests one.
+
+    >>> known_env("sokoban")
+    'AgentRL/Sokoban-v0'
+    """
+    short = {short_name(row.id): row.id for row in ROWS}
+    module, colon, name = env.rpartition(":")
+    if colon:
+        try:
+            importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+                raise  # of a package that the module needs
+            raise ValueError(
+                f"{env!r}: no module {module!r} can be imported ({error}): is it in the current folder or installed?"
+            ) from None
+        if name not in gym.registry:
+            raise ValueError(
+                f"{env!r}: {module} registers no such environment; expected it to call "
+                f"gymnasium.register({name!r}, entry_point=...)"
+            )
+        return env
+    if env in short or env in gym.registry:
+        return short.get(env, env)
+    known = [*short, *short.values()]
+    raise ValueError(f"unknown environment {env!r}; {suggest(env, known)}; or one of your own: my_module:Env-v0")

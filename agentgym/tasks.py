@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
+import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -19,6 +21,8 @@ _MEANT = {
     "test": ("valid_unseen", "hard", "dev", "validation", "all"),
 }
 
+#: Value of `data` for generated tasks, with or without the variable of the published ones.
+GENERATED = "generated"
 TaskT = TypeVar("TaskT")
 TaskT_co = TypeVar("TaskT_co", covariant=True)
 _T = TypeVar("_T")
@@ -99,6 +103,29 @@ class NumberedTasks(ABC, Generic[TaskT]):
     def ids(self, split: str) -> Iterator[str]:
         """Yield the ids of a split in index order."""
         return (f"{split}/{index}" for index in range(self.num_tasks))
+
+
+class OfTypes:
+    """A collection from which `of_types` selects tasks of some types; task_ids of others stay valid."""
+
+    name: str
+    _kinds: tuple[str, ...]
+
+    def of_types(self, kinds: tuple[str, ...]) -> Self:
+        """Return the tasks of some types."""
+        narrowed = copy.copy(self)
+        narrowed._kinds = kinds
+        narrowed.name = f"{self.name} of the types {', '.join(kinds)}"
+        return narrowed
+
+
+def published(data: Any, variable: str) -> str | os.PathLike[str] | None:
+    """Return the folder of published tasks, `data` or the variable's; None for generated tasks."""
+    if data is None:
+        data = os.environ.get(variable) or GENERATED
+    if not isinstance(data, (str, os.PathLike)) or data == "":
+        raise ValueError(f"data must be a folder, {GENERATED!r} or None, got {data!r}")
+    return None if data == GENERATED else data
 
 
 def check_split(tasks: Tasks[Any], split: object) -> str:

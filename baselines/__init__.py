@@ -1,5 +1,29 @@
 """Who learns: batches, losses, the trainer, its recipes, and behaviour cloning.
 
-Importing this package loads nothing heavy; import the file you need, for example
-`from baselines.imitation.cloning import clone`.
+    from baselines import train
+    run = train("AgentRL/Sokoban-v0", method="graphgpo")
+
+Importing this package loads nothing heavy; `train` loads torch when it is asked for. Everything else is in the file
+of its name, for example `from baselines.imitation.cloning import clone`.
 """
+
+from typing import TYPE_CHECKING, Any
+
+from agentgym.outside.packages import install
+
+if TYPE_CHECKING:
+    from baselines.runs.run import train
+
+__all__ = ["train"]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "train":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        from baselines.runs.run import train
+    except ModuleNotFoundError as error:
+        if error.name not in ("torch", "transformers", "tokenizers", "safetensors"):
+            raise
+        raise ImportError(f"baselines.train needs {error.name}: {install('train')}", name=error.name) from error
+    return train

@@ -46,6 +46,8 @@ class Batch:
         trained: bool (n,), the rows that an update reads; the others count in its mean alone, see `make_batch`.
         raw_rows: how many rows of the table went in.
         allowed: `Reply.allowed` of each row, length n; empty where no reply was restricted.
+        informed: the prompt that an informed teacher reads before each reply, () where it has none; empty where no
+            row has one.
     """
 
     prompts: tuple[tuple[int, ...], ...]
@@ -60,6 +62,7 @@ class Batch:
     trained: Bools
     raw_rows: int
     allowed: tuple[tuple[tuple[int, ...], ...], ...] = ()
+    informed: tuple[tuple[int, ...], ...] = ()
 
     def __len__(self) -> int:
         """Return the number of distinct rows n."""
@@ -71,6 +74,12 @@ class Batch:
         found = (self.positive != 0) | (self.negative != 0)
         rows: Bools = (found if found.dim() == 1 else found.any(1)).cpu().numpy()
         return rows
+
+    @property
+    def distilled(self) -> Bools:
+        """Bool (n,): an informed teacher has something to say of the row."""
+        found: Bools = np.array([bool(prompt) for prompt in self.informed] or [False] * len(self), np.bool_)
+        return found
 
     def kept(self) -> Batch:
         """Return the rows that are trained as a batch of their own."""
@@ -99,6 +108,7 @@ class Batch:
             trained=self.trained[picked],
             raw_rows=self.raw_rows,
             allowed=tuple(self.allowed[row] for row in picked) if self.allowed else (),
+            informed=tuple(self.informed[row] for row in picked) if self.informed else (),
         )
 
     def to(self, device: torch.device | str) -> Batch:
@@ -147,6 +157,7 @@ def make_batch(
     weighting: Weighting = "step",
     keep_zero: bool = True,
     merge: bool = True,
+    informed: Sequence[tuple[int, ...]] = (),
 ) -> Batch:
     """Make the training batch of a table.
 
@@ -163,6 +174,8 @@ def make_batch(
             policy gradient, only the KL and entropy terms: without them an update is cheaper. They stay in the batch,
             so that mini-batches are those of all scored rows and the mean goes over all of them.
         merge: False keeps one row per row of the table (to check the merged loss against).
+        informed: the prompt of an informed teacher per row of the table, () where it has none; default none anywhere.
+            Rows of different informed prompts are not merged.
 
     Returns:
         The batch, in order of first appearance in the table; empty when no row was scored.
@@ -182,16 +195,19 @@ def make_batch(
         is_scored[scored] = True
         row_weight = _shares(table, scored=is_scored)
 
+    prompts = informed or [()] * len(table)
     first: list[Reply] = []
+    taught: list[tuple[int, ...]] = []
     place: dict[tuple[object, ...], int] = {}
     target = np.empty(len(scored), np.int64)
     for i, row in enumerate(scored):
         reply = checked_reply(table.replies[row], int(row))
-        key = (reply.prompt_ids, reply.token_ids, reply.allowed)
+        key = (reply.prompt_ids, reply.token_ids, reply.allowed, prompts[row])
         where = place.get(key, len(first)) if merge else len(first)
         if where == len(first):
             place[key] = where
             first.append(reply)
+            taught.append(prompts[row])
         target[i] = where
 
     # One number per row is the case of one column.
@@ -223,8 +239,9 @@ def make_batch(
         trained=np.ones(n, np.bool_),
         raw_rows=len(scored),
         allowed=tuple(reply.allowed for reply in first) if any(reply.allowed for reply in first) else (),
+        informed=tuple(taught) if any(taught) else (),
     )
-    return batch if keep_zero else dataclasses.replace(batch, trained=batch.signal)
+    return batch if keep_zero else dataclasses.replace(batch, trained=batch.signal | batch.distilled)
 
 
 def _shared_shares(table: StepTable, *, scored: Bools) -> Floats:

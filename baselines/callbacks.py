@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from agentgym.outside.files import write_file
+from agentgym.outside.packages import install_package
 from agentgym.outside.text import clean, read_json_lines
 from agentgym.trajectory import StepTable
 from baselines.metrics import Row
@@ -112,7 +113,7 @@ class Tracker:
         try:
             self._package: Any = importlib.import_module(package)
         except ImportError as error:
-            raise ImportError(f"the tracker {package} is not installed: pip install {package}") from error
+            raise ImportError(f"the tracker {package} is not installed: {install_package(package)}") from error
         self._options = {"project": project, **options}
         self._begun = False
 

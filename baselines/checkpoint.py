@@ -295,6 +295,8 @@ def describe_run(policy: Any, config: TrainerConfig, method: str, tasks: Any) ->
         "rollout.branch_at": not rollout.branches,
         "rollout.common_numbers": not rollout.branches,
     }
+    if not config.distillation.weight:
+        unused |= {name: True for name in numbers if name.startswith("distillation.")}
     numbers = {name: value for name, value in numbers.items() if not unused.get(name)}
     tokenizer = getattr(policy, "tokenizer", None)
     fixed = [(name, weight) for name, weight in policy.model.named_parameters() if not weight.requires_grad]

@@ -212,8 +212,10 @@ class Loss:
         weighting: see `baselines.batch.make_batch`.
         keep_zero: whether rows with advantage 0 are trained on (for KL and entropy). Leaving them out makes an update
             cheaper and changes neither its mean nor its mini-batches, see `baselines.update.update`.
-        old_logprobs: "sampler" trusts the log-probabilities that came with the replies (same weights, same code),
-            "recompute" scores them again before the update, for samplers with other kernels or precision.
+        old_logprobs: "sampler" takes the log-probabilities that came with the replies, unless the policy computes in 16
+            bits, in which sampling and scoring round differently; "recompute" scores the replies again before the
+            update, for samplers with other kernels; "stored" takes those that came in any case, for replies of policies
+            that have gone.
     """
 
     objective: Literal["ppo", "cispo"] = "ppo"
@@ -233,7 +235,7 @@ class Loss:
     constant_length: Size | None = None
     weighting: Weighting = "step"
     keep_zero: bool = True
-    old_logprobs: Literal["sampler", "recompute"] = "sampler"
+    old_logprobs: Literal["sampler", "recompute", "stored"] = "sampler"
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -250,6 +252,33 @@ class Loss:
 
 @fields_checked
 @dataclass(frozen=True)
+class Distillation:
+    """The divergence to an informed teacher beside the policy's loss, see `baselines.distillation`.
+
+    Attributes:
+        weight: of the divergence, a mean over the tokens of steps that have a context; 0: none.
+        alpha: 0 for KL(teacher || policy), 1 for KL(policy || teacher), or a mixture between.
+        top: the policy's so many likeliest tokens; None: the whole vocabulary.
+        tail: whether all other tokens are one more; else both are brought to sum 1 over the likeliest.
+        ratio_cap: limit of the weight by how much likelier the sampled token is now; None: no weight.
+        entry_cap: limit of a single vocabulary entry's term; None: none.
+        sampled: the sampled tokens alone, without distributions: an unbiased gradient of alpha 1.
+    """
+
+    weight: Weight = 0.0
+    alpha: Share = 0.5
+    top: Size | None = 100
+    tail: bool = True
+    ratio_cap: Positive | None = 2.0
+    entry_cap: Positive | None = None
+    sampled: bool = False
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@fields_checked
+@dataclass(frozen=True)
 class Memory:
     """How a batch is divided into passes; it changes memory and speed, and nothing that is learned.
 
@@ -257,17 +286,18 @@ class Memory:
         microbatch_rows: distinct rows per forward and backward pass; None: a mini-batch at once.
         microbatch_tokens: tokens (prompts and replies) per pass, with and without gradients; a row that is longer
             has a pass of its own. Rows that continue each other share their tokens and go into the same mini-batch,
-            see `policies.scoring.packed`. None: no such limit.
+            see `policies.scoring.packed`. None: no limit on a CPU; on a GPU 8,192, and 4,096 with an attention whose
+            cost grows with the square of a pass.
         share_prefixes: rows that begin alike read their common beginning once, see `policies.scoring.prefix_tree`: for
             CPUs, where arithmetic is what an update costs. Needs `microbatch_tokens`.
         activation_checkpointing: keep the inputs of each layer and compute the rest again in the backward pass: a
-            thirtieth of the memory per token for a third more arithmetic.
+            thirtieth of the memory per token for a third more arithmetic. None: on a GPU, where the model can.
     """
 
     microbatch_rows: Size | None = None
     microbatch_tokens: Size | None = None
     share_prefixes: bool = False
-    activation_checkpointing: bool = False
+    activation_checkpointing: bool | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -331,6 +361,7 @@ _GROUPS: dict[str, type] = {
     "rollout": Rollout,
     "optimiser": Optimiser,
     "loss": Loss,
+    "distillation": Distillation,
     "memory": Memory,
     "schedule": Schedule,
     "validation": Validation,
@@ -345,7 +376,10 @@ _RENAMED = {
 }
 _GROUPED = [f"{group}.{field.name}" for group, cls in _GROUPS.items() for field in dataclasses.fields(cls)]
 #: The flat names of version 0.2.
-_FLAT = {name.partition(".")[2]: name for name in _GROUPED if name not in _RENAMED.values()} | _RENAMED
+_LATER = ("distillation.",)
+_FLAT = {
+    name.partition(".")[2]: name for name in _GROUPED if name not in _RENAMED.values() and not name.startswith(_LATER)
+} | _RENAMED
 
 
 def by_name(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -423,7 +457,7 @@ class TrainerConfig:
         temperature: sampling temperature of rollouts, and the one log-probabilities are taken at; above 0, since a
             greedy policy explores nothing.
         seed: of task choice, episodes, sampling and mini-batches.
-        rollout, optimiser, loss, memory, schedule, validation, checkpoint: groups of settings, see their classes.
+        rollout, optimiser, loss, distillation, memory, schedule, validation, checkpoint: groups, see their classes.
     """
 
     iterations: Count = 50
@@ -436,6 +470,7 @@ class TrainerConfig:
     rollout: Rollout = Rollout()
     optimiser: Optimiser = Optimiser()
     loss: Loss = Loss()
+    distillation: Distillation = Distillation()
     memory: Memory = Memory()
     schedule: Schedule = Schedule()
     validation: Validation = Validation()

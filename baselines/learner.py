@@ -22,9 +22,9 @@ from baselines.config import TrainerConfig
 from baselines.metrics import Row
 from baselines.reply_costs import cut_off, less_divergence, less_overlong, without_cut_off, written
 from baselines.scorers.scorer import SHARED_LIMITS, Estimate, StepScorer
-from baselines.update import make_optimizer, sequences, update
+from baselines.update import Limits, make_optimizer, sequences, update
 from policies.scoring.head import check_finite
-from policies.training import frozen
+from policies.training import frozen, memory_explained
 from wrappers.credit.forks import refuse_forks
 
 Credit = Callable[[StepTable], NDArray[np.float64]]
@@ -85,9 +85,10 @@ class Learner:
                 )
         check_finite(policy.model, "the policy's")
 
-    def estimate(self, table: StepTable) -> tuple[Floats, Estimate]:
+    def estimate(self, table: StepTable, iteration: int = 0) -> tuple[Floats, Estimate]:
         """Return the scorer's scores of a table, as it is now, and what credit makes of them; without one none."""
         credit: Any = self.credit
+        credit = getattr(credit, "at", lambda update: credit)(iteration)
         if self.scorer is None:
             return np.zeros(0), Estimate(credit(table))
         if not getattr(self.scorer, "takes_forks", False):
@@ -113,14 +114,24 @@ class Learner:
             iteration: counted from 0.
             rng: shuffles mini-batches.
             tokens: reply tokens generated in earlier iterations, for a learning rate that falls with them.
+
+        Raises:
+            torch.OutOfMemoryError: a pass did not fit; the message says which setting to lower.
         """
+        replies = [reply for reply in (() if table.replies is None else table.replies) if reply is not None]
+        longest = max((len(reply.prompt_ids) + len(reply.token_ids) for reply in replies), default=0)
+        limits = Limits.of(self.policy, self.config.memory)
+        with memory_explained(lambda: limits.advice(f"learning from {len(table)} steps", longest)):
+            return self._learn(table, iteration, rng, tokens)
+
+    def _learn(self, table: StepTable, iteration: int, rng: np.random.Generator, tokens: int) -> Lesson:
         config, begin = self.config, time.perf_counter()
         table, figures = self._costed(table)
         rate = self.rate(iteration, tokens)
         asked = time.perf_counter()
         if self.scorer is not None and self.scorer.order == "before":
             figures |= self.scorer.update(table, self.scorer.scores(table), None, rng, rate)
-        scores, estimate = self.estimate(table)
+        scores, estimate = self.estimate(table, iteration)
         scoring = time.perf_counter() - asked
         advantages = estimate.advantages
         if config.rollout.overlong == "mask":
@@ -128,12 +139,17 @@ class Learner:
                 cut_off(table) if advantages.ndim == 1 else cut_off(table)[:, None], np.nan, advantages
             )
         credited = time.perf_counter()
-        batch = make_batch(table, advantages, weighting=config.loss.weighting, keep_zero=config.loss.keep_zero)
+        informed: Any = getattr(self.scorer, "informed", None) if config.distillation.weight else None
+        batch = make_batch(
+            table, advantages, weighting=config.loss.weighting, keep_zero=config.loss.keep_zero,
+            informed=() if informed is None else informed(table),
+        )  # fmt: skip
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         learned = update(
-            self.policy, self.optimizer, batch, config, rng, self.reference if config.loss.needs_start else None
-        )
+            self.policy, self.optimizer, batch, config, rng, self.reference if config.loss.needs_start else None,
+            getattr(self.scorer, "teacher", None),
+        )  # fmt: skip
         asked = time.perf_counter()
         if self.scorer is not None and self.scorer.order == "after":
             learned |= self.scorer.update(table, scores, estimate.targets, rng, rate)
@@ -141,13 +157,8 @@ class Learner:
             figures["seconds_scorer"] = scoring + time.perf_counter() - asked
         kept = batch.kept()
         figures |= _sizes(table, advantages, batch, kept) | dict(estimate.figures) | {"learning_rate": rate}
-        return Lesson(table, advantages, learned | figures, self._lengths(kept), credited - begin)
-
-    def _lengths(self, batch: Batch) -> list[int]:
-        tokens = self.config.memory.microbatch_tokens
-        if tokens is not None:
-            return [length for length, _ in sequences(batch, tokens, self.config.memory.share_prefixes)]
-        return [len(prompt) + len(reply) for prompt, reply in zip(batch.prompts, batch.replies, strict=True)]
+        lengths = [length for length, _ in sequences(kept, Limits.of(self.policy, config.memory))]
+        return Lesson(table, advantages, learned | figures, lengths, credited - begin)
 
     def _costed(self, table: StepTable) -> tuple[StepTable, Row]:
         """The table that credit is given on, and what was taken off."""
@@ -173,7 +184,9 @@ def _make_scorer(policy: Any, credit: Any, config: TrainerConfig, envs: Any) -> 
     if settings is None:
         name = getattr(credit, "name", type(credit).__name__)
         raise ValueError(f"{name} wants scores and makes no scorer: pass one, Trainer(..., scorer=...)")
-    shared = {"temperature": config.temperature, **{name: getattr(config.memory, name) for name in SHARED_LIMITS}}
+    limits = Limits.of(policy, config.memory)
+    passes = dataclasses.replace(config.memory, microbatch_tokens=limits.tokens if limits.packed else None)
+    shared = {"temperature": config.temperature, **{name: getattr(passes, name) for name in SHARED_LIMITS}}
     filled = dataclasses.replace(settings.filled(**shared), level=credit.score_level)
     made: StepScorer = filled.make_in(policy, envs)
     return made

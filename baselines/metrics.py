@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agentgym.outside.files import write_file
+from agentgym.outside.packages import install
 from agentgym.outside.text import DataError, read_json
 
 Row = dict[str, float]
@@ -57,7 +58,7 @@ class MetricsLog:
                 from torch.utils.tensorboard import SummaryWriter
             except ImportError as error:
                 raise ImportError(
-                    "TensorBoard logs need the package tensorboard: pip install tensorboard, or tensorboard=False"
+                    f"TensorBoard logs need the package tensorboard: {install('train')}, or tensorboard=False"
                 ) from error
             self._make_writer = SummaryWriter
         self._tensorboard = tensorboard

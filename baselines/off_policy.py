@@ -12,6 +12,7 @@ import numpy as np
 
 from agentgym.trajectory import StepTable
 from baselines.batch import make_batch
+from baselines.config import Memory
 from baselines.update import Scorer, score_batch
 
 
@@ -38,7 +39,7 @@ def rescored(policy: Scorer, table: StepTable, *, temperature: float, tokens_per
     blank = [reply and replace(reply, logprobs=(0.0,) * len(reply.token_ids)) for reply in table.replies]
     unscored = replace(table, replies=np.fromiter(blank, np.object_, len(table)))
     batch = make_batch(unscored, np.zeros(len(table)))
-    scores = score_batch(policy, batch, temperature, tokens=tokens_per_pass).tolist()
+    scores = score_batch(policy, batch, temperature, Memory(microbatch_tokens=tokens_per_pass)).tolist()
     allowed = batch.allowed or ((),) * len(batch)
     known = dict(zip(zip(batch.prompts, batch.replies, allowed, strict=True), scores, strict=True))
     found = [

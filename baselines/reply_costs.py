@@ -7,7 +7,6 @@ success alone, such as RewardFlow, does not.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,7 @@ from agentgym.trajectory.forks import counts_so_far
 from baselines.batch import make_batch
 from baselines.config import TrainerConfig
 from baselines.losses import divergence
-from baselines.update import Scorer, score_batch
+from baselines.update import Scorer, recomputes, score_batch
 from wrappers.credit.scores import reply_lengths
 
 #: What a sampler says of a reply that the length limit ended.
@@ -106,11 +105,10 @@ def less_divergence(
     """
     batch = make_batch(table, np.zeros(len(table)), merge=False)
     old = batch.old_logprobs
-    limits: Any = {"tokens": config.memory.microbatch_tokens, "share_prefixes": config.memory.share_prefixes}
     terms = config.loss
-    if terms.old_logprobs == "recompute":
-        old = score_batch(policy, batch, config.temperature, **limits)
-    start = score_batch(reference, batch, config.temperature, **limits)
+    if recomputes(policy, config):
+        old = score_batch(policy, batch, config.temperature, config.memory)
+    start = score_batch(reference, batch, config.temperature, config.memory)
     per_token = divergence(old, start, terms.kl_form, limit=terms.kl_limit).masked_fill(~batch.mask, 0.0)
     cost: NDArray[np.float64] = per_token.double().sum(1).numpy()
     tokens = int(batch.mask.sum())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from baselines.batch import Batch
 from baselines.config import Memory, TrainerConfig
+from baselines.distillation import per_token
 from baselines.losses import (
     aggregate,
     cispo,
@@ -26,9 +27,9 @@ from baselines.losses import (
     normaliser,
 )
 from policies.scoring.head import check_finite, not_finite
-from policies.scoring.packed import merge_chains, rows_per_pass
+from policies.scoring.packed import can_pack, has_varlen, merge_chains, rows_per_pass
 from policies.scoring.prefix_tree import merge_trees, tree_rows_per_pass
-from policies.training import recomputed_activations
+from policies.training import can_recompute, is_exact, memory_explained, on_gpu, recomputed_activations
 
 
 class Scores(Protocol):
@@ -53,13 +54,100 @@ class Scorer(Protocol):
         temperature: float | None = None,
         *,
         tokens_per_pass: int | None = None,
-        entropy: bool = True,
+        entropy: bool | None = True,
         **given: Any,
     ) -> Scores: ...
 
 
 # Rows per pass where no gradients are kept.
 _SCORING_ROWS = 256
+# Tokens per pass on a GPU: with attention that reads packed sequences by their positions, and with any other.
+_GPU_TOKENS, _GPU_TOKENS_SQUARED = 8192, 4096
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """`Memory`, with the defaults of the device that a policy is on.
+
+    Attributes:
+        rows: per pass; None: no limit.
+        tokens: per pass; None: no limit.
+        share_prefixes: see `Memory`.
+        packed: rows share sequences; else they are rectangles, whose padding counts as tokens.
+        recompute: activations are computed again in the backward pass.
+    """
+
+    rows: int | None = None
+    tokens: int | None = None
+    share_prefixes: bool = False
+    packed: bool = False
+    recompute: bool = False
+
+    @classmethod
+    def of(cls, policy: Any, memory: Memory) -> Limits:
+        """Return what a pass of a policy may hold."""
+        model, tokens, packed = policy.model, memory.microbatch_tokens, memory.microbatch_tokens is not None
+        gpu = on_gpu(model)
+        if gpu and tokens is None:
+            tokens = _GPU_TOKENS if has_varlen(model) else _GPU_TOKENS_SQUARED
+            packed = can_pack(model, getattr(policy, "precision", None))
+        recompute = memory.activation_checkpointing
+        if recompute is None:
+            recompute = gpu and can_recompute(model)
+        return cls(memory.microbatch_rows, tokens, memory.share_prefixes, packed, recompute)
+
+    @property
+    def scoring(self) -> dict[str, Any]:
+        """Arguments of `Scorer.score`."""
+        return {"tokens_per_pass": self.tokens if self.packed else None} | (
+            {"share_prefixes": True} if self.share_prefixes else {}
+        )
+
+    def passes(
+        self, prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]], rows: NDArray[np.int64]
+    ) -> list[NDArray[np.int64]]:
+        """Divide some rows, int64 (n,), into those of each pass."""
+        size = self.rows or max(len(rows), 1)
+        parts = [rows[low : low + size] for low in range(0, len(rows), size)]
+        if self.tokens is None:
+            return parts
+        divide = _rectangles if not self.packed else tree_rows_per_pass if self.share_prefixes else rows_per_pass
+        return [
+            part[chosen]
+            for part in parts
+            for chosen in divide([prompts[row] for row in part], [replies[row] for row in part], self.tokens)
+        ]
+
+    def advice(self, what: str, longest: int) -> str:
+        """Return what to change where a pass does not fit the device's memory.
+
+        Args:
+            what: does not fit.
+            longest: tokens of the longest row.
+        """
+        if self.tokens is None:
+            tokens = f"None, all at once: set it, to {4 * longest} for a start"
+        elif self.tokens > longest:
+            tokens = f"{self.tokens}: lower it to {max(self.tokens // 2, longest)}"
+        else:
+            tokens = f"{self.tokens}, and the longest row has {longest}: shorten prompts and replies"
+        more = "" if self.recompute else ", or set memory.activation_checkpointing=True"
+        return (
+            f"{what} does not fit the device's memory: memory.microbatch_tokens says how many tokens a pass has "
+            f"({tokens}{more}). Checkpoints are as they were: a run that is resumed with another microbatch_tokens "
+            "goes on from the last one"
+        )
+
+
+def _rectangles(prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]], tokens: int) -> list[list[int]]:
+    """Divide rows, shortest first, into rectangles of at most so many tokens; a longer row is one of its own."""
+    lengths = [len(prompt) + len(reply) for prompt, reply in zip(prompts, replies, strict=True)]
+    parts: list[list[int]] = []
+    for row in sorted(range(len(lengths)), key=lambda row: lengths[row]):
+        if not parts or lengths[row] * (len(parts[-1]) + 1) > tokens:
+            parts.append([])
+        parts[-1].append(row)
+    return parts
 
 
 def make_optimizer(model: nn.Module, config: TrainerConfig) -> torch.optim.AdamW:
@@ -77,48 +165,35 @@ def make_optimizer(model: nn.Module, config: TrainerConfig) -> torch.optim.AdamW
 
 
 @torch.no_grad()
-def score_batch(
-    policy: Scorer,
-    batch: Batch,
-    temperature: float,
-    *,
-    rows: int = _SCORING_ROWS,
-    tokens: int | None = None,
-    share_prefixes: bool = False,
-) -> Tensor:
+def score_batch(policy: Scorer, batch: Batch, temperature: float, memory: Memory | None = None) -> Tensor:
     """Return log-probabilities of all reply tokens, float32 (n, L) on the CPU, 0 where masked.
 
     Args:
         policy: whose they are.
         batch: whose prompts and replies are scored.
         temperature: divides the logits.
-        rows: most rows per pass, where `tokens` is None.
-        tokens: most tokens per pass, see `policies.scoring.packed.score_packed`.
-        share_prefixes: see `policies.scoring.prefix_tree.score_trees`; with `tokens`.
+        memory: limits of a pass; without `microbatch_rows` a pass has at most 256 rows. None: `Memory()`.
     """
+    limits = Limits.of(policy, memory or Memory())
     result = torch.zeros(batch.mask.shape)
-    if tokens is not None:
-        passes = (tree_rows_per_pass if share_prefixes else rows_per_pass)(batch.prompts, batch.replies, tokens)
+    # Rows of one prompt side by side, prompts of like length together: shared passes and little padding.
+    order = np.array(sorted(range(len(batch)), key=lambda row: (len(batch.prompts[row]), batch.prompts[row])), np.int64)
+    if limits.tokens is None:
+        limits = dataclasses.replace(limits, rows=limits.rows or _SCORING_ROWS)
     else:
-        # Rows of one prompt side by side, prompts of like length together: shared passes and little padding.
-        order = sorted(range(len(batch)), key=lambda row: (len(batch.prompts[row]), batch.prompts[row]))
-        passes = [order[start : start + rows] for start in range(0, len(order), rows)]
-    for part in passes:
+        limits, order = dataclasses.replace(limits, rows=None), np.arange(len(batch))
+    for part in limits.passes(batch.prompts, batch.replies, order):
         prompts, replies = [batch.prompts[r] for r in part], [batch.replies[r] for r in part]
-        given = _given([batch.allowed[r] for r in part] if batch.allowed else (), share_prefixes)
-        scores = policy.score(prompts, replies, temperature, tokens_per_pass=tokens, entropy=False, **given)
+        given = limits.scoring | ({"allowed": [batch.allowed[r] for r in part]} if batch.allowed else {})
+        scores = policy.score(prompts, replies, temperature, entropy=None, **given)
         result[part, : scores.logprobs.shape[1]] = scores.logprobs.cpu()
     return torch.where(batch.mask, result, torch.zeros_like(result))
 
 
-def _limits(config: TrainerConfig) -> dict[str, Any]:
-    """Arguments of `score_batch` that say how much a pass may hold."""
-    return {"tokens": config.memory.microbatch_tokens, "share_prefixes": config.memory.share_prefixes}
-
-
-def _given(allowed: Sequence[Any], share_prefixes: bool) -> dict[str, Any]:
-    """Arguments of `Scorer.score` that only some updates need."""
-    return ({"allowed": allowed} if allowed else {}) | ({"share_prefixes": True} if share_prefixes else {})
+def recomputes(policy: Scorer, config: TrainerConfig) -> bool:
+    """Return whether the log-probabilities of an update's replies are computed again before it."""
+    asked = config.loss.old_logprobs
+    return asked == "recompute" or (asked == "sampler" and not is_exact(policy))
 
 
 def update(
@@ -128,6 +203,7 @@ def update(
     config: TrainerConfig,
     generator: np.random.Generator,
     reference: Scorer | None = None,
+    teacher: Scorer | None = None,
 ) -> dict[str, float]:
     """Train the policy on a batch and return what happened.
 
@@ -146,15 +222,16 @@ def update(
         config: losses, mini-batches, epochs.
         generator: shuffles mini-batches.
         reference: the frozen start policy; needed when `config.loss.kl` is above 0 and in the loss.
+        teacher: reads `Batch.informed`; needed where the batch has any. It gets no gradient.
 
     Returns:
         "updates", the steps made, and "silent_updates", the share of mini-batches without one (1 where there are none).
         Means over all mini-batches: "policy_loss" and "grad_norm" (before clipping, 0 where no step was made). Means
         over the tokens of trained rows, weighted as the raw rows, and left out where there are none: "kl" (to the
         start, in the form of the loss), "approx_kl" (k3, of the update so far, from the policy before it),
-        "clip_fraction", "entropy" (nats per token). With old_logprobs="recompute" also "mismatch_mean" and
-        "mismatch_max": how far the sampler's log-probabilities are from the trainer's; with a correction "tis_weight"
-        (mean) and "tis_clipped" (share of tokens at the limit).
+        "clip_fraction", "entropy" (nats per token). Where log-probabilities are recomputed (`recomputes`) also
+        "mismatch_mean" and "mismatch_max": how far the sampler's log-probabilities are from the trainer's; with a
+        correction "tis_weight" (mean) and "tis_clipped" (share of tokens at the limit). No gradient is kept.
 
     Raises:
         ValueError: the divergence is weighted and there is no reference.
@@ -165,9 +242,17 @@ def update(
     """
     if config.loss.needs_start and reference is None:
         raise ValueError(f"loss.kl={config.loss.kl} needs the frozen start policy as reference")
-    mode = recomputed_activations(policy.model) if config.memory.activation_checkpointing else contextlib.nullcontext()
-    with _explained(optimizer, batch, config):
-        return _update(policy, optimizer, batch, config, generator, reference, mode)
+    if batch.informed and teacher is None:
+        raise ValueError("rows with an informed prompt need the teacher that reads it")
+    limits = Limits.of(policy, config.memory)
+    if batch.informed and not config.distillation.sampled:  # distributions are those of rectangles
+        limits = dataclasses.replace(limits, packed=False, share_prefixes=False)
+    longest = max((len(p) + len(r) for p, r in zip(batch.prompts, batch.replies, strict=True)), default=0)
+    try:
+        with memory_explained(lambda: limits.advice(f"an update of {len(batch)} rows", longest)):
+            return _update(policy, optimizer, batch, config, generator, reference, teacher, limits)
+    finally:  # the rollout that follows has the memory of the gradients
+        optimizer.zero_grad(set_to_none=True)
 
 
 def _update(
@@ -177,33 +262,35 @@ def _update(
     config: TrainerConfig,
     generator: np.random.Generator,
     reference: Scorer | None,
-    mode: contextlib.AbstractContextManager[None],
+    teacher: Scorer | None,
+    limits: Limits,
 ) -> dict[str, float]:
-    terms, limits = config.loss, _limits(config)
+    terms = config.loss
     figures: dict[str, float] = {}
     trust: Tensor | None = None
     kept, place = batch.kept(), np.cumsum(batch.trained) - 1
-    if terms.old_logprobs == "recompute" and len(kept):
-        sampler, old = kept.old_logprobs, score_batch(policy, kept, config.temperature, **limits)
+    if recomputes(policy, config) and len(kept):
+        sampler, old = kept.old_logprobs, score_batch(policy, kept, config.temperature, config.memory)
         kept = dataclasses.replace(kept, old_logprobs=old)
         if terms.tis is not None:
             trust = correction(old, sampler, kept.mask, terms.tis_level, terms.tis)
         figures = _mismatch(kept, sampler, trust, terms.tis)
     start = None
     if reference is not None and terms.needs_start:
-        start = score_batch(reference, kept, config.temperature, **limits)
+        start = score_batch(reference, kept, config.temperature, config.memory)
     # Rows by which a mini-batch moves the policy: all of them where KL or entropy is in the loss.
-    moving = kept.signal | (start is not None or terms.entropy > 0)
+    moving = kept.signal | kept.distilled | (start is not None or terms.entropy > 0)
+    taught = float((kept.mask * kept.weight[:, None])[torch.from_numpy(kept.distilled)].sum())
     weights = [value for value in policy.model.parameters() if value.requires_grad]
     device = weights[0].device
     # Summed on the device, in double precision: one transfer per update instead of one per figure and pass.
-    sums = torch.zeros(5, dtype=torch.float64, device=device)
+    sums = torch.zeros(6, dtype=torch.float64, device=device)
     norms: list[float] = []
     tokens = config.optimiser.epochs * float((kept.mask * kept.weight[:, None]).sum())
-    together = _sequence_of_row(batch, config)
+    together = _sequence_of_row(batch, limits)
     whole = float(normaliser(batch.mask, batch.weight, terms.aggregation, terms.constant_length or 1))
     count = 0
-    with mode:
+    with recomputed_activations(policy.model) if limits.recompute else contextlib.nullcontext():
         for _ in range(config.optimiser.epochs):
             minibatches = batch.minibatches(config.optimiser.minibatch_rows, generator, together)
             count += len(minibatches)
@@ -211,11 +298,13 @@ def _update(
                 rows = place[scored[batch.trained[scored]]]
                 moves = bool(moving[rows].any())
                 optimizer.zero_grad(set_to_none=True)
-                for chosen in _passes(kept, rows, config.memory):
+                for chosen in limits.passes(kept.prompts, kept.replies, rows):
                     part = kept.take(chosen).to(device)
                     frozen, trusted = (_rows(column, chosen, part) for column in (start, trust))
                     with torch.set_grad_enabled(moves):
-                        sums += _backward(policy, part, frozen, trusted, whole / len(minibatches), config)
+                        lesson = (teacher, taught / len(minibatches)) if teacher is not None and taught else None
+                        divisor = whole / len(minibatches)
+                        sums += _backward(policy, part, frozen, trusted, divisor, config, limits, lesson)
                 if not moves:
                     continue
                 norm = float(nn.utils.clip_grad_norm_(weights, config.optimiser.max_grad_norm))
@@ -226,11 +315,14 @@ def _update(
                     )
                 optimizer.step()
                 norms.append(norm)
-    check_finite(policy.model, "the update was too large: the policy's")
-    policy_loss, *per_token = sums.tolist()
+    if norms:
+        check_finite(policy.model, "the update was too large: the policy's")
+    policy_loss, *per_token, apart = sums.tolist()
     if tokens:
         names = ("kl", "approx_kl", "clip_fraction", "entropy")
         figures |= {name: value / tokens for name, value in zip(names, per_token, strict=True)}
+    if taught:
+        figures["distillation_loss"] = apart / max(count, 1)
     return {
         "policy_loss": policy_loss / max(count, 1),
         "grad_norm": sum(norms) / max(count, 1),
@@ -259,89 +351,66 @@ def _mismatch(batch: Batch, sampler: Tensor, trust: Tensor | None, limit: float 
     return found
 
 
-def _sequence_of_row(batch: Batch, config: TrainerConfig) -> NDArray[np.int64] | None:
+def _sequence_of_row(batch: Batch, limits: Limits) -> NDArray[np.int64] | None:
     """Return int64 (n,), the chain or tree each row belongs to: rows that share tokens go into the same mini-batch."""
-    tokens = config.memory.microbatch_tokens
-    if tokens is None:
+    if not limits.packed:
         return None
     numbers = np.zeros(len(batch), np.int64)
-    for number, (_, rows) in enumerate(sequences(batch, tokens, config.memory.share_prefixes)):
+    for number, (_, rows) in enumerate(sequences(batch, limits)):
         numbers[rows] = number
     return numbers
 
 
-def sequences(batch: Batch, tokens: int, share_prefixes: bool) -> list[tuple[int, list[int]]]:
-    """Return the length of every packed sequence, and the rows in it; see `TrainerConfig.microbatch_tokens`."""
-    if share_prefixes:
-        trees = merge_trees(batch.prompts, batch.replies, tokens)
+def sequences(batch: Batch, limits: Limits) -> list[tuple[int, list[int]]]:
+    """Return the length of every sequence that is read, and the rows in it."""
+    if not limits.packed or limits.tokens is None:
+        pairs = zip(batch.prompts, batch.replies, strict=True)
+        return [(len(prompt) + len(reply), [row]) for row, (prompt, reply) in enumerate(pairs)]
+    if limits.share_prefixes:
+        trees = merge_trees(batch.prompts, batch.replies, limits.tokens)
         return [(len(tree), list(tree.columns)) for tree in trees]
     chains = merge_chains(batch.prompts, batch.replies)
     return [(len(chain.tokens), [row for row, _ in chain.spans]) for chain in chains]
 
 
-def _passes(batch: Batch, rows: NDArray[np.int64], memory: Memory) -> list[NDArray[np.int64]]:
-    """Return the rows of a mini-batch in the parts that fit one forward and backward pass."""
-    size = memory.microbatch_rows or max(len(rows), 1)
-    parts = [rows[low : low + size] for low in range(0, len(rows), size)]
-    if memory.microbatch_tokens is None:
-        return parts
-    divide = tree_rows_per_pass if memory.share_prefixes else rows_per_pass
-    return [
-        part[chosen]
-        for part in parts
-        for chosen in divide(
-            [batch.prompts[row] for row in part], [batch.replies[row] for row in part], memory.microbatch_tokens
-        )
-    ]
-
-
-@contextlib.contextmanager
-def _explained(optimizer: torch.optim.Optimizer, batch: Batch, config: TrainerConfig) -> Iterator[None]:
-    """Say which setting to lower when the device's memory is full, and give the gradients' memory back."""
-    try:
-        yield
-    except torch.OutOfMemoryError as error:
-        optimizer.zero_grad(set_to_none=True)
-        given = config.memory.microbatch_tokens
-        longest = max(len(prompt) + len(reply) for prompt, reply in zip(batch.prompts, batch.replies, strict=True))
-        if given is None:
-            advice = f"None, all at once: set it, to {4 * longest} for a start"
-        elif given > longest:
-            advice = f"{given}: lower it to {max(given // 2, longest)}"
-        else:
-            advice = f"{given}, and the longest row has {longest}: shorten prompts and replies"
-        more = "" if config.memory.activation_checkpointing else ", or set memory.activation_checkpointing=True"
-        raise torch.OutOfMemoryError(
-            f"an update of {len(batch)} rows does not fit the device's memory: memory.microbatch_tokens says "
-            f"how many tokens a pass has ({advice}{more}). Checkpoints are as they were: a run that is resumed with "
-            f"another microbatch_tokens goes on from the last one. Cause: {error}"
-        ) from error
-
-
 def _blame(model: nn.Module, sums: Tensor) -> str:
     """Say which of the sums of `_backward`, and which gradient, is not finite."""
-    names = ("policy loss", "kl", "approx_kl", "clip fraction", "entropy")
+    names = ("policy loss", "kl", "approx_kl", "clip fraction", "entropy", "distillation loss")
     wrong = [f"{name} is {value}" for name, value in zip(names, sums.tolist(), strict=True) if not math.isfinite(value)]
     return ", ".join(filter(None, [*wrong, not_finite(model, gradients=True)])) or "each number alone is finite"
 
 
 def _backward(
-    policy: Scorer, part: Batch, reference: Tensor | None, trust: Tensor | None, divisor: float, config: TrainerConfig
+    policy: Scorer,
+    part: Batch,
+    reference: Tensor | None,
+    trust: Tensor | None,
+    divisor: float,
+    config: TrainerConfig,
+    limits: Limits,
+    lesson: tuple[Scorer, float] | None,
 ) -> Tensor:
     """Add the gradient of some rows, where gradients are asked for.
 
+    Args:
+        policy: see `update`, as `config`.
+        part: the rows.
+        reference: log-probabilities of the start policy, float (n, L).
+        trust: weights of truncated importance sampling, float (n, L).
+        divisor: of the sums over the rows.
+        config: see `update`.
+        limits: of a pass.
+        lesson: the informed teacher, and the divisor of the sum over tokens that it has something to say of.
+
     Returns:
-        float64 (5,): their policy loss, and sums over tokens of kl, approx_kl, clipped weight and entropy.
+        float64 (6,): their policy loss, sums over tokens of kl, approx_kl, clipped weight and entropy, and the
+        distillation loss.
     """
     terms = config.loss
-    scores = policy.score(
-        part.prompts,
-        part.replies,
-        config.temperature,
-        tokens_per_pass=config.memory.microbatch_tokens,
-        entropy=terms.entropy > 0,
-        **_given(part.allowed, config.memory.share_prefixes),
-    )
+    taught = np.flatnonzero(part.distilled) if lesson is not None else np.zeros(0, np.int64)
+    whole = {"distributions": True} if len(taught) and not config.distillation.sampled else {}
+    given = _given(part, limits)
+    scores = policy.score(part.prompts, part.replies, config.temperature, entropy=terms.entropy > 0, **given, **whole)
     logprobs, weight = scores.logprobs, part.weight[:, None]
     clip = {"clip_low": terms.clip_low, "clip_high": terms.clip_high}
     ratio = importance_ratio(logprobs, part.old_logprobs, part.mask, terms.ratio)
@@ -359,10 +428,46 @@ def _backward(
         loss = loss + terms.kl * aggregate(weight * kl, part.mask, terms.aggregation, divisor)
     if terms.entropy > 0:
         loss = loss - terms.entropy * aggregate(weight * scores.entropy, part.mask, terms.aggregation, divisor)
+    apart = torch.zeros_like(policy_loss)
+    if lesson is not None and len(taught):
+        apart = _distillation(lesson[0], part, taught, scores, config, limits) / lesson[1]
+        loss = loss + config.distillation.weight * apart
     if torch.is_grad_enabled():
         loss.backward()
     with torch.no_grad():
         moved = divergence(part.old_logprobs, logprobs.detach(), limit=None)
         clipped = clipped_weight(ratio.detach(), part.positive_weight, part.negative_weight, **clip)
         figures = (weight * kl, weight * moved, clipped, weight * scores.entropy)
-        return torch.stack([policy_loss.detach(), *(figure[part.mask].sum() for figure in figures)]).double()
+        # Not figure[mask]: only the device knows its size, and the host would wait for it.
+        summed = [figure.masked_fill(~part.mask, 0.0).sum() for figure in figures]
+        return torch.stack([policy_loss.detach(), *summed, apart.detach()]).double()
+
+
+def _given(part: Batch, limits: Limits) -> dict[str, Any]:
+    return limits.scoring | ({"allowed": part.allowed} if part.allowed else {})
+
+
+def _distillation(
+    teacher: Scorer, part: Batch, taught: NDArray[np.int64], scores: Scores, config: TrainerConfig, limits: Limits
+) -> Tensor:
+    """Return the weighted sum of the distillation loss over the tokens of some rows of a part."""
+    rows = part.take(taught).to(part.mask.device)
+    whole: dict[str, Any] = {} if config.distillation.sampled else {"distributions": True}
+    with torch.no_grad():
+        informed = teacher.score(
+            rows.informed, rows.replies, config.temperature, entropy=None, **_given(rows, limits), **whole
+        )
+    chosen = torch.zeros(len(part), dtype=torch.bool, device=part.mask.device)
+    chosen[torch.from_numpy(taught)] = True
+    kept = part.mask & chosen[:, None]
+    student: Any = getattr(scores, "distribution", None)
+    least = torch.finfo(torch.float32).min
+    losses = per_token(
+        None if student is None else student[kept[part.mask]].clamp(min=least),
+        None if student is None else informed.distribution.clamp(min=least),  # type: ignore[attr-defined]
+        scores.logprobs[kept],
+        informed.logprobs[rows.mask],
+        part.old_logprobs[kept],
+        config.distillation,
+    )
+    return (part.weight[:, None].expand_as(kept)[kept] * losses).sum()

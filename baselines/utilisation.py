@@ -29,11 +29,13 @@ from torch import nn
 from policies.pretrained import text_config
 
 #: Dense bf16 FLOP/s by a part of the device's name, as the maker prints them.
-PEAKS = {"H200": 989e12, "H100 PCIe": 756e12, "H100": 989e12, "A100": 312e12, "L40S": 362e12, "A10": 125e12}
+PEAKS = {
+    "H200": 989e12, "H100 PCIe": 756e12, "H100": 989e12, "A100": 312e12, "L40S": 362e12, "A10G": 70e12, "A10": 125e12,
+}  # fmt: skip
 #: Bytes per second of its memory, likewise.
 BANDWIDTHS = {
     "H200": 4.8e12, "H100 PCIe": 2.0e12, "H100": 3.35e12, "A100-SXM4-80GB": 2.039e12, "A100 80GB": 1.935e12,
-    "A100": 1.555e12, "L40S": 0.864e12, "A10": 0.6e12,
+    "A100": 1.555e12, "L40S": 0.864e12, "A10G": 0.6e12, "A10": 0.6e12,
 }  # fmt: skip
 
 

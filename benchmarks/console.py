@@ -12,27 +12,21 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Column, Table
 from rich.text import Text
 
-from agentgym.outside.files import LockedError
+from agentgym.outside.files import LockedError, OtherConfigurationError
 from agentgym.outside.text import DataError, clean
-from benchmarks.json_files import OtherConfigurationError, write_json
+from benchmarks.json_files import write_json
 from benchmarks.machine import missing_package
 from benchmarks.processes import Job, JobFailedError
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
 
 #: Shown where there is no value.
 NONE = "-"
@@ -226,6 +220,15 @@ def lines(console: Console, clock: Callable[[], float] = time.monotonic) -> Repo
 
 
 def _bars(console: Console) -> Progress:
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
     name, count = Column(no_wrap=True, min_width=16), Column(no_wrap=True, min_width=7)
     columns = [
         TextColumn("{task.description}", style="bold", table_column=name, markup=False),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from agentgym.outside import files as disk_cache
 from agentgym.outside import text as foreign_text
+from agentgym.outside.files import OtherConfigurationError
 
 if TYPE_CHECKING:
     import pydantic
@@ -25,10 +26,6 @@ _LONGEST = 80
 
 class ResultsError(foreign_text.DataError):
     """Results are missing, damaged or of another version, or what a benchmark was asked for is not there."""
-
-
-class OtherConfigurationError(ValueError):
-    """The folder belongs to a benchmark with another configuration."""
 
 
 def encode(value: Any) -> Any:

@@ -9,6 +9,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentgym.outside.packages import install
+
 #: Distributions whose version may change a result.
 _DISTRIBUTIONS = (
     "numpy", "scipy", "gymnasium", "torch", "transformers", "tokenizers", "stable-baselines3", "gym-sokoban",
@@ -40,19 +42,16 @@ class Machine:
 def missing_package(error: ModuleNotFoundError) -> str:
     """Return what to install for a module that was not found, in words.
 
-    >>> missing_package(ModuleNotFoundError("No module named 'rich'", name="rich"))
-    "this needs the package 'rich', which is not installed: pip install 'stepcredit[bench]' (in a checkout: ./do setup)"
+    >>> missing_package(ModuleNotFoundError("No module named 'rich'", name="rich")).partition(":")[0]
+    "this needs the package 'rich', which is not installed"
     """
     name = (error.name or "").partition(".")[0].replace("_", "-")
     known = [part.partition(";") for part in importlib.metadata.requires("stepcredit") or ()]
     extras = [rest.partition("==")[2].strip(" \"'") for head, _, rest in known if re.split(r"[^\w-]", head)[0] == name]
     if not extras or not extras[0]:
         return str(error)
-    needed = ",".join(dict.fromkeys(["bench", extras[0]] if extras[0] != "train" else ["train", "bench"]))
-    return (
-        f"this needs the package {name!r}, which is not installed: pip install 'stepcredit[{needed}]' (in a checkout: "
-        "./do setup)"
-    )
+    needed = dict.fromkeys(["bench", extras[0]] if extras[0] != "train" else ["train", "bench"])
+    return f"this needs the package {name!r}, which is not installed: {install(*needed)}"
 
 
 def describe_machine() -> Machine:

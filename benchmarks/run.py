@@ -1,23 +1,32 @@
-"""Command line of the benchmarks: `python -m benchmarks.run --help`."""
+"""The command `stepcredit`, which is `python -m benchmarks.run` too.
+
+A command's file is imported when the command is run, so that help and a wrong name cost little: the help takes the
+first sentence of each from the text of its file.
+"""
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
+import os
+import re
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from benchmarks.machine import missing_package
 
 try:
     import typer
-    from typer.core import TyperGroup
+    from typer.core import TyperCommand, TyperGroup
 
     from benchmarks.console import explained
     from benchmarks.training.command import learning
+    from benchmarks.training.options import check_names
 except ModuleNotFoundError as error:
-    if __name__ != "__main__":
+    if __name__ != "__main__" and Path(sys.argv[0]).name != "stepcredit":
         raise
     print(missing_package(error), file=sys.stderr)
     sys.exit(2)
@@ -30,6 +39,7 @@ STUDIES = {
     "branching": "benchmarks.truth.branching:STUDY",
     "combinations": "benchmarks.truth.combinations:STUDY",
     "scorers": "benchmarks.truth.scorers:STUDY",
+    "privileged": "benchmarks.truth.privileged:STUDY",
     "shaping": "benchmarks.training.shaping:STUDY",
     "aliasing": "benchmarks.keys.aliasing:STUDY",
     "merging": "benchmarks.keys.merging:STUDY",
@@ -79,17 +89,20 @@ FORMER = {
 }  # fmt: skip
 
 
+#: What the help says of commands that are groups.
+_GROUPS = {"study": "Answer one question with a table and a page.", "speed": "Measure speed and memory."}
 _SETTINGS: dict[str, Any] = {
-    "add_completion": False, "rich_markup_mode": "rich", "pretty_exceptions_enable": False,
+    "rich_markup_mode": "rich", "pretty_exceptions_enable": False,
     "context_settings": {"help_option_names": ["-h", "--help"]},
 }  # fmt: skip
 
 
 class Commands(TyperGroup):
-    """Commands by name: functions, studies or groups of them, in files that are imported when they are asked for."""
+    """Commands by name: functions, studies or groups of them, in files that are imported when they are run."""
 
     places: Mapping[str, Any] = COMMANDS
     former: Mapping[str, Any] = FORMER
+    listing = False
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names that the help lists, in its order."""
@@ -100,20 +113,35 @@ class Commands(TyperGroup):
         place = {**self.former, **self.places}.get(cmd_name)
         if place is None:
             return None
-        alone = typer.Typer(**_SETTINGS)
+        if self.listing:
+            return TyperCommand(cmd_name, help=_GROUPS.get(cmd_name) or _sentence(place), rich_markup_mode="rich")
+        alone = typer.Typer(add_completion=False, **_SETTINGS)
         if isinstance(place, str):
             module, _, name = place.partition(":")
             found = getattr(importlib.import_module(module), name)
             found = found[cmd_name] if isinstance(found, Mapping) else found
             alone.command(cmd_name)(found if inspect.isfunction(found) else found.command)
         else:
-            words = "Answer one question with a table and a page." if place is STUDIES else "Measure speed and memory."
             group = type("Group", (Commands,), {"places": place, "former": {}})
-            alone = typer.Typer(cls=group, no_args_is_help=True, **_SETTINGS)
-            alone.callback(help=words)(lambda: None)
+            alone = typer.Typer(cls=group, no_args_is_help=True, add_completion=False, **_SETTINGS)
+            alone.callback(help=_GROUPS[cmd_name])(lambda: None)
         made = typer.main.get_command(alone)
         made.name = cmd_name
         return made
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help; that of all commands has one sentence for each, and imports none of their files."""
+        self.listing = self.places is COMMANDS
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self.listing = False
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """Parse the words of a command, of those that train first the names of environments and methods."""
+        if parent is None and args and (args[0].startswith("-") or args[0] in ("train", "head-to-head")):
+            check_names(args)
+        return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command; the same mistake ends each with the same status, see `benchmarks.console.stop`."""
@@ -121,8 +149,23 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
 
 
+def _sentence(place: str) -> str:
+    """Return the first sentence of a function's docstring from the text of its file."""
+    module, _, name = place.partition(":")
+    spec = importlib.util.find_spec(module)
+    text = "" if spec is None or spec.origin is None else Path(spec.origin).read_text(encoding="utf-8")
+    found = re.search(rf'^def {name}\(.*?^    """(.*?)(?:"""|\n\n)', text, re.DOTALL | re.MULTILINE)
+    return " ".join(found.group(1).split()) if found else ""
+
+
 app = typer.Typer(cls=Commands, no_args_is_help=False, **_SETTINGS)
 app.callback(invoke_without_command=True)(learning)
+
+
+def main() -> None:
+    """Run the command `stepcredit`; modules of the current folder can be named, as with `python -m benchmarks.run`."""
+    sys.path.append(os.getcwd())
+    app(prog_name="stepcredit")
 
 
 if __name__ == "__main__":

@@ -111,7 +111,7 @@ class Study(Generic[C, R, F]):
 
         Raises:
             agentgym.outside.files.LockedError: another process works in the folder.
-            benchmarks.json_files.OtherConfigurationError: the folder holds another configuration.
+            agentgym.outside.files.OtherConfigurationError: the folder holds another configuration.
             benchmarks.processes.JobFailedError: a part failed in its process.
             ResultsError: the file of a finished part is damaged, or something that was asked for is not there.
             KeyboardInterrupt: Ctrl-C; call again to continue.

@@ -3,7 +3,7 @@
 `GraphShaping` keeps a graph of states per level across episodes. As soon as one episode has solved a level, every step
 of later ones is rewarded for what it gains on the way; the best policy stays the best. One seed each: five seeds, and
 settings in which shaping does nothing, are on the page docs/credit/shaping.md.
-Needs: pip install "stepcredit[sb3]"
+Needs the extra `sb3` (docs/install.md).
 Run: python examples/shape_with_sb3.py
 """
 

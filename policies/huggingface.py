@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
@@ -27,6 +28,7 @@ from policies.pretrained import (
     load_model,
     mixed_precision,
     most_positions,
+    precise_positions,
     read_settings,
     write_settings,
 )
@@ -35,6 +37,7 @@ from policies.scoring import TokenScores, score_replies
 from policies.scoring.head import check_finite
 from policies.scoring.packed import score_packed
 from policies.scoring.prefix_tree import score_trees
+from policies.training import memory_explained
 
 # The answer to a prompt that does not fit.
 _NOTHING = Reply("", finish="prompt-too-long")
@@ -97,7 +100,7 @@ class HuggingFacePolicy:
             temperature, max_new_tokens, prefix, suffix, given, batch_size, arguments, admissible, max_prompt_tokens,
             truncate,
         )  # fmt: skip
-        self.model = (model if device is None else model.to(device)).eval()
+        self.model = precise_positions(model if device is None else model.to(device)).eval()
         self.tokenizer = tokenizer
         self.precision: torch.dtype | None = mixed_precision(self.model) if autocast == "auto" else autocast
         ends = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
@@ -137,6 +140,8 @@ class HuggingFacePolicy:
         settings = dataclasses.asdict(self.settings) | changes
         changed = self._other(self.model, self.sampler, settings)
         changed._count = self._count
+        if type(self.sampler) is LoopSampler and type(changed.sampler) is LoopSampler:
+            changed.sampler.share(self.sampler)
         return changed
 
     def with_model(self, model: Any) -> HuggingFacePolicy:
@@ -236,7 +241,8 @@ class HuggingFacePolicy:
         if len(fitting) < len(found):
             draws = None if draws is None else draws[list(fitting)]
             restrictions = None if restrictions is None else [restrictions[place] for place in fitting]
-        written = self.sampler.write(list(fitting.values()), draws, self.decoding, restrictions)
+        with self.memory_explained():
+            written = self.sampler.write(list(fitting.values()), draws, self.decoding, restrictions)
         for (place, prompt), one in zip(fitting.items(), written, strict=True):
             replies[place] = self.reply(prompt, one, version)
         return replies
@@ -255,6 +261,17 @@ class HuggingFacePolicy:
         if not all(map(math.isfinite, state)):  # attention may swallow a nan, and the logits look well
             check_finite(self.model, "the policy cannot act, the model's")
         return state
+
+    def memory_explained(self) -> contextlib.AbstractContextManager[None]:
+        """Return the context that says what to change where replies do not fit the device's memory."""
+        settings = self.settings
+        return memory_explained(
+            lambda: (
+                f"writing replies does not fit the device's memory: lower batch_size ({settings.batch_size} replies at "
+                f"a time), max_new_tokens ({settings.max_new_tokens}) or max_prompt_tokens "
+                f"({settings.max_prompt_tokens})"
+            )
+        )
 
     def restrictions(self, infos: Mapping[str, NDArray[Any]]) -> Sequence[Restriction | None] | None:
         """Return what each reply may be; None where nothing is restricted."""
@@ -312,8 +329,9 @@ class HuggingFacePolicy:
         *,
         tokens_per_pass: int | None = None,
         share_prefixes: bool = False,
-        entropy: bool = True,
+        entropy: bool | None = True,
         allowed: Sequence[Sequence[Sequence[int]]] | None = None,
+        distributions: bool = False,
     ) -> TokenScores:
         """Return log-probabilities and entropies of reply tokens, differentiable in the weights.
 
@@ -325,25 +343,27 @@ class HuggingFacePolicy:
                 None: all rows at once, as rectangles of similar length. Equal but for rounding.
             share_prefixes: where rows are packed, read what they begin with alike once, see
                 `policies.scoring.prefix_tree.score_trees`.
-            entropy: whether the entropies are differentiable; they are returned in any case.
+            entropy: True: the entropies are differentiable. False: without gradient. None: not computed, 0.
             allowed: n entries like `Reply.allowed`, for replies that were restricted: the log-probabilities are those
                 among the tokens that were allowed. None: none was.
 
-        Raises:
-            ValueError: restricted replies cannot be packed.
+            distributions: whether the distributions at all reply tokens are returned, which packed rows do not have.
 
         Returns:
             `policies.scoring.TokenScores`: float32 (n, L) each, with a bool mask.
         """
         if temperature is None:
             temperature = self.settings.temperature or 1.0
-        given: dict[str, Any] = {"temperature": temperature, "entropy": entropy, "precision": self.precision}
-        if tokens_per_pass is not None and allowed is not None:
-            raise ValueError("replies restricted to admissible commands are not packed: set microbatch_tokens=None")
+        given: dict[str, Any] = {
+            "temperature": temperature, "entropy": entropy, "precision": self.precision, "allowed": allowed,
+        }  # fmt: skip
+        if tokens_per_pass is not None and distributions:
+            raise ValueError("packed replies have no distributions: leave tokens_per_pass out")
         if tokens_per_pass is not None:
             packed = score_trees if share_prefixes else score_packed
             return packed(self.model, prompts, replies, tokens_per_pass=tokens_per_pass, **given)
-        return score_replies(self.model, prompts, replies, fill=self._fill, allowed=allowed, **given)
+        given |= {"distributions": True} if distributions else {}
+        return score_replies(self.model, prompts, replies, fill=self._fill, **given)
 
     # -- files ------------------------------------------------------------------------------------------------
 
@@ -379,6 +399,7 @@ class HuggingFacePolicy:
         dtype: torch.dtype | str = "auto",
         download: bool = False,
         base: str | Path | None = None,
+        attn_implementation: str | None = None,
         **settings: Any,
     ) -> Self:
         """Read a folder written by `save_pretrained`, any other Hugging Face model, or an adapter of peft.
@@ -390,6 +411,7 @@ class HuggingFacePolicy:
             dtype: type of the weights; "auto" = as stored.
             download: fetch the model when `path` is a name that is not in the local cache.
             base: where an adapter's base is; None: where it was when the adapter was saved.
+            attn_implementation: transformers' name of an attention, such as "flash_attention_2"; None: its choice.
             **settings: override the stored `Settings` (or `autocast`, `sampler`).
 
         Raises:
@@ -398,8 +420,8 @@ class HuggingFacePolicy:
         """
         stored = read_settings(Path(path))
         if (Path(path) / ADAPTER_FILE).is_file():
-            model, tokenizer = load_adapter(Path(path), dtype, download, base)
+            model, tokenizer = load_adapter(Path(path), dtype, download, base, attn_implementation)
         else:
-            model, tokenizer = load_model(path, dtype, download, weights=str(device) != "meta")
+            model, tokenizer = load_model(path, dtype, download, attn_implementation, weights=str(device) != "meta")
         device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         return cls(align(model) if str(device) == "cpu" else model, tokenizer, device=device, **(stored | settings))

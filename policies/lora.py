@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from agentgym.outside.packages import install
 from agentgym.outside.text import DataError, read_json, read_text
 from policies.pretrained import load_model
 from policies.training import fingerprint
@@ -102,17 +103,22 @@ def has_adapter(model: Any) -> bool:
 
 
 def merge_lora(policy: Policy) -> Policy:
-    """Return a policy whose weights hold what base and adapter amount to; an ordinary model again.
+    """Return a policy whose weights are the sums of base and adapter; an ordinary model again, on the CPU.
 
-    The policy itself stays as it is: base and result are both in memory. A base in 16 bits rounds the sum; load it in
-    float32 for an exact one.
+    The policy itself stays as it is, and the result takes no memory of its device. A base in 16 bits rounds the sum;
+    load it in float32 for an exact one.
 
     Raises:
         ValueError: the policy has no adapter.
     """
     if not has_adapter(policy.model):
         raise ValueError("the policy has no adapter to merge: policies.lora.add_lora makes one")
-    merged: Policy = policy.with_model(copy.deepcopy(policy.model).merge_and_unload())
+    on_cpu = {id(each): each.detach().cpu().clone() for each in policy.model.buffers()}
+    on_cpu |= {
+        id(each): torch.nn.Parameter(each.detach().cpu().clone(), each.requires_grad)
+        for each in policy.model.parameters()
+    }
+    merged: Policy = policy.with_model(copy.deepcopy(policy.model, on_cpu).merge_and_unload())
     return merged
 
 
@@ -138,7 +144,11 @@ def save_adapter(folder: Path, policy: Any) -> None:
 
 
 def load_adapter(
-    folder: Path, dtype: torch.dtype | str, download: bool, base: str | Path | None = None
+    folder: Path,
+    dtype: torch.dtype | str,
+    download: bool,
+    base: str | Path | None = None,
+    attn_implementation: str | None = None,
 ) -> tuple[Any, Any]:
     """Load an adapter on its base, trainable, with the tokenizer.
 
@@ -147,6 +157,7 @@ def load_adapter(
         dtype: type of the base's weights; the adapter's are float32.
         download: fetch the base when it is a name that is not in the local cache.
         base: where the base is; None: where it was, or beside the adapter.
+        attn_implementation: see `policies.huggingface.HuggingFacePolicy.from_pretrained`.
 
     Raises:
         ImportError: peft is not installed.
@@ -160,7 +171,7 @@ def load_adapter(
         raise DataError(f"{folder} holds an adapter of type {described.get('peft_type')!r}, expected 'LORA'")
     base = adapter_base(folder, base)
     try:
-        model, tokenizer = load_model(base, dtype, download)
+        model, tokenizer = load_model(base, dtype, download, attn_implementation)
     except DataError as error:
         raise DataError(f"the adapter in {folder} needs its base {str(base)!r}: pass base=... ({error})") from error
     mark = _read(folder / BASE_FILE) if (folder / BASE_FILE).is_file() else {}
@@ -211,5 +222,5 @@ def _peft() -> Any:
     try:
         import peft
     except ImportError as error:
-        raise ImportError("adapters need peft: pip install 'stepcredit[train]'") from error
+        raise ImportError(f"adapters need peft: {install('train')}") from error
     return peft

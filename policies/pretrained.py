@@ -130,6 +130,21 @@ def align(model: Any) -> Any:
     return model
 
 
+def precise_positions(model: Any) -> Any:
+    """Compute rotary frequencies of 16 bits anew, as loading does, and return the model.
+
+    `model.to(torch.bfloat16)` rounds these buffers too. They are in no file: the model that is saved and read again
+    would have others, and write other tokens.
+    """
+    for module in model.modules():
+        found = getattr(module, "inv_freq", None)
+        rounded = isinstance(found, torch.Tensor) and found.dtype in (torch.bfloat16, torch.float16)
+        if rounded and hasattr(module, "config"):
+            for name, value in type(module)(module.config).named_buffers():
+                setattr(module, name, value.to(found.device))
+    return model
+
+
 def text_config(model: Any) -> Any:
     """Return the config of a model's layers of text: its own, or that of the language model in one that sees."""
     config = model.config
@@ -143,17 +158,27 @@ def most_positions(model: Any) -> int | None:
 
 
 def mixed_precision(model: torch.nn.Module) -> torch.dtype | None:
-    """Return the type to compute in: bfloat16 on CUDA, and for large models on CPUs that multiply it; else None."""
+    """Return the type to compute in: bfloat16 for large models on CPUs, and on CUDA devices, that have it; else None.
+
+    Older CUDA devices emulate bfloat16, which is slower than float32.
+    """
     weight = next(model.parameters())
     if weight.device.type == "cuda":
-        return torch.bfloat16
+        return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else None
     if weight.device.type != "cpu" or sum(each.numel() for each in model.parameters()) < _LARGE:
         return None
     able = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
     return torch.bfloat16 if any(getattr(torch.cpu, name, bool)() for name in able) else None
 
 
-def load_model(path: str | Path, dtype: torch.dtype | str, download: bool, *, weights: bool = True) -> tuple[Any, Any]:
+def load_model(
+    path: str | Path,
+    dtype: torch.dtype | str,
+    download: bool,
+    attn_implementation: str | None = None,
+    *,
+    weights: bool = True,
+) -> tuple[Any, Any]:
     """Load a causal language model with its tokenizer; see `policies.huggingface.HuggingFacePolicy.from_pretrained`.
 
     Without its weights the model is on the "meta" device.
@@ -169,8 +194,9 @@ def load_model(path: str | Path, dtype: torch.dtype | str, download: bool, *, we
         kind: Any = AutoModelForImageTextToText if config.model_type in SEEING else AutoModelForCausalLM
         if weights:
             loaded: Any = kind.from_pretrained(
-                path, dtype=dtype, local_files_only=not download, output_loading_info=True
-            )
+                path, dtype=dtype, local_files_only=not download, output_loading_info=True,
+                attn_implementation=attn_implementation,
+            )  # fmt: skip
         else:
             with torch.device("meta"):
                 loaded = kind.from_config(config), {"missing_keys": []}
@@ -181,7 +207,7 @@ def load_model(path: str | Path, dtype: torch.dtype | str, download: bool, *, we
             f"{str(path)!r} holds no complete Hugging Face model (config.json, weights and tokenizer files), "
             f"and the local cache has none of that name; pass download=True to fetch it. Cause: {error}"
         ) from error
-    except (ValueError, RuntimeError, KeyError, TypeError, SafetensorError) as error:
+    except (ValueError, RuntimeError, KeyError, TypeError, ImportError, SafetensorError) as error:
         # A TypeError is transformers 4's word for a tokenizer without its files.
         raise DataError(
             f"{str(path)!r} cannot be loaded as a causal language model with its tokenizer: {error}"

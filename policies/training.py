@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -53,6 +53,52 @@ def check_no_dropout(model: nn.Module) -> None:
             )
 
 
+def on_gpu(model: nn.Module) -> bool:
+    """Return whether a model's weights are on a device with memory of its own."""
+    return next(model.parameters()).device.type not in ("cpu", "meta")
+
+
+def is_exact(policy: Any) -> bool:
+    """Return whether a policy computes in 32 bits or more, so that sampling and scoring agree to rounding."""
+    precise = all(weight.dtype in _PRECISE for weight in policy.model.parameters())
+    return getattr(policy, "precision", None) is None and precise
+
+
+def can_recompute(model: Any) -> bool:
+    """Return whether `recomputed_activations` takes a model."""
+    try:
+        check_no_dropout(model)
+    except ValueError:
+        return False
+    under = model.get_base_model() if hasattr(model, "get_base_model") else model
+    return any(
+        getattr(under, name, False) for name in ("supports_activation_checkpointing", "supports_gradient_checkpointing")
+    )
+
+
+@contextlib.contextmanager
+def memory_explained(advice: Callable[[], str]) -> Iterator[None]:
+    """Say what to change where the device's memory is full; the innermost of nested blocks says it.
+
+    Args:
+        advice: returns what does not fit, and which settings make it smaller.
+
+    Raises:
+        torch.OutOfMemoryError: with the advice in front of the device's own message.
+    """
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        if getattr(error, "is_explained", False):
+            raise
+        told: Any = torch.OutOfMemoryError(
+            f"{advice()}. Where much memory is reserved and not allocated, set "
+            f"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True. Cause: {error}"
+        )
+        told.is_explained = True
+        raise told from error
+
+
 @contextlib.contextmanager
 def recomputed_activations(model: Any) -> Iterator[None]:
     """Keep only what each layer begins with, and compute the rest again in the backward pass, within the block.
@@ -79,10 +125,26 @@ def recomputed_activations(model: Any) -> Iterator[None]:
         disable()
 
 
-def frozen(policy: Any, dtype: torch.dtype | None = None) -> Any:
-    """Return the policy as it was before an adapter, or as it is now, to score only; whatever is trained afterwards.
+def copied(model: Any, dtype: torch.dtype | None = None) -> Any:
+    """Return a copy of a model.
 
-    A policy with an adapter needs no second model: its start is the base, with the adapter switched off.
+    Args:
+        model: of torch.
+        dtype: None: the trainable weights are copied, the frozen ones are shared. A type: no weight of the copy is
+            trainable, floating-point weights have that type, and those that have it already are shared.
+    """
+    memo: dict[int, Any] = {}
+    for weight in model.parameters():
+        if dtype is None:
+            memo |= {} if weight.requires_grad else {id(weight): weight}
+        else:  # cast one by one, so that there is no whole copy in between
+            cast = weight.detach().to(dtype) if weight.is_floating_point() else weight.detach()
+            memo[id(weight)] = nn.Parameter(cast, requires_grad=False)
+    return copy.deepcopy(model, memo)
+
+
+def frozen(policy: Any, dtype: torch.dtype | None = None) -> Any:
+    """Return the policy's start, to score only: the base without its adapter, or a copy of the weights as they are now.
 
     Args:
         policy: with `model` and `score`.
@@ -93,37 +155,29 @@ def frozen(policy: Any, dtype: torch.dtype | None = None) -> Any:
     if hasattr(policy.model, "disable_adapter"):
         start.score = _without_adapter(policy)
         return start
-    memo: dict[int, Any] = {}
-    if dtype is not None:  # cast one by one, so that there is no whole copy in between
-        for weight in policy.model.parameters():
-            memo[id(weight)] = nn.Parameter(weight.detach().to(dtype), requires_grad=False)
-    start.model = copy.deepcopy(policy.model, memo)
+    start.model = copy.deepcopy(policy.model) if dtype is None else copied(policy.model, dtype)
     start.model.requires_grad_(False)
     return start
 
 
 def trained_beside(policy: Any) -> Any:
-    """Return the policy over a copy of its model as it is now, whose weights are trained, and saved, by themselves.
+    """Return the policy over a copy of its model, which is trained and saved by itself.
 
-    What is frozen under an adapter is shared with the policy, as nobody writes to it: the copy is a second adapter.
+    Weights that are frozen under an adapter are shared: the copy is a second adapter.
 
     Args:
         policy: with `model` and `score`.
     """
     twin = copy.copy(policy)
-    twin.model = _copied(policy.model)
+    twin.model = copied(policy.model)
     return twin
-
-
-def _copied(model: Any) -> Any:
-    """A copy of what is trained, over the same frozen weights."""
-    return copy.deepcopy(model, {id(weight): weight for weight in model.parameters() if not weight.requires_grad})
 
 
 def at_rest(policy: Any) -> Any:
     """Return the policy over a copy of its weights as they are now, to act with while the policy is trained.
 
-    What is frozen under an adapter is shared; a sampler is shared as well, and follows whoever acts.
+    The copy has the type that the policy computes in. Weights that are frozen under an adapter are shared; a sampler is
+    shared as well, and follows whoever acts.
 
     Args:
         policy: with `model` and `with_model`.
@@ -133,7 +187,7 @@ def at_rest(policy: Any) -> Any:
     """
     if not hasattr(policy, "with_model"):
         raise TypeError(f"{type(policy).__name__} has no with_model(model): it cannot act while it is trained")
-    return policy.with_model(_copied(policy.model))
+    return policy.with_model(copied(policy.model, getattr(policy, "precision", None)))
 
 
 def _without_adapter(policy: Any) -> Any:

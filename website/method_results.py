@@ -23,16 +23,20 @@ _ALSO = {"gae": {"ppo"}, "potential": {"bellman"}, "attribution": {"graphgpo_fil
 _LEAGUE, _HEAD_TO_HEAD = "results/league-tables.md", "results/head-to-head.md"
 
 
-def names(page: str) -> set[str]:
-    """Names that the method of a page has in tables of results.
+def names(page: str, text: str = "") -> set[str]:
+    """Names in tables of results of the methods that a page describes: its own, and those whose options it lists.
 
     >>> sorted(names("potential"))[:4]
     ['bellman', 'ecpo', 'g2po', 'g2po_authors']
+    >>> sorted(names("branches", "<!-- options of bpo: made of the code -->"))
+    ['bpo', 'branches']
     """
-    found = {page, *_ALSO.get(page, ())}
-    if importlib.util.find_spec(f"wrappers.credit.{page}"):
-        presets = getattr(importlib.import_module(f"wrappers.credit.{page}"), "PRESETS", {})
-        found |= set(presets) - {"paper", "authors"}
+    found = set()
+    for method in {page, *re.findall(r"^<!-- options of (\w+):", text, re.MULTILINE)}:
+        found |= {method, *_ALSO.get(method, ())}
+        if importlib.util.find_spec(f"wrappers.credit.{method}"):
+            presets = getattr(importlib.import_module(f"wrappers.credit.{method}"), "PRESETS", {})
+            found |= set(presets) - {"paper", "authors"}
     return found
 
 
@@ -107,7 +111,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return f"{markdown[:first]}{whole}\n{markdown[first:]}"
     if place.parts[0] != "credit":
         return markdown
-    wanted = names(place.stem)
+    wanted = names(place.stem, markdown)
     text = _of_league(docs, wanted)
     for study, method in _trained(docs, wanted):
         title = f"{study.config.name}: {method}"

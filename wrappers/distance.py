@@ -88,7 +88,7 @@ def gained(before: Floats, after: Floats) -> Floats:
 
 
 def row_distances(table: StepTable, found: dict[tuple[str, str], tuple[float, float]]) -> Floats:
-    """Return the distances before every step, then those after every step, float64 (2 N,); nan where not exact."""
+    """Return the distances before every step, then those after every step, float64 (2 N,); nan if not known."""
     groups, states = np.tile(table.group, 2), np.concatenate((table.state, table.next_state))
     numbers, example = number_pairs(groups, table.n_groups, states, len(table.states))
     exact = [_exact(table.groups[groups[row]], str(table.states[states[row]]), found) for row in example.tolist()]
@@ -98,5 +98,5 @@ def row_distances(table: StepTable, found: dict[tuple[str, str], tuple[float, fl
 def _exact(task: Hashable, state: str, found: dict[tuple[str, str], tuple[float, float]]) -> float:
     if state.endswith((_WON, _FAILED)):
         return 0.0 if state.endswith(_WON) else np.inf
-    least, most = found[str(task), state]
+    least, most = found.get((str(task), state), (np.nan, np.nan))
     return most if least == most else np.nan

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
+from agentgym.outside.packages import install
 from agentgym.outside.text import clean
 from agentgym.trajectory import Floats, Ints, StepTable
 from agentgym.trajectory.columns import intern
@@ -208,7 +209,7 @@ class SentenceEncoder:
             from sentence_transformers import SentenceTransformer  # it brings torch
         except ImportError as error:
             raise ImportError(
-                'SentenceEncoder needs sentence-transformers: pip install "stepcredit[embed]" (or give any '
+                f"SentenceEncoder needs sentence-transformers: {install('embed')} (or give any "
                 "function of your own that takes n states and returns n vectors)"
             ) from error
         return SentenceTransformer(self.model, device=self.device)

@@ -2,17 +2,20 @@
 
 An environment lists its tools as JSON schemas: in an attribute `tools`, or, where they change, in `info["tools"]`. The
 reply parser reads calls with `form="tool_calls"` and gives the environment a command in the short form of
-`agentgym.outside.tool_calls.write_call`.
+`agentgym.outside.tool_calls.write_call`. For trainers of others, `tool_environment` makes a method of each tool.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import gymnasium as gym
+
 from agentgym.outside.text import clean
-from agentgym.outside.tool_calls import check_call, function_of, read_calls, write_call
+from agentgym.outside.tool_calls import ToolCall, check_call, function_of, read_calls, write_call
 
 Tools = Sequence[Mapping[str, Any]]
 
@@ -106,3 +109,121 @@ def checks_calls(env: Any) -> bool:
 def describe_tools(tools: Iterable[Mapping[str, Any]]) -> str:
     """Return the part of a system message that lists tools, a JSON object in each line."""
     return "\n".join(["You have these tools:", *(json.dumps(dict(function_of(tool))) for tool in tools)])
+
+
+def reading(env: Any) -> dict[str, Any]:
+    """Return the options of a reply parser that suit an environment: tool calls where it lists tools.
+
+    >>> import agentgym, gymnasium
+    >>> reading(gymnasium.make("AgentRL/Telecom-v0")), reading(gymnasium.make("AgentRL/Sokoban-v0"))
+    ({'form': 'tool_calls'}, {})
+    """
+    return {"form": "tool_calls"} if listed_tools(env) else {}
+
+
+#: Annotations of arguments by the type in their schema.
+_ANNOTATIONS: dict[str, Any] = {
+    "string": str, "integer": int, "number": float, "boolean": bool, "array": list, "object": dict,
+}  # fmt: skip
+#: Options of a reset among the columns of a data set.
+_RESET = ("split", "index", "task_id")
+
+
+def tool_environment(make: Callable[[], gym.Env[str, str]], name: str = "ToolEnvironment") -> type[Any]:
+    """Return a class with a method for each tool of an environment, as TRL's `environment_factory` takes it.
+
+    An object has `reset(**row)`, which starts the task that the row's `split`, `index`, `task_id` and `seed` name and
+    returns what is seen; a method per tool, with the schema's description and types, which returns the answer; and
+    `get_reward()`, the sum of the rewards. Calls that do not fit are answered with what is wrong, and calls after the
+    end with a sentence.
+
+    Args:
+        make: makes the environment, whose attribute `tools` lists its tools.
+        name: of the class.
+
+    Raises:
+        ValueError: the environment lists no tools, or one cannot be a method: its name is taken or no identifier.
+
+    >>> import agentgym, gymnasium
+    >>> env = tool_environment(lambda: gymnasium.make("AgentRL/Telecom-v0"))()
+    >>> _ = env.reset(split="test", index=0)
+    >>> env.check_status_bar().partition(":")[0], env.get_reward()
+    ('Status Bar', 0.0)
+    """
+    tools = listed_tools(make())
+    methods = {each["name"]: _method(each) for each in map(function_of, tools)}
+    taken = [each for each in methods if not each.isidentifier() or each.startswith("_") or hasattr(_Called, each)]
+    if not methods or taken:
+        wrong = f"{taken[0]!r} cannot be the name of a method" if taken else "it lists no tools"
+        raise ValueError(f"tool_environment: {make!r}: {wrong}")
+    return type(name, (_Called,), {**methods, "_make": staticmethod(make), "_tools": tools})
+
+
+class _Called:
+    """What all classes of `tool_environment` have in common."""
+
+    _make: Callable[[], gym.Env[str, str]]
+    _tools: Tools
+
+    def __init__(self) -> None:
+        self._env, self._reward, self._over = self._make(), 0.0, True
+        self._checked = not checks_calls(self._env)
+
+    def reset(self, **row: Any) -> str:
+        """Start the task of a row, and return what is seen."""
+        options = {key: row[key] for key in _RESET if row.get(key) is not None}
+        observation, _ = self._env.reset(seed=row.get("seed"), options=options or None)
+        self._reward, self._over = 0.0, False
+        return observation
+
+    def get_reward(self) -> float:
+        """Return the sum of the rewards since the reset."""
+        return self._reward
+
+    def _call(self, name: str, arguments: Mapping[str, Any]) -> str:
+        if self._over:
+            return "The episode is over."
+        call = ToolCall(name, {key: value for key, value in arguments.items() if value is not None})
+        if self._checked and (wrong := check_call(call, self._tools)):
+            self._env.step("")
+            return f"Error: {wrong}"
+        observation, reward, terminated, truncated, _ = self._env.step(write_call(*call))
+        self._reward += float(reward)
+        self._over = terminated or truncated
+        return observation
+
+
+def _method(tool: Mapping[str, Any]) -> Any:
+    """Return a method whose signature and docstring say what a tool's schema does."""
+    schema = tool.get("parameters") or {}
+    required = schema.get("required") or ()
+    properties = schema.get("properties") or {}
+    order = sorted(properties, key=lambda key: key not in required)
+    hints = {key: _annotation(properties[key]) for key in order}
+    parameters = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
+    for key in order:
+        default = inspect.Parameter.empty if key in required else properties[key].get("default")
+        parameters.append(
+            inspect.Parameter(key, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=hints[key])
+        )
+    signature = inspect.Signature(parameters, return_annotation=str)
+
+    def method(self: _Called, *args: Any, **kwargs: Any) -> str:
+        try:
+            given = signature.bind(self, *args, **kwargs).arguments
+        except TypeError as error:
+            return self._call(tool["name"], kwargs) if not args else f"Error: {error}"
+        return self._call(tool["name"], {key: value for key, value in given.items() if key != "self"})
+
+    words = [f"    {key}: {properties[key].get('description') or key.replace('_', ' ')}" for key in order]
+    described = str(tool.get("description") or tool["name"])
+    method.__doc__ = "\n".join([described, *(["", "Args:", *words] if words else [])])
+    method.__name__ = method.__qualname__ = tool["name"]
+    method.__annotations__ = {**hints, "return": str}
+    method.__signature__ = signature  # type: ignore[attr-defined]
+    return method
+
+
+def _annotation(schema: Mapping[str, Any]) -> Any:
+    kinds = [schema.get("type"), *(each.get("type") for each in schema.get("anyOf") or ())]
+    return next((_ANNOTATIONS[kind] for kind in kinds if isinstance(kind, str) and kind in _ANNOTATIONS), str)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, TWO, Game, bits
@@ -68,7 +69,7 @@ class Planner:
             return self._fetch(now)
         use = self._use(now) if self._wanted >> now.held & 1 else _NO_PLAN
         # dropping, taking and one thing more
-        return use if use[0] < 3 else min([use, *(priced for _, priced in self._drops(now))], key=_price)
+        return use if use[0] < 3 else min([use, *(priced for _, priced in self._drops(now))], key=itemgetter(0))
 
     def commands(self, now: Situation, acts: Acts) -> tuple[str, ...]:
         game, loc, reach = self.game, now.loc, now.reach
@@ -295,10 +296,6 @@ def optimal_commands(state: World) -> tuple[str, ...]:
 def planner_of(game: Game) -> Planner:
     """Return the planner of a game; recent ones are cached."""
     return Planner(game)
-
-
-def _price(priced: Priced) -> int:
-    return priced[0]
 
 
 def _lowest(mask: int) -> int:

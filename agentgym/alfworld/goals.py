@@ -116,7 +116,7 @@ def parse_goal(name: str) -> Goal:
         raise ValueError(f"goal {name!r:.200}: unknown task type {parts[0]!r:.200}; {suggest(parts[0], TASK_TYPES)}")
     goal = Goal(parts[0], parts[1], parts[3])
     if goal.name != name:  # one name per task: episodes are grouped by it
-        raise ValueError(f"unknown goal {name!r:.200}: it is written {goal.name!r:.200}")
+        raise ValueError(f"unknown goal {name!r:.200}: its canonical form is {goal.name!r:.200}")
     return goal
 
 
@@ -147,9 +147,7 @@ def with_goal(game: Game, goal: Goal) -> Game:
         if not there:
             raise ValueError(f"goal {goal.name!r:.200}: {game.task_id!r} has no {what}")
     if goal in _met_at_first(game):
-        raise ValueError(
-            f"goal {goal.name!r} holds at the beginning of {game.task_id!r}: choose one that is to be done"
-        )
+        raise ValueError(f"goal {goal.name!r} already holds at the start of {game.task_id!r}: choose another goal")
     sentences = SENTENCES[goal.task_type]
     second = own is not None and game.task == SENTENCES[game.task_type][1].format(thing=own.thing, place=own.place)
     return replace(

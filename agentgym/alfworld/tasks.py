@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
@@ -14,10 +13,7 @@ from agentgym.alfworld.goals import parse_goal, split_id, with_goal
 from agentgym.alfworld.official.dataset import VARIABLE, OfficialGames
 from agentgym.checks import suggest
 from agentgym.outside.files import cache_folder
-from agentgym.tasks import Tasks, choose, given
-
-#: Value of `data` for generated games, with or without the variable ALFWORLD_DATA.
-GENERATED = "generated"
+from agentgym.tasks import Tasks, choose, given, published
 
 
 class Games(Tasks[Game], Protocol):
@@ -59,13 +55,8 @@ def check_task_types(kinds: Any) -> tuple[str, ...]:
 def find_games(data: Any, cache: Any, generator: Mapping[str, Any]) -> Games:
     """Return the official games of `data` (None: of $ALFWORLD_DATA), else generated ones."""
     where = cache_folder(cache)
-    if data is None:
-        data = os.environ.get(VARIABLE) or GENERATED
-    if data == GENERATED:
-        return GeneratedGames(**generator)
-    if not isinstance(data, (str, os.PathLike)) or data == "":
-        raise ValueError(f"data must be a folder, {GENERATED!r} or None, got {data!r}")
-    return OfficialGames(data, where)
+    folder = published(data, VARIABLE)
+    return GeneratedGames(**generator) if folder is None else OfficialGames(folder, where)
 
 
 def choose_game(games: Games, split: str, options: Mapping[str, Any], rng: np.random.Generator) -> Game:

@@ -25,10 +25,16 @@ VARIABLE = "AGENTGYM_CACHE"
 _PARTIAL = ".partial"
 #: Seconds after which such a file is taken for a leftover of a killed writer.
 _ABANDONED = 86_400.0
+#: Bytes at each end of a large file that a fingerprint of its content is made of.
+_END = 1 << 20
 
 
 class LockedError(RuntimeError):
     """Another process holds the lock."""
+
+
+class OtherConfigurationError(ValueError):
+    """A folder belongs to work with another configuration."""
 
 
 def cache_folder(given: str | Path | bool | None = None) -> Path | None:
@@ -58,6 +64,23 @@ def fingerprint(*facts: object) -> str:
             fact = f"{fact.resolve()} {state.st_size} {state.st_mtime_ns}"
         text = str(fact).encode("utf-8", "surrogatepass")
         digest.update(b"%d %b" % (len(text), text))
+    return digest.hexdigest()[:16]
+
+
+def fingerprint_of_content(path: Path) -> str:
+    """Return 16 hexadecimal digits for a file, or for all files of a folder: names, sizes, and both ends of each.
+
+    Location and time do not count. Only the ends of files above two mebibytes are read.
+    """
+    digest = hashlib.sha256()
+    for file in sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]:
+        size = file.stat().st_size
+        name = file.relative_to(path).as_posix() if path.is_dir() else ""
+        digest.update(f"{name} {size}\n".encode("utf-8", "surrogatepass"))
+        with file.open("rb") as content:
+            digest.update(content.read(_END))
+            content.seek(max(_END, size - _END))
+            digest.update(content.read(_END))
     return digest.hexdigest()[:16]
 
 

@@ -24,6 +24,7 @@ from types import SimpleNamespace
 from typing import Any, Final, TypeVar
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
+from agentgym.outside.packages import install
 from agentgym.outside.redaction import hide_all, redact
 from agentgym.outside.text import DataError, clean, one_line, read_json
 
@@ -282,9 +283,7 @@ def _library() -> None:
         import aiohttp  # noqa: F401
         import tenacity  # noqa: F401
     except ImportError as error:
-        raise ImportError(
-            f"requests over HTTP need the package {error.name}: pip install 'stepcredit[http]'"
-        ) from error
+        raise ImportError(f"requests over HTTP need the package {error.name}: {install('http')}") from error
 
 
 def _cause(error: Exception) -> str:

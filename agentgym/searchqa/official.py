@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from agentgym.outside.packages import install
 from agentgym.outside.text import DataError, Unpacked, clean, clean_json, most_unpacked, read_json, read_json_lines
 from agentgym.searchqa.question import MOST_TEXT, Question
 from agentgym.searchqa.retriever import MOST_CONTENTS, MOST_ID, Passage
@@ -190,7 +191,7 @@ def _parquet(path: Path) -> Iterator[Any]:
         import pyarrow
         import pyarrow.parquet
     except ImportError as error:
-        raise ImportError(f"reading {path} needs pyarrow: pip install pyarrow (or give a .jsonl file)") from error
+        raise ImportError(f"reading {path} needs pyarrow: {install('parquet')} (or give a .jsonl file)") from error
     try:
         most = most_unpacked(path.stat().st_size)
         with pyarrow.parquet.ParquetFile(path) as file:

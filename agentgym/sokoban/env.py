@@ -261,7 +261,7 @@ class VisualSokobanEnv(SokobanBase[dict[str, Any]]):
         height, width = self.tasks.size
         if level.height > height or level.width > width:
             raise ValueError(
-                f"VisualSokobanEnv: pictures of this environment hold {height}x{width} cells, the level has "
+                f"VisualSokobanEnv: pictures of this environment have {height}x{width} cells, the level has "
                 f"{level.height}x{level.width}; make the environment with size=({level.height}, {level.width})"
             )
         super()._load(task_id, level, player, boxes)

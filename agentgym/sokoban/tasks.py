@@ -100,7 +100,7 @@ class LevelFiles:
             )
         level = self[number]
         if split not in (None, "all", split_of(level)):
-            raise ValueError(f"the level {task_id!r:.200} is one of split {split_of(level)!r}, not of {split!r}")
+            raise ValueError(f"the level {task_id!r:.200} belongs to split {split_of(level)!r}, not to {split!r}")
         return task_id, level
 
     def ids(self, split: str) -> Iterator[str]:
@@ -119,7 +119,7 @@ class LevelFiles:
         if self.path.is_dir():
             files = sorted(file for file in self.path.rglob("*") if file.name.endswith(SUFFIXES) and file.is_file())
             if not files:
-                raise DataError(f"{self.path}: the folder holds no file ending in {', '.join(SUFFIXES)}; {_FETCH}")
+                raise DataError(f"{self.path}: the folder contains no file ending in {', '.join(SUFFIXES)}; {_FETCH}")
             return files
         if not self.path.name.endswith(SUFFIXES):
             raise DataError(f"{self.path}: unknown kind of file; {suggest(''.join(self.path.suffixes), SUFFIXES)}")

@@ -257,9 +257,9 @@ def _checked(height: int, width: int, walls: int, targets: int, boxes: int, play
     if room is None:
         raise DataError("the room is open: walls must enclose every cell the player can reach; close the gap")
     if boxes & ~targets & ~room or targets & ~boxes & ~room:
-        raise DataError("a box or target lies where the player can never get: move it inside the room")
+        raise DataError("a box or target is out of the player's reach: move it inside the room")
     if boxes == targets:
-        raise DataError("every box is on a target already: expected a level that is still to be solved")
+        raise DataError("every box is already on a target: expected an unsolved level")
     keep = room | boxes | targets
     return Level(height, width, full_board(height, width) & ~keep, targets, boxes, player)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from agentgym.outside.packages import install
+
 if TYPE_CHECKING:
     from agentgym.sotopia.pettingzoo import SotopiaAECEnv, SotopiaParallelEnv
 
@@ -27,5 +29,5 @@ def _two_agents() -> Any:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "pettingzoo":
             raise
-        message = "the two-agent forms of SOTOPIA need PettingZoo: pip install 'stepcredit[multiagent]'"
+        message = f"the two-agent forms of SOTOPIA need PettingZoo: {install('multiagent')}"
         raise ImportError(message) from error

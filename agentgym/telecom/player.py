@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import Any, Literal
 
 from agentgym.outside.tool_calls import write_call
+from agentgym.telecom.rules import TOOLS
 from agentgym.telecom.state import TODAY
 
 _NUMBER = re.compile(r"\d{3}-\d{3}-\d{4}")
@@ -27,6 +28,9 @@ class TelecomPlayer:
     It knows no more than ticket and answers. The script of a case is followed anew at every step, with the answers
     that came so far, so a copy plays on from where it was copied.
 
+    Args:
+        side: "agent" where a customer has the phone: it is asked to make the phone's calls.
+
     >>> from agentgym.telecom.env import TelecomEnv
     >>> env = TelecomEnv()
     >>> observation, info = env.reset(options={"split": "test", "index": 0})
@@ -37,7 +41,8 @@ class TelecomPlayer:
     True
     """
 
-    def __init__(self) -> None:
+    def __init__(self, side: Literal["solo", "agent"] = "solo") -> None:
+        self.side = side
         self._ticket: str | None = None
         self._answers: list[str] = []
 
@@ -52,7 +57,10 @@ class TelecomPlayer:
         def ask(name: str, **arguments: Any) -> str:
             for answer in answers:
                 return answer
-            raise _NextError(write_call(name, arguments))
+            call = write_call(name, arguments)
+            if self.side == "agent" and TOOLS[name].side == "user":
+                call = write_call("say", {"text": f"Please use {call}."})
+            raise _NextError(call)
 
         try:
             end = _script(self._ticket, ask)

@@ -27,6 +27,11 @@ Pictures (MMS)
 
 A case that no tool can mend goes to transfer_to_human_agents; any other must not."""
 
+#: What is added where the phone is the customer's.
+TALK = (
+    "You have the company's tools alone. The phone is in the customer's hands: say(text=...) tells the customer what "
+    "to do or look at, one thing or several, by the names of the phone's tools or in plain words."
+)
 FORM = (
     'Act by one tool call at a time: {"name": "...", "arguments": {...}}, the same in <tool_call> tags, or '
     "name(key=value). done() closes the case."

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from agentgym.outside.packages import install
 from agentgym.trajectory.file import MOST_REWARD
 
 Ints = NDArray[np.int64]
@@ -146,7 +147,7 @@ def data_frame(table: Any) -> Any:
     try:
         import pandas as pd
     except ImportError as error:
-        raise ImportError("to_pandas needs pandas: pip install 'stepcredit[pandas]'") from error
+        raise ImportError(f"to_pandas needs pandas: {install('pandas')}") from error
     names = {"group": table.groups, "trajectory": table.trajectories, "action": table.actions}
     names |= {"state": table.states, "next_state": table.states}
     columns: dict[str, Any] = {}

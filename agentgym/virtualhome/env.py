@@ -199,7 +199,7 @@ class VirtualHomeEnv(TextEnv[str]):
         self.need_episode("fulfilled")
         if self.protocol == "spa":
             raise TypeError(
-                f"{type(self).__name__} has no exact hindsight with protocol='spa': a name stands for any thing of its "
+                f"{type(self).__name__} has no exact hindsight with protocol='spa': a name means any thing of its "
                 "class, and the chore would be about one of them; use protocol='numbered'"
             )
         activity = self.episode.activity

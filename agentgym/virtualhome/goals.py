@@ -113,5 +113,5 @@ def _edge(scene: Scene, edge: Edge) -> Test:
 
 def _position(scene: Scene, node: int) -> int:
     if node not in scene.index:
-        raise ValueError(f"the goal names the id {node}, which no node of the scene has")
+        raise ValueError(f"the goal names the id {node}, which is not in the scene")
     return scene.index[node]

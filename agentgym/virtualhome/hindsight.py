@@ -127,8 +127,8 @@ def with_chore(activity: Activity, name: str) -> Activity:
     for thing in things:
         if not _possible(scene, family, thing, chore.place):
             raise ValueError(
-                f"chore {name!r:.200}: in {activity.task_id!r} that is done at the start, or cannot be done with "
-                f"{activity.lexicon.names.of[thing]!r:.100}; choose one that is to be done"
+                f"chore {name!r:.200}: in {activity.task_id!r} it is done at the start, or impossible with "
+                f"{activity.lexicon.names.of[thing]!r:.100}; choose another chore"
             )
     said, task_id, goal = _sentence(activity, chore), id_with(activity, chore), goal_of(scene, chore)
     return replace(activity, task_id=task_id, task_type=family, title=said, description=said, goal=goal, program=())

@@ -112,7 +112,7 @@ class Scene:
         characters = positions(self.classes.get("character", 0))
         if len(characters) != 1:
             found = len(characters)
-            raise ValueError(f"Scene: a graph has exactly one node of the class 'character', here are {found}")
+            raise ValueError(f"Scene: expected exactly one node of the class 'character', got {found}")
         self.character = characters[0]
 
     def changed(
@@ -148,7 +148,7 @@ class Scene:
             raise ValueError(f"Scene: expected a graph {{'nodes': [...], 'edges': [...]}}, got {graph!r:.80}")
         for kind in ("nodes", "edges"):
             if not isinstance(graph.get(kind), list):
-                raise ValueError(f"Scene: a graph has a list of {kind!r}, got {graph.get(kind)!r:.80}")
+                raise ValueError(f"Scene: expected a list of {kind!r}, got {graph.get(kind)!r:.80}")
         for number, row in enumerate(graph["nodes"]):
             try:
                 lists = [[str(name).upper() for name in row[key]] for key in ("properties", "states")]
@@ -199,7 +199,7 @@ class Scene:
         for position, node in enumerate(nodes, first):
             _check_node(node)
             if node.id in index:
-                raise ValueError(f"Scene: two nodes have the id {node.id}; ids differ")
+                raise ValueError(f"Scene: two nodes have the id {node.id}; ids must differ")
             index[node.id] = position
             bit = 1 << position
             self.classes[node.class_name] = self.classes.get(node.class_name, 0) | bit
@@ -209,7 +209,7 @@ class Scene:
             cells[-WIDTH + STATES] = _state_bits(node.states, node.id)
         self.size = len(index)
         if self.size > MOST_NODES:
-            raise ValueError(f"Scene: a graph has at most {MOST_NODES} nodes, here are {self.size}")
+            raise ValueError(f"Scene: expected at most {MOST_NODES} nodes, got {self.size}")
         self.ids += tuple(node.id for node in nodes)
         self.names += tuple(node.class_name for node in nodes)
         self.shown += tuple(f"<{node.class_name}> ({node.id})" for node in nodes)
@@ -220,7 +220,7 @@ class Scene:
         self.rooms = sum(1 << p for p, category in enumerate(self.categories) if category == "Rooms")
         for node_id, names in states.items():
             if node_id not in index:
-                raise ValueError(f"Scene.changed: states for the id {node_id}, which no node has")
+                raise ValueError(f"Scene.changed: states for an unknown id {node_id}")
             cells[index[node_id] * WIDTH + STATES] = _state_bits(names, node_id)
         orders: dict[int, list[int]] = {}
         for edge in remove:
@@ -253,13 +253,13 @@ class Scene:
         try:
             a, b = self.index[source], self.index[target]
         except (KeyError, TypeError):
-            raise ValueError(f"Scene: an edge is between ids of nodes, one of {edge} is none") from None
+            raise ValueError(f"Scene: the edge {edge} has an id that no node has") from None
         return a * WIDTH + _RELATION[relation], a, b
 
 
 def _check_node(node: Node) -> None:
     if type(node.id) is not int or not 0 <= node.id < 1 << 31:
-        raise ValueError(f"Scene: the id of a node is an int from 0 to 2**31 - 1, got {node.id!r:.40}")
+        raise ValueError(f"Scene: expected an int from 0 to 2**31 - 1 as the id of a node, got {node.id!r:.40}")
     for what, text in (("class_name", node.class_name), ("category", node.category)):
         if not isinstance(text, str) or (what == "class_name" and not text):
             raise ValueError(f"Scene: the {what} of node {node.id} is a text, got {text!r:.40}")

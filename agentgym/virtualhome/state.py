@@ -73,7 +73,7 @@ class State:
 
     def __init__(self, scene: Scene, *, set_order: str = "lowest id") -> None:
         if set_order not in ("lowest id", "cpython"):
-            raise ValueError(f"State: set_order is 'lowest id' or 'cpython', got {set_order!r}")
+            raise ValueError(f"State: set_order must be 'lowest id' or 'cpython', got {set_order!r}")
         self.scene = scene
         self.cells = list(scene.cells)
         self.places: dict[int, tuple[int, int]] = {}

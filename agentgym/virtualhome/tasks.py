@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Protocol
 
 from agentgym.checks import check_name, suggest
-from agentgym.tasks import Tasks
+from agentgym.tasks import GENERATED, Tasks, published
 from agentgym.virtualhome.activity import Activity
 from agentgym.virtualhome.generated.activities import GeneratedActivities
 from agentgym.virtualhome.hindsight import Chore
 from agentgym.virtualhome.official.dataset import OfficialActivities
 from agentgym.virtualhome.official.files import KINDS, VARIABLE
 
-#: Value of `data` for generated activities, with or without the variable VIRTUALHOME_DATA.
-GENERATED = "generated"
 #: Arguments of the generator, with their defaults.
 ARGUMENTS: Final[Mapping[str, Any]] = {"house_seed": 0, "num_activities": None}
 
@@ -55,16 +52,13 @@ def narrowed(activities: Activities, kinds: Any) -> Activities:
 def find_activities(data: Any, goal: Any, generator: Mapping[str, Any]) -> Activities:
     """Return the published tasks of a folder (None: of $VIRTUALHOME_DATA if set), or generated ones."""
     check_name(goal, KINDS, "goal")
-    if data is None:
-        data = os.environ.get(VARIABLE) or GENERATED
-    if isinstance(data, str) and data == GENERATED:
+    folder = published(data, VARIABLE)
+    if folder is None:
         return GeneratedActivities(**generator)
-    if not isinstance(data, (str, os.PathLike)) or data == "":
-        raise ValueError(f"data must be a folder, {GENERATED!r} or None, got {data!r}")
     useless = [f"{name}={value!r}" for name, value in generator.items() if value != ARGUMENTS[name]]
     if useless:
         raise ValueError(
-            f"{' and '.join(useless)} would change generated activities, and those of {str(data)!r:.200} are published "
-            f"ones; leave that out, or pass data={GENERATED!r}"
+            f"{' and '.join(useless)} cannot change the published activities of {str(folder)!r:.200}; "
+            f"omit it, or pass data={GENERATED!r}"
         )
-    return OfficialActivities(data, goal)
+    return OfficialActivities(folder, goal)

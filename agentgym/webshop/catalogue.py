@@ -114,7 +114,7 @@ class MemoryCatalogue:
         self._positions = {product.asin: i for i, product in enumerate(self._products)}
         if len(self._positions) != len(self._products):
             repeated = next(p.asin for i, p in enumerate(self._products) if self._positions[p.asin] != i)
-            raise ValueError(f"the asins of a catalogue must differ, {repeated!r} is there more than once")
+            raise ValueError(f"the asins of a catalogue must differ, {repeated!r} is repeated")
         self._having: dict[tuple[str, str], list[int]] = {}
         for i, product in enumerate(self._products):
             for key in (("category", product.category), ("query", product.query)):
@@ -153,6 +153,6 @@ def known_prices(catalogue: Catalogue, given: Mapping[str, float]) -> NDArray[np
     prices = np.empty(len(catalogue), np.float64)
     for i, product in enumerate(catalogue):
         if product.asin not in given:
-            raise ValueError(f"the table of prices must hold every product, it lacks {product.asin}")
+            raise ValueError(f"the table of prices lacks the product {product.asin}")
         prices[i] = given[product.asin]
     return prices

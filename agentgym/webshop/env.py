@@ -9,7 +9,7 @@ from typing import Any
 
 from agentgym.checks import check_name, check_repairs, keywords_checked, real, whole
 from agentgym.core import Info, TextEnv, TextSpace
-from agentgym.tasks import check_split, choose
+from agentgym.tasks import GENERATED, check_split, choose
 from agentgym.vector import TextVectorEnv
 from agentgym.webshop.expert import expert_action
 from agentgym.webshop.goals import Wish
@@ -18,7 +18,7 @@ from agentgym.webshop.pages import TEXT, Adverts, nodes, page_text, text, text_r
 from agentgym.webshop.reward import Tagger
 from agentgym.webshop.search.search import Recent
 from agentgym.webshop.session import RESULTS, Session
-from agentgym.webshop.shop import GENERATED, open_tasks
+from agentgym.webshop.shop import open_tasks
 from agentgym.webshop.tasks import DISJOINT, Task, Tasks
 
 INSTRUCTIONS = (
@@ -214,9 +214,7 @@ class WebShopEnv(TextEnv[str]):
         return (0.0, False, valid) if purchase is None else (self._worth(purchase.score), True, valid)
 
     def _worth(self, score: float) -> float:
-        if self.reward is None:
-            return score
-        return self.reward if score == 1.0 else 0.0
+        return score if self.reward is None else self.reward if score == 1.0 else 0.0
 
     def observe(self) -> str:
         session = self.session

@@ -83,7 +83,7 @@ class Goals(ABC):
 
         A TypeError if the words are from people or a record, a ValueError if the product lacks the options.
         """
-        raise TypeError(f"the words of {self.kind} goals from people or a record exist only for what these asked for")
+        raise TypeError(f"{self.kind} goals from people or a record exist only for their own requests")
 
     def indices(self, wish: Wish) -> list[int]:
         """Return the indices of the goals with exactly this product and these options, ascending."""
@@ -150,7 +150,7 @@ class SyntheticGoals(Goals):
         self._limits = {int(i): draw_limit(float(prices[i]), rng) for i in asked}
         counts = choices[asked]
         if counts.sum(dtype=np.float64) > MOST_GOALS:
-            raise ValueError(f"the products have more than {MOST_GOALS:,} ways to choose their options: take fewer")
+            raise ValueError(f"the products have more than {MOST_GOALS:,} combinations of options: use fewer products")
         starts = np.repeat(np.cumsum(counts) - counts, counts)
         order = _order(int(counts.sum()))
         self.products = np.repeat(asked.astype(np.int32), counts)[order]

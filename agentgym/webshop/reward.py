@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgym.checks import suggest
+from agentgym.outside.packages import install
 from agentgym.outside.text import DataError, read_file, read_json
 from agentgym.webshop.catalogue import Catalogue, Product
 from agentgym.webshop.goals import Goal
@@ -301,7 +302,7 @@ def _table(path: Path) -> Tagger:
     if not isinstance(content, dict) or not all(
         isinstance(nouns, list) and all(isinstance(noun, str) for noun in nouns) for nouns in content.values()
     ):
-        raise DataError(f"noun_tagger: {path} must hold one JSON object, title -> list of its nouns")
+        raise DataError(f"noun_tagger: {path} must be one JSON object, title -> list of its nouns")
     table: Mapping[str, Sequence[str]] = content
     warned: list[str] = []
 
@@ -321,7 +322,7 @@ def _spacy(model: str) -> Tagger:
         import spacy
     except ImportError as error:
         raise ImportError(
-            "noun_tagger 'spacy' needs spaCy: pip install 'stepcredit[nouns]', then "
+            f"noun_tagger 'spacy' needs spaCy: {install('nouns')}, then "
             f"python -m spacy download {model}; or use noun_tagger='words', which needs nothing"
         ) from error
     try:

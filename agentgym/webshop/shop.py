@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from agentgym.checks import check_name
 from agentgym.outside.files import cache_folder, fingerprint, new_folder
 from agentgym.outside.text import DataError
+from agentgym.tasks import GENERATED
 from agentgym.webshop import store
 from agentgym.webshop.catalogue import Catalogue, MemoryCatalogue, Product, draw_prices, known_prices
 from agentgym.webshop.generated.generator import NUM_PRODUCTS, generate
@@ -28,8 +29,6 @@ from agentgym.webshop.search.search import Recent, Search, documents
 from agentgym.webshop.session import Shop
 from agentgym.webshop.tasks import Tasks
 
-#: Value of `data` for the generated shop.
-GENERATED = "generated"
 #: A larger items file (bytes), or generated shop (products), is written to disk.
 LARGE_FILE, LARGE_SHOP = 1 << 26, 20_000
 _T = TypeVar("_T")
@@ -56,7 +55,7 @@ def open_catalogue(data: str, num_products: int | None, seed: int, cache_in: str
         place = folder / f"webshop-{fingerprint(*facts, store.VERSION, bm25.FORMAT)}"
         found = _kept(place, store.StoredCatalogue, lambda folder: store.build(folder, products))
     if not len(found):
-        raise DataError(f"WebShop data: {data} holds no product")
+        raise DataError(f"WebShop data: {data} contains no product")
     return found
 
 
@@ -65,7 +64,7 @@ def _kept(folder: Path, read: Callable[[Path], _T], write: Callable[[Path], obje
         try:
             return read(folder)
         except (ValueError, OSError) as error:
-            warnings.warn(f"{error}; it is made anew now", stacklevel=2)
+            warnings.warn(f"{error}; it is rebuilt now", stacklevel=2)
             shutil.rmtree(folder, ignore_errors=True)  # another process may do the same
     write(folder)
     return read(folder)
@@ -138,7 +137,7 @@ def open_tasks(
     else:
         found = SyntheticGoals(catalogue, prices, rng)
     if not len(found):
-        raise DataError(f"WebShop data: nobody asks for any product of {data} (goals={goals!r})")
+        raise DataError(f"WebShop data: no goal for any product of {data} (goals={goals!r})")
     grader = Grader(catalogue, prices, make_tagger(noun_tagger))
     shop = Shop(catalogue, open_search(catalogue, search), grader, Pages(catalogue))
     reopen = functools.partial(

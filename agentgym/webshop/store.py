@@ -54,7 +54,7 @@ def _write(folder: Path, products: Iterable[Product]) -> None:
         try:
             database.execute("CREATE UNIQUE INDEX asins ON products (asin)")
         except sqlite3.IntegrityError:
-            raise ValueError("the asins of a catalogue must differ, some are there more than once") from None
+            raise ValueError("the asins of a catalogue must differ, some are repeated") from None
         database.commit()
     columns: dict[str, NDArray[Any]] = {
         "prices": np.array(prices).reshape(-1, 2),
@@ -86,7 +86,7 @@ class StoredCatalogue:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         if problem := damage(folder):
-            raise DataError(f"{folder} holds no whole catalogue ({problem}): remove it, and it is made anew")
+            raise DataError(f"{folder} contains no complete catalogue ({problem}): remove it to rebuild it")
         names = json.loads((folder / _NAMES).read_text(encoding="ascii"))
         if names["version"] != VERSION:
             raise DataError(f"{folder} was written by version {names['version']} of the store: remove it")

@@ -140,12 +140,12 @@ class Tasks:
         except TypeError as error:
             raise ValueError(f"unknown task_id {task_id!r:.200}: {error}") from None
         if not asked:
-            raise ValueError(f"unknown task_id {task_id!r:.200}: nobody asks for {asin}")
+            raise ValueError(f"unknown task_id {task_id!r:.200}: no goal asks for {asin}")
         found: Task = next(iter(self.goals.indices(wish)), wish)
         if self.task_id(found) != task_id:  # one name per task: episodes are grouped by it
             raise ValueError(f"unknown task_id {task_id!r:.200}: this task is {self.task_id(found)!r:.200}")
         if split not in (None, "all"):
-            raise ValueError(f"the task {task_id!r:.200} belongs to no split: leave 'split' out")
+            raise ValueError(f"the task {task_id!r:.200} belongs to no split: omit 'split'")
         return wish
 
     def _split_of(self, task: Task) -> str | None:

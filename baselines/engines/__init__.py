@@ -5,15 +5,17 @@ from typing import Any
 
 import gymnasium as gym
 
+from agentgym.outside.packages import install
 from baselines.recipes.definition import Recipe
 from wrappers import VectorPromptWindow, VectorReplyParser, VectorTranscript
+from wrappers.tools import reading
 
 
 def check_release(package: str, tested: str) -> None:
     """Raise RuntimeError unless the installed release of an engine is the tested one: their hooks change."""
     found = importlib.metadata.version(package)
     if not f"{found}.".startswith(f"{tested}."):
-        raise RuntimeError(f"tested with {package} {tested}, found {found}: pip install 'stepcredit[{package}]'")
+        raise RuntimeError(f"tested with {package} {tested}, found {found}: {install(package)}")
 
 
 def check_credit(credit: Recipe) -> None:
@@ -23,6 +25,7 @@ def check_credit(credit: Recipe) -> None:
 
 
 def prompting(env: str, places: int, *, transcript: bool = True, **options: Any) -> gym.vector.VectorEnv[Any, Any, Any]:
-    """Make a registered environment that shows a policy transcripts, or windows, and reads its replies."""
-    envs = VectorReplyParser(gym.make_vec(env, num_envs=places, autoreset_mode="Disabled", **options))
+    """Make a registered environment that shows transcripts, or windows, and reads replies, or calls of its tools."""
+    made = gym.make_vec(env, num_envs=places, autoreset_mode="Disabled", **options)
+    envs = VectorReplyParser(made, **reading(made))
     return VectorTranscript(envs) if transcript else VectorPromptWindow(envs)

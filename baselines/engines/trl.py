@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium as gym
@@ -127,12 +127,12 @@ class CreditGRPO(GRPOTrainer):
 class Run:
     """What is trained on what: a registered id, a model folder, a recipe's name, and how many tasks of which split."""
 
-    env: str
-    model: str
-    method: str = "rewardflow"
-    split: str = "train"
-    tasks: int = 1000
-    num_envs: int = 32
+    env: str = field(metadata={"help": "registered id, such as AgentRL/Sokoban-v0 or my_module:Env-v0"})
+    model: str = field(metadata={"help": "folder of a Hugging Face causal language model"})
+    method: str = field(default="rewardflow", metadata={"help": "credit method: a name in baselines.recipes"})
+    split: str = field(default="train", metadata={"help": "split of the environment that tasks are drawn from"})
+    tasks: int = field(default=1000, metadata={"help": "how many tasks of the split, from index 0"})
+    num_envs: int = field(default=32, metadata={"help": "episodes that a process plays side by side"})
 
 
 def main() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from baselines.environments.settings import EnvSettings, Scripted, Setup, Sizes
-from baselines.recipes.rows import SOKOBAN_PRETRAINED, SOKOBAN_TINY
-from wrappers.advice import Adviser
+from typing import TYPE_CHECKING
+
+from baselines.environments.settings import SOKOBAN_PRETRAINED, SOKOBAN_TINY, EnvSettings, Scripted, Setup, Sizes
+
+if TYPE_CHECKING:
+    from wrappers.advice import Adviser
 
 #: Phrases that occur in every prompt are one token each. In a list, a number and the comma behind it are one token.
 _PIECES: tuple[str, ...] = (

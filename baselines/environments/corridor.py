@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import zlib
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentgym.corridor.env import DIRECTIONS, MEANING, WORDS
-from baselines.environments.settings import EnvSettings, Setup, Sizes
-from baselines.recipes.rows import SOKOBAN_PRETRAINED, SOKOBAN_TINY
-from wrappers.advice import Adviser
+from baselines.environments.settings import SOKOBAN_PRETRAINED, SOKOBAN_TINY, EnvSettings, Setup, Sizes
+
+if TYPE_CHECKING:
+    from wrappers.advice import Adviser
 
 #: How often the guide that is cloned names a direction at random.
 NOISE = 0.7

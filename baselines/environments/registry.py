@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from baselines.environments.alfworld import ALFWORLD
 from baselines.environments.corridor import CORRIDOR
 from baselines.environments.searchqa import SEARCHQA
-from baselines.environments.settings import EnvSettings
+from baselines.environments.settings import EnvSettings, Setup
 from baselines.environments.sokoban import SOKOBAN, VISUAL_SOKOBAN
 from baselines.environments.sotopia import SOTOPIA
+from baselines.environments.telecom import TELECOM
 from baselines.environments.virtualhome import VIRTUALHOME
 from baselines.environments.webshop import WEBSHOP
-from wrappers.advice import Adviser
+
+if TYPE_CHECKING:
+    from wrappers.advice import Adviser
 
 SETTINGS: tuple[EnvSettings, ...] = (
     SOKOBAN,
@@ -25,6 +28,7 @@ SETTINGS: tuple[EnvSettings, ...] = (
     SEARCHQA,
     SOTOPIA,
     CORRIDOR,
+    TELECOM,
 )
 
 #: Experts that are cloned in place of an environment's own.
@@ -34,7 +38,7 @@ ADVISERS: dict[str, Callable[[], Adviser]] = {
 
 
 def settings_of(env: str, options: Mapping[str, Any] | None = None) -> EnvSettings:
-    """Return the row of an id or a name; an environment without a row is played as Sokoban is.
+    """Return the row of an id or a name; an environment without a row has Sokoban's sizes and nothing to imitate.
 
     Args:
         env: id or name.
@@ -46,4 +50,8 @@ def settings_of(env: str, options: Mapping[str, Any] | None = None) -> EnvSettin
     for row in SETTINGS:
         if env in (row.id, row.name):
             return row if options is None or row.with_options is None else row.with_options(row, options)
-    return dataclasses.replace(SOKOBAN, name=env.rpartition("/")[2], id=env, tiles=None)
+    full, quick = (dataclasses.replace(sizes, clone_tasks=0) for sizes in (SOKOBAN.full, SOKOBAN.quick))
+    return dataclasses.replace(
+        SOKOBAN, name=env.rpartition("/")[2].rpartition(":")[2], id=env, full=full, quick=quick, setup=Setup(),
+        tiles=None, data={}, scripted=None, is_known=False,
+    )  # fmt: skip

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from baselines.environments.settings import COPYING, SMOLLM2, EnvSettings, ModelSettings, Scripted, Setup, Sizes
-from baselines.recipes.rows import SOKOBAN_PRETRAINED, SOKOBAN_TINY
-from wrappers.advice import Adviser
-from wrappers.canonical import Key
+from typing import TYPE_CHECKING
+
+from baselines.environments.settings import (
+    COPYING,
+    SMOLLM2,
+    SOKOBAN_PRETRAINED,
+    SOKOBAN_TINY,
+    EnvSettings,
+    ModelSettings,
+    Scripted,
+    Setup,
+    Sizes,
+)
+
+if TYPE_CHECKING:
+    from wrappers.advice import Adviser
+    from wrappers.canonical import Key
 
 #: Phrases that occur in every prompt are one token each; otherwise a word and the space before it are one.
 _PIECES: tuple[str, ...] = (

@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from agentgym.sokoban.rules import DIRECTIONS
-from baselines.environments.settings import EnvSettings, Scripted, Setup, Sizes
-from baselines.recipes.rows import SOKOBAN_PRETRAINED, SOKOBAN_TINY
+from baselines.environments.settings import SOKOBAN_PRETRAINED, SOKOBAN_TINY, EnvSettings, Scripted, Setup, Sizes
 
 
 def _board_tiles() -> dict[str, str]:

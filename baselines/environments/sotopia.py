@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from agentgym.sotopia import generated
-from baselines.environments.settings import COPYING, EnvSettings, Scripted, Setup, Sizes
-from baselines.recipes.rows import SOKOBAN_PRETRAINED, SOKOBAN_TINY
-from wrappers.canonical import Key
+from baselines.environments.settings import (
+    COPYING,
+    SOKOBAN_PRETRAINED,
+    SOKOBAN_TINY,
+    EnvSettings,
+    Scripted,
+    Setup,
+    Sizes,
+)
+
+if TYPE_CHECKING:
+    from wrappers.canonical import Key
 
 _DAYS, _MEETINGS = "|".join(generated.DAYS), "|".join(map(re.escape, generated.MEETINGS))
 _OCCUPATIONS = "|".join(occupation.lower() for occupation, _ in generated.OCCUPATIONS)

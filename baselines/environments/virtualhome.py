@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from baselines.environments.settings import COPYING, EnvSettings, Scripted, Setup, Sizes
-from baselines.recipes.rows import SOKOBAN_PRETRAINED, SOKOBAN_TINY
-from wrappers.advice import Adviser
+from typing import TYPE_CHECKING
+
+from baselines.environments.settings import (
+    COPYING,
+    SOKOBAN_PRETRAINED,
+    SOKOBAN_TINY,
+    EnvSettings,
+    Scripted,
+    Setup,
+    Sizes,
+)
+
+if TYPE_CHECKING:
+    from wrappers.advice import Adviser
 
 #: Phrases that occur in every prompt are one token each; otherwise a word and the space before it are one.
 _PIECES: tuple[str, ...] = (

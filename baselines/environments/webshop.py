@@ -5,13 +5,23 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from agentgym.webshop.generated.departments import KINDS
 from agentgym.webshop.generated.generator import CENTS, CODE_LETTERS, ENDINGS, OPENINGS, REQUESTS
-from baselines.environments.settings import COPYING, EnvSettings, Scripted, Setup, Sizes
-from baselines.recipes.rows import SOKOBAN_PRETRAINED, SOKOBAN_TINY
-from wrappers.advice import Adviser
-from wrappers.canonical import Key
+from baselines.environments.settings import (
+    COPYING,
+    SOKOBAN_PRETRAINED,
+    SOKOBAN_TINY,
+    EnvSettings,
+    Scripted,
+    Setup,
+    Sizes,
+)
+
+if TYPE_CHECKING:
+    from wrappers.advice import Adviser
+    from wrappers.canonical import Key
 
 
 def _phrases() -> list[str]:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,13 +14,17 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from agentgym.rollout import Policy, collect
 from agentgym.trajectory import Reply, StepTable
+from baselines.config import Memory
 from baselines.imitation.updates import check_updates, updates
+from baselines.update import Limits
 from policies.huggingface import HuggingFacePolicy
 from policies.scripted import SILENT, ExpertPolicy
+from policies.training import memory_explained, recomputed_activations
 
 
 @dataclass
@@ -124,6 +129,7 @@ def clone(
     seed: int,
     batch_size: int = 32,
     microbatch_rows: int | None = None,
+    microbatch_tokens: int | None = None,
     learning_rate: float = 3e-3,
     weight_decay: float = 0.01,
     warmup: int = 20,
@@ -142,13 +148,14 @@ def clone(
         epochs: passes over the demonstrated steps.
         seed: of the environments and of the order of the steps.
         batch_size: steps per update.
-        microbatch_rows: see `imitate`.
-        learning_rate: see `imitate`.
-        weight_decay: see `imitate`.
-        warmup: see `imitate`.
-        max_grad_norm: see `imitate`.
-        progress: see `imitate`.
-        enough: see `imitate`.
+        microbatch_rows: see `imitate`, as the rest.
+        microbatch_tokens: per pass.
+        learning_rate: at its highest.
+        weight_decay: on matrices.
+        warmup: updates.
+        max_grad_norm: of an update.
+        progress: called after each update.
+        enough: ends learning.
         beside: further replies to learn together with the expert's, for instance `won_steps` of relabelled episodes.
 
     Returns:
@@ -166,8 +173,8 @@ def clone(
     collect_seconds = time.perf_counter() - started
     result = imitate(
         policy, [*rows, *beside], epochs=epochs, seed=seed, batch_size=batch_size, microbatch_rows=microbatch_rows,
-        learning_rate=learning_rate, weight_decay=weight_decay, warmup=warmup, max_grad_norm=max_grad_norm,
-        progress=progress, enough=enough,
+        microbatch_tokens=microbatch_tokens, learning_rate=learning_rate, weight_decay=weight_decay, warmup=warmup,
+        max_grad_norm=max_grad_norm, progress=progress, enough=enough,
     )  # fmt: skip
     result.collect_seconds = collect_seconds
     return result
@@ -181,6 +188,7 @@ def imitate(
     seed: int,
     batch_size: int = 32,
     microbatch_rows: int | None = None,
+    microbatch_tokens: int | None = None,
     learning_rate: float = 3e-3,
     weight_decay: float = 0.01,
     warmup: int = 20,
@@ -201,6 +209,8 @@ def imitate(
         seed: of the order of the rows.
         batch_size: rows per update.
         microbatch_rows: rows per forward and backward pass; None: a batch at once. Changes memory only.
+        microbatch_tokens: tokens per pass, in packed sequences; None: as of `baselines.config.Memory`, which also says
+            where activations are computed again.
         learning_rate: of AdamW, at its highest.
         weight_decay: of AdamW, on matrices only.
         warmup: updates until the learning rate is reached.
@@ -215,36 +225,49 @@ def imitate(
         ValueError: a number is out of range, there are no rows, or one has no tokens; the policy's weights have fewer
             than 32 bits.
         FloatingPointError: the gradient is not finite; the weights are those of the last good update.
+        torch.OutOfMemoryError: a pass did not fit; the message says which setting to lower.
     """
     check_updates(policy.model, epochs, batch_size, microbatch_rows, learning_rate, warmup)
     empty = next((i for i, row in enumerate(rows) if not row.token_ids or not row.prompt_ids), None)
     if empty is not None or not len(rows):
         what = "there are no rows" if empty is None else f"row {empty} has no tokens ({rows[empty]!r:.80})"
         raise ValueError(f"nothing can be learned, {what}: imitate needs replies as policy.demonstrate makes them")
+    limits = Limits.of(policy, Memory(microbatch_rows, microbatch_tokens))
+    longest = max(len(row.prompt_ids) + len(row.token_ids) for row in rows)
+    with (
+        memory_explained(lambda: limits.advice(f"an update of {batch_size} rows", longest)),
+        recomputed_activations(policy.model) if limits.recompute else contextlib.nullcontext(),
+    ):
+        return _imitate(
+            policy, rows, limits, epochs=epochs, seed=seed, batch_size=batch_size, learning_rate=learning_rate,
+            weight_decay=weight_decay, warmup=warmup, max_grad_norm=max_grad_norm, progress=progress, enough=enough,
+        )  # fmt: skip
+
+
+def _imitate(policy: HuggingFacePolicy, rows: Sequence[Reply], limits: Limits, **how: Any) -> CloneResult:
     result = CloneResult(rows=len(rows))
     started = time.perf_counter()
-    loss_sum, right, tokens = 0.0, 0, 0
-    for batch in updates(
-        policy.model, len(rows), epochs=epochs, seed=seed, batch_size=batch_size, learning_rate=learning_rate,
-        weight_decay=weight_decay, warmup=warmup, max_grad_norm=max_grad_norm, progress=progress, enough=enough,
-    ):  # fmt: skip
+    # Summed on the device, one transfer for an update: cross-entropy, and tokens that were the most probable ones.
+    sums, tokens = torch.zeros(2, dtype=torch.float64, device=policy.device), 0
+    for batch in updates(policy.model, len(rows), **how):
         if batch.epoch > len(result.history):
-            loss_sum, right, tokens = 0.0, 0, 0
+            sums, tokens = torch.zeros_like(sums), 0
             result.history.append({})
         chosen = [rows[i] for i in batch.items]
         count = sum(len(row.token_ids) for row in chosen)
-        size = microbatch_rows or len(chosen)
-        for low in range(0, len(chosen), size):
-            few = chosen[low : low + size]
-            scores = policy.score([r.prompt_ids for r in few], [r.token_ids for r in few], temperature=1.0)
+        prompts, replies = [row.prompt_ids for row in chosen], [row.token_ids for row in chosen]
+        for few in limits.passes(prompts, replies, np.arange(len(chosen))):
+            scores = policy.score(
+                [prompts[i] for i in few], [replies[i] for i in few], temperature=1.0, entropy=None, **limits.scoring
+            )
             loss = -scores.logprobs.sum() / count
             loss.backward()
-            loss_sum += float(loss.detach()) * count
-            right += int(scores.top.sum())
+            sums += torch.stack([loss.detach().double() * count, scores.top.sum().double()])
         tokens += count
+        summed, right = sums.tolist()
         result.history[-1] = {
             "epoch": batch.epoch,
-            "loss": loss_sum / tokens,
+            "loss": summed / tokens,
             "accuracy": right / tokens,
             "seconds": time.perf_counter() - started,
         }

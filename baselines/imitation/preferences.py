@@ -149,7 +149,7 @@ def prefer(
     rows, sides = _distinct(pairs)
     with torch.no_grad():
         frozen = policy if reference is None else reference
-        start = torch.cat([_likelihoods(frozen, part) for part in _parts(rows, _SCORING_ROWS)])
+        start = torch.cat([_likelihoods(frozen, part) for part in _parts(rows, microbatch_rows or _SCORING_ROWS)])
     sums = torch.zeros(3, dtype=torch.float64)
     for batch in updates(
         policy.model, len(pairs), epochs=epochs, seed=seed, batch_size=batch_size, learning_rate=learning_rate,
@@ -226,7 +226,7 @@ def _likelihoods(policy: Any, rows: Sequence[Reply]) -> Tensor:
     allowed = [row.allowed for row in rows]
     given = {"allowed": allowed} if any(allowed) else {}
     scores = policy.score(
-        [row.prompt_ids for row in rows], [row.token_ids for row in rows], temperature=1.0, entropy=False, **given
+        [row.prompt_ids for row in rows], [row.token_ids for row in rows], temperature=1.0, entropy=None, **given
     )
     likelihoods: Tensor = scores.logprobs.sum(1)
     return likelihoods

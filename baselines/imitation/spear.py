@@ -100,7 +100,7 @@ class SPEAR(Imitation):
                 # Several rounds wrote these: rows alike have old log-probabilities of their own, so none are merged,
                 # and none can be computed again, as the policies that they are of have gone.
                 batch = make_batch(_table([step.reply for step in good]), weight * worth, merge=False)
-                stored = config.changed(loss={"old_logprobs": "sampler", "tis": None}, rollout={"staleness": 0})
+                stored = config.changed(loss={"old_logprobs": "stored", "tis": None}, rollout={"staleness": 0})
                 update(part.policy, optimizer, batch, stored, rng)
                 replayed = len(good)
             kept = []

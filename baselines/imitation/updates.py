@@ -89,25 +89,28 @@ def updates(
     optimizer = _optimizer(model, weight_decay)
     batches = math.ceil(count / batch_size)
     total, done = epochs * batches, 0
-    for epoch in range(1, epochs + 1):
-        order = torch.randperm(count, generator=generator)
-        for part in order.tensor_split(batches):
-            for group in optimizer.param_groups:
-                group["lr"] = learning_rate * _schedule(done, warmup, total)
-            optimizer.zero_grad()
-            yield Batch(epoch, part.tolist())
-            norm = float(torch.nn.utils.clip_grad_norm_(model.parameters(), max_grad_norm))
-            if not math.isfinite(norm):
-                raise FloatingPointError(
-                    f"the gradient norm is {norm} at update {done + 1} ({not_finite(model, gradients=True)}); "
-                    "a smaller learning_rate may help"
-                )
-            optimizer.step()
-            done += 1
-            if progress is not None:
-                progress(done, total)
-            if enough is not None and enough(done):
-                return
+    try:
+        for epoch in range(1, epochs + 1):
+            order = torch.randperm(count, generator=generator)
+            for part in order.tensor_split(batches):
+                for group in optimizer.param_groups:
+                    group["lr"] = learning_rate * _schedule(done, warmup, total)
+                optimizer.zero_grad()
+                yield Batch(epoch, part.tolist())
+                norm = float(torch.nn.utils.clip_grad_norm_(model.parameters(), max_grad_norm))
+                if not math.isfinite(norm):
+                    raise FloatingPointError(
+                        f"the gradient norm is {norm} at update {done + 1} ({not_finite(model, gradients=True)}); "
+                        "a smaller learning_rate may help"
+                    )
+                optimizer.step()
+                done += 1
+                if progress is not None:
+                    progress(done, total)
+                if enough is not None and enough(done):
+                    return
+    finally:  # also where an update failed: the memory of the gradients is free again
+        optimizer.zero_grad(set_to_none=True)
 
 
 def _schedule(step: int, warmup: int, total: int) -> float:

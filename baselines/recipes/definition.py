@@ -49,6 +49,7 @@ class Recipe:
         training: settings of `TrainerConfig` by name, such as "loss.kl", that belong to the method.
         scored: whether the method wants scores, "turn" (N,) or "token" (N, K); None: it needs the table alone.
         scorer: makes the scorer that a trainer is not given; None: it must be given one.
+        scorers: scorers by value of the option `scores`, where the method has it.
         own_env: environment that the method is made for, built by whoever trains; None: any, as it is.
         argument, silent, figures, keeps: see `wrappers.credit.method.Method`.
     """
@@ -65,6 +66,7 @@ class Recipe:
     silent: float = 0.0
     figures: Callable[[StepTable, Floats, Mapping[str, Any]], Mapping[str, float]] | None = None
     keeps: Callable[[StepTable, Mapping[str, Any]], Bools] | None = None
+    scorers: Mapping[str, ScorerConfig | None] = field(default_factory=dict)
 
     def __call__(self, table: StepTable) -> NDArray[np.float64]:
         """Return float64 (N,), one advantage per row; nan = not scored.
@@ -118,6 +120,10 @@ class Recipe:
                 "(docs/environments/searchqa.md)"
             )
         return self
+
+    def at(self, update: int) -> Recipe:
+        """Return the recipe after so many updates, for a method with the option `update`; others are as they are."""
+        return self.with_options(update=update) if "update" in all_options(self.credit, self.options) else self
 
     def configure(self, config: TrainerConfig) -> TrainerConfig:
         """Return the configuration with the method's own `training` settings."""

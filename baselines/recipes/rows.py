@@ -1,17 +1,19 @@
-"""The recipes there are, by name, and the numbers all of them are trained with."""
+"""The recipes there are, by name."""
 
 from __future__ import annotations
 
 import dataclasses
 import importlib
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, get_type_hints
 
 from agentgym.checks import suggest
 from agentgym.searchqa.retrieval.simulated import NoiseCurriculum
-from baselines.config import NAMES, Checkpoints, Loss, Optimiser, Schedule, TrainerConfig, Validation, by_name
+from baselines.config import NAMES, by_name
 from baselines.recipes.definition import OwnEnv, Recipe
+from baselines.scorers.scorer import ScorerConfig
 from wrappers.credit.method import Method, methods
-from wrappers.credit.options import read_options
+from wrappers.credit.options import all_options, read_options, read_word
 
 
 def _made(method: Method) -> Recipe:
@@ -20,15 +22,22 @@ def _made(method: Method) -> Recipe:
     if isinstance(function, str):
         module, _, name = function.partition(":")
         function = vars(importlib.import_module(module))[name]
-    scorer = None
-    if method.scorer:
-        config = "".join(word.capitalize() for word in method.scorer.split("_")) + "Config"
-        scorer = vars(importlib.import_module(f"baselines.scorers.{method.scorer}"))[config](**method.settings)
+    scorer = _scorer(method.scorer, method.settings)
     options = {"preset": "paper", **method.options}
     return Recipe(
         method.name, function, options, method.notes, method.training, method.scored, scorer,
         argument=method.argument, silent=method.silent, figures=method.figures, keeps=method.keeps,
+        scorers={word: _scorer(*each) for word, each in method.scorers.items()},
     )  # fmt: skip
+
+
+def _scorer(module: str, settings: Mapping[str, Any]) -> ScorerConfig | None:
+    """Return the settings of the scorer of a module of `baselines.scorers`; "": none."""
+    if not module:
+        return None
+    config = "".join(word.capitalize() for word in module.split("_")) + "Config"
+    made: ScorerConfig = vars(importlib.import_module(f"baselines.scorers.{module}"))[config](**settings)
+    return made
 
 
 #: Methods for any environment.
@@ -73,38 +82,14 @@ _SEARCH = (
 #: What a policy learns in Search-QA without search, with it, or with a simulated engine; docs/environments/searchqa.md.
 SEARCH_ROWS: dict[str, Recipe] = {row.name: row for row in _SEARCH}
 
-# For a policy of 0.2 million parameters on one CPU core (about half a second per iteration), chosen on validation
-# levels and the same for every method. Rollouts at temperature 1 because a clone is sure of itself: at 0.5 its eight
-# episodes of a level are nearly the same. The learning rate falls to 0 because the last updates' noise costs points.
-SOKOBAN_TINY = TrainerConfig(
-    iterations=300,
-    groups=16,
-    group_size=8,
-    temperature=1.0,
-    learning_rate=4e-4,
-    schedule=Schedule(shape="linear"),
-    optimiser=Optimiser(minibatch_rows=64, epochs=1),
-    loss=Loss(kl=0.01),
-    validation=Validation(every=25),
-    checkpoint=Checkpoints(every=25),
-)
-
-# For a pretrained language model: the papers' step size and mini-batch. The rate above would wreck it within a few
-# updates.
-SOKOBAN_PRETRAINED = SOKOBAN_TINY.changed(
-    learning_rate=1e-6,
-    schedule={"shape": "constant"},
-    optimiser={"minibatch_rows": 256},
-    memory={"microbatch_rows": 16},
-)
-
 
 def recipe(name: str) -> Recipe:
     """Return a recipe by its name, with options where some follow, or one of a function of one's own.
 
     Args:
         name: "gigpo", or a name of `SEARCH_ROWS`; "gigpo:gamma=.9:std=none", options as in
-            `wrappers.credit.options.read_options`, or numbers of `TrainerConfig`, "grpo:resample_rounds=10";
+            `wrappers.credit.options.read_options`, numbers of `TrainerConfig`, "grpo:resample_rounds=10", or settings
+            of the method's scorer, "rlsd:context=sibling";
             "my_module:credit" or "my_module:credit:k=2", a function `credit(table, **options) -> float64 (N,)` or a
             `Recipe` of a module that can be imported. The recipe's name then is this text, values written out.
 
@@ -133,21 +118,30 @@ def recipe(name: str) -> Recipe:
     training: dict[str, Any] = {}
     for option in [option for option in given if by_name({option: 0}).keys() <= set(NAMES)]:
         training |= _number(name, option, given.pop(option))
+    own = all_options(found.credit, found.options)
+    kinds = get_type_hints(type(found.scorer)) if found.scorer else {}
+    scoring = {key: read_word(given.pop(key), kinds[key]) for key in list(given) if key in kinds and key not in own}
     try:
         options = read_options(found.credit, given)
+        scorer = found.scorers.get(options["scores"]) if found.scorers and "scores" in options else found.scorer
+        scorer = dataclasses.replace(scorer, **scoring) if scorer and scoring else scorer
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name!r}: {error}") from None
     written = {key: "+".join(value) if isinstance(value, tuple) else value for key, value in options.items()}
     words = [f"{key}={value}" for key, value in written.items()]
-    words += [f"{key.rpartition('.')[2]}={value}" for key, value in training.items()]
+    short = {key: key.rpartition(".")[2] for key in training if not key.startswith("distillation.")}
+    words += [f"{short.get(key, key)}={value}" for key, value in training.items()]
+    words += [f"{key}={value}" for key, value in scoring.items()]
     if not words:
         return found
     full, settings = ":".join([found.name, *words]), {**found.training, **training}
-    return dataclasses.replace(found.with_options(**options), name=full, training=settings)
+    return dataclasses.replace(found.with_options(**options), name=full, training=settings, scorer=scorer)
 
 
 def _number(name: str, setting: str, value: str) -> dict[str, float | int]:
-    """Return a number of TrainerConfig that a recipe's name sets."""
+    """Return a number, or a flag, of TrainerConfig that a recipe's name sets."""
+    if value.lower() in ("true", "false"):
+        return by_name({setting: value.lower() == "true"})
     try:
         return by_name({setting: int(value) if value.isdigit() else float(value)})
     except ValueError:

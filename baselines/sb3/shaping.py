@@ -1,7 +1,7 @@
 """Stable-Baselines3's PPO on symbolic Sokoban: what shaping by a graph does for a learner that knows nothing of it.
 
 The environments are plain Gymnasium, so this file is short: it builds them, calls the library, and asks now and then
-how many levels greedy play solves. Needs the extra `sb3` (`pip install "stepcredit[sb3]"`).
+how many levels greedy play solves. Needs the extra `sb3`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentgym.checks import fields_checked
+from agentgym.outside.packages import install
 from baselines.sb3.sokoban import Levels, Reward, solved, training_env
 from wrappers.credit.task_graph import TaskGraphs
 
@@ -155,5 +156,5 @@ def _library() -> tuple[Any, Any]:
             from stable_baselines3 import PPO
             from stable_baselines3.common.vec_env import DummyVecEnv
     except ImportError as error:
-        raise ImportError('Stable-Baselines3 is not installed: pip install "stepcredit[sb3]"') from error
+        raise ImportError(f"Stable-Baselines3 is not installed: {install('sb3')}") from error
     return PPO, DummyVecEnv

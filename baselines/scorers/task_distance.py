@@ -18,6 +18,7 @@ from agentgym.trajectory import Floats, StepTable
 from baselines.config import Range, Size
 from baselines.dynamic_sampling import task_of
 from baselines.scorers.scorer import ScoreLevel, ScorerConfig
+from wrappers.credit.group import number_pairs
 from wrappers.credit.task_graph import TaskGraphs
 from wrappers.credit.tigpo import distances_with
 
@@ -28,11 +29,13 @@ class TaskDistanceConfig(ScorerConfig):
     """Numbers of the scorer; those of `baselines.scorers.scorer.ScorerConfig` are for networks and play no part.
 
     Attributes:
+        of: "next", the distance after each step, or "gain", how much nearer each step led: gamma^d(s') - gamma^d(s).
         gamma: share of the value kept per step of distance.
         max_tasks: how many tasks are remembered, the least recently played are forgotten first; None: all.
     """
 
     level: Literal["turn"] = "turn"
+    of: Literal["next", "gain"] = "next"
     gamma: Annotated[float, Range(above=0, high=1)] = 0.8
     max_tasks: Size | None = None
 
@@ -53,10 +56,21 @@ class TaskDistance:
         self.graphs = TaskGraphs(max_tasks=self.config.max_tasks)
 
     def scores(self, table: StepTable) -> Floats:
-        """Return float64 (N,), gamma^d of each row's next state; 0 where no way to success is known."""
-        distance = distances_with(by_task(table), self.graphs)
+        """Return float64 (N,), gamma^d of each row's next state, or its gain; 0 where no way to success is known."""
+        table = by_task(table)
+        distance = distances_with(table, self.graphs)
+        if self.config.of == "next":
+            return self._values(distance)
+        pairs, example = number_pairs(table.group, table.n_groups, table.state, len(table.states))
+        before = np.full(len(example), np.inf)
+        np.minimum.at(before, pairs, 1.0 + distance)
+        earlier = [self.graphs.distance(table.groups[table.group[r]], table.states[table.state[r]]) for r in example]
+        return self._values(distance) - self._values(np.minimum(before, earlier))[pairs]
+
+    def _values(self, distance: Floats) -> Floats:
         known = np.isfinite(distance)
-        return np.where(known, self.config.gamma ** np.where(known, distance, 0.0), 0.0)
+        found: Floats = np.where(known, self.config.gamma ** np.where(known, distance, 0.0), 0.0)
+        return found
 
     def update(
         self,
@@ -86,7 +100,8 @@ class TaskDistance:
 
     def describe(self) -> dict[str, Any]:
         """Return the settings."""
-        return {"scorer": "task_distance", "gamma": self.config.gamma, "max_tasks": self.config.max_tasks}
+        gain = {} if self.config.of == "next" else {"of": self.config.of}
+        return {"scorer": "task_distance", "gamma": self.config.gamma, "max_tasks": self.config.max_tasks, **gain}
 
 
 def by_task(table: StepTable) -> StepTable:

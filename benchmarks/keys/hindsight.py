@@ -25,12 +25,12 @@ from agentgym.rollout.hindsight import CHOICES, relabel_goals
 from agentgym.trajectory import Reply, StepTable
 from baselines.environments.registry import SETTINGS, settings_of
 from baselines.environments.settings import TINY, tasks
-from benchmarks.config import Config, make_config
+from baselines.runs.config import Config, make_config
+from baselines.runs.stack import cloning, held_out_tasks, make_envs, new_policy
 from benchmarks.console import NONE
 from benchmarks.processes import Progress
 from benchmarks.report.page import Page, Table
 from benchmarks.study import Found, Study
-from benchmarks.training.stack import cloning, held_out_tasks, make_envs, new_policy
 from policies.scripted import SILENT, ExpertPolicy, RandomPolicy
 
 #: Steps per update.

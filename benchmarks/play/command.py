@@ -23,6 +23,7 @@ from agentgym.outside.redaction import redact
 from agentgym.outside.text import clean
 from agentgym.panels import OpenPanel
 from baselines.environments.settings import SIDE_BY_SIDE, EnvSettings
+from baselines.runs.stack import RANDOM
 from benchmarks import json_files
 from benchmarks.console import arguments, explained, patient, say, stop, telling
 from benchmarks.json_files import ResultsError, write_json
@@ -31,7 +32,6 @@ from benchmarks.play.players import Player, Sampling, config_of, find_player, la
 from benchmarks.play.prompting import METHODS, Examples, Method, expert_examples
 from benchmarks.play.reflexion import COSTS, costs_of, print_costs
 from benchmarks.play.results import PanelResults, print_panels, print_results
-from benchmarks.training.stack import RANDOM
 from policies.engines.chat_api import sent_messages
 
 EXAMPLES = "examples.json"

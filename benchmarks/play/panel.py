@@ -29,6 +29,7 @@ import gymnasium as gym
 import numpy as np
 
 from agentgym.outside.chat.wire import ChatAnswer, ChatFailure
+from agentgym.outside.files import fingerprint_of_content
 from agentgym.outside.redaction import redact
 from agentgym.outside.text import clean_json
 from agentgym.panels import BESIDE_TASKS, OpenPanel, Panel, PanelTask, find_panel, open_panel
@@ -39,7 +40,7 @@ from baselines.environments.registry import settings_of
 from baselines.environments.settings import SIDE_BY_SIDE, EnvSettings
 from benchmarks.json_files import ResultsError, claimed, parse, read_json, write_json
 from benchmarks.machine import describe_machine
-from benchmarks.play.results import RESULTS, PanelResults, PolicyInfo, fingerprint, results_of
+from benchmarks.play.results import RESULTS, PanelResults, PolicyInfo, results_of
 from benchmarks.training.options import known_env
 from policies.engines.chat_api import sent_messages
 
@@ -386,7 +387,7 @@ def data_of(found: OpenPanel) -> dict[str, str]:
     """Return a fingerprint of each of the panel's files or folders of data."""
     paths = {name: found.arguments.get(name) or os.environ.get(found.panel.data[name], "") for name in found.panel.data}
     there = {name: Path(str(path)).expanduser() for name, path in paths.items() if path and name != "cache"}
-    return {name: fingerprint(path) for name, path in there.items() if path.exists()}
+    return {name: fingerprint_of_content(path) for name, path in there.items() if path.exists()}
 
 
 def folder_of(out: Path, panel: str, policy: str) -> Path:

@@ -11,16 +11,17 @@ from typing import Any
 
 import gymnasium as gym
 
+from agentgym.outside.files import fingerprint_of_content
 from agentgym.outside.redaction import redact
 from agentgym.rollout import Policy
 from baselines.environments.settings import SMOLLM2, TINY, EnvSettings
-from benchmarks.config import Config, make_config
+from baselines.runs.config import Config, make_config
+from baselines.runs.stack import EXPERT, RANDOM, find_model, holds_model, learned_policy, make_envs, new_policy
 from benchmarks.json_files import ResultsError
 from benchmarks.play.panel import Answers, Episode, Unscored
 from benchmarks.play.prompting import Examples, Method, shown
 from benchmarks.play.reflexion import Trials
-from benchmarks.play.results import fingerprint
-from benchmarks.training.stack import EXPERT, RANDOM, find_model, holds_model, learned_config, make_envs, new_policy
+from benchmarks.training.run import learned_config
 
 #: Arguments of endpoints, besides temperature and length, that change what is answered.
 _SENT = ("extra", "send_seed")
@@ -128,14 +129,12 @@ def _endpoint(name: str, row: EnvSettings, sampling: Sampling, folder: Path) -> 
 
 
 def _local(name: str, row: EnvSettings, sampling: Sampling, folder: Path) -> _Found:
-    from policies.huggingface import HuggingFacePolicy
-
     job = Path(name)
     if holds_model(job / "model"):
         config = learned_config(job)
         if config.env != row.id:
             raise ResultsError(f"{job}: a policy for {config.env}, not for {row.id}")
-        policy, weights = HuggingFacePolicy.from_pretrained(job / "model"), fingerprint(job / "model")
+        policy, weights = learned_policy(job / "model", config.model), fingerprint_of_content(job / "model")
     else:
         try:
             model = name if name == SMOLLM2 else find_model(name, download=sampling.download)
@@ -146,7 +145,8 @@ def _local(name: str, row: EnvSettings, sampling: Sampling, folder: Path) -> _Fo
                 f"MODEL@URL for an OpenAI-compatible endpoint; {error}"
             ) from error
         config = _config(row, model)
-        policy, weights = new_policy(config, 0), fingerprint(Path(model)) if holds_model(Path(model)) else model
+        policy = new_policy(config, 0)
+        weights = fingerprint_of_content(Path(model)) if holds_model(Path(model)) else model
     policy = policy.with_settings(temperature=sampling.temperature)
     return policy, config, {**_settings(policy), "weights": weights}
 
@@ -157,7 +157,7 @@ def _settings(policy: Any) -> dict[str, Any]:
 
 def weights_of(jobs: Iterable[str]) -> dict[str, str] | None:
     """Return the fingerprints of the models in job folders, by folder; None: there is no folder."""
-    return {job: fingerprint(Path(job) / "model") for job in jobs} or None
+    return {job: fingerprint_of_content(Path(job) / "model") for job in jobs} or None
 
 
 def prompted(player: Player, method: Method, examples: Examples, folder: Path) -> Player:

@@ -23,9 +23,9 @@ from typing import Any
 import gymnasium as gym
 
 from agentgym.panels import digest
-from benchmarks.config import Config
+from baselines.runs.config import Config
+from baselines.runs.stack import COMMAND_ONLY, bare_envs, with_prompts
 from benchmarks.json_files import ResultsError
-from benchmarks.training.stack import COMMAND_ONLY, bare_envs, with_prompts
 from policies.scripted import tagged
 from wrappers.prompt import REPLY_FORMAT
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import datetime
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,8 +31,6 @@ RESULTS = "results.json"
 COLUMNS = ("won", "score", "total", "steps", "invalid")
 #: Published success rates in percent, the models instruction-tuned, see docs/panels.md.
 _ANCHORS = Path(__file__).with_name("anchors.csv")
-#: Bytes at each end of a large file that its fingerprint is made of.
-_END = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -196,23 +193,6 @@ def load(path: Path) -> PanelResults:
     if not found.tasks or found.samples < 1:
         raise ResultsError(f"{path}: no task was played")
     return found
-
-
-def fingerprint(path: Path) -> str:
-    """Return 16 hexadecimal digits for a file, or for all files of a folder: names, sizes, and both ends of each.
-
-    Location and time do not count. Only the ends of files above two mebibytes are read.
-    """
-    digest = hashlib.sha256()
-    for file in sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]:
-        size = file.stat().st_size
-        name = file.relative_to(path).as_posix() if path.is_dir() else ""
-        digest.update(f"{name} {size}\n".encode("utf-8", "surrogatepass"))
-        with file.open("rb") as content:
-            digest.update(content.read(_END))
-            content.seek(max(_END, size - _END))
-            digest.update(content.read(_END))
-    return digest.hexdigest()[:16]
 
 
 def percent(found: Interval | None) -> str:

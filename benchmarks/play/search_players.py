@@ -24,7 +24,8 @@ from agentgym.trajectory import StepTable
 from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY, tasks
 from baselines.evaluation import at_temperature
-from benchmarks.config import Config, make_config
+from baselines.runs.config import Config, make_config
+from baselines.runs.stack import learned_policy, make_envs, tile_names
 from benchmarks.console import NONE, parse_seeds
 from benchmarks.json_files import ResultsError
 from benchmarks.processes import Progress
@@ -32,7 +33,7 @@ from benchmarks.report.page import Cell, Page, Panel, Table
 from benchmarks.statistics import paired_difference, percent, points, success_interval
 from benchmarks.study import Found, Study, Tell
 from benchmarks.training.options import known_env
-from benchmarks.training.stack import learned_config, make_envs, tile_names
+from benchmarks.training.run import learned_config
 from benchmarks.training.state_graph import Edge, Graph, Node, depths, placed
 from policies.scripted import RandomPolicy
 from policies.search.methods import MCTS, Beam, BestOfN
@@ -141,14 +142,12 @@ def prepare(config: SearchConfig, folder: Path, tell: Tell) -> Iterator[tuple[Po
         return
     import transformers
 
-    from policies.huggingface import HuggingFacePolicy
-
     transformers.utils.logging.disable_progress_bar()
     job = Path(config.policy)
     played = learned_config(job)
     if played.env != config.env:
         raise ResultsError(f"{job}: a policy for {played.env}, not for {config.env}")
-    yield HuggingFacePolicy.from_pretrained(job / "model").with_settings(temperature=played.temperature), played
+    yield learned_policy(job / "model", played.model).with_settings(temperature=played.temperature), played
 
 
 def run_player(config: SearchConfig, part: str, context: tuple[Policy, Config], progress: Progress) -> SearchScore:

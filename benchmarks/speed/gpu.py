@@ -15,10 +15,10 @@ import typer
 from rich.console import Console
 
 from agentgym.checks import suggest
-from agentgym.outside.files import locked
+from agentgym.outside.files import OtherConfigurationError, locked
 from baselines.utilisation import peak_bandwidth, peak_flops
 from benchmarks.console import explained, say, stop, telling
-from benchmarks.json_files import OtherConfigurationError, created
+from benchmarks.json_files import created
 from benchmarks.machine import describe_machine
 from benchmarks.report.page import print_page, write_page
 from benchmarks.speed import gpu_measures as gpus

@@ -124,6 +124,13 @@ class Sizes:
 
 
 @dataclass(frozen=True)
+class GpuFigure(Measurement):
+    """A figure, or why there is none."""
+
+    absent: str = ""
+
+
+@dataclass(frozen=True)
 class ShapeResult:
     """One shape: all of `FIGURES`, and `about`, texts on hardware and model by name."""
 
@@ -131,7 +138,7 @@ class ShapeResult:
     created: str
     machine: Machine
     about: dict[str, str]
-    figures: list[Measurement]
+    figures: list[GpuFigure]
 
     @classmethod
     def of(cls, shape: str, created: str, machine: Machine, about: Mapping[str, str], found: Figures) -> ShapeResult:
@@ -141,7 +148,7 @@ class ShapeResult:
         for key, (words, unit) in FIGURES.items():
             value = found[key]
             number, absent = (None, value or why) if value is None or isinstance(value, str) else (float(value), "")
-            rows.append(Measurement(key, "Figures", words, True, number, unit, column=shape, absent=absent))
+            rows.append(GpuFigure(key, "Figures", words, True, number, unit, column=shape, absent=absent))
         return cls(shape, created, machine, dict(about), rows)
 
 

@@ -1,4 +1,7 @@
-"""Packages that are measured beside ours where they are installed: gym-sokoban 0.0.6 (extra `peers`) and alfworld."""
+"""Packages that are measured beside ours where they are installed: gym-sokoban 0.0.6 (extra `peers`), alfworld, others.
+
+Those that cannot be installed beside this project have an interpreter of their own, which a variable names.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,18 @@ import importlib.util
 import io
 import os
 import random
+import subprocess
 import sys
 import types
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from agentgym.alfworld.official.dataset import VARIABLE
+from agentgym.outside.packages import install, install_package
 
 
 def gym_sokoban() -> tuple[type[Any], Callable[..., Any]] | None:
@@ -39,7 +44,7 @@ def gym_sokoban() -> tuple[type[Any], Callable[..., Any]] | None:
 def _installed() -> tuple[type[Any], Callable[..., Any]]:
     found = gym_sokoban()
     if found is None:
-        raise ModuleNotFoundError("gym-sokoban is not installed: pip install gym-sokoban==0.0.6")
+        raise ModuleNotFoundError(f"gym-sokoban is not installed: {install('peers')}")
     return found
 
 
@@ -109,7 +114,7 @@ def quiet_seeded(seed: int) -> Any:
 def alfworld_stepper() -> Callable[[int], int] | str:
     """Return a function that plays n random steps in the alfworld package's engine, or why there is none."""
     if importlib.util.find_spec("alfworld") is None or importlib.util.find_spec("textworld") is None:
-        return "the alfworld package is not installed: pip install alfworld==0.4.2 and run again to compare"
+        return f"the alfworld package is not installed: {install_package('alfworld==0.4.2')} and run again to compare"
     folder = os.environ.get(VARIABLE)
     games = sorted(Path(folder).glob("json_2.1.1/valid_*/*/*/game.tw-pddl")) if folder else []
     if not games:
@@ -133,3 +138,35 @@ def alfworld_stepper() -> Callable[[int], int] | str:
         return steps
 
     return play
+
+
+def in_interpreter(
+    variable: str, script: str, repeats: int, *, needs: str, environment: Mapping[str, str] | None = None
+) -> list[float] | None:
+    """Return the numbers in the last line that a script prints in another interpreter; None where none is named.
+
+    Args:
+        variable: environment variable that names the interpreter.
+        script: path of the file, which imports nothing of this project.
+        repeats: its only argument.
+        needs: what has to be installed there.
+        environment: further variables of the process.
+
+    Raises:
+        RuntimeError: the interpreter cannot run it.
+    """
+    python = os.environ.get(variable)
+    if not python:
+        return None
+    known = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [python, script, str(repeats)],
+        capture_output=True,
+        text=True,
+        env={**known, **(environment or {})},
+        check=False,
+    )
+    if done.returncode:
+        last = done.stderr.strip().rpartition("\n")[2]
+        raise RuntimeError(f"{variable}={python} cannot play: {last}; install {needs} there or unset it")
+    return [float(word) for word in done.stdout.strip().rpartition("\n")[2].split()]

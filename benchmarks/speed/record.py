@@ -33,7 +33,6 @@ class Measurement:
         unit: "ms", "µs", "s" and "MB": less is better.
         loop_seconds: seconds of ten million additions meanwhile, see `benchmarks.speed.timing`; None: no loop ran.
         column: of a table with several figures a row, such as sizes; "": one figure a row.
-        absent: why there is no value.
     """
 
     key: str
@@ -44,7 +43,6 @@ class Measurement:
     unit: str
     loop_seconds: float | None = None
     column: str = ""
-    absent: str = ""
 
     @classmethod
     def of(
@@ -54,6 +52,11 @@ class Measurement:
         if isinstance(found, Speed):
             return cls(key, section, what, ours, found.value, unit, found.loop_seconds)
         return cls(key, section, what, ours, found, unit)
+
+    @property
+    def absent(self) -> str:
+        """Why there is no value."""
+        return ""
 
     @property
     def scaled(self) -> float | None:

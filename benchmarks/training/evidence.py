@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from baselines.runs.stack import CLONE, SAMPLED
 from benchmarks.console import NONE
 from benchmarks.report import assemble
 from benchmarks.report.markdown import filled, markdown_table
 from benchmarks.statistics import Interval, bits, holm, paired_t, points, seed_band, seeds_needed
 from benchmarks.training.records import FINAL, REFERENCE, Record, Trainings
-from benchmarks.training.stack import CLONE, SAMPLED
 
 MEASURES = ("end", "area")
 #: Seeds after which a study that goes on until it is settled is looked at.

@@ -6,7 +6,7 @@ folder holds, per environment,
 
     sokoban.json              every record so far, from which table, pictures and page are made
     sokoban/config.json       what was asked; another configuration needs another folder
-    sokoban/data_source.json  which tasks are played, see `benchmarks.data_source`
+    sokoban/data_source.json  which tasks are played, see `baselines.runs.data_source`
     sokoban/records/          one record per finished run: the same command goes on with the others
     sokoban/<run>/            clones, and checkpoints of the run at hand
 """
@@ -25,14 +25,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from agentgym.outside.files import OtherConfigurationError
 from agentgym.rollout import Policy
 from baselines.config import TRAINING_RULES
 from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY, EnvSettings
-from benchmarks.config import Config, make_config
+from baselines.runs.config import Config, make_config
+from baselines.runs.data_source import DataSource
+from baselines.runs.run import train_policy
+from baselines.runs.stack import CLONE, GREEDY, SAMPLED, learned_policy, trainer_config
 from benchmarks.console import arguments, explained, parse_seeds, say
-from benchmarks.data_source import DataSource
-from benchmarks.json_files import OtherConfigurationError, claimed, encode, write_json
+from benchmarks.json_files import claimed, encode, write_json
 from benchmarks.json_files import load as load_json
 from benchmarks.machine import describe_machine, usable_cores
 from benchmarks.processes import Job, Progress
@@ -59,8 +62,7 @@ from benchmarks.training.records import (
     save,
     size_of,
 )
-from benchmarks.training.run import STAGES, reporting, score, train
-from benchmarks.training.stack import CLONE, GREEDY, SAMPLED, trainer_config
+from benchmarks.training.run import STAGES, reporting, score
 from wrappers.credit.method import methods as known_methods
 
 if TYPE_CHECKING:
@@ -180,7 +182,7 @@ def _train(plan: Plan, folder: Path, job: Job, progress: Progress) -> Record:
     policy = _policy(plan, folder, job.seed)
     training = _training(plan, trainer_config(config, job.seed, recipe), setting)
     show = reporting(progress, budget, tokens=True)
-    rows, _ = train(config, policy, recipe, training, folder / job.name, show, tensorboard=False)
+    rows, _ = train_policy(config, policy, recipe, training, folder / job.name, show, tensorboard=False)
     found = _record(job, method, setting, rows)
     if job.kind == FINAL:
         test = _played(config, policy, method, job.seed)
@@ -191,10 +193,7 @@ def _train(plan: Plan, folder: Path, job: Job, progress: Progress) -> Record:
 
 def _policy(plan: Plan, folder: Path, seed: int) -> HuggingFacePolicy:
     """The clone that the runs of a seed begin with."""
-    from policies.huggingface import HuggingFacePolicy
-
-    device = "cpu" if plan.config.learning.model == TINY else None
-    return HuggingFacePolicy.from_pretrained(folder / Job(CLONE, seed).name / "model", device=device)
+    return learned_policy(folder / Job(CLONE, seed).name / "model", plan.config.learning.model)
 
 
 def _played(config: Config, policy: Policy, name: str, seed: int) -> dict[str, str]:
@@ -262,7 +261,7 @@ def run_study(plan: Plan, out: Path, *, processes: int, console: Console) -> Tra
 
     Raises:
         agentgym.outside.files.LockedError: another process works on the study.
-        benchmarks.json_files.OtherConfigurationError: the folder holds another configuration.
+        agentgym.outside.files.OtherConfigurationError: the folder holds another configuration.
         benchmarks.processes.JobFailedError: a run failed.
         ResultsError: records do not belong together.
         KeyboardInterrupt: Ctrl-C; call again to continue.
@@ -388,7 +387,7 @@ def plan_study(
         draw_seed: by which settings are drawn.
         quick: everything tiny.
         beside: further splits that the final runs and their clones play.
-        changes: fields of `benchmarks.config.Sizes` that are not those of the environment's learning benchmark; not
+        changes: fields of `baselines.runs.config.Sizes` that are not those of the environment's learning benchmark; not
             for `quick`.
         options: arguments of the environment, beside which variables name its data; None: generated tasks in any case.
 

@@ -12,6 +12,7 @@ import numpy as np
 from rich.console import Console
 
 from agentgym.outside.files import write_file
+from baselines.runs.stack import CLONE, GREEDY, SAMPLED
 from benchmarks.console import NONE, say, table
 from benchmarks.json_files import ResultsError
 from benchmarks.report import assemble
@@ -29,7 +30,6 @@ from benchmarks.statistics import (
 from benchmarks.training import evidence
 from benchmarks.training.records import FINAL, REFERENCE, SEARCH, Record, Setting, Trainings, choose
 from benchmarks.training.run import STAGES
-from benchmarks.training.stack import CLONE, GREEDY, SAMPLED
 
 MODES = (SAMPLED, GREEDY)
 #: Panels beside each other.

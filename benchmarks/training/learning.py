@@ -5,7 +5,7 @@
 For each seed one clone is learned and shared by all methods of that seed; every (method, seed) is trained in a process
 of its own. Besides what every study leaves (see `benchmarks.study`) the folder holds
 
-    data_source.json    which tasks it plays, see `benchmarks.data_source`; beside each model too
+    data_source.json    which tasks it plays, see `baselines.runs.data_source`; beside each model too
     curves.png          learning curves
     <part>/             finished.json, model, checkpoints, log.jsonl and TensorBoard files of each clone and run
 
@@ -25,30 +25,28 @@ from typing import Any
 
 from agentgym.trajectory import Floats, StepTable
 from baselines.checkpoint import save_policy
-from baselines.environments.settings import TINY, tasks
-from baselines.evaluation import evaluate
-from benchmarks.config import Config
-from benchmarks.data_source import DataSource, hand_on, noted
-from benchmarks.json_files import ResultsError, claimed, write_json
-from benchmarks.processes import Progress
-from benchmarks.study import Found, Study
-from benchmarks.training.learning_page import page
-from benchmarks.training.run import KindScore, Score, about, reporting, score, scores, train
-from benchmarks.training.showcase import Episode, clone_graphs, show_episodes, trained_graph
-from benchmarks.training.stack import (
+from baselines.runs.config import Config
+from baselines.runs.data_source import DataSource, hand_on, noted
+from baselines.runs.run import about, train_policy
+from baselines.runs.run import cloned as cloned_policy
+from baselines.runs.stack import (
     CLONE,
     EXPERT,
     GREEDY,
     RANDOM,
     SAMPLED,
-    cloning,
     imitation_setting,
     keep_pictures,
-    make_envs,
-    new_policy,
+    learned_policy,
     trainer_config,
     validation_tasks,
 )
+from benchmarks.json_files import ResultsError, claimed, write_json
+from benchmarks.processes import Progress
+from benchmarks.study import Found, Study
+from benchmarks.training.learning_page import page
+from benchmarks.training.run import KindScore, Score, reporting, score, scores
+from benchmarks.training.showcase import Episode, clone_graphs, show_episodes, trained_graph
 from benchmarks.training.state_graph import Graph
 
 RESULTS = "results.json"
@@ -207,7 +205,7 @@ def cloned(config: Config, folder: Path, seed: int, tell: Callable[[str], None] 
 
     Raises:
         agentgym.outside.files.LockedError: another process works in the folder.
-        benchmarks.json_files.OtherConfigurationError: the folder holds another configuration.
+        agentgym.outside.files.OtherConfigurationError: the folder holds another configuration.
     """
     path = STUDY.path(folder, clone_of(seed))
     with claimed(folder, config):
@@ -232,17 +230,10 @@ def _references(config: Config, progress: Progress) -> Piece:
 
 
 def _clone(config: Config, place: Path, seed: int, progress: Progress) -> Piece:
-    from baselines.imitation.cloning import clone
-
-    policy = new_policy(config, seed)
     started = time.perf_counter()
-    if config.clone_tasks:
-        history = clone(
-            policy, make_envs(config, config.clone_tasks, expert=True), tasks(config.setup.train, config.clone_tasks),
-            seed=seed, progress=lambda done, total: progress(done, total, "learning from the expert"),
-            enough=_looking(config, policy, seed), **cloning(config),
-        ).history  # fmt: skip
-        write_json(history, place / "cloning.json")
+    policy, result = cloned_policy(config, seed, lambda done, total: progress(done, total, "learning from the expert"))
+    if result is not None:
+        write_json(result.history, place / "cloning.json")
     seconds = time.perf_counter() - started
     found = _kept(config, policy, place, CLONE, seed, seconds, progress)
     if seed == config.seeds[0]:
@@ -262,32 +253,15 @@ def _kept(
     return Piece(both, kinds=kinds)
 
 
-def _looking(config: Config, policy: Any, seed: int) -> Callable[[int], bool] | None:
-    """Return what says when a clone is as good as is asked for."""
-    setup = config.setup
-    if not setup.clone_until:
-        return None
-    envs, chosen = make_envs(config, config.validation_tasks), validation_tasks(config)
-
-    def enough(done: int) -> bool:
-        if done < setup.look_from or (done - setup.look_from) % setup.look_every:
-            return False
-        return evaluate(envs, policy, chosen, seed=seed, temperature=0.0).success_rate >= setup.clone_until
-
-    return enough
-
-
 def _method(config: Config, folder: Path, place: Path, name: str, seed: int, progress: Progress) -> Piece:
     from baselines.imitation.method import Imitation
     from baselines.recipes.methods import method as method_of
     from baselines.watch import kept_in, told
     from policies.lora import LoraSettings, add_lora, merge_lora
-    from policies.vision.policy import load_policy
 
     method: Any = method_of(name)
     start = STUDY.one(folder, clone_of(seed))
-    device = "cpu" if config.model == TINY else None
-    policy = load_policy(folder / clone_of(seed) / "model", device=device)
+    policy = learned_policy(folder / clone_of(seed) / "model", config.model)
     if isinstance(method, Imitation) or config.training.get("rollout.staleness"):
         keep_pictures(policy, place)
     if config.lora:
@@ -296,7 +270,7 @@ def _method(config: Config, folder: Path, place: Path, name: str, seed: int, pro
     if isinstance(method, Imitation):
         rows, estimate = _in_rounds(config, place, seed, policy, method, progress), method
     else:
-        rows, trainer = train(
+        rows, trainer = train_policy(
             config, policy, method, trainer_config(config, seed, method), place, reporting(progress, config.steps)
         )
 

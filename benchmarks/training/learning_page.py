@@ -11,11 +11,11 @@ import numpy as np
 
 from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY
+from baselines.runs.stack import CLONE, EXPERT, GREEDY, RANDOM, SAMPLED, tile_names
 from benchmarks.console import NONE
 from benchmarks.report import assemble
 from benchmarks.report.page import Cell, Figure, Page, Panel, Table
 from benchmarks.statistics import Interval, paired_difference, percent, points, seed_band, success_interval
-from benchmarks.training.stack import CLONE, EXPERT, GREEDY, RANDOM, SAMPLED, tile_names
 from benchmarks.training.state_graph import placed
 
 if TYPE_CHECKING:
@@ -216,9 +216,15 @@ def page(results: Results) -> Page:
         "train s",
     ]  # fmt: skip
     shown = [cells(row) for row in table_rows(results)]
+    smoke = ""
+    if config.steps <= settings_of(config.env).played_by(config.model).quick.steps:
+        smoke = (
+            f"A smoke test: {config.steps} iterations show that everything works, not which method is better, nor "
+            "whether training improves on the clone. "
+        )
     return Page(
         f"Step-level credit on {config.env}",
-        f"{policies} are {begin} {ways}, and in nothing but the settings that belong to a method.",
+        smoke + f"{policies} are {begin} {ways}, and in nothing but the settings that belong to a method.",
         [Table(f"{config.env}: success on held-out tasks", heads, shown, caption(results)), *kind_tables(results)],
         chips=[
             ("methods", ", ".join(config.methods)),

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import importlib.util
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from agentgym.checks import nearest, suggest
+import agentgym
+from agentgym.checks import suggest
+from agentgym.registry import ROWS, short_name
+from agentgym.registry import known_env as known_env_of_all
 from benchmarks.console import say, stop
 from benchmarks.machine import missing_package
 
 WHAT, SIZES, WHERE = "What", "Sizes", "Where and how"
+#: Names in `baselines.recipes.methods.IMITATION`.
+_IMITATION = ("sft", "rft", "hindsight", "dpo", "eto", "ipr", "stepagent", "spear")
 
 
 def of(panel: str, words: str, *names: str, **limits: Any) -> Any:
@@ -21,7 +30,19 @@ def of(panel: str, words: str, *names: str, **limits: Any) -> Any:
     return typer.Option(*names, help=words, rich_help_panel=panel, **limits)
 
 
-Env = Annotated[str, of(WHAT, "Environment: a name such as [bold]sokoban[/] or [bold]alfworld[/], or an id.")]
+def _env_names() -> list[str]:
+    return [short_name(row.id) for row in ROWS]
+
+
+Env = Annotated[
+    str,
+    of(
+        WHAT,
+        "Environment: a name such as [bold]sokoban[/] or [bold]alfworld[/], an id, or one of your own, "
+        "[bold]my_module:Env-v0[/], whose module registers it.",
+        autocompletion=_env_names,
+    ),
+]
 EnvOption = Annotated[
     list[str] | None,
     of(
@@ -67,15 +88,53 @@ Out = Annotated[
 ]
 
 
-def _choices(values: str, known: list[str], option: str) -> list[str]:
-    """Split a comma-separated list and check every name."""
-    names = [name.strip() for name in values.split(",") if name.strip()]
-    for name in names:
-        if name not in known:
-            raise typer.BadParameter(f"unknown name {name!r}; {suggest(name, known)}", param_hint=option)
-    if not names or len(set(names)) < len(names):
-        raise typer.BadParameter(f"expected distinct names separated by commas, got {values!r}", param_hint=option)
-    return names
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(agentgym.__version__)
+        raise typer.Exit
+
+
+Version = Annotated[
+    bool, typer.Option("--version", help="Print the version and end.", is_eager=True, callback=_print_version)
+]
+
+
+def method_names() -> list[str]:
+    """Return the names of all methods, as the text of their files has them: no library is imported."""
+    found = list(_IMITATION)
+    for package, called in (("wrappers.credit", "Method"), ("baselines.recipes", "_search_row")):
+        top, _, below = package.partition(".")
+        spec = importlib.util.find_spec(top)  # a package's own file is not run
+        for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
+            for path in sorted((Path(folder) / below).glob("*.py")):
+                found += re.findall(rf'\b{called}\(\s*"(\w+)"', path.read_text(encoding="utf-8"))
+    return list(dict.fromkeys(found))
+
+
+def check_names(arguments: Sequence[str]) -> None:
+    """Refuse a wrong name of an environment or a method among the words of a command, before anything is imported.
+
+    Whatever else is wrong with the words is found when they are parsed, which takes longer than this.
+
+    Raises:
+        typer.BadParameter: there is one.
+    """
+    pairs = [word.partition("=")[::2] for word in arguments if "=" in word]
+    for option, value in [*itertools.pairwise(arguments), *pairs]:
+        with _refused(option):
+            if option == "--env":
+                known_env_of_all(value)
+            elif option in ("--method", "--methods"):
+                _check_methods(value)
+
+
+def _check_methods(values: str) -> None:
+    known = method_names()
+    for each in filter(None, map(str.strip, values.split(","))):
+        name, colon, rest = each.partition(":")
+        own = colon and "=" not in rest.partition(":")[0]
+        if name not in known and not own:
+            raise ValueError(f"unknown method {name!r}; {suggest(name, known)}, or a function of your own: module:name")
 
 
 def named_methods(values: str, *, imitation: bool = False) -> list[str]:
@@ -118,69 +177,42 @@ def check_model(model: str, *, download: bool = False) -> str:
     Raises:
         ImportError: what SmolLM2 is read with is not installed.
     """
-    from baselines.environments.settings import SMOLLM2, TINY
-    from benchmarks.json_files import ResultsError
-    from benchmarks.training.stack import find_model
-    from policies.smollm2 import check_smollm2
+    from baselines.runs import stack
 
-    if model == TINY:
-        return model
-    try:
-        if model == SMOLLM2:
-            check_smollm2()
-            return model
-        return find_model(model, download=download)
-    except ResultsError as error:
-        near = nearest(model, [TINY, SMOLLM2])
-        hint = f"; did you mean {near!r}?" if near else ""
-        raise typer.BadParameter(f"{error}{hint}", param_hint="--model") from None
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--model") from None
+    with _refused("--model"):
+        return stack.check_model(model, download=download)
 
 
 def known_env(env: str, *, pictures: bool = False) -> str:
     """Return the id of an environment that policies can play, of texts or also pictures; else typer.BadParameter."""
-    import gymnasium as gym
+    with _refused("--env"):
+        found = known_env_of_all(env)
+        if pictures:
+            return found
+        from baselines.runs.stack import shows_text
 
-    import agentgym.registry
-    from agentgym.core import TextSpace
-    from baselines.environments.registry import SETTINGS, settings_of
-
-    short = {row.name: row.id for row in SETTINGS}
-    names = _choices(env, [*short, *(row.id for row in agentgym.registry.ROWS)], "--env")
-    if len(names) > 1:
-        raise typer.BadParameter(f"expected one environment, got {env!r}", param_hint="--env")
-    name = short.get(names[0], names[0])
-    options = settings_of(name).setup.options  # generated tasks: what is shown is the same with any
-    if not (pictures or isinstance(gym.make(name, **options).observation_space, TextSpace)):
-        raise typer.BadParameter(
-            f"{name} shows pictures, which are for models that see: see the default benchmark, train and prompt",
-            param_hint="--env",
+        if shows_text(found):
+            return found
+        raise ValueError(
+            f"{found} shows pictures, which are for models that see: see the default benchmark, train and prompt"
         )
-    return name
 
 
 def check_sight(env: str, model: str, *, download: bool = False) -> None:
-    """Refuse a model that reads texts alone where pictures are shown.
+    """Refuse a model that reads texts alone where pictures are shown, by typer.BadParameter."""
+    from baselines.runs import stack
 
-    Raises:
-        typer.BadParameter: it is one, and the environment shows some.
-    """
-    import gymnasium as gym
+    with _refused("--model"):
+        stack.check_sight(env, model, download=download)
 
-    from agentgym.core import TextSpace
-    from baselines.environments.registry import settings_of
-    from baselines.environments.settings import TINY
-    from policies.vision.policy import sees
 
-    if model == TINY:  # it is made to see; no environment is built to ask
-        return
-    plain = isinstance(gym.make(env, **settings_of(env).setup.options).observation_space, TextSpace)
-    if not (plain or sees(model, download=download)):
-        raise typer.BadParameter(
-            f"{env} shows pictures, and {model!r} reads texts alone: expected tiny, or a Qwen2.5-VL or Qwen3-VL model",
-            param_hint="--model",
-        )
+@contextlib.contextmanager
+def _refused(option: str) -> Iterator[None]:
+    """Let a ValueError name the option that it is about."""
+    try:
+        yield
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from None
 
 
 _TASKS = ("clone_tasks", "training_tasks", "eval_tasks", "validation_tasks")
@@ -189,11 +221,11 @@ _TASKS = ("clone_tasks", "training_tasks", "eval_tasks", "validation_tasks")
 def on_data(
     config: Any, row: Any, given: Mapping[str, Any], *, told: Sequence[str] = _TASKS, **options: Any
 ) -> tuple[Any, Any]:
-    """Return what `benchmarks.data_source.open_data` does, or end the command with what it says.
+    """Return what `baselines.runs.data_source.open_data` does, or end the command with what it says.
 
     Says where the data come from, and which of the numbers in `told` they have changed.
     """
-    from benchmarks.data_source import open_data
+    from baselines.runs.data_source import open_data
 
     try:
         found, source = open_data(config, row, given, **options)

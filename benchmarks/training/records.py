@@ -20,11 +20,11 @@ from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY
 from baselines.recipes import recipe
 from baselines.recipes.definition import Recipe
+from baselines.runs.config import Config
+from baselines.runs.stack import CLONE, GREEDY, SAMPLED
 from benchmarks import json_files
-from benchmarks.config import Config
 from benchmarks.json_files import ResultsError
 from benchmarks.machine import Machine
-from benchmarks.training.stack import CLONE, GREEDY, SAMPLED
 from wrappers.credit.method import methods
 
 VERSION = 1

@@ -1,37 +1,30 @@
-"""One training run and one score, the same for the default benchmark, `train`, the head to head and the studies.
-
-A run is a policy in an environment, trained by a method with a `TrainerConfig`, whose numbers hold setting, seed and
-budget. Its folder keeps checkpoints, so that the same call goes on where an earlier one was stopped.
-"""
+"""Progress and score of a run, the same for the default benchmark, `train`, the head to head and the studies."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agentgym.rollout import Policy
 from agentgym.trajectory import StepTable
 from baselines.evaluation import Evaluation, evaluate
-from benchmarks.config import Config
-from benchmarks.data_source import noted
-from benchmarks.processes import Progress
-from benchmarks.training.stack import (
+from baselines.runs.config import Config
+from baselines.runs.stack import (
     EXPERT,
     GREEDY,
     RANDOM,
     SAMPLED,
     held_out_tasks,
+    holds_model,
     make_envs,
-    make_lanes,
-    training_tasks,
-    validation_tasks,
 )
+from benchmarks.json_files import CONFIG, ResultsError, load
+from benchmarks.processes import Progress
 
 if TYPE_CHECKING:
-    from baselines.config import TrainerConfig
     from baselines.metrics import Row
-    from baselines.recipes.definition import OwnEnv, Recipe
+    from baselines.recipes.definition import OwnEnv
     from baselines.trainer import Callback, Trainer
 
 #: Stages of an iteration.
@@ -86,50 +79,6 @@ class KindScore:
     split: str
     won: dict[str, int]
     played: dict[str, int]
-
-
-def train(
-    config: Config,
-    policy: Any,
-    method: Recipe,
-    training: TrainerConfig,
-    folder: Path,
-    *callbacks: Callback,
-    lanes: int = 1,
-    tensorboard: bool = True,
-) -> tuple[list[Row], Trainer]:
-    """Train a policy, or go on from the newest checkpoint of the folder.
-
-    Args:
-        config: environment, prompt and tasks.
-        policy: is trained.
-        method: gives the credit, and its own environment where it has one.
-        training: numbers of the run: setting, seed and budget.
-        folder: of the run; data noted in it or its parent are named in the log.
-        *callbacks: of the trainer.
-        lanes: into which the episodes that are played side by side are divided.
-        tensorboard: whether files for TensorBoard are written.
-
-    Returns:
-        The rows of the log, and the trainer at the end.
-    """
-    from baselines.trainer import Trainer
-
-    places = max(training.groups * training.group_size, config.validation_tasks)
-    how: dict[str, Any] = {"own": method.own_env, "training": True}
-    envs: Any = make_envs(config, places, **how) if lanes == 1 else make_lanes(config, places, lanes, **how)
-    trainer = Trainer(
-        policy, envs, method, training_tasks(config), training, validation_tasks=validation_tasks(config),
-        folder=folder, resume=True, tensorboard=tensorboard,
-    )  # fmt: skip
-    trainer.log.about = about(folder) or about(folder.parent)
-    return trainer.run(*callbacks), trainer
-
-
-def about(folder: Path) -> dict[str, str]:
-    """Return what the logs of a folder's runs say of their data, see `benchmarks.data_source`."""
-    source = noted(folder)
-    return {} if source is None else source.about
 
 
 def reporting(progress: Progress, total: int, *, tokens: bool = False) -> Callback:
@@ -199,3 +148,15 @@ def _play(
         make_envs(config, config.eval_tasks, expert=name == EXPERT, own=own), policy, held_out_tasks(config, split),
         seed=_EVALUATION_SEED + seed, temperature=temperature, columns=(kind,) if kind else (),
     )  # fmt: skip
+
+
+def learned_config(job: Path) -> Config:
+    """Configuration of the learning benchmark that a job folder belongs to.
+
+    Raises:
+        ResultsError: the folder holds no model, or its parent no configuration of a learning benchmark.
+    """
+    if not holds_model(job / "model"):
+        raise ResultsError(f"{job}: expected a job folder of a learning benchmark with a model, such as "
+                           "runs/learning/clone-seed0")  # fmt: skip
+    return load(Config, job.parent / CONFIG)

@@ -12,8 +12,8 @@ from baselines.environments.settings import tasks
 from baselines.evaluation import at_temperature
 from baselines.recipes.definition import OwnEnv
 from baselines.recipes.methods import method as method_of
-from benchmarks.config import Config
-from benchmarks.training.stack import CLONE, ObservationLog, held_out_tasks, make_envs
+from baselines.runs.config import Config
+from baselines.runs.stack import CLONE, ObservationLog, held_out_tasks, make_envs
 from benchmarks.training.state_graph import Graph, build_graph, pick_group
 
 TRAINED = "trained"
@@ -28,7 +28,7 @@ _SEED = 20_000
 class Frame:
     """One moment of an episode: the observation, and what was done there ("" in the last frame).
 
-    Of a picture the data URL stands before the text, see `benchmarks.training.stack.ObservationLog`.
+    Of a picture the data URL stands before the text, see `baselines.runs.stack.ObservationLog`.
     """
 
     text: str

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgym.trajectory import StepTable
+from wrappers.credit.scores import written_tokens
 from wrappers.credit.state_graph import StateGraph
 
 #: Discount of the potentials shown, the value of the RewardFlow paper.
@@ -134,6 +135,8 @@ def build_graph(
     rows = np.flatnonzero(table.group == group)
     if not len(rows):
         raise ValueError(f"group {group} holds no steps; the table has {table.n_groups} groups")
+    if advantages is not None and advantages.ndim == 2:  # of tokens
+        advantages = advantages.sum(1) / written_tokens(table).sum(1)
     ids = list(dict.fromkeys(int(s) for row in rows for s in (table.state[row], table.next_state[row])))
     node_of = {state: i for i, state in enumerate(ids)}
     taken: dict[tuple[int, int, int], list[float]] = {}

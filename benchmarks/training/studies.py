@@ -14,6 +14,7 @@ from pathlib import Path
 from rich.console import Console
 
 from baselines.environments.registry import settings_of
+from baselines.runs.stack import CLONE, SAMPLED
 from benchmarks.console import NONE
 from benchmarks.report.page import Table
 from benchmarks.report.panels import Bars, Panel
@@ -28,7 +29,6 @@ from benchmarks.statistics import (
 from benchmarks.training.head_to_head import Plan, plan_study, run_study
 from benchmarks.training.head_to_head_page import INTERVALS, MODES, PARTS, Cost, cost_of
 from benchmarks.training.records import FINAL, Record, Trainings
-from benchmarks.training.stack import CLONE, SAMPLED
 
 #: Folder of all runs that play the test split alone, and of those that play further ones. Studies share runs.
 _PLAIN, _SPLITS = "trained", "trained-splits"
@@ -59,7 +59,7 @@ class Trained:
         arms: the settings.
         along: what the horizontal axis of its picture is called.
         tokens: reply tokens of a run, unless its setting says otherwise.
-        sizes: fields of `benchmarks.config.Sizes` that are not those of the environment's learning benchmark.
+        sizes: fields of `baselines.runs.config.Sizes` that are not those of the environment's learning benchmark.
         splits: names of splits by what they are called there, the test split among them: all of them are played, and
             are the horizontal axis; {}: the test split alone.
         shares: what is shown is where the time went, not success.

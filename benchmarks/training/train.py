@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 from pathlib import Path
 from typing import Any
 
-import transformers
 from rich.console import Console
 
 from agentgym.outside.text import read_json_lines
-from baselines.callbacks import SAMPLES_FILE, Samples, Tracker
-from baselines.checkpoint import best_policies, checkpoints, save_policy
-from baselines.environments.settings import SMOLLM2, TINY
+from baselines.callbacks import SAMPLES_FILE, Tracker
 from baselines.metrics import LOG_FILE, Row, read_log
-from baselines.trainer import FINAL_FOLDER, Callback
+from baselines.runs.engine import Engine
+from baselines.runs.run import carry_out
+from baselines.runs.settings import RunSettings
+from baselines.trainer import Callback
 from baselines.watch import kept_in, told
 from benchmarks.console import NONE, shown
-from benchmarks.data_source import hand_on
 from benchmarks.json_files import created
 from benchmarks.machine import describe_machine
 from benchmarks.processes import Job
 from benchmarks.report import assemble
 from benchmarks.report.page import HTML, Figure, Page, Panel, Table, write_page
-from benchmarks.training.engine import ENGINE_FOLDER, Engine
 from benchmarks.training.run import STAGES, reporting
-from benchmarks.training.run import train as train_once
-from benchmarks.training.settings import RunSettings
-from benchmarks.training.stack import keep_pictures, new_policy
 
 #: An adapter and its base as one model.
 MERGED_FOLDER = "merged"
@@ -72,6 +66,7 @@ def run_training(
     project: str = "stepcredit",
     engine: Engine | None = None,
     lanes: int = 1,
+    attention: str | None = None,
 ) -> Path:
     """Train, or go on where an earlier run of the same settings was stopped, and return the path of its page.
 
@@ -83,53 +78,23 @@ def run_training(
         project: of the tracker.
         engine: who writes the replies; None: the loop over the model itself.
         lanes: into which the episodes that are played side by side are divided.
+        attention: transformers' name of the attention; None: its choice.
 
     Raises:
         OtherConfigurationError: the folder holds a run on other data.
     """
-    from policies.lora import LoraSettings, add_lora, merge_lora
-    from policies.vision.policy import VisionPolicy
-
-    transformers.utils.logging.disable_progress_bar()  # whoever writes models here shows the run's progress
-    config, engine = settings.config, engine or Engine()
-    engine.check(config.lora)
-    if settings.source is not None:
-        settings.source.note(folder)
-    policy: Any = new_policy(config, config.seeds[0])
-    if engine.kind != "loop" and isinstance(policy, VisionPolicy):  # said before the engine is started
-        raise ValueError(
-            f"--engine {engine.kind} is not given the pictures of prompts: leave --engine out for models that see"
-        )
-    if settings.training.rollout.staleness:
-        keep_pictures(policy, folder)
-    given = {
-        "max_new_tokens": settings.reply_tokens, "max_prompt_tokens": settings.prompt_tokens,
-        "truncate": settings.truncate,
-    }  # fmt: skip
-    policy = policy.with_settings(**{name: value for name, value in given.items() if value is not None})
-    stored = None if config.model in (TINY, SMOLLM2) else Path(config.model)
-    sampler = engine.sampler(policy, folder, lora=config.lora, stored=stored, resumed=bool(checkpoints(folder)))
-    if sampler is not None:
-        policy = policy.with_sampler(sampler)
-    if config.lora:
-        policy = add_lora(policy, LoraSettings(config.lora, 2.0 * config.lora), seed=config.seeds[0])
     numbers = settings.training
-    job = Job("method", numbers.seed, config.methods[0])
+    job = Job("method", numbers.seed, settings.config.methods[0])
     with contextlib.ExitStack() as stack:
         report = stack.enter_context(shown([job], console))
-        progress = reporting(lambda *words: report(job, *words), numbers.iterations)
-        callbacks: list[Callback] = [Samples(folder), progress]
+        callbacks: list[Callback] = [reporting(lambda *words: report(job, *words), numbers.iterations)]
         if tracker != "none":
             package: Any = tracker
             callbacks.append(stack.enter_context(Tracker(package, project=project, name=folder.name)))
-        try:
-            train_once(config, policy, settings.method, numbers, folder, *callbacks, lanes=lanes)
-        finally:
-            shutil.rmtree(folder / ENGINE_FOLDER, ignore_errors=True)
-    if config.lora:
-        save_policy(merge_lora(policy), folder / MERGED_FOLDER)
-    for model in (folder / FINAL_FOLDER, folder / MERGED_FOLDER, *best_policies(folder)):
-        hand_on(folder, model)
+        carry_out(
+            settings, folder, *callbacks, engine=engine, lanes=lanes, attention=attention,
+            imitating=lambda done, total: report(job, done, total, "learning from the expert"),
+        )  # fmt: skip
     write_page(page(folder, settings), folder)
     return folder / HTML
 

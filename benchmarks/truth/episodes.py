@@ -25,10 +25,11 @@ from agentgym.trajectory import Ints, Reply, StepTable
 from baselines.environments.registry import SETTINGS, settings_of
 from baselines.environments.settings import SIDE_BY_SIDE, EnvSettings, Scripted, tasks
 from baselines.evaluation import at_temperature
+from baselines.runs.stack import learned_policy, make_envs
 from benchmarks.json_files import ResultsError
 from benchmarks.play.players import weights_of
 from benchmarks.processes import Job, Progress
-from benchmarks.training.stack import learned_config, make_envs
+from benchmarks.training.run import learned_config
 from wrappers.canonical import CanonicalStates
 from wrappers.credit.group import number_pairs
 from wrappers.distance import Distances
@@ -279,12 +280,10 @@ def play(config: TruthConfig, env: str, name: str, progress: Progress = lambda d
         return play_scripted(env, config.players[env][name], count, episodes, config.seed, config.split)
     import transformers
 
-    from policies.huggingface import HuggingFacePolicy
-
     transformers.utils.logging.disable_progress_bar()
     job = Path(config.models[env][name])
     learned = learned_config(job)
-    policy = at_temperature(HuggingFacePolicy.from_pretrained(job / "model"), learned.temperature)
+    policy = at_temperature(learned_policy(job / "model", learned.model), learned.temperature)
     chosen = tasks_of(env, count, config.split)
     return _played(env, make_envs(learned, count * episodes), policy, chosen, episodes, config.seed)
 

@@ -26,7 +26,7 @@ from benchmarks.report.page import Page, Table
 from benchmarks.report.panels import Panel
 from benchmarks.statistics import Interval
 from benchmarks.study import Found, Study
-from benchmarks.training.stack import learned_config
+from benchmarks.training.run import learned_config
 from benchmarks.truth import episodes as playing
 from benchmarks.truth.credits import bellman, graph_steps
 from benchmarks.truth.graphs import GRAPHS, aliased, graph_sums

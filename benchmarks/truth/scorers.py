@@ -26,8 +26,9 @@ from agentgym.trajectory import Floats, StepTable
 from baselines.environments.settings import TINY, tasks
 from baselines.environments.sokoban import SOKOBAN
 from baselines.evaluation import at_temperature
-from benchmarks.config import Config
-from benchmarks.config import make_config as make_learning_config
+from baselines.runs.config import Config
+from baselines.runs.config import make_config as make_learning_config
+from baselines.runs.stack import make_envs, trainer_config, training_tasks
 from benchmarks.console import NONE
 from benchmarks.json_files import ResultsError
 from benchmarks.processes import Progress
@@ -35,7 +36,7 @@ from benchmarks.report.page import Cell, Page, Table
 from benchmarks.statistics import Interval
 from benchmarks.study import Found, Study, Tell
 from benchmarks.training.learning import cloned
-from benchmarks.training.stack import learned_config, make_envs, trainer_config, training_tasks
+from benchmarks.training.run import learned_config
 from benchmarks.truth.distances import distance_changes, state_distances
 from benchmarks.truth.measures import EXPLAINED, MEASURES, Sample, bootstrap_weights, intervals, number, samples
 from wrappers.credit.agentprm import GAMMA, action_targets, gains

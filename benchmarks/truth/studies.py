@@ -23,8 +23,9 @@ from rich.console import Console
 from agentgym.outside.files import write_file
 from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY
+from baselines.runs.config import make_config
+from baselines.runs.stack import holds_model
 from benchmarks import json_files
-from benchmarks.config import make_config
 from benchmarks.console import explained, parse_seeds, say, telling
 from benchmarks.json_files import ResultsError
 from benchmarks.machine import usable_cores
@@ -37,7 +38,7 @@ from benchmarks.training.head_to_head import Plan
 from benchmarks.training.learning import cloned
 from benchmarks.training.options import SIZES, WHAT, WHERE, check_model, of
 from benchmarks.training.records import Trainings, load_folder
-from benchmarks.training.stack import holds_model, learned_config
+from benchmarks.training.run import learned_config
 from benchmarks.training.studies import TRAINED as TRAINED_PARTS
 from benchmarks.training.studies import only, plan_of, run_trained
 from benchmarks.training.studies import panels as trained_panels

@@ -1,7 +1,8 @@
-"""What decoding remembers: the keys and values of prompts in progress, and logits while weights stay as they are."""
+"""What decoding keeps: keys and values of prompts in progress, a copy of the weights in 16 bits, and known logits."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
@@ -11,62 +12,87 @@ from torch import Tensor, nn
 from policies.pretrained import pictures_of
 from policies.prompts import Prompt
 from policies.scoring.head import logits_at, pad, takes_positions
+from policies.training import copied
+
+#: Most tokens, padding included, of one pass over prompts.
+_READ_TOKENS = 2**16
 
 
 class DecodeBatch:
-    """A cache with one row per prompt; equal prompts share their prefill. Used without gradients.
+    """A key-value cache with one row per prompt; equal prompts share their prefill. Used without gradients.
 
-    Left padding: the newest tokens line up, and a sliding attention window covers the right tokens. `logits`, float32
-    (n, V), are those of the next token of every row.
+    Padding is on the left: the newest tokens line up, and a sliding attention window covers the right tokens. `logits`,
+    float32 (n, V), are those of the next token of every row.
     """
 
     def __init__(self, model: Any, prompts: Sequence[Prompt], fill: int) -> None:
+        self._model, self._takes_positions = model, takes_positions(model)
+        self.logits: Tensor
+        self._pictures = pictures_of(model)
+        # A mask in attention's own shape: transformers waits for the device to know whether an (n, S) mask hides any.
+        config = model.config
+        self._masks_keys = (
+            getattr(config, "_attn_implementation", "") == "sdpa" and not getattr(config, "alibi", False)
+            and self._takes_positions and self._pictures is None and can_join(model)
+        )  # fmt: skip
+        distinct = list(dict.fromkeys(prompts))
+        first, *more = _parts(distinct) if can_join(model) else [distinct]
+        self._read(first, fill)
+        for part in more:
+            self.join(DecodeBatch(model, part, fill))
+        if len(distinct) < len(prompts):
+            index = {prompt: row for row, prompt in enumerate(distinct)}
+            self.logits = self.logits[self.keep([index[prompt] for prompt in prompts])]
+
+    def _read(self, prompts: Sequence[Prompt], fill: int) -> None:
         from transformers import DynamicCache
 
-        self._model = model
-        device = next(model.parameters()).device
-        distinct = list(dict.fromkeys(prompts))
-        index = {prompt: row for row, prompt in enumerate(distinct)}
-        ids, mask = pad(distinct, fill=fill, left=True, device=device)
-        self._padded = not bool(mask.all())
-        self._pictures = pictures_of(model)
-        self._cache: Any = DynamicCache(config=model.config)
-        every = torch.arange(len(distinct), device=device)
-        positions = (mask.long().cumsum(1) - 1).clamp(min=0)
+        device = next(self._model.parameters()).device
+        ids, self._mask = pad(prompts, fill=fill, left=True, device=device)
+        self._lengths = [len(prompt) for prompt in prompts]
+        self._cache: Any = DynamicCache(config=self._model.config)
+        positions = (self._mask.long().cumsum(1) - 1).clamp(min=0)
+        every = torch.arange(len(prompts), device=device)
         last = torch.full_like(every, ids.shape[1] - 1)
-        logits = logits_at(model, ids, every, last, **self._arguments(mask, positions))
-        owner = torch.tensor([index[prompt] for prompt in prompts], device=device)
-        self._cache.batch_select_indices(owner)
-        newest = positions[:, -1]
+        self.logits = logits_at(self._model, ids, every, last, **self._arguments(self._mask, positions))
+        self._position = positions[:, -1]
         if self._pictures is not None:
-            newest = newest + self._pictures.shifts(ids)
-        self.logits, self._mask, self._position = logits[owner], mask[owner], newest[owner]
+            self._position = self._position + self._pictures.shifts(ids)
 
     def _arguments(self, mask: Tensor, positions: Tensor) -> dict[str, Any]:
         given: dict[str, Any] = {"past_key_values": self._cache, "use_cache": True}
-        if self._padded:
-            given["attention_mask"] = mask.long()
-        if self._pictures is not None or (self._padded and takes_positions(self._model)):
+        padded = min(self._lengths) < mask.shape[1]
+        if padded:
+            one = positions.shape[1] == 1 and self._masks_keys
+            given["attention_mask"] = mask[:, None, None] if one else mask.long()
+        if self._pictures is not None or (padded and self._takes_positions):
             given["position_ids"] = positions
         return given
 
-    def keep(self, rows: Sequence[int]) -> None:
-        """Drop all rows but some; the logits are those of all until the next `append`."""
-        chosen = torch.tensor(rows, device=self._mask.device)
-        self._cache.batch_select_indices(chosen)
+    def keep(self, rows: Sequence[int]) -> Tensor:
+        """Take some rows, by number, for the next `append`, and return their numbers on the device, int64 (n,).
+
+        `logits` stays as it is: the caller has drawn from it.
+        """
+        chosen = torch.tensor(rows).to(self._mask.device)
+        # All layers have this method; those with a recurrent state lack `batch_select_indices`.
+        self._cache.reorder_cache(chosen)
         self._mask, self._position = self._mask[chosen], self._position[chosen]
+        self._lengths = [self._lengths[row] for row in rows]
+        return chosen
 
     def append(self, tokens: Tensor) -> None:
         """Add a token, int64 (n,), to every row, and compute the next logits."""
         self._mask = torch.cat([self._mask, torch.ones_like(self._mask[:, :1])], dim=1)
         self._position = self._position + 1
+        self._lengths = [length + 1 for length in self._lengths]
         given = self._arguments(self._mask, self._position[:, None])
         self.logits = self._model(input_ids=tokens[:, None], **given).logits[:, -1].float()
 
     def join(self, other: Self) -> None:
-        """Add the rows of another batch behind these; the shorter ones are padded, on the left."""
-        for batch in (self, other):  # what all rows of a batch have as padding goes first
-            batch._cut(int(batch._mask.any(0).long().argmax()))
+        """Add the rows of another batch behind these; the shorter ones are padded on the left."""
+        for batch in (self, other):  # columns that are padding in all rows are removed first
+            batch._cut(batch._mask.shape[1] - max(batch._lengths))
         length = max(self._mask.shape[1], other._mask.shape[1])
         for batch in (self, other):
             batch._lengthen(length - batch._mask.shape[1])
@@ -75,7 +101,7 @@ class DecodeBatch:
         self._mask = torch.cat([self._mask, other._mask])
         self._position = torch.cat([self._position, other._position])
         self.logits = torch.cat([self.logits, other.logits])
-        self._padded = not bool(self._mask.all())
+        self._lengths = [*self._lengths, *other._lengths]
 
     def _cut(self, columns: int) -> None:
         if columns:
@@ -91,11 +117,62 @@ class DecodeBatch:
                 layer.values = torch.nn.functional.pad(layer.values, (0, 0, columns, 0))
 
 
+def _parts(prompts: Sequence[Prompt]) -> list[list[Prompt]]:
+    """Cut prompts into passes of at most `_READ_TOKENS` tokens, padding included; a longer prompt is read alone."""
+    parts: list[list[Prompt]] = []
+    longest = 0
+    for prompt in prompts:
+        longest = max(longest, len(prompt))
+        if not parts or longest * (len(parts[-1]) + 1) > _READ_TOKENS:
+            parts.append([])
+            longest = len(prompt)
+        parts[-1].append(prompt)
+    return parts
+
+
 def can_join(model: Any) -> bool:
     """Return whether batches of a model can be joined: all of its layers keep all keys, one after the other."""
     from transformers.cache_utils import DynamicCache, DynamicLayer
 
     return all(type(layer) is DynamicLayer for layer in DynamicCache(config=model.config).layers)
+
+
+class PlayedModel:
+    """The model that the loop decodes with: the policy's own, or a copy of it in 16 bits.
+
+    Mixed precision would cast every float32 weight again at every token, and the keys and values would be float32. So a
+    policy that computes in another type than its weights' plays with a copy in that type, without autocast. Weights
+    that have the type already, such as the base under an adapter, are shared. The copy follows the weights.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._copy: Any = None
+        self._dtype: torch.dtype | None = None
+        self._version: object = None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> PlayedModel:
+        """Copy the model; the new one makes its own copy in 16 bits when it plays."""
+        return PlayedModel(copy.deepcopy(self._model, memo))
+
+    @torch.no_grad()
+    def of(self, dtype: torch.dtype | None, version: object) -> Any:
+        """Return the model to decode with.
+
+        Args:
+            dtype: the type to compute in; None: the weights' own.
+            version: of the weights, as `WeightsCount` counts them; None: not known, the copy is made again.
+        """
+        if dtype is None or all(weight.dtype == dtype for weight in self._model.parameters()):
+            return self._model
+        if self._copy is None or self._dtype != dtype:
+            self._copy, self._dtype = copied(self._model, dtype), dtype
+        elif version is None or version != self._version:
+            for mine, theirs in zip(self._copy.parameters(), self._model.parameters(), strict=True):
+                if mine.data_ptr() != theirs.data_ptr():
+                    mine.copy_(theirs)
+        self._version = version
+        return self._copy
 
 
 #: Entries of a `LogitsCache` are float32 rows over the vocabulary; 2**24 numbers are 64 MiB.

@@ -24,7 +24,6 @@ from policies.decode.sampler import (
     pick,
 )
 from policies.prompts import Prompt
-from policies.scoring.head import autocast
 
 if TYPE_CHECKING:
     from policies.huggingface import HuggingFacePolicy
@@ -116,6 +115,8 @@ class Continuous:
         self._live: list[Request] = []
         self._batch: DecodeBatch | None = None
         self._tokens: torch.Tensor | None = None  # drawn for the live rows, and not read yet
+        self._draws: torch.Tensor | None = None  # float64 (live, max_new_tokens)
+        self._steps: torch.Tensor | None = None  # int64 (live, 1), how many of them are used
         self.passes = 0
 
     def put(self, request: Request) -> None:
@@ -126,13 +127,12 @@ class Continuous:
     def get(self) -> list[tuple[int, Completion | Exception]]:
         """Write until at least one completion is finished."""
         done: list[Request] = []
-        with autocast(next(self._model.parameters()).device, self._decoding.precision):
-            while not done:
-                if self._batch is not None and self._tokens is not None:
-                    self._batch.append(self._tokens)
-                    self.passes += 1
-                self._admit()
-                done = self._draw()
+        while not done:
+            if self._batch is not None and self._tokens is not None:
+                self._batch.append(self._tokens)
+                self.passes += 1
+            self._admit()
+            done = self._draw()
         return [(each.name, each.completion) for each in done]
 
     def _admit(self) -> None:
@@ -145,6 +145,13 @@ class Continuous:
         read = DecodeBatch(self._model, [each.prompt for each in new], self._decoding.fill)
         self.passes += 1
         self._live += new
+        draws = [each.draws for each in new if each.draws is not None]
+        if draws:
+            table = torch.from_numpy(np.stack(draws)).to(read.logits.device)
+            steps = table.new_zeros((len(new), 1), dtype=torch.int64)
+            joins = self._draws is not None and self._steps is not None
+            self._draws = torch.cat([self._draws, table]) if joins else table  # type: ignore[list-item]
+            self._steps = torch.cat([self._steps, steps]) if joins else steps  # type: ignore[list-item]
         if self._batch is None:
             self._batch = read
         else:
@@ -158,21 +165,24 @@ class Continuous:
         limits = [each.restriction for each in rows]
         allowed = allowed_next(completions, places, limits if any(each is not None for each in limits) else None)
         drawn = None
-        if decoding.temperature > 0:
-            numbers = [each.draws[len(each.completion.token_ids)] for each in rows if each.draws is not None]
-            drawn = torch.tensor(numbers, dtype=torch.float64, device=self._batch.logits.device)
+        if self._draws is not None and self._steps is not None:
+            drawn, self._steps = self._draws.gather(1, self._steps)[:, 0], self._steps + 1
         tokens, logprobs = pick(self._batch.logits, drawn, decoding.temperature, allowed)
         going = append_tokens(completions, places, tokens, logprobs, allowed, decoding)
-        self._live, self._tokens = [rows[place] for place in going], tokens[going] if going else None
+        self._live, self._tokens = [rows[place] for place in going], tokens
         if not going:
-            self._batch = None
+            self._batch = self._tokens = self._draws = self._steps = None
         elif len(going) < len(rows):
-            self._batch.keep(going)
+            chosen = self._batch.keep(going)
+            self._tokens = tokens[chosen]
+            if self._draws is not None and self._steps is not None:
+                self._draws, self._steps = self._draws[chosen], self._steps[chosen]
         return [each for place, each in enumerate(rows) if place not in set(going)]
 
     def close(self) -> None:
         """Forget all prompts and the cache."""
-        self._waiting, self._live, self._batch, self._tokens = [], [], None, None
+        self._waiting, self._live = [], []
+        self._batch = self._tokens = self._draws = self._steps = None
 
 
 def completion_queue(sampler: Sampler, model: Any, decoding: Decoding) -> CompletionQueue:
@@ -185,7 +195,7 @@ def completion_queue(sampler: Sampler, model: Any, decoding: Decoding) -> Comple
         return own(decoding)
     # Replies of one token end together, and the loop remembers their logits.
     if type(sampler) is LoopSampler and decoding.max_new_tokens > 1 and can_join(model):
-        return Continuous(model, decoding)
+        return Continuous(sampler.playing(decoding.precision), decoding)
     return Together(sampler, decoding)
 
 
@@ -222,9 +232,11 @@ class PolicyQueue:
         if self._unfit:
             unfit, self._unfit = self._unfit, []
             return [(name, self._policy.reply(None, Completion(), self._version)) for name in unfit]
+        with self._policy.memory_explained():
+            found = self._queue.get()
         return [
             (name, one if isinstance(one, Exception) else self._policy.reply(prompt, one, self._version))
-            for name, one in answers_of(self._queue, self._queue.get(), self._prompts)
+            for name, one in answers_of(self._queue, found, self._prompts)
             for prompt in [self._prompts.pop(name)]
         ]
 

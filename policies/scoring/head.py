@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import math
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -58,10 +60,14 @@ def restrict(logits: Tensor, allowed: Sequence[Sequence[int]]) -> Tensor:
     >>> restrict(torch.zeros(2, 3), [(2,), ()]).tolist()
     [[-inf, -inf, 0.0], [0.0, 0.0, 0.0]]
     """
-    kept = torch.zeros(logits.shape, dtype=torch.bool)
-    for row, ids in enumerate(allowed):
-        kept[row, torch.tensor(ids) if len(ids) else slice(None)] = True
-    return logits.masked_fill(~kept.to(logits.device), -torch.inf)
+    rows = [row for row, ids in enumerate(allowed) for _ in ids]
+    columns = [token for ids in allowed for token in ids]
+    kept = torch.zeros(logits.shape, dtype=torch.bool, device=logits.device)
+    places = torch.tensor([rows, columns], dtype=torch.int64).to(logits.device)
+    kept[places[0], places[1]] = True
+    if not all(map(len, allowed)):
+        kept |= torch.tensor([[not len(ids)] for ids in allowed]).to(logits.device)
+    return logits.masked_fill(~kept, -torch.inf)
 
 
 def takes_positions(model: Any) -> bool:
@@ -80,6 +86,11 @@ def autocast(device: torch.device, dtype: torch.dtype | None) -> contextlib.Abst
 @torch.no_grad()
 def not_finite(model: nn.Module, *, gradients: bool = False) -> str:
     """Say which weight, or gradient of a weight, is the first that holds nan or infinity; "" where none does."""
+    values = [weight.grad if gradients else weight for weight in model.parameters()]
+    sums = [value.sum(dtype=torch.float32) for value in values if value is not None]
+    # A sum passes nan and infinity on, and one transfer brings all sums; a large sum may itself be infinite.
+    if not sums or all(map(math.isfinite, torch.stack(sums).tolist())):
+        return ""
     for name, weight in model.named_parameters():
         value = weight.grad if gradients else weight
         if value is not None and not bool(torch.isfinite(value).all()):
@@ -165,6 +176,29 @@ def changes_logits(model: Any) -> bool:
     return any(getattr(config, name, None) not in (None, 0, 1) for name in _BEHIND_THE_HEAD)
 
 
+# Models whose output head alone gives their logits, or does not.
+_PLAIN: weakref.WeakKeyDictionary[nn.Module, bool] = weakref.WeakKeyDictionary()
+
+
+@torch.no_grad()
+def head_is_plain(model: Any, precision: torch.dtype | None) -> bool:
+    """Return whether the output head alone gives the model's logits; a short pass finds out, once for a model.
+
+    Args:
+        model: a Hugging Face causal language model.
+        precision: autocast type, None for the weights' own.
+    """
+    if model not in _PLAIN:
+        device = next(model.parameters()).device
+        ids = torch.arange(min(8, model.get_input_embeddings().num_embeddings), device=device)[None]
+        # The cache of mixed precision would give these copies, which have no gradient, to the pass that needs one.
+        with torch.autocast(device.type, dtype=precision, enabled=precision is not None, cache_enabled=False):
+            hidden, last = hidden_at(model, ids, torch.zeros_like(ids[0]), ids[0], use_cache=False)
+            alone = model.get_output_embeddings()(hidden[None, -1:])
+        _PLAIN[model] = not changes_logits(model) and torch.equal(alone.float(), last.float())
+    return _PLAIN[model]
+
+
 class TokenFigures(NamedTuple):
     """Figures of K tokens, see `policies.scoring.TokenScores`: float32, float32 and bool, (K,) each."""
 
@@ -179,25 +213,28 @@ def token_logprobs(
     targets: Tensor,
     *,
     temperature: float = 1.0,
-    entropy: bool = False,
+    entropy: bool | None = False,
+    allowed: Sequence[Sequence[int]] | None = None,
     chunk: int = _CHUNK,
 ) -> TokenFigures:
-    """Run the output head and reduce its logits piece by piece; none of them is kept for the backward pass.
+    """Run the output head and reduce its logits piece by piece; the backward pass computes each piece again.
 
-    A full head keeps its float32 logits and their logarithms, 1.2 MB per token at a vocabulary of 151,936. Here every
-    piece is computed again when its gradient is wanted: what stays is the hidden state.
+    A full head keeps float32 logits and their logarithms, 1.2 MB per token at a vocabulary of 151,936. Here the hidden
+    state is what stays.
 
     Args:
         head: from hidden states (k, width) to logits (k, vocabulary).
         hidden: (K, width).
         targets: int64 (K,), the token that followed each.
         temperature: divides the logits, above 0.
-        entropy: whether the entropy is differentiable; it is returned in any case.
+        entropy: True: differentiable. False: without gradient. None: not computed, 0.
+        allowed: K sequences of token ids, see `restrict`; None: no restriction.
         chunk: positions per piece.
     """
     pieces = []
     for low in range(0, len(targets), chunk):
-        piece = head, hidden[low : low + chunk], targets[low : low + chunk], temperature, entropy
+        part = slice(low, low + chunk)
+        piece = head, hidden[part], targets[part], temperature, entropy, None if allowed is None else allowed[part]
         if torch.is_grad_enabled():
             pieces.append(checkpoint(_figures, *piece, use_reentrant=False, preserve_rng_state=False))
         else:
@@ -206,11 +243,26 @@ def token_logprobs(
 
 
 def _figures(
-    head: Callable[[Tensor], Tensor], hidden: Tensor, targets: Tensor, temperature: float, entropy: bool
+    head: Callable[[Tensor], Tensor],
+    hidden: Tensor,
+    targets: Tensor,
+    temperature: float,
+    entropy: bool | None,
+    allowed: Sequence[Sequence[int]] | None,
 ) -> TokenFigures:
-    distribution = torch.log_softmax(head(hidden).float() / temperature, dim=-1)
+    logits = head(hidden).float() / temperature
+    if allowed is not None:
+        logits = restrict(logits, allowed)
+    distribution = torch.log_softmax(logits, dim=-1)
+    del logits
     logprobs = distribution.gather(1, targets[:, None])[:, 0]
+    return TokenFigures(logprobs, entropies(distribution, entropy), logprobs.detach() >= distribution.detach().amax(-1))
+
+
+def entropies(distribution: Tensor, entropy: bool | None) -> Tensor:
+    """Return the entropies, (n,), of log-probabilities (n, vocabulary), in nats; `entropy` as of `token_logprobs`."""
+    if entropy is None:
+        return distribution.new_zeros(len(distribution))
     with torch.set_grad_enabled(entropy and torch.is_grad_enabled()):
         # The clamp keeps 0 * -inf out: a token of probability 0 adds nothing to the entropy.
-        spread = -(distribution.exp() * distribution.clamp(min=torch.finfo(torch.float32).min)).sum(-1)
-    return TokenFigures(logprobs, spread, logprobs.detach() >= distribution.detach().amax(-1))
+        return -(distribution.exp() * distribution.clamp(min=torch.finfo(torch.float32).min)).sum(-1)

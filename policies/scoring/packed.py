@@ -26,13 +26,13 @@ from agentgym.trajectory import Ints
 from policies.scoring.head import (
     TokenFigures,
     autocast,
-    changes_logits,
+    head_is_plain,
     hidden_at,
     logits_at,
     takes_positions,
     token_logprobs,
 )
-from policies.scoring.tokens import TokenScores, check_rows
+from policies.scoring.tokens import TokenScores, by_token, check_rows
 
 # Two equal sequences in one pass that differ by more than this, relative to the largest number, have seen each other.
 _SAME, _SAME_IN_16_BITS = {torch.float32: 1e-4, torch.float64: 1e-4}, 0.02
@@ -118,8 +118,9 @@ def score_packed(
     *,
     temperature: float = 1.0,
     tokens_per_pass: int = 16384,
-    entropy: bool = False,
+    entropy: bool | None = False,
     precision: torch.dtype | None = None,
+    allowed: Sequence[Sequence[Sequence[int]]] | None = None,
 ) -> TokenScores:
     """Score replies: chains instead of rows, passes of a given size, the output head in pieces.
 
@@ -131,13 +132,15 @@ def score_packed(
         tokens_per_pass: most tokens of one forward pass; a chain that is longer gets a pass of its own. With gradients
             enabled all passes are kept until the backward pass: see `rows_per_pass`. Without flash or flex attention
             the cost of a pass grows with its square: a few thousand there.
-        entropy: whether the entropies are differentiable; they are returned in any case.
-        precision: autocast type, None for the weights' own.
+        entropy: see `policies.scoring.score_replies`, as `precision` and `allowed`.
+        precision: autocast type.
+        allowed: what each reply token was drawn among.
 
     Raises:
         ValueError: see `policies.scoring.score_replies`; or the model lets packed sequences see each other.
     """
     check_rows(prompts, replies, temperature)
+    _examine(model, precision)
     lengths = [len(reply) for reply in replies]
 
     def passes() -> Iterable[Pass]:
@@ -146,9 +149,10 @@ def score_packed(
             for chain in chains:
                 reads += [(row, 0, begin + start - 1 + np.arange(lengths[row])) for row, start in chain.spans]
                 begin += len(chain.tokens)
-            yield Pass(_lay(chains), reads, _examine(model, precision))
+            yield Pass(_lay(chains), reads)
 
-    return score_passes(model, passes(), replies, temperature=temperature, entropy=entropy, precision=precision)
+    given: dict[str, Any] = {"entropy": entropy, "precision": precision, "allowed": allowed}
+    return score_passes(model, passes(), replies, temperature=temperature, **given)
 
 
 class Pass(NamedTuple):
@@ -157,12 +161,10 @@ class Pass(NamedTuple):
     Attributes:
         inputs: `input_ids`, int64 (n, W), and what belongs to them, by name.
         reads: of each reply its number, the line of `input_ids`, and the tokens behind which its tokens follow.
-        plain: the output head alone gives the model's logits.
     """
 
     inputs: dict[str, Tensor]
     reads: Sequence[tuple[int, int, Ints]]
-    plain: bool
 
 
 def score_passes(
@@ -171,15 +173,16 @@ def score_passes(
     replies: Sequence[Sequence[int]],
     *,
     temperature: float,
-    entropy: bool,
+    entropy: bool | None,
     precision: torch.dtype | None,
+    allowed: Sequence[Sequence[Sequence[int]]] | None,
 ) -> TokenScores:
     """Score the replies of some passes; each reply is read in exactly one of them."""
-    device = next(model.parameters()).device
+    device, plain = next(model.parameters()).device, head_is_plain(model, precision)
     first = np.concatenate([[0], np.cumsum([len(reply) for reply in replies])])
     places: list[Tensor] = []
     figures: list[TokenFigures] = []
-    for inputs, reads, plain in passes:
+    for inputs, reads in passes:
         parts = [
             (np.full(len(columns), line), columns, replies[row], np.arange(first[row], first[row + 1]))
             for row, line, columns in reads
@@ -193,22 +196,23 @@ def score_passes(
                 hidden, head = hidden_at(model, ids, lines, columns, **given)[0], model.get_output_embeddings()
             else:
                 hidden, head = logits_at(model, ids, lines, columns, **given), nn.Identity()
-            figures.append(token_logprobs(head, hidden, targets, temperature=temperature, entropy=entropy))
+            limits = None if allowed is None else by_token([(allowed[row], replies[row]) for row, _, _ in reads])
+            figures.append(
+                token_logprobs(head, hidden, targets, temperature=temperature, entropy=entropy, allowed=limits)
+            )
         places.append(flat)
     order = torch.cat(places).argsort()
-    logprobs, entropies, top = (torch.cat(parts)[order] for parts in zip(*figures, strict=True))
-    return TokenScores.from_tokens(replies, logprobs, entropies, top)
+    return TokenScores.from_tokens(replies, *(torch.cat(parts)[order] for parts in zip(*figures, strict=True)))
 
 
 @torch.no_grad()
 def look_alike(
     model: Any, inputs: dict[str, Tensor], one: slice, other: slice, precision: torch.dtype | None
-) -> tuple[float, float, bool]:
+) -> tuple[float, float]:
     """Read one line in which two places hold the same sequence.
 
     Returns:
-        How much they differ, relative to the largest number; how much they may; and whether the output head alone gives
-        the model's logits.
+        How much their hidden states differ, relative to the largest number; and how much they may.
     """
     device = next(model.parameters()).device
     given: dict[str, Any] = {name: value.to(device) for name, value in inputs.items()} | {"use_cache": False}
@@ -216,11 +220,10 @@ def look_alike(
     columns = torch.arange(ids.shape[1], device=device)
     # The cache of mixed precision would give these copies, which have no gradient, to the pass that needs one.
     with torch.autocast(device.type, dtype=precision, enabled=precision is not None, cache_enabled=False):
-        hidden, last = hidden_at(model, ids, torch.zeros_like(columns), columns, **given)
-        alone = model.get_output_embeddings()(hidden[None, -1:])
+        hidden, _ = hidden_at(model, ids, torch.zeros_like(columns), columns, **given)
     apart = float((hidden[one] - hidden[other]).abs().max()) / max(float(hidden.abs().max()), 1e-12)
-    plain = not changes_logits(model) and torch.equal(alone.float(), last.float())
-    return apart, _SAME.get(hidden.dtype, _SAME_IN_16_BITS), plain
+    # Under autocast the hidden states may be float32 and have the rounding of products in 16 bits.
+    return apart, _SAME.get(precision or hidden.dtype, _SAME_IN_16_BITS)
 
 
 def _lay(chains: Sequence[Chain]) -> dict[str, Tensor]:
@@ -230,37 +233,49 @@ def _lay(chains: Sequence[Chain]) -> dict[str, Tensor]:
     return {"input_ids": torch.from_numpy(ids)[None], "position_ids": torch.from_numpy(positions)[None]}
 
 
-# By model: its attention, and whether its head alone gives the logits. What cannot be packed is not in it.
-_EXAMINED: weakref.WeakKeyDictionary[nn.Module, tuple[str, bool]] = weakref.WeakKeyDictionary()
+# The attention under which a model was found to keep packed sequences apart.
+_EXAMINED: weakref.WeakKeyDictionary[nn.Module, str] = weakref.WeakKeyDictionary()
 
 
-def _examine(model: Any, precision: torch.dtype | None) -> bool:
-    """Return whether the output head alone gives the model's logits; refuse a model that cannot be packed.
+def _examine(model: Any, precision: torch.dtype | None) -> None:
+    """Refuse a model that cannot be packed.
 
     Two equal sequences in one pass must be read alike. Where the second one sees the first, or goes on counting its
-    positions, the log-probabilities of every packed row would be wrong without a word.
+    positions, the log-probabilities of every packed row would be wrong without an error.
     """
     attention = str(getattr(model.config, "_attn_implementation", ""))
-    known = _EXAMINED.get(model)
-    if known is not None and known[0] == attention:
-        return known[1]
+    if _EXAMINED.get(model) == attention:
+        return
     name = type(model).__name__
     if not takes_positions(model):
         raise ValueError(f"{name} takes no position_ids: score it without packing (microbatch_tokens=None)")
     device = next(model.parameters()).device
     size = min(8, model.get_input_embeddings().num_embeddings)
     chain = Chain(tuple(range(size)), ())
-    apart, most, plain = look_alike(model, _lay([chain, chain]), slice(size), slice(size, None), precision)
+    apart, most = look_alike(model, _lay([chain, chain]), slice(size), slice(size, None), precision)
     if apart > most:
         raise ValueError(
             f"{name} with attention {attention!r} lets sequences that share a pass see each other (they differ by "
             f"{apart:.1e}): score it without packing (microbatch_tokens=None)"
         )
-    if device.type == "cuda" and not any(kind in attention for kind in _VARLEN):
+    if device.type == "cuda" and not has_varlen(model):
         warnings.warn(
             f"attention {attention!r} computes every pair of tokens of a packed pass: load the model with "
             "attn_implementation='flash_attention_2', or keep microbatch_tokens at a few thousand",
-            stacklevel=2,
+            stacklevel=3,
         )
-    _EXAMINED[model] = (attention, plain)
-    return plain
+    _EXAMINED[model] = attention
+
+
+def has_varlen(model: Any) -> bool:
+    """Return whether the cost of a packed pass is that of its sequences, not that of the whole pass squared."""
+    return any(kind in str(getattr(model.config, "_attn_implementation", "")) for kind in _VARLEN)
+
+
+def can_pack(model: Any, precision: torch.dtype | None) -> bool:
+    """Return whether a model reads packed sequences apart from each other: see `score_packed`."""
+    try:
+        _examine(model, precision)
+    except ValueError:
+        return False
+    return True

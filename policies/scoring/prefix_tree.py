@@ -173,8 +173,9 @@ def score_trees(
     *,
     temperature: float = 1.0,
     tokens_per_pass: int = 1024,
-    entropy: bool = False,
+    entropy: bool | None = False,
     precision: torch.dtype | None = None,
+    allowed: Sequence[Sequence[Sequence[int]]] | None = None,
 ) -> TokenScores:
     """Score replies: trees instead of rows, passes of a given size, the output head in pieces.
 
@@ -186,13 +187,15 @@ def score_trees(
         temperature: divides the logits, above 0.
         tokens_per_pass: most tokens of one forward pass, padding included; a row that is longer gets a pass of its
             own. With gradients enabled all passes are kept until the backward pass: see `tree_rows_per_pass`.
-        entropy: whether the entropies are differentiable; they are returned in any case.
-        precision: autocast type, None for the weights' own.
+        entropy: see `policies.scoring.score_replies`, as `precision` and `allowed`.
+        precision: autocast type.
+        allowed: what each reply token was drawn among.
 
     Raises:
         ValueError: see `policies.scoring.score_replies`; or the model cannot be told what a token sees.
     """
     check_rows(prompts, replies, temperature)
+    _examine(model, precision)
 
     def passes() -> Iterable[Pass]:
         for lines in pack_trees(merge_trees(prompts, replies, tokens_per_pass), tokens_per_pass):
@@ -202,9 +205,10 @@ def score_trees(
                 for tree in line:
                     reads += [(row, number, begin + columns) for row, columns in tree.columns.items()]
                     begin += len(tree)
-            yield Pass(_lay(model, lines), reads, _examine(model, precision))
+            yield Pass(_lay(model, lines), reads)
 
-    return score_passes(model, passes(), replies, temperature=temperature, entropy=entropy, precision=precision)
+    given: dict[str, Any] = {"entropy": entropy, "precision": precision, "allowed": allowed}
+    return score_passes(model, passes(), replies, temperature=temperature, **given)
 
 
 def _lay(model: Any, lines: Sequence[Sequence[Tree]]) -> dict[str, Tensor]:
@@ -233,20 +237,19 @@ def _mask(model: Any, seen: Tensor) -> Tensor:
     return torch.zeros(seen.shape, dtype=dtype, device=seen.device).masked_fill(~seen, torch.finfo(dtype).min)
 
 
-# By model: its attention, and whether its head alone gives the logits. What cannot be done in trees is not in it.
-_EXAMINED: weakref.WeakKeyDictionary[nn.Module, tuple[str, bool]] = weakref.WeakKeyDictionary()
+# The attention under which a model was found to keep branches apart.
+_EXAMINED: weakref.WeakKeyDictionary[nn.Module, str] = weakref.WeakKeyDictionary()
 
 
-def _examine(model: Any, precision: torch.dtype | None) -> bool:
-    """Return whether the output head alone gives the model's logits; refuse a model that cannot be given a mask.
+def _examine(model: Any, precision: torch.dtype | None) -> None:
+    """Refuse a model that cannot be given a mask.
 
     Two equal branches must be read alike. Where the second sees the first, or goes on counting its positions, the
-    log-probabilities of every row but the first would be wrong without a word.
+    log-probabilities of every row but the first would be wrong without an error.
     """
     attention = str(getattr(model.config, "_attn_implementation", ""))
-    known = _EXAMINED.get(model)
-    if known is not None and known[0] == attention:
-        return known[1]
+    if _EXAMINED.get(model) == attention:
+        return
     name, instead = type(model).__name__, "score it with share_prefixes=False"
     config = text_config(model)
     kinds = set(getattr(config, "layer_types", None) or ())
@@ -263,11 +266,10 @@ def _examine(model: Any, precision: torch.dtype | None) -> bool:
     stops = np.full(size + len(again), size + len(again))
     stops[shared:size] = size
     tree = Tree(np.concatenate([tokens, again]), np.concatenate([tokens, again]), stops, {})
-    apart, most, plain = look_alike(model, _lay(model, [[tree]]), slice(shared, size), slice(size, None), precision)
+    apart, most = look_alike(model, _lay(model, [[tree]]), slice(shared, size), slice(size, None), precision)
     if not apart <= most:
         raise ValueError(
             f"{name} with attention {attention!r} lets branches that share a prefix see each other (they differ by "
             f"{apart:.1e}); {instead}"
         )
-    _EXAMINED[model] = (attention, plain)
-    return plain
+    _EXAMINED[model] = attention

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor
 
-from policies.scoring.head import autocast, logits_at, pad, restrict
+from policies.scoring.head import (
+    autocast,
+    entropies,
+    head_is_plain,
+    hidden_at,
+    logits_at,
+    pad,
+    restrict,
+    token_logprobs,
+)
 
 #: Longest row of one pass, in lengths of its shortest.
 _SIMILAR = 1.5
+#: Logits (64 MiB in float32) up to which the output head runs at once.
+_WHOLE_HEAD = 2**24
 
 
 @dataclass(frozen=True)
@@ -27,15 +38,25 @@ class TokenScores:
         entropy: float32 (n, L), of the distribution each token was drawn from, in nats.
         mask: bool (n, L), True = a token of the reply.
         top: bool (n, L), True = no token was more probable at this position.
+        distribution: float32 (tokens, V), log-probabilities of the vocabulary at all reply tokens, one reply behind the
+            other; None where it was not asked for.
     """
 
     logprobs: Tensor
     entropy: Tensor
     mask: Tensor
     top: Tensor
+    distribution: Tensor | None = None
 
     @classmethod
-    def from_tokens(cls, replies: Sequence[Sequence[int]], logprobs: Tensor, entropy: Tensor, top: Tensor) -> Self:
+    def from_tokens(
+        cls,
+        replies: Sequence[Sequence[int]],
+        logprobs: Tensor,
+        entropy: Tensor,
+        top: Tensor,
+        distribution: Tensor | None = None,
+    ) -> Self:
         """Lay figures of all reply tokens, one reply behind the other, (tokens,) each, out by reply."""
         _, mask = pad(replies, fill=0, left=False, device=logprobs.device)
         blank = logprobs.new_zeros(mask.shape)
@@ -44,6 +65,7 @@ class TokenScores:
             entropy=blank.masked_scatter(mask, entropy),
             mask=mask,
             top=torch.zeros_like(mask).masked_scatter(mask, top),
+            distribution=distribution,
         )
 
 
@@ -55,12 +77,14 @@ def score_replies(
     temperature: float = 1.0,
     fill: int = 0,
     precision: torch.dtype | None = None,
-    entropy: bool = True,
+    entropy: bool | None = True,
     allowed: Sequence[Sequence[Sequence[int]]] | None = None,
+    distributions: bool = False,
 ) -> TokenScores:
     """Score replies, those of similar length in one forward pass; the output head runs at reply positions only.
 
-    Rows that feed the model the same tokens share their pass: with one-token replies all replies to one prompt do.
+    Rows that feed the model the same tokens share their pass. Many logits are computed in pieces, see
+    `policies.scoring.head.token_logprobs`.
 
     Args:
         model: a Hugging Face causal language model.
@@ -69,23 +93,40 @@ def score_replies(
         temperature: divides the logits, above 0.
         fill: token id for the padding.
         precision: autocast type, None for the weights' own.
-        entropy: whether the entropies are differentiable; they are returned in any case.
+        entropy: True: the entropies are differentiable. False: without gradient. None: not computed, 0.
         allowed: n entries like `agentgym.trajectory.Reply.allowed`, what each reply token was drawn among; None: among
             all tokens.
+        distributions: whether the distributions at all tokens are returned.
 
     Raises:
         ValueError: lengths differ, a sequence is empty, or the temperature is not above 0.
     """
+    vocabulary = getattr(model.get_output_embeddings(), "out_features", 0)
+    pieces = vocabulary * sum(map(len, replies)) > _WHOLE_HEAD and head_is_plain(model, precision)
+    if pieces:
+        check_rows(prompts, replies, temperature)
+        device = next(model.parameters()).device
+        layout = _Layout.of(prompts, replies)
+        with autocast(device, precision):
+            hidden = _read(model, layout, fill, device, lambda *given: hidden_at(*given, use_cache=False)[0])
+            found = token_logprobs(
+                model.get_output_embeddings(), hidden[torch.tensor(layout.reads, device=device)],
+                torch.tensor(layout.targets, device=device), temperature=temperature, entropy=entropy,
+                allowed=None if allowed is None else by_token(list(zip(allowed, replies, strict=True))),
+            )  # fmt: skip
+        return TokenScores.from_tokens(replies, *found)
     distribution, read, targets = _distributions(
         model, prompts, replies, temperature=temperature, fill=fill, precision=precision, allowed=allowed
     )
-    with torch.set_grad_enabled(entropy and torch.is_grad_enabled()):
-        # The clamp keeps 0 * -inf out: a token of probability 0 adds nothing to the entropy.
-        spread = -(distribution.exp() * distribution.clamp(min=torch.finfo(torch.float32).min)).sum(-1)
-    flat_logprobs = distribution[read, targets]
-    flat_entropy = spread[read]
-    flat_top = flat_logprobs.detach() >= distribution.detach().amax(-1)[read]
-    return TokenScores.from_tokens(replies, flat_logprobs, flat_entropy, flat_top)
+    logprobs = distribution[read, targets]
+    top = logprobs.detach() >= distribution.detach().amax(-1)[read]
+    whole = distribution[read] if distributions else None
+    return TokenScores.from_tokens(replies, logprobs, entropies(distribution, entropy)[read], top, whole)
+
+
+def by_token(rows: Sequence[tuple[Sequence[Sequence[int]], Sequence[int]]]) -> list[Sequence[int]]:
+    """Return what each token of some replies was drawn among, from (`Reply.allowed`, `Reply.token_ids`) of each."""
+    return [ids for allowed, reply in rows for ids in allowed or ((),) * len(reply)]
 
 
 def score_with_divergence(
@@ -149,42 +190,59 @@ def _distributions(
     """
     check_rows(prompts, replies, temperature)
     device = next(model.parameters()).device
-    # The last token of a reply is never an input.
-    inputs = [(*prompt, *reply[:-1]) for prompt, reply in zip(prompts, replies, strict=True)]
-    distinct = list(dict.fromkeys(inputs))
-    index = {sequence: row for row, sequence in enumerate(distinct)}
-
-    # Distinct (input row, column) pairs that need logits, and which of them each reply token reads.
-    slots: dict[tuple[int, int], int] = {}
-    reads: list[int] = []
-    targets: list[int] = []
-    for sequence, prompt, reply in zip(inputs, prompts, replies, strict=True):
-        row = index[sequence]
-        for offset, token in enumerate(reply):
-            reads.append(slots.setdefault((row, len(prompt) - 1 + offset), len(slots)))
-            targets.append(token)
+    layout = _Layout.of(prompts, replies)
     with autocast(device, precision):
-        logits = _logits(model, distinct, list(slots), fill, device)
-    read = torch.tensor(reads, device=device)
+        logits = _read(model, layout, fill, device, lambda *given: logits_at(*given, use_cache=False))
+    read = torch.tensor(layout.reads, device=device)
     if allowed is not None:
-        per_token = [ids for one, reply in zip(allowed, replies, strict=True) for ids in one or ((),) * len(reply)]
-        logits, read = restrict(logits[read], per_token), torch.arange(len(reads), device=device)
-    return torch.log_softmax(logits / temperature, dim=-1), read, torch.tensor(targets, device=device)
+        logits = restrict(logits[read], by_token(list(zip(allowed, replies, strict=True))))
+        read = torch.arange(len(layout.reads), device=device)
+    return torch.log_softmax(logits / temperature, dim=-1), read, torch.tensor(layout.targets, device=device)
 
 
-def _logits(
-    model: Any, sequences: Sequence[Sequence[int]], slots: Sequence[tuple[int, int]], fill: int, device: torch.device
-) -> Tensor:
-    """Return logits at (sequence, column) of each slot: float32 (slots, vocabulary)."""
+class _Layout(NamedTuple):
+    """The distinct inputs of some rows, and where their reply tokens are read.
+
+    Attributes:
+        inputs: distinct token sequences.
+        slots: (input, column) of each place whose logits are wanted.
+        reads: of each reply token its place in `slots`.
+        targets: the reply tokens.
+    """
+
+    inputs: list[tuple[int, ...]]
+    slots: list[tuple[int, int]]
+    reads: list[int]
+    targets: list[int]
+
+    @classmethod
+    def of(cls, prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]]) -> Self:
+        # The last token of a reply is never an input.
+        inputs = [(*prompt, *reply[:-1]) for prompt, reply in zip(prompts, replies, strict=True)]
+        distinct = list(dict.fromkeys(inputs))
+        index = {sequence: row for row, sequence in enumerate(distinct)}
+        slots: dict[tuple[int, int], int] = {}
+        reads: list[int] = []
+        targets: list[int] = []
+        for sequence, prompt, reply in zip(inputs, prompts, replies, strict=True):
+            row = index[sequence]
+            for offset, token in enumerate(reply):
+                reads.append(slots.setdefault((row, len(prompt) - 1 + offset), len(slots)))
+                targets.append(token)
+        return cls(distinct, list(slots), reads, targets)
+
+
+def _read(model: Any, layout: _Layout, fill: int, device: torch.device, at: Callable[..., Tensor]) -> Tensor:
+    """Return what `at` (`logits_at` or `hidden_at`) finds at each slot, (slots, ...)."""
     parts: list[Tensor] = []
     order: list[int] = []
-    for group in _alike(sequences):
+    for group in _alike(layout.inputs):
         place = {row: i for i, row in enumerate(group)}
-        mine = [slot for slot, (row, _) in enumerate(slots) if row in place]
-        rows = torch.tensor([place[slots[slot][0]] for slot in mine], device=device)
-        columns = torch.tensor([slots[slot][1] for slot in mine], device=device)
-        ids, _ = pad([sequences[row] for row in group], fill=fill, left=False, device=device)
-        parts.append(logits_at(model, ids, rows, columns, use_cache=False))
+        mine = [slot for slot, (row, _) in enumerate(layout.slots) if row in place]
+        rows = torch.tensor([place[layout.slots[slot][0]] for slot in mine], device=device)
+        columns = torch.tensor([layout.slots[slot][1] for slot in mine], device=device)
+        ids, _ = pad([layout.inputs[row] for row in group], fill=fill, left=False, device=device)
+        parts.append(at(model, ids, rows, columns))
         order += mine
     if len(parts) == 1:
         return parts[0]

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from agentgym.outside.packages import install
 from agentgym.outside.text import DataError, read_json, read_text
 from policies.decode.sampler import LoopSampler, Sampler
 from policies.huggingface import HuggingFacePolicy
@@ -193,7 +194,7 @@ def _check(model: Any, processor: Any) -> None:
     if kind not in SEEING or not hasattr(under.config, "vision_config"):
         raise TypeError(f"expected a model out of {SEEING}, got {type(under).__name__} ({kind!r})")
     if "mm_token_type_ids" not in inspect.signature(under.forward).parameters:
-        raise ImportError("this release of transformers is too old for pictures: pip install 'transformers>=5.23'")
+        raise ImportError(f"this release of transformers is too old for pictures: {install('vision')}")
     seen = under.config.vision_config
     for name, theirs in (("patch_size", seen.patch_size), ("merge_size", seen.spatial_merge_size)):
         if getattr(processor, name) != theirs:

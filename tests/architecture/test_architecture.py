@@ -208,7 +208,7 @@ CROSS_CUTTING = {
     "foreign_text", "given_questions", "play", "models", "authors_oracles", "credit_properties",
     "scale", "policy_invariance", "round_trip", "resume",
     "token_credit", "study_pages_browser", "hostile_texts", "porter",
-    "two_processes", "pretrained",
+    "two_processes", "pretrained", "fake_device",
 }  # fmt: skip
 
 

@@ -89,7 +89,7 @@ def test_trackers_get_every_row(name: Any, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_tracker_that_is_not_there_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "trackio", None)
-    with pytest.raises(ImportError, match="pip install trackio"):
+    with pytest.raises(ImportError, match="pip install 'trackio'"):
         Tracker("trackio", project="p")
     with pytest.raises(ValueError, match="'wandb' or 'trackio', got 'mlflow'"):
         Tracker("mlflow", project="p")  # type: ignore[arg-type]

@@ -18,7 +18,7 @@ from baselines.metrics import Row
 from baselines.recipes import RECIPES
 from baselines.reply_costs import cut_off, less_divergence, less_overlong, without_cut_off, written
 from baselines.trainer import Trainer
-from baselines.update import sequences
+from baselines.update import Limits, sequences
 from policies.prompts import PromptTooLongError
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, small_policy
 from tests.baselines.test_trainer import digest, repeatable, trainer
@@ -287,12 +287,13 @@ def test_a_table_with_forks_is_learned_from_and_no_prefix_twice(recipe: str) -> 
 def test_a_shared_prefix_is_read_once_where_prefixes_are_shared() -> None:
     table = forked(common=False)
     batch = make_batch(table, np.ones(len(table)))
-    read, read_shared = (sum(length for length, _ in sequences(batch, 4096, share)) for share in (False, True))
+    chains, trees = (Limits(tokens=4096, share_prefixes=share, packed=True) for share in (False, True))
+    read, read_shared = (sum(length for length, _ in sequences(batch, each)) for each in (chains, trees))
     whole, _ = table.unfolded()
     assert read_shared < read
     # In a tree of prefixes there is no difference between the table and its whole episodes: the batch is the same.
     unfolded = make_batch(whole, np.ones(len(whole)))
-    assert sum(length for length, _ in sequences(unfolded, 4096, True)) == read_shared
+    assert sum(length for length, _ in sequences(unfolded, trees)) == read_shared
     assert set(zip(unfolded.prompts, unfolded.replies, strict=True)) == set(
         zip(batch.prompts, batch.replies, strict=True)
     )

@@ -11,8 +11,8 @@ import pytest
 from agentgym.rollout import collect
 from agentgym.trajectory import StepTable
 from baselines.config import TrainerConfig
+from baselines.environments.settings import SOKOBAN_TINY
 from baselines.recipes import RECIPES, recipe
-from baselines.recipes.rows import SOKOBAN_TINY
 from tests.baselines.corridor_learning import TASKS, babbling_policy, corridor
 from wrappers.credit.dapo import contrasting_groups
 from wrappers.credit.ragen2 import spread_groups
@@ -171,7 +171,7 @@ def test_a_wrong_number_is_named(changes: dict[str, Any], words: str) -> None:
 
 
 def test_a_wrong_type_is_named() -> None:
-    with pytest.raises(TypeError, match="activation_checkpointing must be True or False, got 'yes'"):
+    with pytest.raises(TypeError, match="activation_checkpointing must be True or False or None, got 'yes'"):
         SOKOBAN_TINY.changed(memory={"activation_checkpointing": "yes"})
 
 

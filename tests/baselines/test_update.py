@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from agentgym.trajectory import Reply, StepTable
 from baselines.batch import Batch, make_batch
-from baselines.config import Loss, Optimiser, TrainerConfig
+from baselines.config import Loss, Memory, Optimiser, TrainerConfig
 from baselines.update import score_batch, update
 
 
@@ -156,4 +156,4 @@ def test_scores_come_back_in_row_order_whatever_the_passes() -> None:
     batch = batch_of([(p, a, 1.0) for a in range(3) for p in (4, 8, 1, 0)])
     expected = bandit.score(batch.prompts, batch.replies).logprobs.detach()
     for rows in (1, 5, 100):
-        torch.testing.assert_close(score_batch(bandit, batch, 1.0, rows=rows), expected)
+        torch.testing.assert_close(score_batch(bandit, batch, 1.0, Memory(microbatch_rows=rows)), expected)

@@ -9,10 +9,11 @@ import torch
 
 from agentgym.trajectory import Reply, StepTable
 from baselines.batch import Batch, make_batch
-from baselines.config import Loss, Optimiser, TrainerConfig
+from baselines.config import Loss, Memory, Optimiser, TrainerConfig
+from baselines.imitation.cloning import imitate
 from baselines.recipes import RECIPES
 from baselines.trainer import Trainer
-from baselines.update import score_batch, update
+from baselines.update import Limits, recomputes, score_batch, update
 from policies.huggingface import HuggingFacePolicy
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, small_policy
 
@@ -93,9 +94,12 @@ def test_passes_with_and_without_gradients_are_bounded() -> None:
     batch = transcripts(small_policy(max_new_tokens=3))
     policy = small_policy(max_new_tokens=3)
     torch.testing.assert_close(
-        score_batch(policy, batch, 0.7, tokens=30), score_batch(policy, batch, 0.7), atol=1e-5, rtol=0
+        score_batch(policy, batch, 0.7, Memory(microbatch_tokens=30)),
+        score_batch(policy, batch, 0.7),
+        atol=1e-5,
+        rtol=0,
     )
-    shared = score_batch(policy, batch, 0.7, tokens=30, share_prefixes=True)
+    shared = score_batch(policy, batch, 0.7, Memory(microbatch_tokens=30, share_prefixes=True))
     torch.testing.assert_close(shared, score_batch(policy, batch, 0.7), atol=1e-5, rtol=0)
 
 
@@ -150,6 +154,44 @@ def test_a_full_device_says_what_to_lower(tokens: int | None, room: int, words: 
         update(policy, optimizer, batch, config, np.random.default_rng(0))
     assert all(torch.equal(value, before[name]) for name, value in policy.model.state_dict().items())
     assert all(value.grad is None for value in policy.model.parameters())
+
+
+def test_a_full_device_is_explained_while_replies_are_written_and_while_cloning() -> None:
+    policy = small_policy(max_new_tokens=3)
+    rows = policy.act(["cell 1"], {}, np.random.default_rng(0))
+
+    def full(*_: Any) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    policy.model.model.register_forward_pre_hook(full)
+    with pytest.raises(torch.OutOfMemoryError, match=r"lower batch_size \(256.*expandable_segments.*CUDA out"):
+        policy.act(["cell 2"], {}, np.random.default_rng(0))
+    queue = policy.reply_queue()
+    queue.put([0], ["cell 2"], {}, [np.random.default_rng(0)])
+    with pytest.raises(torch.OutOfMemoryError, match="lower batch_size"):
+        queue.get()
+    with pytest.raises(torch.OutOfMemoryError, match=r"an update of 32 rows does not fit.*microbatch_tokens"):
+        imitate(policy, rows, epochs=1, seed=0)
+
+
+def test_in_16_bits_old_log_probabilities_are_computed_again_and_the_difference_is_logged() -> None:
+    policy = small_policy(max_new_tokens=3)
+    batch, config = transcripts(policy), PLAIN.changed(loss={"kl": 0.0})
+    half = HuggingFacePolicy(policy.model, policy.tokenizer, autocast=torch.bfloat16, **vars(policy.settings))
+    assert [recomputes(each, config) for each in (policy, half)] == [False, True]
+    assert not recomputes(half, config.changed(loss={"old_logprobs": "stored"}))
+    optimizer = torch.optim.SGD(policy.model.parameters(), lr=0.0)
+    found = update(half, optimizer, batch, config, np.random.default_rng(0))
+    assert found["mismatch_max"] > 1e-4
+    assert found["approx_kl"] == pytest.approx(0.0, abs=1e-3)  # of the update alone, which has not moved
+    assert all(weight.grad is None for weight in policy.model.parameters())
+
+
+def test_rectangles_have_their_padding_in_the_limit() -> None:
+    prompts, replies = [(1,) * length for length in (9, 2, 3, 2, 30)], [(1,)] * 5
+    limits = Limits(tokens=8)
+    parts = [part.tolist() for part in limits.passes(prompts, replies, np.arange(5))]
+    assert parts == [[1, 3], [2], [0], [4]]
 
 
 def run(folder: Any, policy: HuggingFacePolicy, iterations: int, **changes: Any) -> Trainer:

@@ -13,7 +13,8 @@ pytest.importorskip("jinja2")
 import typer
 from typer.testing import CliRunner
 
-from benchmarks.json_files import OtherConfigurationError, ResultsError
+from agentgym.outside.files import OtherConfigurationError
+from benchmarks.json_files import ResultsError
 from benchmarks.report.page import Page, Panel, Table, html, markdown
 from benchmarks.study import Found, Study
 

@@ -175,8 +175,8 @@ def learned_from() -> dict[str, Any]:
     """The first prompts of the learning benchmark: each environment as the tiny policy and as others see it."""
     # These settings are no public name; this function follows them where they go.
     from baselines.environments.registry import SETTINGS
-    from benchmarks.config import make_config
-    from benchmarks.training.stack import make_envs
+    from baselines.runs.config import make_config
+    from baselines.runs.stack import make_envs
 
     record: dict[str, Any] = {}
     for row in SETTINGS:

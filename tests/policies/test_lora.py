@@ -225,3 +225,17 @@ def test_a_whole_model_is_not_written_where_an_adapter_would_be_read(tmp_path: P
     saved(tmp_path / "adapter", None)
     with pytest.raises(FileExistsError, match=r"adapter holds an adapter .*: name another folder"):
         plain().save_pretrained(tmp_path / "adapter")
+
+
+def test_a_model_that_was_cast_in_memory_plays_what_it_plays_when_it_is_read_again(tmp_path: Path) -> None:
+    policy = plain()
+    policy.model.to(torch.bfloat16)  # rounds the rotary frequencies, which are in no file
+    adapted = add_lora(policy, SMALL, seed=0)
+    adapted.save_pretrained(tmp_path)
+    again = HuggingFacePolicy.from_pretrained(tmp_path, device="cpu")
+    buffers = [dict(each.model.named_buffers()) for each in (adapted, again)]
+    assert {value.dtype for value in buffers[0].values()} == {torch.float32}
+    assert buffers[0].keys() == buffers[1].keys()
+    assert all(torch.equal(value, buffers[1][name]) for name, value in buffers[0].items())
+    prompts, replies = rows(adapted)
+    assert torch.equal(adapted.score(prompts, replies).logprobs, again.score(prompts, replies).logprobs)

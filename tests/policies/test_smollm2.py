@@ -1,15 +1,19 @@
 import zipfile
 from types import SimpleNamespace
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
+from agentgym.telecom.text import FORM
 from policies import smollm2
 from policies.huggingface import HuggingFacePolicy
 from policies.pretrained import mixed_precision
 from policies.tiny import tiny_policy
+from wrappers import VectorReplyParser, VectorTranscript
+from wrappers.tools import listed_tools
 
 gguf = pytest.importorskip("gguf")
 pytest.importorskip("accelerate")
@@ -164,3 +168,27 @@ def test_the_real_model_answers(tmp_path):
     folder = smollm2.smollm2_folder()
     policy = HuggingFacePolicy.from_pretrained(folder, max_new_tokens=8, temperature=0.0, stop=())
     assert "Paris" in policy.act(["What is the capital of France?"], {}, np.random.default_rng(0))[0].text
+
+
+@pytest.mark.slow
+def test_smollm2_plays_telecom_by_tool_calls_through_its_chat_template() -> None:
+    """Three steps: the schemas go to the template, answers are messages of the role "tool", prompts only grow."""
+    folder = smollm2.smollm2_folder()
+    made = gym.make_vec("AgentRL/Telecom-v0", num_envs=1, autoreset_mode="Disabled")
+    envs = VectorTranscript(VectorReplyParser(made, form="tool_calls"), tools="template", instructions=FORM)
+    policy = HuggingFacePolicy.from_pretrained(
+        folder, max_new_tokens=16, temperature=0.0, stop=["</tool_call>"], template={"tools": listed_tools(envs)}
+    )
+    messages, infos = envs.reset(options={"split": "train", "index": 0})
+    rng, before = np.random.default_rng(0), ()
+    for _ in range(3):
+        [reply] = policy.act(messages, infos, rng)
+        assert reply.prompt_ids[: len(before)] == before
+        before = (*reply.prompt_ids, *reply.token_ids)
+        messages, *_, infos = envs.step([reply.text])
+    roles = [message["role"] for message in messages[0]]
+    assert roles == ["system", "user", *["assistant", "tool"] * 3]
+    assert policy.tokenizer.decode(policy.encode(messages[0])).count("<|im_start|>tool\n") == 3
+    assert [one for one in messages[0] if one["role"] == "tool"][-1]["content"] in policy.tokenizer.decode(
+        policy.encode(messages[0])
+    )

@@ -10,7 +10,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from agentgym.core import TextSpace
 from agentgym.outside.tool_calls import read_calls, write_call
 from wrappers import PromptWindow, ReplyParser, Transcript, VectorReplyParser, VectorTranscript
-from wrappers.tools import CALL_FORMAT, describe_tools, listed_tools
+from wrappers.tools import CALL_FORMAT, describe_tools, listed_tools, tool_environment
 
 
 def tool(name: str, **properties: Any) -> dict[str, Any]:
@@ -148,3 +148,54 @@ def test_what_lists_no_schemas_is_refused() -> None:
     env.tools = ({"title": "add"},)
     with pytest.raises(TypeError, match="a tool must be a JSON schema"):
         ReplyParser(env, form="tool_calls")
+
+
+def test_each_tool_is_a_method_with_the_schema_of_the_tool() -> None:
+    env = tool_environment(Adder, "Sums")()
+    assert (type(env).__name__, env.reset(seed=0, prompt="unused")) == ("Sums", "0")
+    assert (env.add(4), env.get_reward()) == ("4", 0.0)
+    assert env.add(a="x") == "Error: add: the argument 'a' must be of type integer, got a string"
+    assert env.add(b=1) == "Error: add: the argument 'a' is missing"
+    assert env.add(1, 2).startswith("Error: too many positional arguments")
+    assert (env.add(a=3), env.get_reward()) == ("7", 1.0)
+    assert (env.add(a=3), env.get_reward()) == ("The episode is over.", 1.0)
+    assert env._env.heard == ["add(a=4)", "", "", "add(a=3)"]
+    assert env.reset() == "0"
+
+
+def test_chat_templates_read_the_schema_back_from_the_method() -> None:
+    chat = pytest.importorskip("transformers.utils.chat_template_utils")
+    env = tool_environment(lambda: gym.make("AgentRL/Telecom-v0"))()
+    names = {each["function"]["name"] for each in env._tools}
+    assert names == {name for name in dir(type(env)) if not name.startswith("_")} - {"reset", "get_reward"}
+    for tool in env._tools:
+        read = chat.get_json_schema(getattr(env, tool["function"]["name"]))["function"]
+        assert read["name"] == tool["function"]["name"]
+        assert set(read["parameters"]["properties"]) == set(tool["function"]["parameters"]["properties"])
+        assert read["parameters"].get("required", []) == tool["function"]["parameters"].get("required", [])
+    ticket = env.reset(split="train", index=0, seed=1)
+    plain = gym.make("AgentRL/Telecom-v0")
+    assert ticket == plain.reset(options={"split": "train", "index": 0})[0]
+    assert env.set_apn_settings(apn_settings={}) == plain.step("set_apn_settings(apn_settings={})")[0]
+    assert env.get_bills_for_customer("C2001") == plain.step('get_bills_for_customer(customer_id="C2001")')[0]
+    assert env.done() == "The case is closed."
+
+
+def test_what_cannot_be_methods_is_refused() -> None:
+    with pytest.raises(ValueError, match="it lists no tools"):
+        tool_environment(lambda: gym.make("AgentRL/Sokoban-v0"))
+    env = Adder()
+    env.tools = (tool("reset"),)
+    with pytest.raises(ValueError, match="'reset' cannot be the name of a method"):
+        tool_environment(lambda: env)
+
+
+def test_prompts_of_engines_list_the_tools_of_the_environment() -> None:
+    pytest.importorskip("torch")
+    from baselines.engines import prompting
+
+    envs = prompting("AgentRL/Telecom-v0", 1)
+    messages, _ = envs.reset(seed=0)
+    assert '"name": "toggle_data"' in messages[0][0]["content"]
+    messages, *_ = envs.step(["<think>so</think>check_status_bar()"])
+    assert (messages[0][-1]["role"], messages[0][-1]["content"][:12]) == ("tool", "Status Bar: ")

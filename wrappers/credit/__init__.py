@@ -33,14 +33,18 @@ from wrappers.credit.reinforce_plus_plus import (
     reinforce_plus_plus_baseline,
 )
 from wrappers.credit.rewardflow import RewardFlow, rewardflow
+from wrappers.credit.rlcsd import rlcsd
 from wrappers.credit.rloo import RLOO, rloo
+from wrappers.credit.rlsd import rlsd
 from wrappers.credit.salt import SALT, salt
+from wrappers.credit.sdpo import sdpo
 from wrappers.credit.spa import spa
 from wrappers.credit.state_graph import StateGraph
 from wrappers.credit.task_graph import TaskGraphs
 from wrappers.credit.tigpo import TIGPO, tigpo
 from wrappers.credit.token_gae import bi_level_gae, token_gae
 from wrappers.credit.tree_grpo import TreeGRPO, tree_grpo
+from wrappers.credit.turn_credit import turn_credit
 from wrappers.credit.vetta import vetta
 from wrappers.credit.vine import Vine, vine
 from wrappers.credit.wrapper import CreditWrapper
@@ -96,12 +100,16 @@ __all__ = [
     "reinforce_plus_plus",
     "reinforce_plus_plus_baseline",
     "rewardflow",
+    "rlcsd",
     "rloo",
+    "rlsd",
     "salt",
+    "sdpo",
     "spa",
     "tigpo",
     "token_gae",
     "tree_grpo",
+    "turn_credit",
     "vetta",
     "vine",
 ]

@@ -24,9 +24,9 @@ from wrappers.credit.scores import known_entropies, min_max
 class AEMOptions(StatisticsOptions, total=False):
     """Options of `aem`."""
 
-    lam: Annotated[float, option(1.0, "how much less an unsure reply's advantage counts", low=0)]
+    lam: Annotated[float, option(1.0, "decrease of the weight with the entropy of the reply", low=0)]
     least_range: Annotated[
-        float, option(0.1, "nats that a group's entropies must span, or all its replies count once", low=0)
+        float, option(0.1, "smallest range of a group's entropies, in nats; below it all weights are 1", low=0)
     ]
 
 

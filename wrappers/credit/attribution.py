@@ -33,8 +33,8 @@ class AttributionOptions(WorthOptions, total=False):
         bool,
         option(
             False,
-            "explain what the outcome is above the mean of its group: a group without contrast then has no credit; "
-            "otherwise the steps of a group that was won throughout contribute all the same",
+            "explain the outcome minus the mean of its group: a group without contrast then has no "
+            "credit; otherwise all steps of a group won throughout contribute alike",
         ),
     ]
 

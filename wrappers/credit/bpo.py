@@ -28,8 +28,8 @@ from wrappers.credit.wrapper import CreditWrapper
 class BPOOptions(OutcomeOptions, total=False):
     """Options of `bpo`."""
 
-    gamma: Annotated[float, option(1.0, "discount of the returns that siblings are compared by", low=0, high=1)]
-    lam: Annotated[float, option(0.95, "share of a contrast that is left one step before its fork", low=0, high=1)]
+    gamma: Annotated[float, option(1.0, "discount of the returns of siblings", low=0, high=1)]
+    lam: Annotated[float, option(0.95, "share of a contrast kept per step before its fork", low=0, high=1)]
     alpha_episode: Annotated[float, option(1.0, "weight of the episode level")]
 
 

@@ -28,8 +28,8 @@ class DAPOOptions(StatisticsOptions, total=False):
         Literal["won", "return"],
         option(
             "won",
-            'what gives a group contrast: "won", some but not all episodes succeed (paper), or "return", not all '
-            "returns are equal (authors' code: partial rewards count as well; penalties do not)",
+            'a group has contrast if: "won", some but not all episodes succeed (paper), or "return", '
+            "not all returns are equal (authors' code: partial rewards count, penalties do not)",
             authors="return",
         ),
     ]

@@ -24,9 +24,9 @@ from wrappers.credit.scores import known_entropies, min_max
 class EMPGOptions(StatisticsOptions, total=False):
     """Options of `empg`."""
 
-    k: Annotated[float, option(1.0, "how much less an unsure reply's advantage counts", low=0)]
-    k_next: Annotated[float, option(1.0, "how much less is given for an unsure next reply", low=0)]
-    zeta: Annotated[float, option(0.05, "what the next reply's sureness is worth, at most", low=0)]
+    k: Annotated[float, option(1.0, "decrease of the weight with the entropy of the reply", low=0)]
+    k_next: Annotated[float, option(1.0, "decrease of the bonus with the entropy of the next reply", low=0)]
+    zeta: Annotated[float, option(0.05, "largest bonus for a certain next reply", low=0)]
     range_eps: Annotated[float, option(1e-8, "added to the range of entropies", low=0)]
 
 

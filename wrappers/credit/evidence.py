@@ -30,9 +30,9 @@ class GateOptions(TypedDict, total=False):
         Literal["none", "accuracy", "centred", "agreement"],
         option(
             "none",
-            'what alpha is multiplied by: "none", 1; 2 a - 1 of the "accuracy" a with which the scores tell won from '
-            'lost trajectories, or of the "centred" one, which does not see lengths; their "agreement" with the state '
-            "graph; nothing below 0",
+            'factor of alpha: "none", 1; 2 a - 1 of the "accuracy" a with which the scores separate '
+            'won from lost trajectories, or of the "centred" one, which is independent of lengths; '
+            'their "agreement" with the state graph; at least 0',
         ),
     ]
 

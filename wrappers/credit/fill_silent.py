@@ -54,7 +54,7 @@ class FilledOptions(GraphGPOOptions, total=False):
 
     share: Annotated[
         float,
-        option(0.1, "what attribution counts where the graph is silent, in units of its standard deviation", low=0),
+        option(0.1, "weight of attribution where the graph gives 0, in units of its standard deviation", low=0),
     ]
 
 

@@ -25,7 +25,7 @@ from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.attribution import attribution
 from wrappers.credit.fill_silent import filled
 from wrappers.credit.forks import over_forks, refuse_forks
-from wrappers.credit.group import LEAST_SCALE, episode_advantages, group_means, visit_advantages
+from wrappers.credit.group import LEAST_SCALE, episode_advantages, group_means, refuse_mean, visit_advantages
 from wrappers.credit.method import PENALTY, Method
 from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
 from wrappers.credit.potential import actions_of_states, difference
@@ -45,22 +45,22 @@ class FrontierOptions(StatisticsOptions, total=False):
         Literal["steps", "end"],
         option(
             "steps",
-            'what values are made of: the rewards of all "steps", or the outcome of the episode (option `outcome`) at '
-            'its "end"',
+            'rewards that make the values: of all "steps", or the outcome of the episode (option '
+            '`outcome`) at its "end"',
         ),
     ]
     optimism: Annotated[
         float,
         option(
             0.01,
-            "value of a state that was only seen where a time limit cut an episode off, as a share of the largest of "
-            "these rewards in the group (of 1 where all are 0)",
+            "value of a state observed only where a time limit cut an episode, as a share of the "
+            "largest of these rewards in the group (of 1 if all are 0)",
             low=0,
         ),
     ]
     share: Annotated[
         float,
-        option(0.1, "what credit counts that does not compare rewards which followed on steps out of one state", low=0),
+        option(0.1, "weight of credit that is not a comparison of observed rewards out of one state", low=0),
     ]
     alpha_step: Annotated[float, option(1.0, "weight of the step level")]
     alpha_episode: Annotated[float, option(1.0, "weight of the episode level")]
@@ -120,6 +120,7 @@ def _step_level(table: StepTable, options: FrontierOptions) -> Floats:
 
 
 def _scaled(values: Floats, table: StepTable, options: FrontierOptions) -> Floats:
+    refuse_mean(options["std"])
     if options["std"] == "none":
         return values
     squares = group_means(values**2, table.group, table.n_groups)

@@ -29,7 +29,7 @@ class GAEOptions(PenaltyOptions, total=False):
         float,
         option(
             0.95,
-            "weight of longer looks ahead: 0 trusts the next value, 1 only the rewards",
+            "weight of longer horizons: 0 uses the next value, 1 only the rewards",
             authors=1.0,
             low=0,
             high=1,
@@ -39,9 +39,9 @@ class GAEOptions(PenaltyOptions, total=False):
         Literal["trajectory", "step"],
         option(
             "trajectory",
-            '"trajectory" looks over the turns that follow; "step" makes each turn an episode of its own whose reward '
-            "is the whole return of its trajectory, with V = 0 after it (authors' code: gamma and lam then play no "
-            "part)",
+            '"trajectory" sums over the following turns; "step" makes each turn an episode with the '
+            "whole return of its trajectory as reward and V = 0 after it (authors' code: gamma and "
+            "lam have no effect)",
             authors="step",
         ),
     ]

@@ -22,7 +22,7 @@ from wrappers.credit.wrapper import CreditWrapper
 class GiGPOOptions(StatisticsOptions, total=False):
     """Options of `gigpo`."""
 
-    gamma: Annotated[float, option(0.95, "discount of the returns that are compared at a state", low=0, high=1)]
+    gamma: Annotated[float, option(0.95, "discount of the returns compared at a state", low=0, high=1)]
     omega: Annotated[float, option(1.0, "weight of the step level")]
 
 

@@ -31,15 +31,15 @@ class GraphGPOOptions(StatisticsOptions, GraphOptions, total=False):
         float,
         option(
             0.8,
-            "share of the value kept per unit of cost; the paper has .1 for ALFWorld, .2 for WebShop, .8 for Sokoban "
-            "(at .1 far states differ by less than eps)",
+            "share of the value kept per unit of cost; paper: .1 for ALFWorld, .2 for WebShop, .8 for "
+            "Sokoban (at .1 far states differ by less than eps)",
             above=0,
             high=1,
         ),
     ]
     cost: Annotated[
         float | Floats | Mapping[Hashable, float],
-        option(1.0, "of a step: one number, float64 (N,), or a mapping from action to cost (1 for actions not in it)"),
+        option(1.0, "of a step: one number, float64 (N,), or a mapping from action to cost (default 1)"),
     ]
     exponent: Annotated[
         Literal["next_plus_cost", "next"],

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
 from wrappers.credit.forks import first_rows, refuse_forks
@@ -77,7 +78,7 @@ def standardise(
     members: Ints | None = None,
     member_values: Floats | None = None,
     member_weights: Floats | None = None,
-    std: Literal["group", "batch", "none"] = "group",
+    std: Literal["group", "batch", "none", "mean"] = "group",
     ddof: int = 1,
     eps: float = 1e-6,
     singleton: Literal["zero", "raw"] = "zero",
@@ -98,6 +99,13 @@ def standardise(
         return np.zeros(0)
     sample, inside = (values, groups) if members is None else (values[members], groups[members])
     sample = sample if member_values is None else member_values
+    if std == "mean" and not ((values >= 0) & (values <= 1)).all():
+        bad = float(values[np.argmin((values >= 0) & (values <= 1))])
+        raise ValueError(
+            f"std='mean' divides by the mean success of a group and takes outcomes from 0 to 1, got {bad}: set "
+            "outcome='won', and penalty='advantage' where invalid actions are penalised; it is not for shaped rewards "
+            "or scores of steps"
+        )
     times = 1.0 if member_weights is None else member_weights
     count = np.bincount(inside, weights=member_weights, minlength=n_groups)
     mean = np.bincount(inside, weights=times * sample, minlength=n_groups) / np.maximum(count, 1)
@@ -115,6 +123,8 @@ def standardise(
     scale: Floats
     if std == "none":
         scale = np.ones(n_groups)
+    elif std == "mean":
+        scale = mean
     else:
         squares = times * (sample - mean[inside]) ** 2
         if std == "group":
@@ -242,6 +252,7 @@ def visit_advantages(
         member_values: float64 (len(members),), used in the statistics; default their own values.
         singleton: a group with one member scores 0, or its raw value.
     """
+    refuse_mean(options["std"])
     take: NDArray[np.int64] = np.arange(len(values)) if scored is None else np.flatnonzero(scored)
     if members is not None:
         position = np.empty(len(values), np.int64)
@@ -260,6 +271,59 @@ def visit_advantages(
         singleton=singleton,
     )
     return result
+
+
+def refuse_mean(std: str) -> None:
+    """Raise ValueError where something else than outcomes would be divided by a group's mean success."""
+    if std == "mean":
+        raise ValueError(
+            "std='mean' divides outcomes by the mean success of their group and is not for levels of steps: take "
+            "'group', 'batch' or 'none', or a method that compares episodes alone, such as grpo"
+        )
+
+
+def component_advantages(
+    table: StepTable, components: ArrayLike, weights: ArrayLike | None, options: StatisticsOptions, least: float = 1e-3
+) -> Floats:
+    """Compare episodes by several rewards (GDPO): float64 (N,), the same for all rows of a trajectory.
+
+    Each reward's episode sums are compared inside their group, weighted and added, and the sums of all episodes brought
+    to mean 0 and variance 1. The weights act behind the deviation, which would blow up a reward that hardly differs:
+    one whose range in a group is below `least` of its largest magnitude says nothing there.
+
+    Args:
+        table: N rows without forks.
+        components: float (N, C), what each step earned of each reward.
+        weights: float (C,); None: 1 each.
+        options: statistics, as of `episode_advantages`.
+        least: see above.
+
+    Raises:
+        ValueError: on arrays of another shape, or numbers that are not finite.
+
+    Warns:
+        RuntimeWarning: a reward says nothing in any group; it is left out.
+    """
+    earned = np.asarray(components, np.float64)
+    if earned.ndim != 2 or len(earned) != len(table) or not np.isfinite(earned).all():
+        raise ValueError(f"components must be finite numbers of shape ({len(table)}, rewards), got {earned.shape}")
+    times = np.ones(earned.shape[1]) if weights is None else np.asarray(weights, np.float64)
+    if times.shape != (earned.shape[1],) or not np.isfinite(times).all():
+        raise ValueError(f"weights must be one finite number per reward ({earned.shape[1]}), got {weights!r}")
+    total = np.zeros(len(table))
+    for number, weight in enumerate(times.tolist()):
+        sums: Floats = np.bincount(table.trajectory, earned[:, number], table.n_trajectories).astype(np.float64)
+        low, high = np.full(table.n_groups, np.inf), np.full(table.n_groups, -np.inf)
+        np.minimum.at(low, table.trajectory_group, sums)
+        np.maximum.at(high, table.trajectory_group, sums)
+        tells = high - low > least * np.abs(sums).max(initial=0.0)
+        if len(sums) and not tells.any():
+            warnings.warn(
+                f"reward component {number} hardly differs in any group: left out", RuntimeWarning, stacklevel=3
+            )
+        total += weight * np.where(tells[table.group], episode_advantages(table, sums[table.trajectory], options), 0.0)
+    whole: Floats = whitened(total[table.last], ddof=options["ddof"])[table.trajectory]
+    return whole
 
 
 def counting_sort(keys: Ints, n_keys: int) -> Ints:

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from typing import Unpack
 
+from numpy.typing import ArrayLike
+
 from agentgym.trajectory import Floats, StepTable
+from wrappers.credit.group import component_advantages
 from wrappers.credit.method import EPISODE, PENALTY, Credit, Method
 from wrappers.credit.options import StatisticsOptions, credit, presets
 from wrappers.credit.returns import episode_level, penalties
@@ -19,15 +22,31 @@ PRESETS: dict[str, StatisticsOptions] = presets(StatisticsOptions)
 
 
 @credit(StatisticsOptions, **PRESETS)
-def grpo(table: StepTable, *, preset: str = "paper", **options: Unpack[StatisticsOptions]) -> Floats:
+def grpo(
+    table: StepTable,
+    *,
+    reward_components: ArrayLike | None = None,
+    component_weights: ArrayLike | None = None,
+    preset: str = "paper",
+    **options: Unpack[StatisticsOptions],
+) -> Floats:
     """Return the advantage of every step.
+
+    Args:
+        reward_components: float (N, C), what each step earned of each of several rewards: they are compared one by one
+            (GDPO, see `wrappers.credit.group.component_advantages`). None: the table's reward.
+        component_weights: float (C,); None: 1 each.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
     >>> grpo(table).round(3)
     array([ 0.707,  0.707, -0.707])
     """
-    return episode_level(table, options) - penalties(table, options, "advantage")
+    if reward_components is None:
+        level = episode_level(table, options)
+    else:
+        level = component_advantages(table, reward_components, component_weights, options)
+    return level - penalties(table, options, "advantage")
 
 
 class GRPO(CreditWrapper, method=grpo): ...

@@ -28,26 +28,24 @@ class HCAPOOptions(StatisticsOptions, total=False):
     """Options of `hcapo`."""
 
     omega: Annotated[float, option(1.0, "weight of the step level")]
-    temper: Annotated[float, option(5.0, "T, which both log-probabilities are divided by", low=1e-6)]
+    temper: Annotated[float, option(5.0, "T, the divisor of both log-probabilities", low=1e-6)]
     against: Annotated[
         Literal["reply", "episode"],
         option(
             "reply",
-            'what the likelihood in hindsight is divided by: that of the same "reply" without it, or the mean '
-            'likelihood in hindsight of the "episode"\'s replies (self-normalised)',
+            'denominator of the ratio: the likelihood of the same "reply" without hindsight, or the '
+            'mean likelihood in hindsight of the "episode"\'s replies (self-normalised)',
         ),
     ]
-    low: Annotated[float, option(0.8, "least ratio", low=0, high=1)]
+    low: Annotated[float, option(0.8, "smallest ratio", low=0, high=1)]
     high: Annotated[float, option(1.2, "largest ratio", low=1)]
-    gamma: Annotated[float, option(1.0, "discount per step of the return to come, G", low=0, high=1)]
-    smoothing: Annotated[float, option(0.0, "share of its ratio that a step has from its neighbours", low=0, high=1)]
+    gamma: Annotated[float, option(1.0, "discount per step of the return G", low=0, high=1)]
+    smoothing: Annotated[float, option(0.0, "weight of the neighbours' ratios in a step's ratio", low=0, high=1)]
     neighbours: Annotated[
         Literal["next", "both"],
-        option("next", 'who they are: the "next" step of the episode, or "both", the one before and the next'),
+        option("next", 'the "next" step of the episode, or "both", the previous and the next'),
     ]
-    do_no_harm: Annotated[
-        bool, option(False, "no step of a won episode has a step level below 0: what is below counts as 0")
-    ]
+    do_no_harm: Annotated[bool, option(False, "negative step levels of won episodes count as 0")]
 
 
 PRESETS: dict[str, HCAPOOptions] = presets(HCAPOOptions, paper={})

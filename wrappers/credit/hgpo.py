@@ -3,7 +3,7 @@
 A_j = (R_t - mean) / (std + eps)   over the steps that agree in the current and the j previous states, j = 0..k
 A_t = sum_j w_j A_j,   w_j = (j + 1)^alpha / sum_i (i + 1)^alpha
 
-Source: the HGPO paper and its recipe in verl-agent; see docs/credit/hgpo.md for differences.
+Source: the HGPO paper and its recipe in verl-agent; see docs/credit/gigpo.md for differences.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _LONGEST = 1000
 class HGPOOptions(StatisticsOptions, total=False):
     """Options of `hgpo`."""
 
-    k: Annotated[int, option(2, "how many previous states the longest context holds; 0 is GiGPO's step level", low=0)]
-    alpha: Annotated[float, option(1.0, "how much longer contexts count more; 0: all the same")]
-    gamma: Annotated[float, option(0.95, "discount of the returns that are compared", low=0, high=1)]
+    k: Annotated[int, option(2, "number of previous states in the longest context; 0 is GiGPO's step level", low=0)]
+    alpha: Annotated[float, option(1.0, "growth of the weights with the length of the context; 0: equal weights")]
+    gamma: Annotated[float, option(0.95, "discount of the returns compared at a state", low=0, high=1)]
     first_weight: Annotated[
         Literal[1, 2],
         option(1, "the weights are (j + first_weight)^alpha: 1:2:3, or 2:3:4 (authors' code) for k = 2", authors=2),
@@ -42,9 +42,9 @@ class HGPOOptions(StatisticsOptions, total=False):
         Literal["all", "has", "contrast"],
         option(
             "all",
-            'the sum of the weights of "all" k + 1 contexts (paper), of the contexts the row "has" (a trajectory\'s '
-            'first rows lack the long ones), or of those that have "contrast", an advantage other than 0 (authors\' '
-            "code)",
+            'divisor, the sum of the weights of "all" k + 1 contexts (paper), of those the row "has" '
+            '(first rows of a trajectory lack the long ones), or of those with "contrast", an '
+            "advantage other than 0 (authors' code)",
             authors="contrast",
         ),
     ]
@@ -52,7 +52,7 @@ class HGPOOptions(StatisticsOptions, total=False):
         Literal[0, 1], option(1, "1 sample, 0 population standard deviation of the contexts' groups", authors=0)
     ]
     base_group: Annotated[
-        bool, option(False, "the episode's advantage takes part with weight 1, as one more group above the contexts")
+        bool, option(False, "the episode's advantage counts with weight 1, as a further group above the contexts")
     ]
 
 

@@ -35,13 +35,14 @@ class HISROptions(GroundingOptions, total=False):
         Literal["outcome", "one", "predicted"],
         option(
             "outcome",
-            'what the sizes of a trajectory\'s segment rewards sum to: the "outcome"; "one", whether it was won or '
-            'lost (Eq. 7 as printed); or "predicted", the sum of the contributions at the ends of its segments',
+            'sum of the sizes of a trajectory\'s segment rewards: the "outcome"; "one", won or lost '
+            '(Eq. 7 as printed); or "predicted", the sum of the contributions at the ends of its '
+            "segments",
         ),
     ]
     place: Annotated[
         Literal["end", "spread"],
-        option("end", 'where a segment\'s reward lands: on its last turn ("end"), or "spread" evenly over its turns'),
+        option("end", 'turns that get a segment\'s reward: the last one ("end"), or all evenly ("spread")'),
     ]
 
 

@@ -25,13 +25,12 @@ from wrappers.credit.returns import outcomes, penalties
 class IGPOOptions(StatisticsOptions, total=False):
     """Options of `igpo`; `over` and `singleton` have no effect, "row" and "discounted" penalties are the same."""
 
-    gamma: Annotated[float, option(1.0, "discount per step of what is still to go", low=0, high=1)]
+    gamma: Annotated[float, option(1.0, "discount per step", low=0, high=1)]
     compare: Annotated[
         Literal["joint", "separate"],
         option(
             "joint",
-            'what gains and outcomes are compared with: all of them in the group ("joint"), or gains with gains and '
-            'outcomes with outcomes ("separate")',
+            'gains and outcomes are standardised together in the group ("joint"), or separately ("separate")',
         ),
     ]
 

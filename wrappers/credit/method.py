@@ -91,6 +91,7 @@ class Method:
         figures: (table, scores, all options) -> measures of the scores for the log.
         scorer: module of `baselines.scorers`, "critic"; "": given to the trainer.
         settings: of the scorer's configuration.
+        scorers: such a module and settings by value of the option `scores`; none: given to the trainer.
         keeps: (table, all options) -> bool (n_groups,), groups kept by dynamic sampling; None: groups with wins and
             losses.
         space: values tried by a search, by option or field of `TrainerConfig`.
@@ -111,6 +112,7 @@ class Method:
     figures: Callable[[StepTable, Floats, Mapping[str, Any]], Mapping[str, float]] | None = None
     scorer: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
+    scorers: Mapping[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
     keeps: Callable[[StepTable, Mapping[str, Any]], Bools] | None = None
     space: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     contender: str = ""

@@ -38,20 +38,23 @@ class MileGPOOptions(StatisticsOptions, total=False):
     omega: Annotated[
         float, option(0.2, "share of the score kept per step of distance to a milestone or trap", above=0, high=0.99)
     ]
-    success_value: Annotated[float, option(10.0, "value at success, which scales both rewards")]
+    success_value: Annotated[float, option(10.0, "value at success, the scale of both rewards")]
     lam: Annotated[float, option(0.25, "weight of milestones and traps in the step reward", low=0)]
-    eta: Annotated[float, option(0.2, "how much of the difference that they make to the advantage counts", low=0)]
+    eta: Annotated[float, option(0.2, "weight of the change of the advantage by milestones and traps", low=0)]
     w_degree: Annotated[float, option(0.25, "weight of a milestone's connections in its score", low=0)]
-    w_revisit: Annotated[float, option(0.25, "weight of coming back in a trap's score", low=0)]
+    w_revisit: Annotated[float, option(0.25, "weight of revisits in a trap's score", low=0)]
     w_trap: Annotated[float, option(0.25, "weight of traps against milestones", low=0)]
-    trap_score: Annotated[float, option(0.1, "least score of a trap", low=0)]
-    trap_failures: Annotated[int, option(2, "lost episodes that visit a trap, unless one of them came back", low=1)]
+    trap_score: Annotated[float, option(0.1, "smallest score of a trap", low=0)]
+    trap_failures: Annotated[
+        int,
+        option(2, "number of lost episodes that make a visited state a trap, unless one of them revisited it", low=1),
+    ]
     coverage: Annotated[
         float,
-        option(1.1, "share of won episodes that keeps a milestone without other support; above 1: none does", low=0),
+        option(1.1, "share of won episodes that keeps a milestone without other support; above 1: never", low=0),
     ]
-    branches: Annotated[bool, option(False, "beating its siblings keeps a milestone too, not progress alone")]
-    rho: Annotated[float, option(0.0, "what is left of the score of a milestone without support", low=0, high=1)]
+    branches: Annotated[bool, option(False, "a step that beats its siblings keeps a milestone too, not progress alone")]
+    rho: Annotated[float, option(0.0, "factor of the score of a milestone without support", low=0, high=1)]
     alpha_step: Annotated[float, option(1.0, "weight of the step level")]
     alpha_episode: Annotated[float, option(1.0, "weight of the episode level")]
 

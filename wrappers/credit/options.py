@@ -80,15 +80,15 @@ class PenaltyOptions(TypedDict, total=False):
     """Penalty of invalid actions."""
 
     invalid_penalty: Annotated[
-        float, option(0.0, "taken off for every step whose action was not valid; 0 for none", authors=0.1, low=0)
+        float, option(0.0, "subtracted for every step whose action was not valid; 0 for none", authors=0.1, low=0)
     ]
     penalty: Annotated[
         Literal["row", "discounted", "advantage"],
         option(
             "row",
-            'where it is taken off: "row", that row\'s values, before any statistics (authors\' code); "discounted", '
-            "its reward, so that earlier steps and the episode's return feel it; \"advantage\", that row's final "
-            "score, felt in groups without contrast too",
+            "what it is subtracted from: \"row\", that row's value, before any statistics (authors' "
+            'code); "discounted", its reward, which affects earlier steps and the episode\'s return; '
+            '"advantage", that row\'s final score, also in groups without contrast',
         ),
     ]
 
@@ -98,7 +98,7 @@ class WorthOptions(TypedDict, total=False):
 
     outcome: Annotated[
         Literal["return", "won"],
-        option("return", 'what an episode is worth: "return", the undiscounted sum of its rewards, or "won", 0 or 1'),
+        option("return", 'worth of an episode: "return", the undiscounted sum of its rewards, or "won", 0 or 1'),
     ]
 
 
@@ -113,8 +113,8 @@ class EpisodeOptions(OutcomeOptions, total=False):
         Literal["trajectories", "steps"],
         option(
             "trajectories",
-            'what episode-level statistics are taken over: "trajectories" (papers) or "steps" (authors\' code: a '
-            "trajectory counts as often as it has steps)",
+            'rows of episode-level statistics: one per trajectory ("trajectories", papers) or all '
+            '"steps" (authors\' code: a trajectory counts as often as it has steps)',
             authors="steps",
         ),
     ]
@@ -128,11 +128,12 @@ class StatisticsOptions(EpisodeOptions, total=False):
     """Options of every group-relative method."""
 
     std: Annotated[
-        Literal["group", "batch", "none"],
+        Literal["group", "batch", "none", "mean"],
         option(
             "group",
-            'divide by the standard deviation of the "group", of the whole "batch" (of what is left of the values of '
-            'all groups when their means are taken off), or "none"',
+            'divide by the standard deviation of the "group", of the whole "batch" (of the values of '
+            'all groups minus their means), or "none"; or by the "mean" outcome of the group (MaxRL), for outcomes '
+            "from 0 to 1",
         ),
     ]
     ddof: Annotated[Literal[0, 1], option(1, "1 sample, 0 population standard deviation")]
@@ -337,23 +338,29 @@ def all_options(function: Callable[..., object], given: Mapping[str, Any]) -> di
 
 
 def option_table(options_type: type[OptionsT], presets: Mapping[str, OptionsT]) -> str:
-    """Return the options as a Markdown table: a method's own, then shared ones.
-
-    Shared options with the usual values are named in one line below the table.
-    """
+    """Return the options as a Markdown table; shared ones (`StatisticsOptions`) by name below it, with other values."""
     usual = _fields(StatisticsOptions)
     lines = ["| option | " + " | ".join(presets) + " | values | meaning |", "|---" * (3 + len(presets)) + "|"]
-    left_out = []
+    same: list[str] = []
+    other: list[str] = []
     for name, declared, values in _rows(options_type, presets):
-        option, shared = declared.option, declared == usual.get(name) and options_type.__module__ != __name__
-        standard = [repr(option.authors if preset == "authors" else option.default) for preset in presets if option]
-        if shared and values == standard:
-            left_out.append(f"`{name}`")
+        option = declared.option
+        if declared == usual.get(name) and options_type.__module__ != __name__:
+            standard = [repr(option.authors if preset == "authors" else option.default) for preset in presets if option]
+            differing = [f"{preset} `{value}`" for preset, value in zip(presets, values, strict=True)]
+            shown = [f"`{values[0]}`"] if len(set(values)) == 1 else differing
+            (same if values == standard else other).append(
+                f"`{name}`" if values == standard else f"`{name}` ({', '.join(shown)})"
+            )
             continue
         cells = [f"`{value}`" if i == 0 or value != values[0] else "" for i, value in enumerate(values)]
         lines.append(f"| `{name}` | {' | '.join(cells)} | {_values(declared)} | {_meaning(declared)} |")
     table = "\n".join(lines) + "\n" if len(lines) > 2 else ""
-    return table + (f"\nAs in [GRPO](grpo.md): {', '.join(left_out)}.\n" if left_out else "")
+    listed = [f"As in [GRPO](grpo.md): {', '.join(same)}."] * bool(same)
+    listed += [
+        f"{'With other values' if same else 'As in [GRPO](grpo.md), with other values'}: {', '.join(other)}."
+    ] * bool(other)
+    return table + (f"\n{' '.join(listed)}\n" if listed else "")
 
 
 def finite_numbers(name: str, values: ArrayLike, length: int, unit: str = "row") -> Floats:

@@ -24,7 +24,14 @@ from scipy.sparse import csr_array
 
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
 from wrappers.credit.forks import discounted_sums, over_forks, refuse_forks
-from wrappers.credit.group import TOLERANCE, episode_advantages, group_means, number_pairs, visit_advantages
+from wrappers.credit.group import (
+    TOLERANCE,
+    episode_advantages,
+    group_means,
+    number_pairs,
+    refuse_mean,
+    visit_advantages,
+)
 from wrappers.credit.method import PENALTY, STEP, TOTAL, Credit, Method
 from wrappers.credit.options import OutcomeOptions, StatisticsOptions, choose, credit, option, presets
 from wrappers.credit.returns import checked_rewards, discounted_returns, episode_scores, outcomes, penalties
@@ -43,10 +50,10 @@ class ValueOptions(OutcomeOptions, total=False):
         Literal["mc", "bellman", "distance"],
         option(
             "mc",
-            'how V of a state is estimated: "mc", the mean of the discounted returns of its visits; "bellman", the '
-            'fixed point of V(s) = mean of r + gamma V(s\') over the steps out of s; or "distance", gamma^(d - 1), d '
-            "the fewest observed steps to success, 0 where there is no way. The last two know what a truncated "
-            "episode's last state is worth, the first leaves it at nothing",
+            'estimate of V(s): "mc", the mean discounted return of its visits; "bellman", the fixed '
+            'point of V(s) = mean of r + gamma V(s\') over the steps out of s; or "distance", gamma^(d '
+            "- 1), d the fewest observed steps to success, 0 without a path. The last two estimate a "
+            "truncated episode's last state, the first counts it as 0",
         ),
     ]
     gamma: Annotated[float, option(0.95, 'discount of the values, above 0; at most .999 for "bellman"', low=0, high=1)]
@@ -54,24 +61,24 @@ class ValueOptions(OutcomeOptions, total=False):
         Literal["end", "steps"],
         option(
             "end",
-            'what returns are made of: the outcome of the episode at its "end", or the rewards of its "steps"; '
-            '"distance" knows success alone',
+            'rewards that make the returns: the outcome of the episode at its "end", or those of its '
+            '"steps"; "distance" uses success alone',
         ),
     ]
     reward_on: Annotated[
         Literal["step", "state"],
         option(
             "step",
-            'what an episode earns at its end is the reward of the last "step", or the value of the "state" it ends '
-            "in, where a lost episode's is 0 (values are then discounted by one step more)",
+            'an episode\'s final reward is that of its last "step", or the value of the "state" it '
+            "ends in, 0 for a lost episode (values are then discounted by one more step)",
         ),
     ]
     visits: Annotated[
         Literal["every", "first"],
-        option("every", 'which visits means are taken over: "every", or a trajectory\'s "first" per state and action'),
+        option("every", 'visits that enter means: "every", or a trajectory\'s "first" per state and action'),
     ]
     discounted: Annotated[bool, option(False, "the gain is r + gamma V(s') - V(s) instead of r + V(s') - V(s)")]
-    prior: Annotated[float, option(0.0, "visits of the group's mean outcome that every V is mixed with", low=0)]
+    prior: Annotated[float, option(0.0, "number of visits with the group's mean outcome mixed into every V", low=0)]
 
 
 class StateValues(NamedTuple):
@@ -187,35 +194,36 @@ class PotentialOptions(StatisticsOptions, ValueOptions, total=False):
 
     measure: Annotated[
         Literal["gain", "action"],
-        option("gain", 'what is compared: the "gain" r + V(s\') - V(s), or Q - V of the "action" in its state'),
+        option("gain", 'compared quantity: the "gain" r + V(s\') - V(s), or Q - V of the "action" in its state'),
     ]
     lam: Annotated[float, option(0.0, "weight of the later gains of the trajectory, as in GAE", low=0, high=1)]
-    kappa: Annotated[float, option(0.0, "visits of the state's mean that every action's mean is mixed with", low=0)]
+    kappa: Annotated[float, option(0.0, "number of visits with the state's mean mixed into every action's mean", low=0)]
     contrast: Annotated[
         Literal["state", "task", "both", "none"],
         option(
             "state",
-            'what a step is compared with: the steps out of its "state", those of its "task", the sum of "both", or '
-            '"none": not centred, divided by the deviation over the task',
+            'a step is compared with: the steps out of its "state", those of its "task", the sum of '
+            '"both", or "none": not centred, divided by the deviation over the task',
         ),
     ]
     gate: Annotated[
         Literal["none", "success", "variance", "successors"],
         option(
             "none",
-            'weight of step credit: 1; "success", (1 - share of won episodes)^gate_power; "variance", tanh(n / tau) '
-            "B / (B + W + eps) at a state of n visits, B and W the variances of what steps are worth between and "
-            'within actions; or "successors", 1 in states that were left to several states, else 0',
+            'weight of step credit: 1; "success", (1 - share of won episodes)^gate_power; "variance", '
+            "tanh(n / tau) B / (B + W + eps) at a state of n visits, B and W the variances of the "
+            'steps\' worth between and within actions; or "successors", 1 in states left to several '
+            "states, else 0",
         ),
     ]
     gate_power: Annotated[float, option(2.0, 'exponent of the gate "success"', low=0)]
-    tau: Annotated[float, option(4.0, 'visits at which the gate "variance" opens', low=1e-6)]
+    tau: Annotated[float, option(4.0, 'number of visits that opens the gate "variance"', low=1e-6)]
     alpha_step: Annotated[float, option(1.0, "weight of the step level")]
     alpha_return: Annotated[float, option(0.0, "weight of returns compared at a state (GiGPO's step level)")]
     alpha_episode: Annotated[float, option(1.0, "weight of the episode level")]
     episode: Annotated[
         Literal["everywhere", "elsewhere"],
-        option("everywhere", 'where the episode level counts: "everywhere", or "elsewhere", by what the gate leaves'),
+        option("everywhere", 'weight of the episode level: 1 "everywhere", or "elsewhere", 1 - gate'),
     ]
 
 
@@ -301,6 +309,7 @@ def _step_level(table: StepTable, found: StateValues, options: PotentialOptions)
 
 
 def _scaled(values: Floats, table: StepTable, options: PotentialOptions) -> Floats:
+    refuse_mean(options["std"])
     if options["std"] == "none":
         return values
     group, n = table.group, table.n_groups

@@ -23,7 +23,7 @@ from wrappers.credit.method import NEEDS_MODEL, PENALTY, Method
 from wrappers.credit.options import EpisodeOptions, credit, option, presets
 from wrappers.credit.returns import penalties
 from wrappers.credit.rloo import against_others
-from wrappers.credit.scores import reply_lengths, reply_tokens, token_scores
+from wrappers.credit.scores import reply_tokens, token_scores, written_tokens
 from wrappers.credit.token_gae import whiten
 
 
@@ -32,7 +32,7 @@ class PRIMEOptions(EpisodeOptions, GateOptions, total=False):
 
     per: Annotated[
         Literal["token", "step"],
-        option("token", 'what is rewarded and discounted: each "token", or each "step" with the sum over its reply'),
+        option("token", 'unit of reward and discount: each "token", or each "step" with the sum over its reply'),
     ]
     gamma: Annotated[float, option(1.0, "discount per token or step of the process rewards", low=0, high=1)]
     whiten: Annotated[
@@ -45,7 +45,7 @@ class PRIMEOptions(EpisodeOptions, GateOptions, total=False):
         Literal["others", "scaled"],
         option(
             "others",
-            'process rewards less the mean of the "others", or their distance to the mean of all, "scaled" by '
+            'process rewards minus the mean of the "others", or minus the mean of all, "scaled" by '
             "G/(G-1) (authors' code; the same for responses of one token)",
             authors="scaled",
         ),
@@ -54,8 +54,8 @@ class PRIMEOptions(EpisodeOptions, GateOptions, total=False):
         Literal["none", "group"],
         option(
             "none",
-            'process rewards are divided by the largest magnitude of their sums to go in the "group" first (authors\' '
-            "code, there over all groups of a rank)",
+            "process rewards are first divided by the largest magnitude of their remaining sums in "
+            'the "group" (authors\' code, there over all groups of a rank)',
             authors="group",
         ),
     ]
@@ -63,7 +63,7 @@ class PRIMEOptions(EpisodeOptions, GateOptions, total=False):
         bool,
         option(
             False,
-            "the last token of a trajectory has process reward 0, whatever is given (authors' code)",
+            "the last token of a trajectory has process reward 0 (authors' code)",
             authors=True,
         ),
     ]
@@ -103,7 +103,7 @@ def prime(
     array([[ 1.8,  1.3],
            [-1.4,  0. ]])
     """
-    kept = _written(table) if mask is None else reply_tokens(mask, len(table))
+    kept = written_tokens(table) if mask is None else reply_tokens(mask, len(table))
     given = token_scores("scores", scores, kept)
     reward = given[table.order]
     inside = kept[table.order]
@@ -127,14 +127,8 @@ def prime(
     return np.where(kept, advantages - penalties(table, options, "advantage")[:, None], 0.0)
 
 
-def _written(table: StepTable) -> Bools:
-    lengths = reply_lengths(table)
-    written: Bools = np.arange(lengths.max(initial=1)) < lengths[:, None]
-    return written
-
-
 def _worth(table: StepTable, scores: Floats, options: Mapping[str, Any]) -> dict[str, float]:
-    return worth(table, np.where(_written(table), scores, 0.0).sum(axis=1), options)
+    return worth(table, np.where(written_tokens(table), scores, 0.0).sum(axis=1), options)
 
 
 def _per_trajectory(table: StepTable, counts: Ints | Bools) -> Ints:

@@ -32,25 +32,26 @@ class ProcessRewardOptions(StatisticsOptions, GateOptions, total=False):
         Literal["group", "first", "state"],
         option(
             "group",
-            'what a step is compared with: all scored steps of its "group"; the "first" scored step of each '
-            "trajectory of the group (authors' code); or the scored steps of the group that start in the same "
-            '"state", the only fair ones for scores that are levels',
+            'a step is compared with: all scored steps of its "group"; the "first" scored step of '
+            "each trajectory of the group (authors' code); or the scored steps of the group from the "
+            'same "state", the only fair choice for levels',
             authors="first",
         ),
     ]
     horizon: Annotated[
         Literal["step", "to_go"],
-        option("step", 'what is compared: the score of the "step", or the discounted sum of the scores still "to_go"'),
+        option(
+            "step",
+            'compared quantity: the score of the "step", or the discounted sum of its and all later scores ("to_go")',
+        ),
     ]
-    gamma: Annotated[
-        float, option(1.0, "discount per step of the scores to go; log-ratios are not to be discounted", low=0, high=1)
-    ]
+    gamma: Annotated[float, option(1.0, 'discount per step of "to_go"; do not discount log-ratios', low=0, high=1)]
     relative: Annotated[
         Literal["grpo", "rloo"],
         option(
             "grpo",
-            'both levels against the mean of all ("grpo") or of the others ("rloo": not divided by a deviation, std, '
-            "ddof and eps then play no part)",
+            'both levels against the mean of all ("grpo") or of the others ("rloo": no division; std, '
+            "ddof and eps have no effect)",
             authors="rloo",
         ),
     ]
@@ -58,16 +59,16 @@ class ProcessRewardOptions(StatisticsOptions, GateOptions, total=False):
         Literal["none", "group"],
         option(
             "none",
-            'scores are divided by the largest magnitude of the "group" first (authors\' code, there over all groups '
-            "of a rank)",
+            'scores are first divided by the largest magnitude of the "group" (authors\' code, there '
+            "over all groups of a rank)",
             authors="group",
         ),
     ]
     penalised: Annotated[
         Literal["both", "episode"],
         option(
-            "both", 'which levels feel the penalties "row" and "discounted": "both", or the "episode" level alone '
-            "(authors' code)", authors="episode"
+            "both", 'levels that the penalties "row" and "discounted" affect: "both", or the "episode" level '
+"alone (authors' code)", authors="episode"
         ),
     ]  # fmt: skip
 

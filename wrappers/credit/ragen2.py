@@ -29,11 +29,11 @@ class RAGEN2Options(StatisticsOptions, total=False):
     top_p: Annotated[float, option(0.9, "share of the summed spread that the kept groups hold", above=0, high=1)]
     margin: Annotated[
         float,
-        option(0.01, "taken off that sum; a batch with less spread than that has no group that counts", low=0),
+        option(0.01, "subtracted from that sum; a batch with less spread keeps no group", low=0),
     ]
     spread: Annotated[
         Literal["std", "variance"],
-        option("std", 'of a group\'s returns: their sample "std" (the code, which calls it variance), or "variance"'),
+        option("std", 'of a group\'s returns: the sample "std" (the code, which calls it variance), or the "variance"'),
     ]
 
 

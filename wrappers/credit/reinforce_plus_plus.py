@@ -35,8 +35,8 @@ class WhiteningOptions(OutcomeOptions, total=False):
         Floats | None,
         option(
             None,
-            "float64 (N,), whole numbers: the statistics count a row this often, for instance once per token of its "
-            "reply (the originals whiten over tokens: long replies weigh more); None: every row once",
+            "float64 (N,), whole numbers: counts of a row in the statistics, such as the tokens of "
+            "its reply (the originals whiten over tokens: long replies weigh more); None: 1",
         ),
     ]
     ddof: Annotated[Literal[0, 1], option(1, "1 sample, 0 population variance")]
@@ -50,9 +50,9 @@ class ReinforcePlusPlusOptions(WhiteningOptions, total=False):
         Literal["to_go", "episode"],
         option(
             "to_go",
-            'what a step is worth: "to_go", the discounted rewards from it on (paper; an outcome "won" is 1 in the '
-            'last step of a success), or "episode", every step is a sequence of its own that is worth the whole '
-            "undiscounted episode (authors' code)",
+            'worth of a step: "to_go", the discounted rewards from it on (paper; an outcome "won" is '
+            '1 in the last step of a success), or "episode", the whole undiscounted episode (authors\' '
+            "code: every step is a sequence)",
             authors="episode",
         ),
     ]
@@ -61,8 +61,8 @@ class ReinforcePlusPlusOptions(WhiteningOptions, total=False):
         Floats | None,
         option(
             None,
-            "float64 (N,), penalty of each row for leaving the reference policy, already weighted; None for none; "
-            '"to_go" feels it on the steps before as well, "episode" on its row only',
+            "float64 (N,), weighted penalty of each row for its divergence from the reference policy; "
+            'None for none; "to_go" also subtracts it from earlier steps, "episode" from its row only',
         ),
     ]
 

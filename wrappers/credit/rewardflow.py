@@ -34,8 +34,7 @@ class ReleaseOptions(TypedDict, total=False):
         Literal["distance", "propagated"],
         option(
             "distance",
-            'of the states: by "distance" (paper), or "propagated", the largest discounted *reward* ahead (authors\' '
-            "code)",
+            'of states: by "distance" (paper), or "propagated", the largest discounted *reward* ahead (authors\' code)',
             authors="propagated",
         ),
     ]
@@ -43,17 +42,17 @@ class ReleaseOptions(TypedDict, total=False):
         Literal["latent", "shown"],
         option(
             "latent",
-            'where a bypassed graph is asked for values, and what is compared: the "latent" state of a row, or the '
-            'state "shown" (the authors\' ALFWorld manager: a noise text is worth 0, the step out of it gains it all '
-            "back)",
+            'state used for values and comparison in a bypassed graph: the "latent" state of a row, '
+            'or the state "shown" (the authors\' ALFWorld manager: a noise text has value 0, the step '
+            "out of it regains it)",
         ),
     ]
     lose_last: Annotated[
         bool,
         option(
             False,
-            "lose the last transition of the longest trajectories of the batch, as the authors' code does; these "
-            "steps keep the environment's reward",
+            "omit the last transition of the longest trajectories of the batch, as the authors' code "
+            "does; these steps keep the environment's reward",
         ),
     ]
 
@@ -66,8 +65,8 @@ class RewardFlowOptions(StatisticsOptions, GraphOptions, ReleaseOptions, total=F
         Aggregate,
         option(
             "min",
-            'distance to the nearest success node, or the "mean" over those of the group that can be reached; only '
-            'for values by "distance"',
+            'distance to the nearest success node, or the "mean" over the reachable ones of the '
+            'group; only for values by "distance"',
         ),
     ]
     shaping_gamma: Annotated[

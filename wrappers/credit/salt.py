@@ -29,13 +29,13 @@ class SALTOptions(StatisticsOptions, total=False):
         Literal["grpo", "rloo"],
         option(
             "grpo",
-            'what an episode is compared with: the mean of all of its group ("grpo"), or of the others ("rloo": not '
-            "divided by a deviation, std, ddof and eps then play no part)",
+            'an episode is compared with the mean of its whole group ("grpo"), or of the others '
+            '("rloo": no division; std, ddof and eps have no effect)',
         ),
     ]
     unit: Annotated[
         Literal["trajectory", "visit"],
-        option("trajectory", 'what a mean is taken over: every "trajectory" that took the edge once, or every "visit"'),
+        option("trajectory", 'members of a mean: every "trajectory" that took the edge once, or every "visit"'),
     ]
 
 

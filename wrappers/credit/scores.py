@@ -46,6 +46,13 @@ def reply_tokens(mask: ArrayLike, length: int | None = None) -> Bools:
     return checked_flags("mask", given, given.shape)
 
 
+def written_tokens(table: StepTable) -> Bools:
+    """Return bool (N, K), True = a token of the row's reply, K tokens of the longest; errors as `reply_lengths`."""
+    lengths = reply_lengths(table)
+    written: Bools = np.arange(lengths.max(initial=1)) < lengths[:, None]
+    return written
+
+
 def token_scores(name: str, values: ArrayLike, mask: Bools) -> Floats:
     """Return an argument with one number per reply token, or nan, as float64 (N, K), 0 outside the mask (bool (N, K)).
 

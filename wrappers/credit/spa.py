@@ -35,8 +35,8 @@ class GroundingOptions(WorthOptions, total=False):
         Literal["bonus", "penalty"],
         option(
             "bonus",
-            'the grounding reward: "bonus" for every executed action, which pays for long episodes, or "penalty", as '
-            "much off for every refused one",
+            '"bonus" for every executed action, which rewards long episodes, or "penalty", the same '
+            "amount subtracted for every refused one",
         ),
     ]
 
@@ -48,8 +48,7 @@ class SPAOptions(GroundingOptions, total=False):
         bool,
         option(
             False,
-            "scale the contributions of a trajectory so that they sum to its outcome, which is spread evenly where "
-            "they sum to nothing",
+            "scale the contributions of a trajectory to sum to its outcome; if their sum is 0, spread it evenly",
         ),
     ]
     grounding_weight: Annotated[float, option(0.5, "size of the grounding reward", low=0)]
@@ -57,8 +56,9 @@ class SPAOptions(GroundingOptions, total=False):
         tuple[str, ...],
         option(
             (),
-            "texts by which a refused action is known: the next state contains one of them, and a trajectory's last "
-            "action is never refused (authors' code); (): by the table's column `valid`",
+            "texts that mark a refused action: the next state contains one of them, and a "
+            "trajectory's last action is never refused (authors' code); (): by the table's column "
+            "`valid`",
             authors=("Nothing happens",),
         ),
     ]
@@ -66,8 +66,9 @@ class SPAOptions(GroundingOptions, total=False):
         Literal["contribution", "outcome"],
         option(
             "contribution",
-            'what a step earns: its "contribution", or the whole "outcome" of its trajectory less the mean of the '
-            "group's other trajectories (authors' data script: contributions then play no part)",
+            'reward of a step: its "contribution", or the whole "outcome" of its trajectory minus the '
+            "mean of the group's other trajectories (authors' data script: contributions have no "
+            "effect)",
             authors="outcome",
         ),
     ]

@@ -43,8 +43,8 @@ class PruningOptions(TypedDict, total=False):
         tuple[str, ...],
         option(
             (),
-            'states that are only shown, such as ("Nothing happens.",): rows that lead to one changed nothing; not '
-            'for "keep"',
+            'texts that are answers, not states, such as ("Nothing happens.",): rows that lead to one '
+            'changed nothing; not for "keep"',
         ),
     ]
 
@@ -119,17 +119,17 @@ Unit = Literal["visit", "edge"]
 class GraphOptions(PruningOptions, total=False):
     """Options of all graph methods."""
 
-    success_value: Annotated[float, option(1.0, "value at success, where values go by distance")]
+    success_value: Annotated[float, option(1.0, "value at success, for values by distance")]
     unreachable: Annotated[
         Unreachable,
         option(
             "infinite",
-            'distance of a state without a way to success: "infinite", so that it is worth 0, or one more than the '
-            "largest of its group",
+            'distance of a state without a path to success: "infinite" (value 0), or one more than '
+            "the largest of its group",
         ),
     ]
     unit: Annotated[
-        Unit, option("visit", 'what is compared at a state: every "visit", or every distinct "edge" out of it once')
+        Unit, option("visit", 'members of a comparison at a state: every "visit", or every distinct "edge" once')
     ]
 
 

@@ -29,10 +29,11 @@ class TreeGRPOOptions(OutcomeOptions, total=False):
         Literal["sum", "nested", "parent", "treerl"],
         option(
             "sum",
-            'what episodes are compared with: "sum", those of the tree plus those of the group (paper); "nested", '
-            'scores against the group are standardised again inside the tree (authors\' code); "parent", the mean of '
-            "the episodes through a step less that before its fork, over the root of their number (authors' code for "
-            'TreeRL); "treerl", the same with the gain over the mean of the group added (TreeRL\'s paper)',
+            'episodes are compared with: "sum", those of the tree plus those of the group (paper); '
+            '"nested", scores against the group are standardised again inside the tree (authors\' '
+            'code); "parent", the mean of the episodes through a step minus that before its fork, '
+            'over the root of their number (authors\' code for TreeRL); "treerl", the same plus the '
+            "gain over the mean of the group (TreeRL's paper)",
             authors="nested",
         ),
     ]
@@ -40,8 +41,8 @@ class TreeGRPOOptions(OutcomeOptions, total=False):
         Literal["mean", "sum"],
         option(
             "mean",
-            'a step that several episodes go through has their "mean", or their "sum": it is trained once for each '
-            "(authors' code)",
+            'a step of several episodes gets their "mean", or their "sum": it is trained once for '
+            "each (authors' code)",
             authors="sum",
         ),
     ]

@@ -5,7 +5,7 @@ A_t    = r_t + gamma V(s_{t+1}) - V(s_t)
 
 Continuations are branches cut at the state, for an episode's first state the group's other episodes from it, or a
 separate table. A trajectory never enters its own values. Branches only estimate: their rows are nan (not scored).
-Source: Trust Region Policy Optimization (vine procedure) and VinePPO; see docs/credit/branches.md.
+Source: Trust Region Policy Optimization (vine procedure) and VinePPO; see docs/credit/vine.md.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class VineOptions(OutcomeOptions, total=False):
         Literal["fork", "state"],
         option(
             "fork",
-            'which continuations estimate a state: those cut at this "fork" of the trajectory, or all of the group '
-            'that begin in the same "state", wherever they were cut (authors\' code asks once for equal prompts)',
+            'continuations that estimate a state: those cut at this "fork" of the trajectory, or all '
+            'of the group from the same "state" (authors\' code, by equal prompts)',
             authors="state",
         ),
     ]
@@ -41,9 +41,10 @@ class VineOptions(OutcomeOptions, total=False):
         Literal["segment", "backwards"],
         option(
             "segment",
-            'steps out of states without a value: "segment", they share the gain from the last state with a value to '
-            'the next one, and those before the first such state are not scored; "backwards", their value is what '
-            "followed, so that they score 0 and the step before them has all of the gain (authors' code)",
+            'steps out of states without a value: "segment", they share the gain from the last state '
+            "with a value to the next one, and those before the first such state are not scored; "
+            '"backwards", their value is their own return, so they score 0 and the step before them '
+            "gets the gain (authors' code)",
             authors="backwards",
         ),
     ]

@@ -32,6 +32,7 @@ from agentgym.rollout import collect
 from agentgym.trajectory import Reply, Trajectory
 from agentgym.trajectory.episode import plain_steps
 from wrappers.reply import ReplyParser, VectorReplyParser
+from wrappers.tools import reading
 from wrappers.transcript import Transcript, VectorTranscript
 
 __all__ = ["ConversationHarness", "GymEnv", "PanelTaskset"]  # where verifiers looks for its three parts
@@ -80,7 +81,8 @@ class PanelTaskset(vf.Taskset[PanelTask, PanelConfig]):
             raise ValueError(f"give either panel or env; got panel={config.panel!r} and env={config.env!r}")
         own = Panel(f"{config.env}/{config.split}", config.env, config.split, most=config.tasks)
         found = open_panel(own if config.env else config.panel, config.env_options)
-        with contextlib.closing(Transcript(ReplyParser(gym.make(found.panel.env, **found.arguments)))) as env:
+        made = gym.make(found.panel.env, **found.arguments)
+        with contextlib.closing(Transcript(ReplyParser(made, **reading(made)))) as env:
             if isinstance(env.unwrapped.observation_space, gym.spaces.Dict):
                 raise ValueError(f"{found.panel.env} shows pictures: the conversation holds text alone")
             known = {
@@ -125,7 +127,8 @@ class _Player:
 
 
 def _play(data: PanelData, player: _Player) -> Trajectory:
-    envs = VectorReplyParser(gym.make_vec(data.env, num_envs=1, autoreset_mode="Disabled", **data.env_options))
+    made = gym.make_vec(data.env, num_envs=1, autoreset_mode="Disabled", **data.env_options)
+    envs = VectorReplyParser(made, **reading(made))
     with contextlib.closing(VectorTranscript(envs, instructions=False)) as shown:
         # verifiers does not number a task's episodes: any number gives each its own random draws.
         first, seed = uuid.uuid4().int >> 96, zlib.crc32(str(data.id).encode())

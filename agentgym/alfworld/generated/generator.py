@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -28,13 +27,15 @@ from agentgym.alfworld.generated.households import (
     SINGLE,
     SPLITS,
     TARGETS,
-    Draws,
     Layout,
     layouts,
+    seeded,
+    weighted,
 )
 from agentgym.alfworld.goals import SENTENCES, Goal
 from agentgym.alfworld.rules import World
 from agentgym.checks import real, suggest, whole
+from agentgym.tasks import Draws, OfTypes
 
 LAMP = "desklamp"
 
@@ -75,7 +76,7 @@ def generate(spec: GameSpec) -> Game:
     """Return the game of a spec; games are cached."""
     task_type = schedule(spec.seed, spec.split, spec.index // BLOCK)[spec.index % BLOCK]
     entropy = [spec.seed, list(SPLITS).index(spec.split), spec.index]
-    household = _Household(spec, task_type, Draws(np.random.default_rng(np.random.SeedSequence(entropy))))
+    household = _Household(spec, task_type, seeded(entropy))
     game = household.game()
     planner, world = Planner(game), World(game)
     now = planner.situation(world)
@@ -105,11 +106,11 @@ class _Household:
     def _begin(self) -> bool:
         draws, task_type = self.draws, self.task_type
         rooms, totals = _rooms(task_type)
-        choice = layouts(self.spec.seed, rooms[draws.weighted(totals)], SPLITS[self.spec.split])
+        choice = layouts(self.spec.seed, rooms[weighted(draws, totals)], SPLITS[self.spec.split])
         self.layout = choice[draws.below(len(choice))]
         goals = _goals(self.layout, task_type)
-        _, self.target, kinds, weights = goals[draws.weighted([total for total, *_ in goals])]
-        self.wanted = kinds[draws.weighted(weights)]
+        _, self.target, kinds, weights = goals[weighted(draws, [total for total, *_ in goals])]
+        self.wanted = kinds[weighted(draws, weights)]
         self.taken: set[int] = set()
         self.copies.clear()
         counts = PAIRS if task_type == TWO else TARGETS
@@ -135,7 +136,7 @@ class _Household:
             return
         for _ in range(count):
             for _ in range(_TRIES):
-                receptacle = receptacles[draws.weighted(totals)]
+                receptacle = receptacles[weighted(draws, totals)]
                 if layout.kinds[receptacle] not in SINGLE:
                     copies.append(receptacle)
                     break
@@ -296,7 +297,7 @@ NUM_GAMES: dict[str, int] = {"train": 3600, "valid_seen": 144, "valid_unseen": 1
 _TRIAL = re.compile(rf"trial_({'|'.join(SPLITS)})_(0|[1-9][0-9]{{0,99}})")
 
 
-class GeneratedGames:
+class GeneratedGames(OfTypes):
     """The generated games; task_id "<task type>-<object>-None-<receptacle>-<scene>/trial_<split>_<index>".
 
     `num_games` is the number of games of each split, None for `NUM_GAMES`; task_ids beyond it are valid too.
@@ -322,12 +323,6 @@ class GeneratedGames:
         self.splits = tuple(SPLITS)
         self.name = f"the generated games (num_games={num_games})"
 
-    def of_types(self, kinds: tuple[str, ...]) -> GeneratedGames:
-        narrowed = copy.copy(self)
-        narrowed._kinds = kinds
-        narrowed.name = f"{self.name} of the types {', '.join(kinds)}"
-        return narrowed
-
     def dialect(self, split: str) -> str:
         return str(self._fixed["dialect"])
 
@@ -352,7 +347,7 @@ class GeneratedGames:
                 f"{self._game('train', 0).task_id!r}; splits: {', '.join(SPLITS)}"
             )
         if split is not None and split != trial[1]:
-            raise ValueError(f"the game {task_id!r:.200} is one of split {trial[1]!r}, not of {split!r}")
+            raise ValueError(f"the game {task_id!r:.200} belongs to split {trial[1]!r}, not to {split!r}")
         game = self._game(trial[1], int(trial[2]))
         if game.task_id != task_id:
             raise ValueError(
@@ -365,12 +360,7 @@ class GeneratedGames:
         return (self.by_index(split, index).task_id for index in range(self.count(split)))
 
     def _game(self, split: str, index: int) -> Game:
-        return _remembered(split, index, *self._fixed.values())
-
-
-@lru_cache(maxsize=4096)
-def _remembered(split: str, index: int, seed: int, dialect: str, ghosts: float) -> Game:
-    return generate(GameSpec(split, index, seed, dialect, ghosts))
+        return generate(GameSpec(split, index, **self._fixed))
 
 
 @lru_cache(maxsize=256)

@@ -10,11 +10,12 @@ from bisect import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, count
 
 import numpy as np
 
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TWO, mask, numbered
+from agentgym.tasks import Draws
 
 
 @dataclass(frozen=True)
@@ -319,25 +320,15 @@ LAYOUTS = 30
 _EVERY = 5
 
 
-class Draws:
-    """Random numbers, drawn in blocks for speed."""
+def seeded(entropy: list[int]) -> Draws:
+    """Return the draws of a seed: its numbers in blocks of 256, the last of each block first."""
+    rng = np.random.default_rng(entropy)
+    return Draws(number for _ in count() for number in reversed(rng.random(256).tolist()))
 
-    def __init__(self, rng: np.random.Generator) -> None:
-        self._rng = rng
-        self._left: list[float] = []
 
-    def uniform(self) -> float:
-        if not self._left:
-            self._left = self._rng.random(256).tolist()
-        return self._left.pop()
-
-    def below(self, count: int) -> int:
-        """Return an integer in [0, count)."""
-        return int(self.uniform() * count)
-
-    def weighted(self, totals: Sequence[float]) -> int:
-        """Return a position, by weights as running totals."""
-        return bisect(totals, self.uniform() * totals[-1])
+def weighted(draws: Draws, totals: Sequence[float]) -> int:
+    """Return a position, by weights as running totals."""
+    return bisect(totals, draws.uniform() * totals[-1])
 
 
 #: Running totals of weights, and their receptacles.
@@ -391,7 +382,7 @@ def sort_of(room: str, kinds: Sequence[str]) -> str:
 @lru_cache(maxsize=64)
 def _layouts(seed: int, name: str) -> tuple[Layout, ...]:
     room = ROOMS[name]
-    draws = Draws(np.random.default_rng(np.random.SeedSequence([seed, room.scenes])))
+    draws = seeded([seed, room.scenes])
     found: dict[tuple[str, ...], Layout] = {}
     while len(found) < LAYOUTS:
         wanted = "unseen" if len(found) % _EVERY == _EVERY - 1 else "seen"
@@ -408,7 +399,7 @@ def _receptacles(room: Room, draws: Draws) -> tuple[str, ...]:
     while True:
         counts = {kind: numbers[draws.below(len(numbers))] for kind, numbers in room.receptacles.items()}
         if all(any(counts[kind] for kind in group) for group in room.needs):
-            return tuple(kind for kind, count in counts.items() for _ in range(count))
+            return tuple(kind for kind, number in counts.items() for _ in range(number))
 
 
 def _places(room: Room, kinds: Sequence[str], draws: Draws) -> tuple[int, ...]:

@@ -5,7 +5,6 @@ A cache file is written anew when its digest, the format version, or names, size
 
 from __future__ import annotations
 
-import copy
 import errno
 import hashlib
 import json
@@ -29,6 +28,7 @@ from agentgym.checks import suggest
 from agentgym.outside.files import VARIABLE as CACHE_VARIABLE
 from agentgym.outside.files import fingerprint, write_file
 from agentgym.outside.text import DataError, clean, read_json
+from agentgym.tasks import OfTypes
 
 #: Increase it with every change of reading or packing a game.
 VERSION = 3
@@ -87,7 +87,7 @@ def save(file: Path, state: str, games: PackedGames) -> None:
         write_file(file, _MAGIC + hashlib.sha256(content).digest() + content)
     except OSError as error:
         gym.logger.warn(
-            f"the ALFWorld games cannot be cached in {file.parent} ({error}): they are read anew by every process; "
+            f"cannot cache the ALFWorld games in {file.parent} ({error}): every process reads them again; "
             f"set {CACHE_VARIABLE} to a folder that can be written, or to 'off'"
         )
 
@@ -211,13 +211,13 @@ def find_folder(data: str | os.PathLike[str]) -> Path:
             return folder
     if given.name in SPLITS:
         raise DataError(
-            f"ALFWorld data: {given} holds no split, it looks like one: pass {given.parent} as data= and "
+            f"ALFWorld data: {given} is a split, not a folder of splits: pass {given.parent} as data= and "
             f"{given.name!r} as split="
         )
-    raise DataError(f"ALFWorld data: {given} holds no split ({', '.join(SPLITS)}); {_HOW}")
+    raise DataError(f"ALFWorld data: {given} contains no split ({', '.join(SPLITS)}); {_HOW}")
 
 
-class OfficialGames:
+class OfficialGames(OfTypes):
     """The official games in a folder (see `find_folder`); `cache` is the folder of the import cache."""
 
     def __init__(self, data: str | os.PathLike[str], cache: Path | None) -> None:
@@ -227,12 +227,6 @@ class OfficialGames:
         self.splits = tuple([name for name in SPLITS if (self._folder / name).is_dir()])
         self.first = self.splits[0]
         self.name = f"the games in {self._folder}"
-
-    def of_types(self, kinds: tuple[str, ...]) -> OfficialGames:
-        narrowed = copy.copy(self)
-        narrowed._kinds = kinds
-        narrowed.name = f"the games in {self._folder} of the types {', '.join(kinds)}"
-        return narrowed
 
     def dialect(self, split: str) -> str:
         """Return the wording of the split's first game; a data version has one wording."""
@@ -293,7 +287,7 @@ def open_split(folder: Path, split: str, cache_in: Path | None) -> Split:
     if not games.task_ids:
         reasons = Counter(reason for _, reason in games.left_out)
         counted = ", ".join(f"{n} {reason}" for reason, n in reasons.items()) or "no trial folders at all"
-        raise DataError(f"ALFWorld data: {source} holds no playable game ({counted}); {_HOW}")
+        raise DataError(f"ALFWorld data: {source} contains no playable game ({counted}); {_HOW}")
     return Split(source, games)
 
 
@@ -343,9 +337,7 @@ def _import(source: Path, trials: list[_Trial]) -> PackedGames:
         try:
             game = _read(trial)
         except DataError as error:
-            raise DataError(
-                f"{trial.folder}: {error}; download the game again, or remove its folder to do without it"
-            ) from error
+            raise DataError(f"{trial.folder}: {error}; download the game again, or remove its folder") from error
         if isinstance(game, str):
             left_out.append((trial.task_id, game))
         else:
@@ -375,8 +367,7 @@ def _read(trial: _Trial) -> Game | str:
     game = read_game(data, trial.task_id)
     if game.task_type != task_type:
         raise DataError(
-            f"{_TRAJECTORY} says {task_type!r}, the goal in {_GAME} is that of {game.task_type!r}: the files do not "
-            "belong together"
+            f"{_TRAJECTORY} has {task_type!r}, but the goal in {_GAME} is of {game.task_type!r}: the files do not match"
         )
     return game
 

@@ -62,7 +62,7 @@ Facts = dict[str, list[tuple[str, str]]]
 def read_game(data: Any, task_id: str) -> Game:
     """Return the game of a decoded `game.tw-pddl`; a `DataError` when it is malformed or of an unknown version."""
     if not isinstance(data, Mapping):
-        raise DataError(f"game.tw-pddl must hold a JSON object, got {type(data).__name__}")
+        raise DataError(f"game.tw-pddl must be a JSON object, got {type(data).__name__}")
     for key in ("pddl_problem", "grammar"):
         if not isinstance(data.get(key), str):
             raise DataError(f"game.tw-pddl has no text {key!r} (it has {sorted(data)!r:.200})")
@@ -83,13 +83,13 @@ def read_game(data: Any, task_id: str) -> Game:
         else:
             facts[name] = [(first, second)]
     for name in sorted(_NEVER_AT_FIRST & facts.keys()):
-        raise DataError(f"the game begins with {name!r}; known are games that begin with closed doors and empty hands")
+        raise DataError(f"the game starts with {name!r}; expected a start with closed doors and empty hands")
     try:
         return _build(facts, _read_goal(problem[goal:]), task_id, task, dialect, tuple(map(intern, walkthrough)))
     except KeyError as error:
-        raise DataError(f"pddl_problem cannot be understood: it does not say enough about {error!s:.200}") from error
+        raise DataError(f"pddl_problem is malformed: missing facts about {error!s:.200}") from error
     except ValueError as error:
-        raise DataError(f"pddl_problem cannot be understood: {error!s:.500}") from error
+        raise DataError(f"pddl_problem is malformed: {error!s:.500}") from error
 
 
 def _read_grammar(grammar: str) -> tuple[str, str]:
@@ -106,7 +106,7 @@ def _read_grammar(grammar: str) -> tuple[str, str]:
     dialect, missing = _dialect(grammar[: found.start()] + grammar[found.end() :])
     if missing:
         raise DataError(
-            "the texts of this game are of an unknown version; known are those of json_2.1.1 "
+            "unknown version of the texts; expected those of json_2.1.1 "
             f"('put x in/on y') and json_2.1.2 or later ('move x to y'). Not found in its grammar: {missing}"
         )
     return task.removeprefix(_PREFIX).removesuffix("."), dialect
@@ -137,7 +137,7 @@ def _read_goal(goal: str) -> tuple[str, str, str]:
             return task_type, objects[0], lamp[1]
     elif task_type != LOOK and len(set(objects)) == len(receptacles) == 1 and len(conditions) <= 1:
         return task_type, objects[0], receptacles.pop()
-    raise ValueError(f"the goal is none of the six kinds: {' '.join(goal.split())[:200]}")
+    raise ValueError(f"the goal is of none of the six kinds: {' '.join(goal.split())[:200]}")
 
 
 def _build(
@@ -150,7 +150,7 @@ def _build(
     place_of = _of_each(facts, "receptacleatlocation")
     starts = facts["atlocation"]
     if len(starts) != 1:
-        raise ValueError(f"it says {len(starts)} times where the agent is")
+        raise ValueError(f"expected one location of the agent, got {len(starts)}")
     start = starts[0][1]
     for things, what in (
         (object_type, "objects"),
@@ -229,7 +229,7 @@ def _of_each(facts: Facts, name: str) -> dict[str, str]:
     said: dict[str, str] = {}
     for thing, what in facts.get(name, ()):
         if said.setdefault(thing, what) != what:
-            raise ValueError(f"{name!r} is said of {thing!r} twice, with {said[thing]!r} and {what!r}")
+            raise ValueError(f"{name!r} has two values for {thing!r}: {said[thing]!r} and {what!r}")
     return said
 
 

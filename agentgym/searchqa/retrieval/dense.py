@@ -2,7 +2,8 @@
 
     python -m agentgym.searchqa.retrieval.dense indexes/wiki-18 intfloat/e5-base-v2
 
-encodes the passages of an index folder (made by `index_folder`) and resumes after an interruption.
+encodes the passages of an index folder (made by `index_folder`) and resumes after an interruption. Needs the extra
+`dense`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from agentgym.outside.packages import install
 from agentgym.outside.text import DataError, read_json
 from agentgym.searchqa.retrieval.index_folder import Progress, run_command, write_json
 from agentgym.searchqa.retrieval.lexical import PassageFile
@@ -27,7 +29,7 @@ MODEL = "intfloat/e5-base-v2"
 _VECTORS, _HEAD, _STARTED = "dense.f32", "dense.json", "dense.started.json"
 #: Passages between two checkpoints of an encoding.
 _STRETCH = 1024
-_EXTRA = 'dense retrieval needs two packages: pip install "stepcredit[dense]" (sentence-transformers and faiss-cpu)'
+_EXTRA = f"dense retrieval needs sentence-transformers and faiss-cpu: {install('dense')}"
 
 Vectors = NDArray[np.float32]
 #: Maps n texts to n vectors, shape (n, dimensions).

@@ -10,6 +10,7 @@ from typing import Any
 
 from agentgym.checks import suggest
 from agentgym.outside.files import cache_folder
+from agentgym.outside.packages import install
 from agentgym.outside.redaction import refuse_credential
 from agentgym.outside.text import DataError, clean, read_json
 from agentgym.searchqa.official import check_passages, corpus_state, read_passages
@@ -69,7 +70,7 @@ def _searcher_class() -> Any:
     try:
         from pyserini.search.lucene import LuceneSearcher
     except ImportError as error:
-        raise ImportError(f'the Lucene retriever needs pyserini: pip install "stepcredit[search]" ({error})') from error
+        raise ImportError(f"the Lucene retriever needs pyserini: {install('search')} ({error})") from error
     except Exception as error:
         # Errors of the bridge to a missing or too old Java have no common class.
         raise ImportError(f"pyserini is installed, but Java does not start: it needs 21 or later ({error})") from error

@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from agentgym.outside.packages import install_package
 from agentgym.outside.text import DataError
 from agentgym.searchqa.retriever import Found, Hit, Passage, check_search
 
@@ -285,5 +286,5 @@ def load_tantivy() -> Any:
     try:
         import tantivy
     except ImportError as error:
-        raise ImportError("the lexical retriever needs the package tantivy: pip install tantivy") from error
+        raise ImportError(f"the lexical retriever needs the package tantivy: {install_package('tantivy')}") from error
     return tantivy

@@ -109,7 +109,9 @@ class Files:
             raise DataError(f"telecom data: {self.path}, {name}: {error}") from None
 
     def policy(self, name: str) -> str:
-        """Return the agent's rules, as the original joins them."""
+        """Return the agent's rules, as the original joins them, or raise a DataError that names the missing files."""
+        if missing := [each for each in TEXTS[name] if self._read(each) is None]:
+            raise DataError(f"telecom data: {self.path} lacks {', '.join(missing)}")
         main, support = (self.text(each) for each in TEXTS[name])
         return (
             f"<main_policy>\n{main}\n</main_policy>\n<tech_support_policy>\n{support}\n</tech_support_policy>"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 import re
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from functools import lru_cache
 from typing import Final
 
 from agentgym.checks import whole
-from agentgym.tasks import Draws
+from agentgym.tasks import Draws, OfTypes
 from agentgym.virtualhome.activity import Activity
 from agentgym.virtualhome.expert import plan
 from agentgym.virtualhome.generated.families import FAMILIES, HELD_OUT, Choice
@@ -28,7 +27,7 @@ _IDEAS: Final = 3
 _ID: Final = re.compile(rf"({'|'.join(SPLITS)})/({'|'.join(FAMILIES)})/(0|[1-9][0-9]{{0,99}})")
 
 
-class GeneratedActivities:
+class GeneratedActivities(OfTypes):
     """The generated activities; task_id "<split>/<family>/<number>".
 
     Families alternate: consecutive activities are one of each family, in houses of the same number if possible.
@@ -42,16 +41,10 @@ class GeneratedActivities:
     def __init__(self, *, house_seed: int = 0, num_activities: int | None = None) -> None:
         self._seed = whole("house_seed", house_seed, 0)
         self._number = None if num_activities is None else whole("num_activities", num_activities, 1)
-        self._families = FAMILIES
-        self._turns_of: dict[str, tuple[int, list[str], list[str]]] = {}
+        self._kinds = FAMILIES
+        self._turns_of: dict[tuple[str, tuple[str, ...]], tuple[int, list[str], list[str]]] = {}
         self.splits = tuple(SPLITS)
         self.name = f"the generated activities (num_activities={num_activities})"
-
-    def of_types(self, families: tuple[str, ...]) -> GeneratedActivities:
-        narrowed = copy.copy(self)
-        narrowed._families, narrowed._turns_of = families, {}
-        narrowed.name = f"{self.name} of the types {', '.join(families)}"
-        return narrowed
 
     def count(self, split: str) -> int:
         turns, families, last = self._turns(split)
@@ -76,7 +69,7 @@ class GeneratedActivities:
                 f"splits: {', '.join(SPLITS)}; families: {', '.join(FAMILIES)}"
             )
         if split is not None and split != found[1]:
-            raise ValueError(f"the activity {task_id!r:.200} is one of split {found[1]!r}, not of {split!r}")
+            raise ValueError(f"the activity {task_id!r:.200} belongs to split {found[1]!r}, not to {split!r}")
         return _activity(self._seed, found[1], found[2], int(found[3]))
 
     def ids(self, split: str) -> Iterator[str]:
@@ -91,13 +84,14 @@ class GeneratedActivities:
         return all((names[thing] in held_out) == unseen for thing in chore.things)
 
     def _turns(self, split: str) -> tuple[int, list[str], list[str]]:
-        if split in self._turns_of:
-            return self._turns_of[split]
+        key = split, self._kinds
+        if key in self._turns_of:
+            return self._turns_of[key]
         known = [family for family in FAMILIES if split != "valid_unseen" or HELD_OUT[family]]
         turns, rest = divmod(NUM_ACTIVITIES[split] if self._number is None else self._number, len(known))
-        chosen = [family for family in known if family in self._families]
-        last = [family for family in known[:rest] if family in self._families]
-        self._turns_of[split] = turns, chosen, last
+        chosen = [family for family in known if family in self._kinds]
+        last = [family for family in known[:rest] if family in self._kinds]
+        self._turns_of[key] = turns, chosen, last
         return turns, chosen, last
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 from collections.abc import Iterator
 from functools import lru_cache
@@ -12,6 +11,7 @@ from typing import Final
 from agentgym.checks import check_name, suggest
 from agentgym.outside.files import fingerprint
 from agentgym.outside.text import DataError
+from agentgym.tasks import OfTypes
 from agentgym.virtualhome.activity import Activity, Lexicon
 from agentgym.virtualhome.commands import LineError, parse_line
 from agentgym.virtualhome.goals import Goal
@@ -23,7 +23,7 @@ from agentgym.virtualhome.scene import Scene
 SPLITS: Final = ("train", "valid_seen", "valid_unseen", "all")
 
 
-class OfficialActivities:
+class OfficialActivities(OfTypes):
     """The published tasks in a folder (see `official.files.HOW`); task_id "s1/<program>" or "scene<number>/<plan>"."""
 
     first = "train"
@@ -36,18 +36,12 @@ class OfficialActivities:
         self.goal = check_name(goal, KINDS, "goal")
         files = sorted(path for part in PARTS for path in (given / part).glob("*") if path.is_file())
         self._folder = _folder(given, fingerprint(*files))
-        self._types: tuple[str, ...] | None = None
+        self._kinds = ()  # all
         self.name = f"the tasks in {given}"
 
     @property
     def task_types(self) -> tuple[str, ...]:
         return tuple(sorted({entry.title for entry in self._folder.entries.values()}))
-
-    def of_types(self, titles: tuple[str, ...]) -> OfficialActivities:
-        narrowed = copy.copy(self)
-        narrowed._types = titles
-        narrowed.name = f"{self.name} of the types {', '.join(titles)}"
-        return narrowed
 
     def degenerate(self) -> dict[str, str]:
         """Return the tasks that are left out, with the reason: "no goal", "empty" or "true at the start"."""
@@ -68,7 +62,7 @@ class OfficialActivities:
             known = list(self._folder.entries)
             raise ValueError(f"unknown task_id {task_id!r:.200} of {self.name}; {suggest(task_id[:200], known)[:500]}")
         if split not in (None, "all", entry.split):
-            raise ValueError(f"the task {task_id!r} is one of split {entry.split!r}, not of {split!r}")
+            raise ValueError(f"the task {task_id!r} belongs to split {entry.split!r}, not to {split!r}")
         reason = _flaws(self._folder, self.goal).get(task_id)
         if reason:
             raise ValueError(f"the task {task_id!r} is left out: its goal of the kind {self.goal!r} is {reason}")
@@ -83,7 +77,7 @@ class OfficialActivities:
         return bool(asked & _held_out(self._folder, self.goal)) == unseen
 
     def _named(self, split: str) -> tuple[str, ...]:
-        return _named(self._folder, self.goal, split, self._types)
+        return _named(self._folder, self.goal, split, self._kinds)
 
 
 @lru_cache(maxsize=4)
@@ -155,12 +149,12 @@ def _by_class(goal: Goal, scene: Scene) -> set[tuple[str, ...]]:
 
 
 @lru_cache(maxsize=64)
-def _named(folder: Folder, kind: str, split: str, titles: tuple[str, ...] | None) -> tuple[str, ...]:
+def _named(folder: Folder, kind: str, split: str, titles: tuple[str, ...]) -> tuple[str, ...]:
     flaws = _flaws(folder, kind)
     return tuple(
         [
             task_id
             for task_id, entry in folder.entries.items()
-            if task_id not in flaws and split in ("all", entry.split) and (titles is None or entry.title in titles)
+            if task_id not in flaws and split in ("all", entry.split) and (not titles or entry.title in titles)
         ]
     )

@@ -78,7 +78,7 @@ class Folder:
                 raise DataError(f"{where}, field 'id': expected a text, got {name!r:.100}")
             told = programs.get(name)
             if not isinstance(told, dict):
-                raise DataError(f"{self._path(_PROGRAMS)}: no program {name!r:.100}, which {where} names")
+                raise DataError(f"{self._path(_PROGRAMS)}: no program {name!r:.100}, required by {where}")
             self._add(f"s1/{name}", told, told.get("description"), 1, row, where)
         tasks = self._find(_SCENE_TASKS)
         for number, row in read_json_lines(tasks) if tasks else ():
@@ -120,7 +120,7 @@ class Folder:
         for title, rows in titles.items():
             for name, row in rows.items():
                 if f"s1/{name}" in found:
-                    raise DataError(f"{path}, title {title!r:.100}: the goal of {name!r:.100} is there twice")
+                    raise DataError(f"{path}, title {title!r:.100}: the goal of {name!r:.100} is repeated")
                 found[f"s1/{name}"] = row.get("vh_goal") if isinstance(row, dict) else row
         return found
 
@@ -134,7 +134,7 @@ class Folder:
         if not all(isinstance(line, str) for line in lines):
             raise DataError(f"{where}, field 'program': expected texts, got {lines!r:.100}")
         if task_id in self.entries:
-            raise DataError(f"{where}: the task {task_id!r:.100} is there twice")
+            raise DataError(f"{where}: the task {task_id!r:.100} is repeated")
         program = tuple([_LINE.sub(r"(\1)", line) for line in lines])
         packed = json.dumps(row, separators=(",", ":")).encode()
         self.entries[task_id] = Entry(task_id, told["task"], description, scene, program, packed, where)
@@ -146,7 +146,7 @@ class Folder:
     def _path(self, name: str) -> Path:
         path = self._find(name)
         if path is None:
-            raise DataError(f"VirtualHome data: {self.folder} holds no {name}; {HOW}")
+            raise DataError(f"VirtualHome data: {self.folder} contains no {name}; {HOW}")
         return path
 
     def _read(self, name: str) -> Any:
@@ -167,7 +167,7 @@ def build(folder: Folder, entry: Entry, kind: str) -> tuple[Scene, Goal]:
     except DataError as error:  # nesting that was within the limit where the file was read
         raise DataError(f"{where}: {error}") from None
     if row.get("rem_nodes"):
-        raise DataError(f"{where}, field 'rem_nodes': tasks that remove nodes of a scene are not known")
+        raise DataError(f"{where}, field 'rem_nodes': tasks that remove nodes are not supported")
     nodes = []
     for number, node in enumerate(_listed(row.get("add_nodes"), f"{where}, field 'add_nodes'")):
         place = f"{where}, field 'add_nodes', entry {number}"
@@ -183,7 +183,7 @@ def build(folder: Folder, entry: Entry, kind: str) -> tuple[Scene, Goal]:
     try:
         scene = base.changed(nodes, states, add, rem)
         if not scene.cells[scene.character * WIDTH + INSIDE] & scene.rooms:
-            raise ValueError("the character is in no room; an edge [its id, 'INSIDE', id of a room] says in which")
+            raise ValueError("the character is in no room; add an edge [its id, 'INSIDE', id of a room]")
         goal = _difference(kind, goal_states, goal_add, goal_rem, scene.ids[scene.character])
         goal.tests(scene)
     except ValueError as error:
@@ -209,7 +209,7 @@ def _states(value: Any, where: str) -> dict[int, tuple[str, ...]]:
         if not isinstance(pair, list) or len(pair) != 2 or type(pair[0]) is not int:
             raise DataError(f"{where}, entry {number}: expected [id, [states]], got {pair!r:.100}")
         if pair[0] in states:
-            raise DataError(f"{where}, entry {number}: the states of {pair[0]} are there twice")
+            raise DataError(f"{where}, entry {number}: the states of {pair[0]} are repeated")
         states[pair[0]] = _texts(pair[1], f"{where}, entry {number}")
     return states
 

@@ -50,7 +50,7 @@ def find_files(data: str | os.PathLike[str]) -> ProductFiles:
     if given.is_dir():
         found = sorted(given.glob(f"{_ITEMS}*.json"), reverse=True)  # "_1000.json" before ".json"
         if not found:
-            raise DataError(f"WebShop data: {given} holds no {_ITEMS}*.json; {_HOW}")
+            raise DataError(f"WebShop data: {given} contains no {_ITEMS}*.json; {_HOW}")
         items = found[0]
     elif given.is_file() and given.name.startswith(_ITEMS):
         items = given
@@ -92,7 +92,7 @@ def requests_of(path: Path) -> Callable[[str], Any | None]:
     rows = ((_key(path, asin), json.dumps(entry).encode()) for asin, entry in entries(path))
     database.executemany("INSERT INTO entries VALUES (?, ?)", rows)
     for (asin,) in database.execute("SELECT asin FROM entries GROUP BY asin HAVING count(*) > 1 LIMIT 1"):
-        raise DataError(f"{path}: the asin {asin.decode()!r} stands twice; the official files name each once")
+        raise DataError(f"{path}: the asin {asin.decode()!r} is repeated; the official files have each once")
     database.execute("CREATE UNIQUE INDEX asins ON entries (asin)")
 
     def get(asin: str) -> Any | None:
@@ -115,7 +115,7 @@ def read_human(path: Path) -> dict[str, tuple[HumanRequest, ...]]:
     found: dict[str, tuple[HumanRequest, ...]] = {}
     for asin, listed in entries(path):
         if asin in found:
-            raise DataError(f"{path}: entry {len(found)}: product {asin} stands twice")
+            raise DataError(f"{path}: entry {len(found)}: product {asin} is repeated")
         if not isinstance(listed, list):
             raise DataError(f"{path}: product {asin}: expected a list of requests, got {listed!r:.200}")
         rows = [_Fields(path, f"product {asin}, request {i}", row) for i, row in enumerate(listed)]
@@ -250,7 +250,7 @@ def _goal(path: Path, number: int, data: Any) -> Goal:
     def get(name: str, kind: type | tuple[type, ...]) -> Any:
         value = data.get(name) if isinstance(data, dict) else None
         if not isinstance(value, kind) or isinstance(value, bool) or not texts_fit(value):
-            raise DataError(f"{path}: goal {number}: field {name!r} is not as expected, got {value!r:.200}")
+            raise DataError(f"{path}: goal {number}: field {name!r} has a wrong type or value, got {value!r:.200}")
         return value
 
     def texts_fit(value: Any) -> bool:

@@ -53,7 +53,9 @@ class _Text:
         character = self.peek()
         if not character or character not in expected:
             wanted = " or ".join(repr(each) for each in expected)
-            raise self.fail(f"expected {wanted}, found {character!r}" if character else f"it ends before {wanted}")
+            raise self.fail(
+                f"expected {wanted}, found {character!r}" if character else f"the file ends before {wanted}"
+            )
         self._at += 1
         return character
 
@@ -108,4 +110,4 @@ def _entries(text: _Text) -> Iterator[tuple[str | int, Any]]:
         text.number += 1
         more = text.take("," + end) == ","
     if text.peek():
-        raise text.fail("something follows the outermost value")
+        raise text.fail("text after the outermost value")

@@ -90,9 +90,9 @@ def load(folder: str | Path) -> Index:
     folder = Path(folder)
     facts = folder / "index.json"
     if not facts.is_file():
-        raise DataError(f"{folder} holds no search index (index.json): build one with bm25_build.build(...)")
+        raise DataError(f"{folder} contains no search index (index.json): build one with bm25_build.build(...)")
     if problem := damage(folder):
-        raise DataError(f"{folder} holds no whole search index ({problem}): remove it and build it again")
+        raise DataError(f"{folder} contains no complete search index ({problem}): remove it and build it again")
     content = json.loads(facts.read_text())
     if content.get("format") != FORMAT:
         raise DataError(f"{facts} has format {content.get('format')!r}, expected {FORMAT}: build the index again")

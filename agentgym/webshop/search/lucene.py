@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from agentgym.outside.packages import install
 from agentgym.outside.text import DataError
 from agentgym.webshop.catalogue import Catalogue
 
@@ -37,7 +38,9 @@ class Lucene:
 
     def __init__(self, catalogue: Catalogue, folder: str | Path) -> None:
         if not any(Path(folder).glob("segments_*")):
-            raise DataError(f"{folder} holds no Lucene index: make one with agentgym.webshop.search.lucene.build(...)")
+            raise DataError(
+                f"{folder} contains no Lucene index: build one with agentgym.webshop.search.lucene.build(...)"
+            )
         self._catalogue = catalogue
         self._searcher = _load("pyserini.search.lucene").LuceneSearcher(str(folder))
 
@@ -70,8 +73,8 @@ def _load(module: str) -> Any:
         version = importlib.metadata.version("pyserini")
     except importlib.metadata.PackageNotFoundError as error:
         raise ImportError(
-            "Lucene needs pyserini and Java 21: pip install 'stepcredit[search]'; or use the search "
-            "'bm25', which gives the same products in the same order and needs neither"
+            f"Lucene needs pyserini and Java 21: {install('search')}; or use the search 'bm25', which has the same "
+            "results without them"
         ) from error
     java = 21 if tuple(map(int, version.split(".")[:2])) >= _FIRST_WITH_JAVA_21 else 11
     try:
@@ -80,6 +83,6 @@ def _load(module: str) -> Any:
         raise
     except Exception as error:
         raise RuntimeError(
-            f"pyserini {version} could not start: it needs Java {java} or newer (set JAVA_HOME to its folder); it says "
+            f"pyserini {version} could not start: it needs Java {java} or newer (set JAVA_HOME to its folder): "
             f"{type(error).__name__}: {error}"
         ) from error

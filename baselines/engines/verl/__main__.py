@@ -12,6 +12,7 @@ from datasets import Dataset
 from transformers import HfArgumentParser
 from verl.trainer.main_ppo import main as start
 
+from agentgym.outside.packages import install
 from baselines.engines import check_credit, check_release
 from baselines.recipes import recipe
 
@@ -68,7 +69,7 @@ def main() -> None:
     check_credit(recipe(run.method).anywhere())
     if "stepcredit" not in importlib.metadata.entry_points(group="verl.plugins").names:
         raise RuntimeError(
-            "verl's processes would not find stepcredit: install it (pip install -e .), as on every machine"
+            f"verl's processes would not find stepcredit: install it ({install('verl')}), as on every machine"
         )
     output = Path(run.output).resolve()
     output.mkdir(parents=True, exist_ok=True)

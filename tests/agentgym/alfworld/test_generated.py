@@ -283,7 +283,7 @@ def test_the_collection_selects_by_type_index_and_task_id() -> None:
 def test_unknown_task_ids_are_explained() -> None:
     games = GeneratedGames()
     known = GAMES[0].task_id
-    with pytest.raises(ValueError, match="is one of split 'train', not of 'valid_seen'"):
+    with pytest.raises(ValueError, match="belongs to split 'train', not to 'valid_seen'"):
         games.by_id(known, "valid_seen")
     with pytest.raises(ValueError, match=r"with game_seed=9, game 0 .*made with another game_seed"):
         GeneratedGames(game_seed=9).by_id(known, None)

@@ -152,7 +152,7 @@ def test_ids_with_a_goal_name_a_game_of_their_split() -> None:
     for options in ({"task_id": name}, {"task_id": name, "split": "train"}, {"task_id": name, "index": None}):
         assert choose_game(known, "train", options, rng).task_id == name
     assert game_of(known, name) is with_goal(game, goal)
-    with pytest.raises(ValueError, match="one of split 'train', not of 'valid_seen'"):
+    with pytest.raises(ValueError, match="belongs to split 'train', not to 'valid_seen'"):
         choose_game(known, "train", {"task_id": name, "split": "valid_seen"}, rng)
     with pytest.raises(ValueError, match="name the task in more than one way"):
         choose_game(known, "train", {"task_id": name, "index": 0}, rng)
@@ -170,7 +170,7 @@ def is_possible(game: Game, goal: Goal) -> bool:
     [
         ("fly-Mug-None-Cabinet", r"unknown task type 'fly'; known: 'pick_and_place_simple'"),
         ("pick_and_place_simple-Mug-Cabinet", r"expected '<task type>-<thing>-None-<place>'"),
-        ("pick_and_place_simple-mug-None-cabinet", r"it is written 'pick_and_place_simple-Mug-None-Cabinet'"),
+        ("pick_and_place_simple-mug-None-cabinet", r"its canonical form is 'pick_and_place_simple-Mug-None-Cabinet'"),
         ("pick_and_place_simple-Apple-None-Cabinet", r"has no 'apple' to do that with among desklamp, mug"),
         ("pick_and_place_simple-DeskLamp-None-Cabinet", r"has no 'desklamp' to do that with"),
         (
@@ -179,8 +179,8 @@ def is_possible(game: Game, goal: Goal) -> bool:
         ),
         ("look_at_obj_in_light-Mug-None-Cabinet", r"has no such place 'cabinet'"),
         ("pick_heat_then_place_in_recep-Mug-None-Cabinet", r"has no sink, microwave or fridge that does it"),
-        ("pick_and_place_simple-Mug-None-CounterTop", r"holds at the beginning"),
-        ("pick_cool_then_place_in_recep-Mug-None-Fridge", r"holds at the beginning"),
+        ("pick_and_place_simple-Mug-None-CounterTop", r"already holds at the start"),
+        ("pick_cool_then_place_in_recep-Mug-None-Fridge", r"already holds at the start"),
     ],
 )
 def test_goals_that_are_none_are_refused(name: str, message: str) -> None:

@@ -156,7 +156,7 @@ def test_tasks_of_a_file(tmp_path: Path) -> None:
     of = split_of(env.tasks.by_index("all", 1)[1])
     assert env.reset(options={"task_id": "my.txt#1", "split": of})[0] == board
     for other in {"train", "validation", "test"} - {of}:
-        with pytest.raises(ValueError, match=f"'my.txt#1' is one of split '{of}', not of '{other}'"):
+        with pytest.raises(ValueError, match=f"'my.txt#1' belongs to split '{of}', not to '{other}'"):
             env.reset(options={"task_id": "my.txt#1", "split": other})
     visual = VisualSokobanEnv(levels=tmp_path / "my.txt", split="all", tile_size=4)
     for index in (0, 1):

@@ -60,7 +60,7 @@ def test_dashes_and_underscores_are_floor_in_xsb() -> None:
         ("######\n#PXOO#\n######", "1 boxes and 2 targets"),
         ("#####\n#PXO_\n#####", "open"),
         ("#####\n#PXO#\n##_##", "open"),
-        ("#######\n#PX_#O#\n#######", "never get"),
+        ("#######\n#PX_#O#\n#######", "out of the player's reach"),
         ("#####\n#P√_#\n#####", "already"),
     ],
 )

@@ -207,7 +207,7 @@ def test_wrong_use_is_explained() -> None:
 def test_without_pettingzoo_the_message_says_what_to_install(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "agentgym.sotopia.pettingzoo", raising=False)
     monkeypatch.setitem(sys.modules, "pettingzoo", None)
-    with pytest.raises(ImportError, match=r"pip install 'stepcredit\[multiagent\]'"):
+    with pytest.raises(ImportError, match=r"pip install .*\[multiagent\]'"):
         make()
 
 

@@ -163,6 +163,9 @@ def test_incomplete_folders_and_other_wheels_are_refused_by_name(tmp_path: Path)
     for name in ("user_db.toml", "split_tasks.json"):
         (tmp_path / name).write_text("{}" if name.endswith("json") else "")
     (tmp_path / "tasks.json").write_text('[{"id": "t"}]')
+    (tmp_path / "main_policy_solo.md").write_text("Rules.")
+    with pytest.raises(ValueError, match=r"lacks tech_support_workflow_solo\.md"):
+        Files(tmp_path).policy("workflow")
     with pytest.raises(ValueError, match=r"tasks\.json, task 't'"):
         Files(tmp_path).tasks()
     (tmp_path / "tasks.json").write_text("[")

@@ -85,7 +85,7 @@ def test_to_pandas_names_what_ids_stand_for() -> None:
 
 def test_without_pandas_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match=r"pip install 'stepcredit\[pandas\]'"):
+    with pytest.raises(ImportError, match=r"pip install .*\[pandas\]'"):
         StepTable.from_arrays(**COLUMNS).to_pandas()
 
 

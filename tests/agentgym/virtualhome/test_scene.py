@@ -60,17 +60,17 @@ def test_the_order_of_edges_is_kept() -> None:
 @pytest.mark.parametrize(
     ("nodes", "edges", "said"),
     [
-        ([Node(1, "kitchen", "Rooms")], [], "exactly one node of the class 'character', here are 0"),
-        ([*NODES, Node(99, "character", "")], [], "here are 2"),
+        ([Node(1, "kitchen", "Rooms")], [], "exactly one node of the class 'character', got 0"),
+        ([*NODES, Node(99, "character", "")], [], "got 2"),
         ([*NODES, Node(1, "cup", "")], [], "two nodes have the id 1"),
-        ([*NODES, Node(True, "cup", "")], [], "id of a node is an int"),
-        ([*NODES, Node(-3, "cup", "")], [], "id of a node is an int"),
+        ([*NODES, Node(True, "cup", "")], [], "as the id of a node"),
+        ([*NODES, Node(-3, "cup", "")], [], "as the id of a node"),
         ([*NODES, Node(99, "", "")], [], "class_name of node 99"),
         ([*NODES, Node(99, "cup", "", ("GRABABLE",))], [], "did you mean 'GRABBABLE'"),
         ([*NODES, Node(99, "cup", "", (), ("OPENED",))], [], "did you mean 'OPEN'"),
         (NODES, [(1, "NEAR", 2)], "unknown relation"),
-        (NODES, [(1, "ON", 77)], "one of (1, 'ON', 77) is none"),
-        (NODES, [([], "ON", 1)], "is none"),
+        (NODES, [(1, "ON", 77)], "(1, 'ON', 77) has an id that no node has"),
+        (NODES, [([], "ON", 1)], "that no node has"),
         ([*NODES, *(Node(100 + n, "cup", "") for n in range(5000))], [], "at most 5000 nodes"),
     ],
 )
@@ -101,7 +101,7 @@ def test_differences_that_cannot_be(arguments: dict[str, Any], said: str) -> Non
         ({"nodes": [5], "edges": []}, "node 0 is not a node"),
         ({"nodes": [{"id": 1}], "edges": []}, "node 0 is not a node"),
         ({"nodes": GRAPH["nodes"], "edges": [{"from_id": 1}]}, "edge 0 is not an edge"),
-        ({"nodes": GRAPH["nodes"], "edges": [{"from_id": {}, "relation_type": "on", "to_id": 1}]}, "is none"),
+        ({"nodes": GRAPH["nodes"], "edges": [{"from_id": {}, "relation_type": "on", "to_id": 1}]}, "that no node has"),
     ],
 )
 def test_what_is_not_a_graph(graph: Any, said: str) -> None:

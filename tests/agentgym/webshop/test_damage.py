@@ -132,10 +132,10 @@ def test_lone_surrogates_and_control_characters_are_replaced(tmp_path: Path) -> 
 def test_an_asin_that_stands_twice_is_refused_where_the_official_files_have_none(tmp_path: Path) -> None:
     """A list of products may repeat one: the original keeps the first. An object cannot."""
     path = written(tmp_path, "items_ins_v2.json", '{"B1": {}, "B2": {"attributes": []}, "B1": {"attributes": ["x"]}}')
-    with pytest.raises(DataError, match=r"items_ins_v2\.json: .*B1.* twice"):
+    with pytest.raises(DataError, match=r"items_ins_v2\.json: .*B1.* repeated"):
         requests_of(path)
     path = written(tmp_path, "items_human_ins.json", '{"B1": [], "B1": []}')
-    with pytest.raises(DataError, match=r"items_human_ins\.json: entry 1: .*B1.* twice"):
+    with pytest.raises(DataError, match=r"items_human_ins\.json: entry 1: .*B1.* repeated"):
         read_human(path)
     path = written(tmp_path, "prices.json", '{"prices": {"B1": 1, "B1": 2}}')
     with pytest.raises(ValueError, match=r"prices\.json .*'B1' stands twice"):
@@ -258,7 +258,7 @@ def test_a_damaged_cache_is_made_anew(tmp_path: Path, monkeypatch: pytest.Monkey
         if damaged:
             (path,) = tmp_path.glob(f"webshop-*/{damaged}")
             flip(path, 0.5)
-        with pytest.warns(UserWarning, match="made anew") if damaged else contextlib.nullcontext():
+        with pytest.warns(UserWarning, match="rebuilt now") if damaged else contextlib.nullcontext():
             found.append(shop_and_search(tmp_path))
     assert found[0] == found[1] == found[2]
 
@@ -280,5 +280,5 @@ def test_a_list_of_requests_is_refused(tmp_path: Path) -> None:
 def test_an_asin_in_two_ways_of_writing_is_one(tmp_path: Path) -> None:
     """Names are cleaned before they are compared."""
     path = written(tmp_path, "items_ins_v2.json", '{"B\\ud800": {}, "B\\udfff": {}}')
-    with pytest.raises(DataError, match="twice"):
+    with pytest.raises(DataError, match="repeated"):
         requests_of(path)

@@ -5,16 +5,17 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("typer")
 
+from agentgym.outside.files import OtherConfigurationError
 from baselines.environments.alfworld import ALFWORLD
 from baselines.environments.registry import SETTINGS, settings_of
 from baselines.environments.settings import Setup
 from baselines.environments.sokoban import SOKOBAN
 from baselines.environments.virtualhome import VIRTUALHOME
-from benchmarks.config import Config, make_config
-from benchmarks.json_files import OtherConfigurationError, claimed, load, write_json
+from baselines.runs.config import Config, make_config
+from baselines.runs.stack import held_out_tasks, make_envs, new_policy, training_tasks, validation_tasks
+from benchmarks.json_files import claimed, load, write_json
 from benchmarks.play.panel import choose_panel, play_panel
 from benchmarks.play.players import Sampling, find_player
-from benchmarks.training.stack import held_out_tasks, make_envs, new_policy, training_tasks, validation_tasks
 
 
 def config_of(row, **sizes):

@@ -10,8 +10,8 @@ pytest.importorskip("typer")
 from agentgym.rollout import collect
 from agentgym.trajectory import Reply
 from baselines.environments.virtualhome import VIRTUALHOME
-from benchmarks.config import make_config
-from benchmarks.training.stack import ObservationLog, make_envs
+from baselines.runs.config import make_config
+from baselines.runs.stack import ObservationLog, make_envs
 from benchmarks.training.state_graph import build_graph
 from policies.scripted import tagged
 

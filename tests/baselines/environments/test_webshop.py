@@ -8,8 +8,8 @@ pytest.importorskip("torch")
 pytest.importorskip("typer")
 
 from baselines.environments.webshop import WEBSHOP
-from benchmarks.config import make_config
-from benchmarks.training.stack import make_envs, tasks
+from baselines.runs.config import make_config
+from baselines.runs.stack import make_envs, tasks
 from policies.tiny import tiny_tokenizer
 
 LETTERS = set("abcdefghijklmnopqrstuvwxyz0123456789")

@@ -15,10 +15,10 @@ from agentgym.rollout.hindsight import relabel_goals
 from agentgym.trajectory import Reply, StepTable
 from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY, tasks
-from benchmarks.config import make_config
+from baselines.runs.config import make_config
+from baselines.runs.stack import make_envs
 from benchmarks.keys.hindsight import HalfExpert, environments, kind_of, measure_learning, wins_again
 from benchmarks.run import app
-from benchmarks.training.stack import make_envs
 from policies.scripted import RandomPolicy
 
 CORRIDOR = "level:########/#P_X__O#/########"

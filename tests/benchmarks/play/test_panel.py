@@ -8,11 +8,12 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("typer")
 
-from benchmarks.config import make_config
-from benchmarks.json_files import OtherConfigurationError, ResultsError
+from agentgym.outside.files import OtherConfigurationError, fingerprint_of_content
+from baselines.runs.config import make_config
+from benchmarks.json_files import ResultsError
 from benchmarks.play import panel
 from benchmarks.play.panel import JOURNAL, Episode, journal
-from benchmarks.play.results import fingerprint, load
+from benchmarks.play.results import load
 from tests.benchmarks.play.support import played, run
 
 
@@ -160,7 +161,11 @@ def test_models_from_folders_play_and_say_what_they_are(tmp_path):
         assert one.summary.prompt_tokens > one.summary.reply_tokens > 0
         assert (one.policy.settings["temperature"], one.samples) == (0.7, 2)
         assert 0 < one.summary.generation < one.summary.seconds
-    assert job.policy.settings["weights"] == fingerprint(tmp_path / "job" / "model") != plain.policy.settings["weights"]
+    assert (
+        job.policy.settings["weights"]
+        == fingerprint_of_content(tmp_path / "job" / "model")
+        != plain.policy.settings["weights"]
+    )
     again = tiny_policy(["#_OX√PS up down left right"], seed=1, layers=1, max_new_tokens=3)
     again.save_pretrained(tmp_path / "job" / "model")  # trained on, in the same folder
     code, words = run("play", "sokoban/test", *options)
@@ -200,10 +205,10 @@ def test_a_fingerprint_is_that_of_the_content(tmp_path):
         (tmp_path / name).mkdir()
         for file in ("a", "b")[:: 1 if name == "one" else -1]:
             (tmp_path / name / file).write_bytes(bytes(3_000_000))
-    assert fingerprint(tmp_path / "one") == fingerprint(tmp_path / "two")
+    assert fingerprint_of_content(tmp_path / "one") == fingerprint_of_content(tmp_path / "two")
     (tmp_path / "two" / "b").write_bytes(bytes(2_999_999) + b"x")
-    assert fingerprint(tmp_path / "one") != fingerprint(tmp_path / "two")
-    assert fingerprint(tmp_path / "one" / "a") == fingerprint(tmp_path / "two" / "a")
+    assert fingerprint_of_content(tmp_path / "one") != fingerprint_of_content(tmp_path / "two")
+    assert fingerprint_of_content(tmp_path / "one" / "a") == fingerprint_of_content(tmp_path / "two" / "a")
 
 
 def test_all_panels_are_listed_and_anchors_shown_where_there_are_some():

@@ -11,7 +11,8 @@ import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM
 from typer.testing import CliRunner
 
-from benchmarks.json_files import OtherConfigurationError, ResultsError
+from agentgym.outside.files import OtherConfigurationError
+from benchmarks.json_files import ResultsError
 from benchmarks.run import app
 from benchmarks.speed import gpu
 from benchmarks.speed.gpu import DoesNotFitError, run_shapes

@@ -15,16 +15,17 @@ pytest.importorskip("typer")
 
 import typer
 
+from agentgym.outside.files import OtherConfigurationError
 from baselines.imitation.method import Imitation
 from baselines.recipes.methods import method as method_of
-from benchmarks.json_files import OtherConfigurationError, ResultsError, claimed, encode
+from baselines.runs.stack import imitation_setting, new_policy
+from benchmarks.json_files import ResultsError, claimed, encode
 from benchmarks.processes import JobFailedError
 from benchmarks.training import showcase
 from benchmarks.training.command import _check_envs
 from benchmarks.training.learning import RESULTS, STUDY, needs, parts
 from benchmarks.training.options import named_methods
 from benchmarks.training.showcase import trained_graph
-from benchmarks.training.stack import imitation_setting, new_policy
 from policies.huggingface import HuggingFacePolicy
 
 

@@ -15,7 +15,8 @@ pytest.importorskip("bokeh")
 from rich.console import Console
 
 from baselines.environments.registry import settings_of
-from benchmarks.data_source import noted
+from baselines.runs.data_source import noted
+from baselines.runs.stack import tile_names
 from benchmarks.report.assemble import colour_of, write_picture
 from benchmarks.report.page import html, terminal_table, write_page
 from benchmarks.training.learning import STUDY, CurvePoint
@@ -29,7 +30,6 @@ from benchmarks.training.learning_page import (
     table_rows,
 )
 from benchmarks.training.run import KindScore
-from benchmarks.training.stack import tile_names
 
 
 @pytest.fixture

@@ -14,15 +14,15 @@ from baselines.environments.registry import settings_of
 from baselines.metrics import read_log, without_times
 from baselines.recipes import RECIPES
 from baselines.recipes.papers import paper
+from baselines.runs.settings import run_settings
 from benchmarks.run import app
-from benchmarks.training.settings import run_settings
 from tests.agentgym.alfworld.support import unpack
 
 SMALL = ["--method", "rewardflow", "--quick", "--groups", "2", "--group-size", "2", "--validation-tasks", "4"]
 
 
 def run(*arguments: str) -> Any:
-    return CliRunner().invoke(app, ["train", *arguments])
+    return CliRunner().invoke(app, ["train", "--clone", "0", *arguments])
 
 
 def words(result: Any) -> str:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from baselines.environments.sokoban import SOKOBAN
-from benchmarks.config import make_config as make_learning_config
+from baselines.runs.config import make_config as make_learning_config
 from benchmarks.json_files import ResultsError, write_json
 from benchmarks.truth.episodes import NoisyExpert, make_config, scripted_of, tasks_of
 

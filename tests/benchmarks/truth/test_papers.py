@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from benchmarks.json_files import OtherConfigurationError, ResultsError
+from agentgym.outside.files import OtherConfigurationError
+from benchmarks.json_files import ResultsError
 from benchmarks.truth.episodes import ENVIRONMENTS, play_scripted, scripted_of, tasks_of
 from benchmarks.truth.labels import Labels, noise_of, shown_again, with_states
 from benchmarks.truth.papers import AGAINST, Against, environments, make_against, measure, run_against

@@ -15,8 +15,9 @@ pytest.importorskip("rich")
 from rich.console import Console
 from typer.testing import CliRunner
 
+from agentgym.outside.files import OtherConfigurationError
 from agentgym.trajectory import StepTable
-from benchmarks.json_files import OtherConfigurationError, ResultsError
+from benchmarks.json_files import ResultsError
 from benchmarks.report.page import print_page
 from benchmarks.run import app
 from benchmarks.truth.measures import MEASURES

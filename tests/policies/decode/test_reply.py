@@ -136,11 +136,9 @@ def test_an_update_trains_the_log_probabilities_under_the_restriction(policy):
 
     assert moved(batch) == pytest.approx(0.0, abs=1e-6)
     assert moved(dataclasses.replace(batch, allowed=())) > 1e-3
-    with pytest.raises(ValueError, match="microbatch_tokens=None"):
-        update(
-            policy, torch.optim.SGD(policy.model.parameters(), lr=0.0), batch,
-            config.changed(memory={"microbatch_tokens": 64}), np.random.default_rng(0),
-        )  # fmt: skip
+    for memory in ({"microbatch_tokens": 64}, {"microbatch_tokens": 64, "share_prefixes": True}):
+        config = config.changed(memory=memory)
+        assert moved(batch) == pytest.approx(0.0, abs=1e-6)
 
 
 def test_what_the_model_writes_is_clean_text():

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 from transformers import GPT2Config, GPT2LMHeadModel, Qwen2Config, Qwen2ForCausalLM
 
+from policies.decode import cache
 from policies.decode.sampler import Completion, Decoding, LoopSampler, complete, first_logits, pick
 from policies.huggingface import HuggingFacePolicy
 from policies.tiny import tiny_policy
@@ -196,7 +197,7 @@ def test_a_restriction_takes_the_other_tokens_out_of_the_distribution(steps):
     assert LoopSampler(Chain(table)).write([(1,)], None, greedy, [Only(0, 1)])[0].token_ids == [1] * steps
 
 
-def test_mixed_precision_casts_the_weights_once_per_reply_and_not_once_per_token():
+def test_mixed_precision_decodes_with_a_copy_that_is_cast_once_and_follows_the_weights():
     casts = []
 
     class Counting(torch.utils._python_dispatch.TorchDispatchMode):
@@ -211,10 +212,42 @@ def test_mixed_precision_casts_the_weights_once_per_reply_and_not_once_per_token
         num_key_value_heads=2,
     )  # fmt: skip
     model = Qwen2ForCausalLM(config).eval()
-    settings = Decoding(0.0, 4, lambda ids: False, 0, 64, torch.bfloat16)
+    sampler, settings = LoopSampler(model), Decoding(0.0, 4, lambda ids: False, 0, 64, torch.bfloat16)
     with Counting():
-        complete(model, [(1, 2, 3)], None, settings)
-    assert casts.count(tuple(model.model.layers[0].mlp.gate_proj.weight.shape)) == 7  # all projections are 16 x 16
+        sampler.follow(model, 0)
+        first = sampler.write([(1, 2, 3)], None, settings)
+        assert casts.count(tuple(model.model.layers[0].mlp.gate_proj.weight.shape)) == 7  # all are 16 x 16
+        casts.clear()
+        assert sampler.write([(1, 2, 3)], None, settings) == first
+        assert (16, 16) not in casts
+    played = sampler.playing(torch.bfloat16)
+    assert {weight.dtype for weight in played.parameters()} == {torch.bfloat16}
+    assert first == complete(copy.deepcopy(model).to(torch.bfloat16), [(1, 2, 3)], None, settings)
+    with torch.no_grad():
+        model.lm_head.weight.neg_()
+    sampler.follow(model, 1)
+    assert sampler.write([(1, 2, 3)], None, settings) != first
+    assert sampler.playing(torch.bfloat16) is played
+    assert sampler.playing(None) is model
+
+
+def test_prompts_are_read_in_passes_of_so_many_tokens(monkeypatch):
+    model, settings = MODELS["qwen"], Decoding(0.8, 6, lambda ids: ids[-1] % 5 == 3, 0, 64)
+    rng = np.random.default_rng(2)
+    prompts = [tuple(rng.integers(4, 40, size=length).tolist()) for length in (3, 9, 1, 6, 9, 12)]
+    uniforms = rng.random((len(prompts), 6))
+    expected = [one.token_ids for one in complete(model, prompts, uniforms, settings)]
+    read = []
+    hook = model.register_forward_pre_hook(
+        lambda _, __, given: read.append(given["input_ids"].numel()), with_kwargs=True
+    )
+    monkeypatch.setattr(cache, "_READ_TOKENS", 18)
+    try:
+        found = complete(model, prompts, uniforms, settings)
+    finally:
+        hook.remove()
+    assert [one.token_ids for one in found] == expected
+    assert read[:3] == [18, 18, 12]  # lengths 1, 3 and 6, padded; 9 and 9; 12
 
 
 class Holding:

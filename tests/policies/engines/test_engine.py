@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from policies.decode.sampler import Completion, complete
-from policies.engines.engine import EngineError, EngineSampler
+from policies.decode.sampler import Completion, LoopSampler, complete
+from policies.engines import engine
+from policies.engines.engine import EngineError, EngineSampler, prove
 from policies.huggingface import HuggingFacePolicy
 from policies.tiny import tiny_policy
 
@@ -50,9 +51,9 @@ def policy():
 
 
 def with_engine(policy, fault=""):
-    engine = FakeEngine(policy.model, fault)
+    fake = FakeEngine(policy.model, fault)
     settings = {"prefix": "<action>", "suffix": "</action>", "max_new_tokens": 5, "temperature": 0.7}
-    return HuggingFacePolicy(policy.model, policy.tokenizer, sampler=engine, **settings), engine
+    return HuggingFacePolicy(policy.model, policy.tokenizer, sampler=fake, **settings), fake
 
 
 def act(policy, seed=0):
@@ -162,3 +163,17 @@ def test_a_completion_ends_where_the_loop_would_have_ended_it(policy):
     replies = act(player)
     assert (replies[0].token_ids, replies[0].logprobs, replies[0].finish) == ((12, end), (-1.0, -1.0), "stop")
     assert (replies[1].token_ids, replies[1].finish) == ((12,) * 5, "length")
+
+
+def test_in_16_bits_the_loops_own_difference_is_the_measure(monkeypatch):
+    policy = tiny_policy(TEXTS, seed=0, layers=2, max_new_tokens=6, temperature=0.1, stop=())
+    policy = HuggingFacePolicy(policy.model, policy.tokenizer, autocast=torch.bfloat16, **vars(policy.settings))
+    prompts = [policy.encode(text) for text in TEXTS]
+    draws = np.random.default_rng(0).random((len(prompts), 6))
+    written = LoopSampler(policy.model).write(prompts, draws, policy.decoding)
+    monkeypatch.setattr(engine, "_TOLERANCE_IN_16_BITS", 1e-3)
+    assert prove(policy.model, prompts, written, policy.decoding, 0) > 0.01
+    for one in written:
+        one.logprobs = [value - 3.0 for value in one.logprobs]
+    with pytest.raises(EngineError, match="does not sample from the trainer's policy"):
+        prove(policy.model, prompts, written, policy.decoding, 0)

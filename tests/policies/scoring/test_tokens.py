@@ -6,6 +6,7 @@ import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
 from policies.scoring import score_replies
+from policies.scoring import tokens as scoring_tokens
 from policies.scoring.tokens import score_with_divergence
 
 torch.set_num_threads(1)
@@ -143,3 +144,25 @@ def test_a_token_of_probability_zero_leaves_the_entropy_finite(model):
 def test_wrong_input_is_explained(model, prompts, replies, temperature, words):
     with pytest.raises(ValueError, match=words):
         score_replies(model, prompts, replies, temperature=temperature)
+
+
+@pytest.mark.parametrize("restricted", [False, True])
+def test_a_head_in_pieces_scores_as_a_whole_one(model, monkeypatch, restricted):
+    allowed = [[(token, 3, 7) for token in reply] if row % 2 else () for row, reply in enumerate(REPLIES)]
+    given = {"temperature": 0.7, "allowed": allowed if restricted else None}
+    whole = score_replies(model, PROMPTS, REPLIES, **given)
+    monkeypatch.setattr(scoring_tokens, "_WHOLE_HEAD", 0)
+    pieces = score_replies(model, PROMPTS, REPLIES, **given)
+    for one, other in zip(vars(pieces).values(), vars(whole).values(), strict=True):
+        torch.testing.assert_close(one, other, atol=1e-5, rtol=0)
+    weights = list(model.parameters())
+    for one, other in zip(
+        *(torch.autograd.grad((each.logprobs.sum() + each.entropy.sum()), weights) for each in (pieces, whole)),
+        strict=True,
+    ):
+        torch.testing.assert_close(one, other, atol=1e-4, rtol=0)
+    for how in (0, 2**30):
+        monkeypatch.setattr(scoring_tokens, "_WHOLE_HEAD", how)
+        none = score_replies(model, PROMPTS, REPLIES, entropy=None, **given)
+        assert torch.equal(none.entropy, torch.zeros_like(whole.entropy))
+        torch.testing.assert_close(none.logprobs, whole.logprobs, atol=1e-5, rtol=0)

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentgym.trajectory import StepTable
 from tests.wrappers.credit.random_tables import random_table, rebuild
 from tests.wrappers.credit.small_tables import episodes
 from tests.wrappers.credit.test_scores import with_logprobs
@@ -65,14 +64,3 @@ def test_any_methods_advantages_and_what_is_not_scored():
     factor = aem(TABLE, entropies=[2, 1, 3], advantages=np.ones(3))
     assert aem(TABLE, entropies=[2, 1, 3], advantages=steps) == pytest.approx(factor * steps)
     assert np.isnan(aem(TABLE, entropies=[2, 1, 3], advantages=[1, math.nan, 1])).tolist() == [False, True, False]
-
-
-def test_penalties_no_rows_and_wrong_numbers():
-    table = random_table(3)
-    entropies = np.linspace(0, 1, len(table))
-    lost = aem(table, entropies=entropies) - aem(table, entropies=entropies, invalid_penalty=0.1, penalty="advantage")
-    np.testing.assert_allclose(lost, np.where(table.valid, 0, 0.1), atol=1e-12)
-    empty = dict.fromkeys(("group", "trajectory", "t", "state", "action", "next_state", "reward", "won"), ())
-    assert aem(StepTable.from_arrays(**empty)).shape == (0,)
-    with pytest.raises(ValueError, match="lam must be at least 0, got -1"):
-        aem(TABLE, entropies=[0, 0, 0], lam=-1)

@@ -8,7 +8,7 @@ from tests.wrappers.credit.random_tables import random_table
 from tests.wrappers.credit.random_trees import random_trees
 from tests.wrappers.credit.small_tables import episodes
 from tests.wrappers.credit.test_vine import TREE
-from wrappers.credit.bpo import BPO, bpo
+from wrappers.credit.bpo import bpo
 from wrappers.credit.forks import Forest
 from wrappers.credit.rloo import rloo
 
@@ -96,7 +96,3 @@ def test_without_the_episode_level_the_steps_before_a_fork_learn_nothing():
             gradient[preset] += probability * (a0 - p) * bpo(table, preset=preset)[0]
     # The derivative of p by its logit is p (1 - p) = 3/16.
     assert gradient == pytest.approx({"paper": 0.0, "default": 3 / 16})
-
-
-def test_the_wrapper_uses_this_method():
-    assert BPO.method is bpo

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentgym.trajectory import StepTable
 from tests.wrappers.credit.random_tables import random_table, rebuild
 from tests.wrappers.credit.small_tables import episodes
 from tests.wrappers.credit.test_scores import with_logprobs
@@ -75,16 +74,3 @@ def test_sure_replies_count_more():
     table = episodes("s -a-> goal +", "s -b-> goal +", "s -c-> pit")
     sure, unsure, _ = empg(table, entropies=[0.1, 0.9, 0.5], zeta=0.0, std="none")
     assert sure > unsure
-
-
-def test_penalties_no_rows_and_wrong_numbers():
-    table = random_table(3)
-    entropies = np.linspace(0, 1, len(table))
-    lost = empg(table, entropies=entropies) - empg(table, entropies=entropies, invalid_penalty=0.1, penalty="advantage")
-    np.testing.assert_allclose(lost, np.where(table.valid, 0, 0.1), atol=1e-12)
-    empty = dict.fromkeys(("group", "trajectory", "t", "state", "action", "next_state", "reward", "won"), ())
-    assert empg(StepTable.from_arrays(**empty)).shape == (0,)
-    with pytest.raises(ValueError, match="k must be at least 0, got -1"):
-        empg(TABLE, entropies=[0, 0, 0], k=-1)
-    with pytest.raises(ValueError, match=r"advantages must hold one number per row"):
-        empg(TABLE, entropies=[0, 0, 0], advantages=[1])

@@ -1,7 +1,6 @@
 """Credit over tables with forks: a tree by hand, and every method against the table in which all episodes are whole."""
 
 import dataclasses
-import inspect
 import tracemalloc
 import warnings
 from typing import Any
@@ -13,9 +12,11 @@ from hypothesis import strategies as st
 
 import wrappers.credit
 from agentgym.trajectory import Reply, StepTable, forks
+from tests.wrappers.credit.every_method import FUNCTIONS as METHODS
+from tests.wrappers.credit.every_method import beside
 from tests.wrappers.credit.hard_tables import ladder
 from tests.wrappers.credit.naive_branches import whole_rows
-from tests.wrappers.credit.random_tables import random_table, rebuild
+from tests.wrappers.credit.random_tables import random_table
 from tests.wrappers.credit.random_trees import random_trees
 from tests.wrappers.credit.small_tables import episodes
 from wrappers.credit import (
@@ -130,23 +131,6 @@ def averaged(table: StepTable, of_whole: np.ndarray) -> np.ndarray:
     return np.array([np.mean(of_whole[source == row], axis=0) for row in range(len(table))])
 
 
-def beside(name: str, table: StepTable, copies: np.ndarray) -> dict[str, Any]:
-    """What a method needs beside the table, of the rows that the copies came from; the same however often called."""
-    n = int(copies.max()) + 1
-    rng = np.random.default_rng(len(np.unique(copies)))
-    per_row = {"scores": rng.normal(size=n), "values": rng.normal(size=n), "contributions": rng.normal(size=n)}
-    per_row |= {"beliefs": rng.random(n), "hindsight": -rng.random(n), "plain": -rng.random(n)}
-    per_row |= {"importance": rng.random(n), "mask": np.arange(3) < rng.integers(1, 4, n)[:, None]}
-    needs = {
-        "gae": ["values"], "hcapo": ["hindsight", "plain"],
-        "hisr": ["contributions", "importance"], "igpo": ["beliefs"], "istar": ["scores"],
-        "process_reward": ["scores"], "prime": ["scores", "mask"], "spa": ["contributions"],
-    }  # fmt: skip
-    per_row |= {"scores": rng.normal(size=(n, 3))} if name == "prime" else {}
-    found = {key: per_row[key][copies] for key in needs.get(name, [])}
-    return found | ({"segments": by_turn(table) // 2} if name == "hisr" else {})
-
-
 #: What all methods do, in a form in which it is what the episodes give one by one.
 SAME = {
     "graphgpo": {"unit": "edge"}, "rewardflow": {"unit": "edge"}, "action_targets": {}, "attribution": {},
@@ -160,7 +144,6 @@ STEPS_ONCE = {
     "reinforce_plus_plus_baseline", "tigpo",
 }  # fmt: skip
 ARRAYS_ALONE = {"bi_level_gae", "fill_silent", "importance", "token_gae", "vetta"}
-METHODS = [name for name in wrappers.credit.__all__ if inspect.isfunction(getattr(wrappers.credit, name))]
 
 
 @pytest.mark.parametrize("penalty", ["row", "discounted", "advantage"])
@@ -172,8 +155,8 @@ def test_a_shared_row_gets_the_mean_of_what_the_whole_episodes_give_it(name: str
         options |= {"penalty": penalty, "invalid_penalty": 0.1}
     for table in FORESTS:
         whole, source = table.unfolded()
-        found = method(table, **beside(name, table, np.arange(len(table))), **options)
-        expected = averaged(table, method(whole, **beside(name, whole, source), **options))
+        found = method(table, **beside(name, table), **options)
+        expected = averaged(table, method(whole, **beside(name, whole, source, len(table)), **options))
         np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
@@ -181,7 +164,7 @@ def test_a_shared_row_gets_the_mean_of_what_the_whole_episodes_give_it(name: str
 def test_every_method_takes_forks_in_any_order_of_rows(name: str) -> None:
     method = getattr(wrappers.credit, name)
     for table in FORESTS[:4]:
-        arguments = beside(name, table, np.arange(len(table)))
+        arguments = beside(name, table)
         found = method(table, **arguments)
         assert found.shape[0] == len(table)
         assert not np.isinf(found).any()
@@ -302,7 +285,7 @@ def test_a_table_too_large_to_be_unfolded_is_read_as_it_is_or_refused(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table, method = FORESTS[0], getattr(wrappers.credit, name)
-    arguments = beside(name, table, np.arange(len(table)))
+    arguments = beside(name, table)
     expected = method(table, **arguments)
     monkeypatch.setattr(forks, "MOST_UNFOLDED", 0)
     if name in SHARING:
@@ -432,27 +415,6 @@ def _close(a, b, atol=1e-9):
     np.testing.assert_allclose(a, b, rtol=0, atol=atol)
 
 
-@pytest.mark.parametrize(("method", "preset"), WITH_PRESETS)
-@given(seed=SEEDS)
-@quick
-def test_names_and_order_do_not_matter(method, preset, seed):
-    table = random_trees(seed)
-    rows = np.random.default_rng(seed).permutation(len(table))
-    shuffled = rebuild(table, rows, *[lambda name: ("renamed", str(name)[::-1])] * 2)
-    _close(method(shuffled, preset=preset), method(table, preset=preset)[rows])
-
-
-@pytest.mark.parametrize("method", BRANCHES_PROPERTIES_METHODS)
-@given(seed=SEEDS)
-@quick
-def test_groups_do_not_see_each_other(method, seed):
-    table = random_trees(seed)
-    whole = method(table)
-    for group in range(table.n_groups):
-        rows = np.flatnonzero(table.group == group)
-        _close(method(rebuild(table, rows)), whole[rows])
-
-
 @pytest.mark.parametrize("method", BRANCHES_PROPERTIES_METHODS)
 @given(seed=SEEDS)
 @quick
@@ -483,27 +445,6 @@ def test_scaled_rewards_change_only_what_has_no_deviation(method, seed, factor):
     else:
         _close(method(scaled), factor * method(table))
     _close(method(scaled, outcome="won"), method(table, outcome="won"))
-
-
-@pytest.mark.parametrize("method", BRANCHES_PROPERTIES_METHODS)
-def test_invalid_steps_lose_the_penalty_where_it_is_asked_for(method):
-    table = random_trees(3)
-    plain = method(table)
-    scored = np.isfinite(plain)
-    lost = plain - method(table, invalid_penalty=0.1, penalty="advantage")
-    _close(lost[scored], np.where(table.valid, 0.0, 0.1)[scored])
-
-
-@pytest.mark.parametrize(("method", "preset"), WITH_PRESETS)
-def test_no_rows_and_one_row(method, preset):
-    empty = dict.fromkeys(("group", "trajectory", "t", "state", "action", "next_state", "reward", "won"), ())
-    assert method(StepTable.from_arrays(**empty), preset=preset).shape == (0,)
-    one = StepTable.from_arrays(
-        group=[0], trajectory=[0], t=[0], state=["s"], action=["a"], next_state=["goal"], reward=[3.0], won=[True]
-    )
-    # Nothing to compare with: not scored, or 0; the authors of Tree-GRPO keep the raw score.
-    expected = {(vine, "paper"): np.nan, (tree_grpo, "authors"): 3.0}.get((method, preset), 0.0)
-    assert method(one, preset=preset) == pytest.approx([expected], abs=1e-5, nan_ok=True)
 
 
 @pytest.mark.parametrize(("method", "preset"), WITH_PRESETS)

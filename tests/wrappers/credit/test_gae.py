@@ -122,13 +122,6 @@ def test_wrong_input_is_named(arguments: Any, words: str) -> None:
         gae(TWO_STEPS, **arguments)
 
 
-def test_an_empty_table_has_no_advantages() -> None:
-    empty = StepTable.from_arrays(
-        group=[], trajectory=[], t=[], state=[], action=[], next_state=[], reward=[], won=[]
-    )  # fmt: skip
-    assert gae(empty, values=[]).shape == (0,)
-
-
 def test_the_wrapper_takes_the_values_of_its_rows() -> None:
     envs = GAE(CorridorVectorEnv(2, autoreset_mode="Disabled"), gamma=0.9, lam=0.8)
     envs.reset(options={"index": 2})

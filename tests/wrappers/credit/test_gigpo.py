@@ -1,7 +1,7 @@
 import pytest
 
 from tests.wrappers.credit.small_tables import episodes
-from wrappers.credit.gigpo import GiGPO, gigpo
+from wrappers.credit.gigpo import gigpo
 from wrappers.credit.grpo import grpo
 
 # "u" is visited three times, twice by the first episode.
@@ -38,7 +38,3 @@ def test_discounted_penalties_reach_earlier_steps():
     # Only that row's return and score change: nothing to compare the return with, score 0 - 1 against a mean of 0.
     row = gigpo(table, gamma=0.5, std="none", invalid_penalty=1.0, penalty="row")
     assert row == pytest.approx([0, -1, 0])
-
-
-def test_the_wrapper_uses_this_method():
-    assert GiGPO.method is gigpo

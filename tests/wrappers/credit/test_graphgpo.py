@@ -86,7 +86,3 @@ def test_invalid_steps_stay_in_the_graph_unless_asked():
     table = episodes("s -right-> u -wait!-> u -up-> goal +", "s -right-> u -down-> pit")
     assert _steps(table) == pytest.approx(np.array([0, -1, 11, 0, -10]) / 48)
     assert _steps(table, invalid="bypass") == pytest.approx([0, 0, 7 / 32, 0, -7 / 32])
-
-
-def test_the_wrapper_uses_this_method():
-    assert GraphGPO.method is graphgpo

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from tests.wrappers.credit.small_tables import episodes
-from wrappers.credit.grpo import GRPO, grpo
+from wrappers.credit.grpo import grpo
 
 # Returns 1, 0, 0 over episodes of 1, 1 and 3 steps.
 TABLE = episodes("s -a-> goal +", "s -b-> pit", "s -c-> u -c-> v -c-> w")
@@ -32,7 +32,3 @@ def test_the_authors_penalty_stays_on_its_row():
     # Rows worth 1, -0.1, 0 (the second step of the failure is valid): mean 0.3.
     table = episodes("s -a-> goal +", "s -b!-> s -b-> pit")
     assert grpo(table, preset="authors", std="none") == pytest.approx([0.7, -0.4, -0.3])
-
-
-def test_the_wrapper_uses_this_method():
-    assert GRPO.method is grpo

@@ -155,15 +155,3 @@ def test_equals_plain_loops_whatever_the_order(seed: int, smoothing: float) -> N
     rows = rng.permutation(len(table))
     shuffled = hcapo(rebuild(table, rows), hindsight=hindsight[rows], plain=plain[rows], smoothing=smoothing)
     np.testing.assert_allclose(shuffled, found[rows], atol=1e-9)
-
-
-@given(seed=st.integers(0, 10**6))
-@quick
-def test_groups_do_not_see_each_other(seed: int) -> None:
-    table, rng = random_table(seed), np.random.default_rng(seed)
-    hindsight, plain = -3 * rng.random((2, len(table)))
-    whole = hcapo(table, hindsight=hindsight, plain=plain)
-    for group in range(table.n_groups):
-        rows = np.flatnonzero(table.group == group)
-        alone = hcapo(rebuild(table, rows), hindsight=hindsight[rows], plain=plain[rows])
-        np.testing.assert_allclose(alone, whole[rows], atol=1e-9)

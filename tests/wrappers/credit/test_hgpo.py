@@ -8,7 +8,7 @@ from tests.wrappers.credit.small_tables import episodes
 from wrappers.credit.gigpo import gigpo
 from wrappers.credit.group import contexts
 from wrappers.credit.grpo import grpo
-from wrappers.credit.hgpo import HGPO, hgpo
+from wrappers.credit.hgpo import hgpo
 
 # u is reached from s twice (returns 1 and 0) and from v once (return 0).
 TABLE = episodes("s -a-> u -b-> goal +", "s -a-> u -c-> pit", "v -a-> u -d-> pit")
@@ -133,7 +133,3 @@ def test_wrong_options():
         hgpo(TABLE, gamma=2.0)
     with pytest.raises(ValueError, match="unknown divide_by 'some'"):
         hgpo(TABLE, divide_by="some")
-
-
-def test_the_wrapper_uses_this_method():
-    assert HGPO.method is hgpo

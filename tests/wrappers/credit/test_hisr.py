@@ -177,11 +177,6 @@ def test_equals_its_naive_twin_in_any_order_of_rows(scale: Any, place: Any, seed
     np.testing.assert_allclose(found, naive(table, predicted, mattered, segments, scale, place), atol=1e-9)
 
 
-def test_an_empty_table() -> None:
-    empty = rebuild(TABLE, np.arange(0))
-    assert hisr(empty, contributions=[], importance=[], segments=[]).shape == (0,)
-
-
 def _recorded_importance() -> Floats:
     return importance(
         learned.token_logprobs("old"), learned.token_logprobs("hindsight"), learned.mask()

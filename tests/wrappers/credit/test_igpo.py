@@ -3,7 +3,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -69,17 +68,6 @@ def test_penalties() -> None:
     for penalty in ("row", "discounted"):  # -.5 at (a, 1), felt before; the mean falls by .1
         felt = igpo(invalid, beliefs=BELIEFS, std="none", invalid_penalty=0.5, penalty=penalty) - plain
         np.testing.assert_allclose(felt, [-0.2, -0.3, 0.1, 0.2, 0.1])
-
-
-@pytest.mark.parametrize("beliefs", [[0.1], [0.1, 0.2, 0.3, 0.4, np.nan], [np.inf] * 5, ["much"] * 5])
-def test_refuses_beliefs_that_are_no_numbers(beliefs: Any) -> None:
-    with pytest.raises(ValueError, match="beliefs must hold one finite number per row"):
-        igpo(TABLE, beliefs=beliefs)
-
-
-def test_no_steps() -> None:
-    none = StepTable.from_arrays(group=[], trajectory=[], t=[], state=[], action=[], next_state=[], reward=[], won=[])
-    assert igpo(none, beliefs=[]).shape == (0,)
 
 
 def naive(table: StepTable, beliefs: np.ndarray, gamma: float, separate: bool) -> np.ndarray:

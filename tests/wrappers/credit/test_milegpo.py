@@ -9,7 +9,7 @@ from tests.wrappers.credit.naive import distances, standard
 from tests.wrappers.credit.random_tables import random_table
 from tests.wrappers.credit.small_tables import episodes
 from wrappers.credit.graphgpo import graphgpo
-from wrappers.credit.milegpo import PRESETS, MileGPO, branches, graph_and_branches, milegpo, milestones
+from wrappers.credit.milegpo import PRESETS, branches, graph_and_branches, milegpo, milestones
 
 # Two ways of the same length to the goal: over m, which only winners take, and over n, which a loser takes as well.
 TABLE = episodes(
@@ -205,15 +205,6 @@ def test_a_step_that_episodes_share_counts_once_at_its_state():
     shaped = milegpo(table, **OPTIONS, eta=1.0, w_trap=0.0) - found
     assert shaped[0] == pytest.approx((raised[0] - raised[3]) / 2)
     assert shaped[1] == pytest.approx((raised[1] - raised[2]) / 2)
-
-
-def test_wrong_options_and_the_wrapper():
-    for omega in (0, 1):
-        with pytest.raises(ValueError, match=rf"omega must be above 0 and at most 0\.99, got {omega}"):
-            milegpo(TABLE, omega=omega)
-    with pytest.raises(ValueError, match="unknown preset 'alfworld'; known: 'paper', 'webshop'"):
-        milegpo(TABLE, preset="alfworld")
-    assert MileGPO.method is milegpo
 
 
 def test_branches_by_hand() -> None:

@@ -10,8 +10,8 @@ from typing import Annotated, Any, TypedDict
 import numpy as np
 import pytest
 
-import wrappers.credit
 from agentgym.trajectory import StepTable
+from tests.wrappers.credit.every_method import METHODS, beside
 from tests.wrappers.credit.random_tables import random_table
 from tests.wrappers.credit.random_trees import random_trees
 from wrappers.credit import importance, options, vetta
@@ -24,7 +24,7 @@ from wrappers.credit.options import choose, credit, declaration, declared, optio
 from wrappers.credit.reinforce_plus_plus import reinforce_plus_plus, reinforce_plus_plus_baseline
 from wrappers.credit.rewardflow import rewardflow
 from wrappers.credit.rloo import rloo
-from wrappers.credit.segments import by_count, by_turn
+from wrappers.credit.segments import by_count
 
 OLDEST = [grpo, rloo, dapo, reinforce_plus_plus_baseline, gigpo, hgpo, rewardflow, graphgpo]
 
@@ -194,8 +194,6 @@ def test_what_all_methods_have_in_common_is_added_to_the_documentation():
     ]
 
 
-FUNCTIONS = {name: getattr(wrappers.credit, name) for name in wrappers.credit.__all__}
-METHODS = {name: each for name, each in FUNCTIONS.items() if inspect.isfunction(each) and declared(each)}
 #: Method, preset, option, and the type of its numbers.
 OPTIONS = [
     (name, preset, option, kind)
@@ -224,19 +222,6 @@ def tables() -> dict[str, StepTable]:
 TABLES = tables()
 
 
-def needed(name: str, table: StepTable) -> dict[str, Any]:
-    """What a method takes beside the table."""
-    n, rng = len(table), np.random.default_rng(0)
-    scores, shares = rng.normal(size=n), rng.random(n)
-    return {
-        "gae": {"values": scores}, "action_targets": {"values": scores}, "istar": {"scores": scores},
-        "hcapo": {"hindsight": -shares, "plain": -shares[::-1]}, "igpo": {"beliefs": shares},
-        "hisr": {"contributions": scores, "importance": shares, "segments": by_turn(table) // 2},
-        "process_reward": {"scores": scores}, "spa": {"contributions": scores}, "aem": {"entropies": shares},
-        "empg": {"entropies": shares}, "prime": {"scores": rng.normal(size=(n, 2)), "mask": np.ones((n, 2), bool)},
-    }.get(name, {})  # fmt: skip
-
-
 def test_all_methods_with_options_are_there() -> None:
     assert {"grpo", "graphgpo", "graphgpo_filled", "reinforce_plus_plus", "prime", "hisr"} <= {*METHODS}
     assert len(METHODS) > 25
@@ -251,7 +236,7 @@ def test_a_number_gives_finite_credit_or_an_error_that_names_it(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for table in TABLES.values():
-            given: dict[str, Any] = needed(name, table) | {"preset": preset}
+            given: dict[str, Any] = beside(name, table) | {"preset": preset}
             scored = ~np.isnan(method(table, **given))
             for number in NUMBERS:
                 try:
@@ -275,7 +260,7 @@ def test_a_number_gives_finite_credit_or_an_error_that_names_it(
 )
 def test_what_is_no_finite_number_is_refused(name: str, preset: str, option: str, kind: type) -> None:
     table = TABLES["walks"]
-    given: dict[str, Any] = needed(name, table) | {"preset": preset}
+    given: dict[str, Any] = beside(name, table) | {"preset": preset}
     for number in (math.nan, math.inf, -math.inf, 1e101, 10**400, "1", None, True, [1.0]):
         with pytest.raises((ValueError, TypeError), match=f"^{option} must be .*, got "):
             METHODS[name](table, **given, **{option: number})
@@ -310,7 +295,7 @@ TOGETHER: list[tuple[str, str, dict[str, Any]]] = [
 def test_numbers_that_hurt_together_stay_finite(name: str, rewards: str, options: dict[str, Any]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert np.isfinite(METHODS[name](TABLES[rewards], **needed(name, TABLES[rewards]), **options)).all()
+        assert np.isfinite(METHODS[name](TABLES[rewards], **beside(name, TABLES[rewards]), **options)).all()
 
 
 def test_numbers_of_functions_without_presets_are_checked_too() -> None:
@@ -333,8 +318,10 @@ PAGES = Path(__file__).parents[3] / "docs" / "credit"
 
 
 def _page(function: str) -> Path:
-    """The page of the function's file."""
-    return PAGES / f"{METHODS[function].__module__.rpartition('.')[2]}.md"
+    """The one page with the function's options, its own or one of related methods."""
+    pages = [page for page in sorted(PAGES.glob("*.md")) if f"<!-- options of {function}:" in page.read_text("utf-8")]
+    assert len(pages) == 1, f"{function}: expected its options on one page of docs/credit, found {pages}"
+    return pages[0]
 
 
 def test_every_method_with_options_is_tested() -> None:
@@ -371,7 +358,7 @@ def test_a_table_by_hand() -> None:
     rows = option_table(options.OutcomeOptions, presets).splitlines()
     assert rows[:2] == ["| option | paper | authors | values | meaning |", "|---|---|---|---|---|"]
     assert rows[2] == (
-        "| `invalid_penalty` | `0.0` | `0.1` | number at least 0 | Taken off for every step whose action was not "
+        "| `invalid_penalty` | `0.0` | `0.1` | number at least 0 | Subtracted for every step whose action was not "
         "valid; 0 for none. |"
     )
-    assert rows[4].startswith("| `outcome` | `'won'` | `'return'` | 'return' or 'won' | What an episode is worth: ")
+    assert rows[4].startswith("| `outcome` | `'won'` | `'return'` | 'return' or 'won' | Worth of an episode: ")

@@ -177,11 +177,3 @@ def test_a_lone_episode(singleton: Any, expected: list[float]) -> None:
 def test_wrong_input_is_named(arguments: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         process_reward(TWO, **arguments)
-
-
-def test_no_rows() -> None:
-    empty = StepTable.from_arrays(
-        group=[], trajectory=[], t=[], state=[], action=[], next_state=[], reward=[], won=[]
-    )  # fmt: skip
-    for preset in ("paper", "authors"):
-        assert process_reward(empty, scores=[], preset=preset).shape == (0,)

@@ -1,12 +1,10 @@
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentgym.trajectory import StepTable
-from tests.wrappers.credit.random_tables import random_table
 from wrappers.credit.grpo import grpo
-from wrappers.credit.ragen2 import RAGEN2, ragen2, spread_groups
+from wrappers.credit.ragen2 import ragen2, spread_groups
 
 
 def groups_of(*returns: list[float]) -> StepTable:
@@ -80,11 +78,3 @@ def test_keeps_what_the_release_keeps(seed, top_p):
     spread = [np.std(table.reward[table.group == i], ddof=1) for i in range(6)]
     kept = set(np.flatnonzero(spread_groups(table, top_p=top_p)).tolist())
     assert kept == _kept_by_the_release(spread, top_p, 0.01)
-
-
-def test_no_rows_and_the_wrapper():
-    empty = dict.fromkeys(("group", "trajectory", "t", "state", "action", "next_state", "reward", "won"), ())
-    assert ragen2(StepTable.from_arrays(**empty)).shape == (0,)
-    assert RAGEN2.method is ragen2
-    with pytest.raises(ValueError, match="top_p must be above 0 and at most 1, got 0"):
-        ragen2(random_table(0), top_p=0)

@@ -7,8 +7,6 @@ from agentgym.trajectory import StepTable
 from tests.wrappers.credit.random_tables import random_table
 from tests.wrappers.credit.small_tables import episodes
 from wrappers.credit.reinforce_plus_plus import (
-    ReinforcePlusPlus,
-    ReinforcePlusPlusBaseline,
     reinforce_plus_plus,
     reinforce_plus_plus_baseline,
 )
@@ -136,8 +134,3 @@ def test_wrong_options():
         reinforce_plus_plus(TABLE, gamma=-0.1)
     with pytest.raises(TypeError, match="unknown option 'kl'"):
         reinforce_plus_plus_baseline(TABLE, kl=np.zeros(3))
-
-
-def test_the_wrappers_use_these_methods():
-    assert ReinforcePlusPlus.method is reinforce_plus_plus
-    assert ReinforcePlusPlusBaseline.method is reinforce_plus_plus_baseline

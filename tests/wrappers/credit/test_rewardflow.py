@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from tests.wrappers.credit.small_tables import episodes
-from wrappers.credit.rewardflow import RewardFlow, in_lost_transitions, rewardflow, rewardflow_values
+from wrappers.credit.rewardflow import in_lost_transitions, rewardflow, rewardflow_values
 
 # From u, "up" wins, "down" fails, "wait" is refused.
 TABLE = episodes("s -right-> u -wait!-> u -up-> goal +", "s -right-> u -down-> pit")
@@ -88,10 +88,6 @@ def test_authors_steps_have_the_scale_of_the_reward():
     # u: wait 0 - .1, up 1, down -9, mean -2.7; s: .9 and .9. Episodes: 10 9.9 10 0 0, mean 5.98.
     expected = [4.02, 3.92 + 2.6, 4.02 + 3.7, -5.98, -5.98 - 6.3]
     assert rewardflow(table, preset="authors") == pytest.approx(expected)
-
-
-def test_the_wrapper_uses_this_method():
-    assert RewardFlow.method is rewardflow
 
 
 def _values(table, **options):

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.wrappers.credit.small_tables import episodes
-from wrappers.credit.rloo import RLOO, rloo
+from wrappers.credit.rloo import rloo
 
 TABLE = episodes("s -a-> goal +", "s -b-> goal +", "s -c-> u -c-> v", reward=6.0)
 
@@ -15,7 +15,3 @@ def test_each_episode_against_the_others():
 def test_the_authors_leave_one_step_out():
     # Rows 6 6 0 0: 6 - (6 + 0 + 0) / 3 = 4; 0 - (6 + 6 + 0) / 3 = -4, the episode's own other step among the others.
     assert rloo(TABLE, preset="authors") == pytest.approx([4, 4, -4, -4])
-
-
-def test_the_wrapper_uses_this_method():
-    assert RLOO.method is rloo

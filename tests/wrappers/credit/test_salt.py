@@ -7,7 +7,7 @@ from tests.wrappers.credit.random_tables import random_table
 from tests.wrappers.credit.small_tables import episodes
 from wrappers.credit.grpo import grpo
 from wrappers.credit.rloo import rloo
-from wrappers.credit.salt import SALT, salt
+from wrappers.credit.salt import salt
 
 # All three go right; of the two that go up once more, one wins and one loses. Episodes 2/3 -1/3 -1/3.
 TABLE = episodes("s -right-> u -up-> v -in-> goal +", "s -right-> u -up-> v -out-> pit", "s -right-> u -down-> pit")
@@ -55,11 +55,3 @@ def test_where_nothing_is_shared_it_is_the_episodes_advantage():
     table = episodes("a -x-> b -x-> goal +", "c -x-> d -x-> pit", "e -x-> f -x-> pit")
     assert salt(table) == pytest.approx(grpo(table, outcome="won"))
     assert salt(table, relative="rloo", outcome="return") == pytest.approx(rloo(table))
-
-
-def test_wrong_options_and_the_wrapper():
-    with pytest.raises(ValueError, match="unknown preset 'authors'; known: 'paper'"):
-        salt(TABLE, preset="authors")
-    with pytest.raises(ValueError, match="unknown unit 'edge'; known: 'trajectory', 'visit'"):
-        salt(TABLE, unit="edge")
-    assert SALT.method is salt

@@ -12,7 +12,7 @@ from tests.wrappers.credit.small_tables import episodes
 from tests.wrappers.credit.test_vine import TREE
 from wrappers.credit.forks import Forest
 from wrappers.credit.grpo import grpo
-from wrappers.credit.tree_grpo import TreeGRPO, tree_grpo
+from wrappers.credit.tree_grpo import tree_grpo
 
 SEEDS = st.integers(0, 10**6)
 # Episodes of the tree: 1 0 1 0, deviation sqrt(4/4 / 3); of the group: 1 0 1 0 0, mean 2/5, deviation sqrt(1.2 / 4).
@@ -100,7 +100,3 @@ def test_standardising_twice_forgets_the_other_trees(seed):
                 np.testing.assert_allclose(with_others[last], scores, rtol=0, atol=1e-9)
             else:
                 assert not with_others[rows].any()
-
-
-def test_the_wrapper_uses_this_method():
-    assert TreeGRPO.method is tree_grpo

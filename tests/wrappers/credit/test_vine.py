@@ -12,7 +12,7 @@ from tests.wrappers.credit.small_tables import episodes
 from wrappers.credit.gae import gae
 from wrappers.credit.group import whitened
 from wrappers.credit.rloo import rloo
-from wrappers.credit.vine import Vine, vine
+from wrappers.credit.vine import vine
 
 nan = np.nan
 TREE = (
@@ -159,7 +159,3 @@ def test_the_gradient_is_exact_in_expectation():
         gradient += probability * np.array([a0 - p[0], a1 - p[1]]) * vine(table)[:2]
         plain += probability * np.array([a0 - p[0], a1 - p[1]]) * reward[a0, a1]
     np.testing.assert_allclose(gradient, plain, rtol=0, atol=1e-12)
-
-
-def test_the_wrapper_uses_this_method():
-    assert Vine.method is vine

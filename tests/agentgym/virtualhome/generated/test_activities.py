@@ -52,7 +52,7 @@ def test_ids_that_are_none(task_id: str) -> None:
 
 
 def test_an_id_of_another_split() -> None:
-    with pytest.raises(ValueError, match="is one of split 'train', not of 'valid_seen'"):
+    with pytest.raises(ValueError, match="belongs to split 'train', not to 'valid_seen'"):
         ALL.by_id("train/place/0", "valid_seen")
 
 

@@ -93,7 +93,7 @@ def test_types_and_unknown_names(folder: Path) -> None:
     assert all(few.by_index("all", index).task_type == "Wash clothes" for index in range(few.count("all")))
     with pytest.raises(ValueError, match="unknown task_id 's1/27_9'"):
         activities.by_id("s1/27_9", None)
-    with pytest.raises(ValueError, match="is one of split"):
+    with pytest.raises(ValueError, match="belongs to split"):
         activities.by_id("s1/475_1", "valid_unseen")
 
 
@@ -109,7 +109,7 @@ def test_tasks_of_other_scenes(folder: Path) -> None:
 def test_a_folder_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="is not a folder; expected a folder that holds TrimmedTestScene1"):
         OfficialActivities(tmp_path / "none")
-    with pytest.raises(DataError, match=r"holds no scene1_518_programs\.json"):
+    with pytest.raises(DataError, match=r"contains no scene1_518_programs\.json"):
         OfficialActivities(tmp_path)
     with pytest.raises(ValueError, match=r"unknown goal 'best'; .*either"):
         OfficialActivities(tmp_path, "best")

@@ -51,8 +51,8 @@ def bad(*path: Any, to: Any) -> dict[str, Any]:
     ("files", "words"),
     [
         (bad("id", to=3), r"scene1_518_diffs\.json, row 0, field 'id': expected a text, got 3"),
-        (bad("id", to="9_9"), r"scene1_518_programs\.json: no program '9_9', which .*row 0 names"),
-        ({"differences": [DIFFERENCE, DIFFERENCE]}, r"row 1: the task 's1/1_1' is there twice"),
+        (bad("id", to="9_9"), r"scene1_518_programs\.json: no program '9_9', required by .*row 0"),
+        ({"differences": [DIFFERENCE, DIFFERENCE]}, r"row 1: the task 's1/1_1' is repeated"),
         ({"differences": {}}, r"scene1_518_diffs\.json: expected a list"),
         ({"programs": []}, r"scene1_518_programs\.json: expected an object"),
         ({"programs": {"1_1": {**PROGRAM, "task": None}}}, r"row 0, field 'task': expected a text"),
@@ -123,10 +123,10 @@ def test_what_is_no_json_is_named_with_its_file(tmp_path: Path) -> None:
 def test_nothing_is_overwritten_by_what_has_its_name(tmp_path: Path) -> None:
     """Of two programs, goals or lists of states of one name the last one counted, without a word."""
     twice = {"scene_1": {"Serve": GOALS["scene_1"]["Serve"], "Other": GOALS["scene_1"]["Serve"]}}
-    with pytest.raises(DataError, match=r"accurate\.json, title 'Other': the goal of '1_1' is there twice"):
+    with pytest.raises(DataError, match=r"accurate\.json, title 'Other': the goal of '1_1' is repeated"):
         OfficialActivities(write(tmp_path, goals=twice), "eai").count("all")
     states = [[12, ["DIRTY"]], [12, ["CLEAN"]]]
-    with pytest.raises(DataError, match=r"row 0, field 'states', entry 1: the states of 12 are there twice"):
+    with pytest.raises(DataError, match=r"row 0, field 'states', entry 1: the states of 12 are repeated"):
         OfficialActivities(write(tmp_path, **bad("states", to=states)), "strict").count("all")
     path = write(tmp_path) / "scene1_518_programs.json"
     path.write_text(f'{{"1_1": {json.dumps(PROGRAM)}, "1_1": {json.dumps(PROGRAM)}}}')

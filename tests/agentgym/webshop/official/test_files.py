@@ -117,7 +117,7 @@ def test_files_of_another_shape(tmp_path: Path) -> None:
 
 
 def test_folders(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="holds no items_shuffle"):
+    with pytest.raises(ValueError, match="contains no items_shuffle"):
         find_files(tmp_path)
     with pytest.raises(ValueError, match="neither a folder nor"):
         find_files(tmp_path / "nothing")

@@ -45,15 +45,15 @@ def test_entries_are_those_of_the_whole_file(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "it ends before '\\[' or '{'"),
+        ("", "the file ends before '\\[' or '{'"),
         ("7", "expected '\\[' or '{', found '7'"),
-        ("[1, 2", "it ends before ',' or ']'"),
+        ("[1, 2", "the file ends before ',' or ']'"),
         ("[1 2]", "expected ',' or ']', found '2' at character 3"),
         ('[{"a": }]', "in the entry that begins at character 1"),
         ('{"a" 1}', "expected ':', found '1'"),
         ("{1: 2}", 'expected a name in "quotes"'),
         ("[1,]", "in the entry that begins at character 3"),
-        ("[1] [2]", "something follows the outermost value"),
+        ("[1] [2]", "text after the outermost value"),
     ],
 )
 def test_damaged_files_are_explained(

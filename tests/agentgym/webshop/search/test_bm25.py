@@ -177,7 +177,7 @@ def test_an_index_is_the_same_in_memory_and_in_a_folder_whatever_the_blocks(tmp_
 
 
 def test_folders_without_an_index_are_named(tmp_path, monkeypatch):
-    with pytest.raises(DataError, match="holds no search index"):
+    with pytest.raises(DataError, match="contains no search index"):
         load(tmp_path)
     build([("a", "x")], tmp_path)
     monkeypatch.setattr(bm25, "FORMAT", 99)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import os
 import shutil
 from collections.abc import Collection, Mapping
@@ -19,10 +20,11 @@ from typing import Any
 import gymnasium as gym
 
 import agentgym  # noqa: F401  # registers the environments
+from agentgym.outside.files import OtherConfigurationError, fingerprint_of_content, write_file
+from agentgym.outside.text import DataError, clean_json, read_json
 from agentgym.panels import BESIDE_TASKS, digest
 from baselines.environments.settings import EnvSettings
-from benchmarks.config import Config
-from benchmarks.json_files import CONFIG, OtherConfigurationError, encode, load, write_json
+from baselines.runs.config import Config
 
 SOURCE_FILE = "data_source.json"
 GENERATED = "generated"
@@ -80,18 +82,18 @@ class DataSource:
         """
         path = folder / SOURCE_FILE
         if path.is_file():
-            there = load(DataSource, path)
+            there = _read(path)
             if there._compared() == self._compared():
                 return
-            if not any(each.name not in (SOURCE_FILE, CONFIG, ".lock") for each in folder.iterdir()):
-                write_json(self, path)  # nothing was done yet
+            if not any(each.name not in (SOURCE_FILE, "config.json", ".lock") for each in folder.iterdir()):
+                self._write(path)  # nothing was done yet
                 return
             said = f"  there {there.words}\n  asked for {self.words}"
             if there.fingerprint == self.fingerprint:
                 said = f"  there {there.options}\n  asked for {self.options}"
         elif self.source == GENERATED or not _is_begun(folder):
             folder.mkdir(parents=True, exist_ok=True)
-            write_json(self, path)
+            self._write(path)
             return
         else:
             said = f"  there generated tasks (it has no {SOURCE_FILE})\n  asked for {self.words}"
@@ -102,7 +104,22 @@ class DataSource:
 
     def _compared(self) -> Any:
         options = {name: value for name, value in self.options.items() if name not in self.where}
-        return encode([self.env, self.fingerprint, self.source == GENERATED, options])
+        return _plain([self.env, self.fingerprint, self.source == GENERATED, options])
+
+    def _write(self, path: Path) -> None:
+        write_file(path, json.dumps(_plain(dataclasses.asdict(self)), ensure_ascii=False).encode())
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON holds it."""
+    return clean_json(json.loads(json.dumps(value)))
+
+
+def _read(path: Path) -> DataSource:
+    try:
+        return DataSource(**read_json(path.read_bytes()))
+    except (DataError, TypeError) as error:
+        raise DataError(f"{path}: {error}; delete it and run the same command again") from None
 
 
 def _is_begun(folder: Path) -> bool:
@@ -112,7 +129,7 @@ def _is_begun(folder: Path) -> bool:
 def noted(folder: Path) -> DataSource | None:
     """Return what a run's folder says of its data; None where it says nothing."""
     path = folder / SOURCE_FILE
-    return load(DataSource, path) if path.is_file() else None
+    return _read(path) if path.is_file() else None
 
 
 def hand_on(folder: Path, model: Path) -> None:
@@ -134,7 +151,7 @@ def open_data(
         config: what is asked for, on generated tasks.
         row: its environment.
         given: arguments of the environment, which win.
-        asked: fields of `benchmarks.config.Sizes` that were asked for by name: they are not lowered.
+        asked: fields of `baselines.runs.config.Sizes` that were asked for by name: they are not lowered.
         whole: whether data of others are trained on whole.
 
     Raises:
@@ -163,7 +180,11 @@ def open_data(
     with contextlib.closing(gym.make(config.env, **options, **plenty)) as env:
         bare: Any = env.unwrapped
         setup = dataclasses.replace(setup, options=options, plenty=plenty)
-        if named:
+        if getattr(bare, "tasks", None) is None:
+            setup = dataclasses.replace(setup, train="", validation="", test="", beside=[])
+            source = DataSource(config.env, GENERATED, digest([config.env])[:16], {}, options, [])
+            return dataclasses.replace(config, setup=setup), source
+        if named or not set(bare.tasks.splits) >= {setup.train, setup.validation, setup.test}:
             setup = _splits(setup, bare.tasks)
         config = _sizes(dataclasses.replace(config, setup=setup), bare.tasks, asked, whole=whole and bool(named))
         splits = tuple(dict.fromkeys([setup.train, setup.validation, setup.test, *setup.beside]))
@@ -179,9 +200,7 @@ def open_data(
 
 
 def _file(path: str) -> str:
-    from benchmarks.play.results import fingerprint
-
-    return fingerprint(Path(path)) if Path(path).exists() else ""
+    return fingerprint_of_content(Path(path)) if Path(path).exists() else ""
 
 
 def _splits(setup: Any, tasks: Any) -> Any:

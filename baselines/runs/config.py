@@ -47,7 +47,7 @@ class Config:
         lora: rank of the adapter that the methods train instead of all weights; 0: all weights.
         transcript: whether prompts are whole conversations, see `wrappers.transcript`, in place of windows; `history`
             counts for nothing then.
-        data: fingerprint of data of others, see `benchmarks.data_source`; None: the tasks are generated.
+        data: fingerprint of data of others, see `baselines.runs.data_source`; None: the tasks are generated.
     """
 
     env: str

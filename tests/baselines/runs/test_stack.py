@@ -6,16 +6,17 @@ import gymnasium as gym
 import pytest
 import torch
 
+from agentgym.outside.text import DataError
 from baselines.environments.registry import SETTINGS, settings_of
 from baselines.environments.settings import SMOLLM2, TINY
 from baselines.recipes import recipe
-from benchmarks.config import make_config
-from benchmarks.json_files import ResultsError
-from benchmarks.training.stack import (
+from baselines.runs.config import make_config
+from baselines.runs.stack import (
     ObservationLog,
     cloning,
     find_model,
     keep_pictures,
+    learned_policy,
     make_envs,
     make_lanes,
     new_policy,
@@ -25,12 +26,13 @@ from policies import smollm2
 from policies.prompts import FIRST_PICTURE
 from policies.tiny import tiny_policy
 from policies.vision import data_url
+from policies.vision import policy as vision
 
 ROOT = Path(__file__).parents[3]
 PLAYED = """
-from benchmarks.config import make_config
+from baselines.runs.config import make_config
 from baselines.environments.sokoban import SOKOBAN
-from benchmarks.training.stack import find_model, new_policy
+from baselines.runs.stack import find_model, new_policy
 name = find_model("someone/tiny-model")
 config = make_config(SOKOBAN, methods=["grpo"], seeds=[0], model=name, history=None, sizes=SOKOBAN.quick)
 print(name, config.model, sum(weights.numel() for weights in new_policy(config, 0).model.parameters()))
@@ -122,19 +124,19 @@ def test_a_folder_is_taken_as_it_is(tmp_path):
 
 @pytest.mark.parametrize("name", ["/nowhere/at/all", "./nowhere", "a/b/c", "a b", ""])
 def test_what_is_no_name_on_the_hub_is_a_missing_folder(name):
-    with pytest.raises(ResultsError, match=r"no config.json\)$"):
+    with pytest.raises(DataError, match=r"no config.json\)$"):
         find_model(name, download=True)
 
 
 def test_an_unknown_name_says_how_to_fetch_it(monkeypatch):
-    with pytest.raises(ResultsError, match="add --download"):
+    with pytest.raises(DataError, match="add --download"):
         find_model("nobody/nothing-at-all")
 
     def refuse(name: str, **_: object) -> str:
         raise OSError(f"no route to {name}")
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", refuse)
-    with pytest.raises(ResultsError, match=r"could not be fetched .* no route to nobody/nothing-at-all"):
+    with pytest.raises(DataError, match=r"could not be fetched .* no route to nobody/nothing-at-all"):
         find_model("nobody/nothing-at-all", download=True)
 
 
@@ -169,3 +171,17 @@ def test_a_picture_is_kept_before_its_text_as_pages_draw_it():
     envs = ObservationLog(gym.make_vec("AgentRL/VisualSokoban-v0", 1, autoreset_mode="Disabled"))
     observations, _ = envs.reset(seed=0)
     assert envs.frames == [[f"{data_url(observations['image'][0])}\n{observations['text'][0]}"]]
+
+
+def test_tiny_policies_play_on_the_cpu_and_bases_of_adapters_keep_their_type(monkeypatch, tmp_path):
+    tiny_policy(["up"], seed=0).save_pretrained(tmp_path)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    policy = learned_policy(tmp_path, "tiny")
+    assert (policy.device.type, policy.precision) == ("cpu", None)
+    given = []
+    monkeypatch.setattr(vision, "load_policy", lambda folder, **options: given.append(options))
+    config = config_of("sokoban", str(tmp_path))
+    for frozen in (False, True):
+        new_policy(config, 0, frozen=frozen, attention="sdpa")
+    assert [each["dtype"] for each in given] == [torch.float32, "auto"]
+    assert {each["attn_implementation"] for each in given} == {"sdpa"}

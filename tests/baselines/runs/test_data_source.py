@@ -15,21 +15,21 @@ pytest.importorskip("typer")
 import gymnasium as gym
 from typer.testing import CliRunner
 
+from agentgym.outside.files import OtherConfigurationError
 from baselines.environments.registry import SETTINGS, settings_of
-from benchmarks.config import Config, make_config
-from benchmarks.data_source import DataSource, hand_on, noted, open_data
-from benchmarks.json_files import OtherConfigurationError
+from baselines.runs.config import Config, make_config
+from baselines.runs.data_source import DataSource, hand_on, noted, open_data
+from baselines.runs.stack import held_out_tasks, make_envs, training_tasks, validation_tasks
 from benchmarks.run import app
 from benchmarks.training.head_to_head import plan_study
 from benchmarks.training.records import load as load_study
-from benchmarks.training.stack import held_out_tasks, make_envs, training_tasks, validation_tasks
 from tests.agentgym.alfworld.support import unpack
 from tests.agentgym.sotopia.support import FOLDER as PROFILES
 from tests.agentgym.sotopia.support import needs_data
 from tests.agentgym.virtualhome import official_houses
 from tests.oracles import oracle
 
-PUBLISHED = Path(__file__).parents[2] / "docs" / "results" / "head-to-head"
+PUBLISHED = Path(__file__).parents[3] / "docs" / "results" / "head-to-head"
 VARIABLES = ("ALFWORLD_DATA", "VIRTUALHOME_DATA")
 
 

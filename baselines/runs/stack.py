@@ -1,20 +1,26 @@
-"""The environment, the tasks and the policy of a benchmark, built from its configuration."""
+"""The environment, the tasks and the policy of a run, built from its configuration."""
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
+import numpy as np
 from numpy.typing import NDArray
 
 import agentgym  # noqa: F401  # registers the environments
+from agentgym.adapter import adapt
+from agentgym.checks import nearest
+from agentgym.core import TextSpace
+from agentgym.outside.text import DataError
 from baselines.config import NAMES, Checkpoints, TrainerConfig, Validation
 from baselines.environments.registry import ADVISERS, settings_of
 from baselines.environments.settings import SIDE_BY_SIDE, SMOLLM2, TINY, tasks
-from benchmarks.config import Config
-from benchmarks.json_files import CONFIG, ResultsError, load
+from baselines.runs.config import Config
 from policies.vision import data_url
 from wrappers.advice import VectorAdvice
 from wrappers.canonical import CanonicalStates
@@ -32,6 +38,8 @@ RANDOM, EXPERT, CLONE = "random", "expert", "clone"
 GREEDY, SAMPLED = "greedy", "sampled"
 #: Training tasks whose first prompts and commands the tiny policy's tokenizer is made from.
 _TOKENIZER_LEVELS = 64
+#: Episodes, and their steps, of an environment without settings, whose words it must know too.
+_RANDOM_EPISODES, _RANDOM_STEPS = 16, 40
 #: Options of a prompt's window that a transcript does not have.
 _WINDOW_ONLY = ("keep_first", "max_chars", "shown")
 _HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
@@ -53,7 +61,7 @@ def find_model(model: str, *, download: bool = False) -> str:
         download: fetch what is not in the cache.
 
     Raises:
-        ResultsError: it is neither, or cannot be fetched.
+        DataError: it is neither, or cannot be fetched.
     """
     from huggingface_hub import snapshot_download, try_to_load_from_cache
 
@@ -61,19 +69,67 @@ def find_model(model: str, *, download: bool = False) -> str:
     if holds_model(folder):
         return str(folder)
     if folder.exists() or not _HUB_NAME.fullmatch(model):
-        raise ResultsError(f"no Hugging Face model in the folder {model!r} (no config.json)")
+        raise DataError(f"no Hugging Face model in the folder {model!r} (no config.json)")
     if isinstance(try_to_load_from_cache(model, "config.json"), str):
         return model
     if not download:
-        raise ResultsError(
+        raise DataError(
             f"no Hugging Face model in the folder {model!r} (no config.json), and none of this name in the local "
             "cache: add --download to fetch it from the hub"
         )
     try:
         snapshot_download(model, allow_patterns=_MODEL_FILES)
     except (OSError, ValueError) as error:
-        raise ResultsError(f"the model {model!r} could not be fetched from the Hugging Face hub: {error}") from error
+        raise DataError(f"the model {model!r} could not be fetched from the Hugging Face hub: {error}") from error
     return model
+
+
+def check_model(model: str, *, download: bool = False) -> str:
+    """Return a model's name or folder.
+
+    Args:
+        model: "tiny", "smollm2", a folder, or a name on the hub.
+        download: fetch what is not in the cache.
+
+    Raises:
+        ValueError: no policy can be made from it.
+        ImportError: what SmolLM2 is read with is not installed.
+    """
+    from policies.smollm2 import check_smollm2
+
+    if model == TINY:
+        return model
+    if model == SMOLLM2:
+        check_smollm2()
+        return model
+    try:
+        return find_model(model, download=download)
+    except DataError as error:
+        near = nearest(model, [TINY, SMOLLM2])
+        raise ValueError(f"{error}{f'; did you mean {near!r}?' if near else ''}") from None
+
+
+def check_sight(env: str, model: str, *, download: bool = False) -> None:
+    """Refuse a model that reads texts alone where pictures are shown.
+
+    Raises:
+        ValueError: it is one, and the environment shows some.
+    """
+    from policies.vision.policy import sees
+
+    if model == TINY:  # it is made to see; no environment is built to ask
+        return
+    plain = shows_text(env)
+    if not (plain or sees(model, download=download)):
+        raise ValueError(
+            f"{env} shows pictures, and {model!r} reads texts alone: expected tiny, or a Qwen2.5-VL or Qwen3-VL model"
+        )
+
+
+def shows_text(env: str) -> bool:
+    """Return whether observations are texts alone; generated tasks are asked, others look the same."""
+    space = gym.make(env, **settings_of(env).setup.options).observation_space
+    return isinstance(space, TextSpace | gym.spaces.Text)
 
 
 def training_tasks(config: Config) -> list[dict[str, Any]]:
@@ -151,10 +207,9 @@ def bare_envs(
         if own.id != config.env:
             raise ValueError(f"a method for {own.id}, not for {config.env}")
         options |= {**own.options, **(own.training if training else {})}
-    envs: Any = gym.make_vec(
-        config.env, min(episodes, SIDE_BY_SIDE), autoreset_mode="Disabled", expert=expert and not setup.adviser,
-        **options,
-    )  # fmt: skip
+    if expert and not setup.adviser:
+        options["expert"] = True
+    envs: Any = make_vec(config.env, min(episodes, SIDE_BY_SIDE), **options)
     if expert and setup.adviser:
         envs = VectorAdvice(envs, ADVISERS[setup.adviser])
     key = settings_of(config.env).key
@@ -221,46 +276,79 @@ def make_lanes(config: Config, episodes: int, lanes: int, **options: Any) -> lis
     return [make_envs(config, size, **options) for size in sizes]
 
 
-def learned_config(job: Path) -> Config:
-    """Configuration of the learning benchmark that a job folder belongs to.
-
-    Raises:
-        ResultsError: the folder holds no model, or its parent no configuration of a learning benchmark.
-    """
-    if not holds_model(job / "model"):
-        raise ResultsError(f"{job}: expected a job folder of a learning benchmark with a model, such as "
-                           "runs/learning/clone-seed0")  # fmt: skip
-    return load(Config, job.parent / CONFIG)
-
-
 def holds_model(folder: Path) -> bool:
     """Return whether a folder looks like a Hugging Face model, or an adapter of one."""
     return any((folder / name).is_file() for name in ("config.json", "adapter_config.json"))
 
 
-def new_policy(config: Config, seed: int) -> HuggingFacePolicy:
-    """The untrained policy: a tiny one with random weights, SmolLM2, or a model from a folder."""
+def make_vec(env: str, places: int, **options: Any) -> gym.vector.VectorEnv[Any, Any, Any]:
+    """Return a vector environment with autoreset off, of ours or of any Gymnasium environment of texts."""
+    module, _, name = env.rpartition(":")
+    if module:
+        importlib.import_module(module)
+    if gym.spec(name).vector_entry_point is not None:
+        return gym.make_vec(name, places, autoreset_mode="Disabled", **options)
+    mode = {"autoreset_mode": gym.vector.AutoresetMode.DISABLED}
+    return adapt(gym.make_vec(name, places, vectorization_mode="sync", vector_kwargs=mode, **options))
+
+
+def new_policy(config: Config, seed: int, *, frozen: bool = False, attention: str | None = None) -> HuggingFacePolicy:
+    """The untrained policy: a tiny one with random weights, SmolLM2, or a model from a folder.
+
+    Args:
+        config: of the run.
+        seed: of random weights.
+        frozen: whether the weights of a pretrained model stay as they are, under an adapter; they then have the type
+            that they are stored in, else float32.
+        attention: transformers' name of the attention of a pretrained model; None: its choice.
+    """
     if config.model != TINY:
-        return _pretrained(config)
+        return _pretrained(config, frozen, attention)
     from policies.tiny import tiny_policy
     from policies.vision.tiny import tiny_vision_policy
 
     row = settings_of(config.env)
     levels = min(_TOKENIZER_LEVELS, config.clone_tasks + config.training_tasks)
-    envs: Any = gym.make_vec(config.env, levels, autoreset_mode="Disabled", **config.setup.options)
+    envs: Any = make_vec(config.env, levels, **config.setup.options)
     observations, infos = envs.reset(options=tasks(config.setup.train, levels))
     texts = list(observations["text"] if isinstance(observations, dict) else observations)
-    words = sorted({action for actions in infos["admissible_actions"] for action in actions})
+    commands = infos.get("admissible_actions", ())
+    words = sorted({action for actions in commands for action in actions})
     if config.instructions:
         texts.append(envs.unwrapped.instructions)
     settings = dict(config.setup.policy)
     if row.pieces is not None:
         settings["pieces"] = row.pieces
+    if not row.is_known:
+        words = sorted({*words, *_play_at_random(config, texts)})
     build = tiny_vision_policy if isinstance(observations, dict) and "image" in observations else tiny_policy
-    return build(texts, seed=seed, extra_words=[*words, *row.words()], **settings)
+    policy = build(texts, seed=seed, extra_words=[*words, *row.words()], **settings)
+    if row.is_known or not words:
+        return policy
+    longest = max(len(policy.tokenizer(word, add_special_tokens=False)["input_ids"]) for word in words)
+    return policy.with_settings(max_new_tokens=longest)
 
 
-def _pretrained(config: Config) -> HuggingFacePolicy:
+def _play_at_random(config: Config, texts: list[str]) -> set[str]:
+    """Add what some random episodes of an environment show to texts, and return the commands that were possible."""
+    commands: set[str] = set()
+    rng = np.random.default_rng(0)
+    with contextlib.closing(gym.make(config.env, **config.setup.options)) as env:
+        for seed in range(_RANDOM_EPISODES):
+            observation, info = env.reset(seed=seed)
+            for _ in range(_RANDOM_STEPS):
+                texts.append(str(observation))
+                possible = info.get("admissible_actions", ())
+                if not len(possible):
+                    break
+                commands.update(possible)
+                observation, _, terminated, truncated, info = env.step(str(rng.choice(possible)))
+                if terminated or truncated:
+                    break
+    return commands
+
+
+def _pretrained(config: Config, frozen: bool, attention: str | None) -> HuggingFacePolicy:
     import torch
 
     from policies.huggingface import SETTINGS_FILE
@@ -274,7 +362,20 @@ def _pretrained(config: Config) -> HuggingFacePolicy:
         folder = Path(config.model)
         settings = {} if (folder / SETTINGS_FILE).is_file() else {**_FOREIGN, **config.setup.policy}
     # Weights stored in 16 bits would swallow the small steps of an optimiser.
-    return load_policy(folder, dtype=torch.float32, **settings)
+    dtype = "auto" if frozen else torch.float32
+    return load_policy(folder, dtype=dtype, attn_implementation=attention, **settings)
+
+
+def learned_policy(folder: Path, model: str) -> HuggingFacePolicy:
+    """Load a policy that a benchmark has trained; a tiny one plays on the CPU in float32 on every machine.
+
+    Args:
+        folder: of the model.
+        model: what it was made from, as in `baselines.runs.config.Config.model`.
+    """
+    from policies.vision.policy import load_policy
+
+    return load_policy(folder, device="cpu" if model == TINY else None)
 
 
 def keep_pictures(policy: HuggingFacePolicy, folder: Path) -> None:
@@ -296,12 +397,12 @@ def imitation_setting(config: Config, seed: int) -> Setting:
     """Where and how the methods of imitation learn: on the tasks that were cloned, at the rates of clone and training.
 
     Raises:
-        ResultsError: none were cloned.
+        DataError: none were cloned.
     """
     from baselines.imitation.method import Setting
 
     if not config.clone_tasks:
-        raise ResultsError("methods of imitation learn from the expert's episodes: give some, --clone-tasks 300")
+        raise DataError("methods of imitation learn from the expert's episodes: give some, --clone-tasks 300")
     supervised = {name: value for name, value in cloning(config).items() if name != "epochs"}
     shown = tasks(config.setup.train, config.clone_tasks)
     training = trainer_config(config, seed)

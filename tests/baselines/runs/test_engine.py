@@ -16,8 +16,8 @@ from transformers import AutoModelForCausalLM
 from typer.testing import CliRunner
 
 from baselines.metrics import read_log, without_times
+from baselines.runs.engine import ENGINE_FOLDER, Engine
 from benchmarks.run import app
-from benchmarks.training.engine import ENGINE_FOLDER, Engine
 from policies.decode.sampler import Decoding, LoopSampler
 from policies.tiny import tiny_policy
 
@@ -25,7 +25,7 @@ SMALL = ["--method", "grpo", "--quick", "--groups", "2", "--group-size", "4", "-
 
 
 def run(*arguments: str) -> Any:
-    return CliRunner().invoke(app, ["train", *arguments])
+    return CliRunner().invoke(app, ["train", "--clone", "0", *arguments])
 
 
 class FakeLLM:

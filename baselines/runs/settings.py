@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from baselines.config import TrainerConfig, by_name
-from baselines.environments.settings import EnvSettings
+from baselines.environments.settings import TINY, EnvSettings
 from baselines.recipes import recipe
 from baselines.recipes.definition import Recipe
 from baselines.recipes.papers import DATA, Paper
-from benchmarks.config import Config, make_config
-from benchmarks.data_source import GENERATED, DataSource
-from benchmarks.training.stack import trainer_config
+from baselines.runs.config import Config, make_config
+from baselines.runs.data_source import GENERATED, DataSource
+from baselines.runs.stack import trainer_config
 from policies.pretrained import Truncate
 
-#: Settings of `TrainerConfig` that are fields of `benchmarks.config.Sizes` as well.
+#: Settings of `TrainerConfig` that are fields of `baselines.runs.config.Sizes` as well.
 _SIZES = {"iterations": "steps", "groups": "groups", "group_size": "group_size", "validation.every": "validation_every"}
 #: What no paper can know: sizes as they were asked for, and what only says how much memory and which files are used.
 _OURS = (
@@ -55,6 +55,7 @@ class RunSettings:
         truncate: what becomes of prompts that do not fit, see `policies.pretrained.Settings`; None: as the model's own
             settings say.
         source: the data that are played; None: nobody has looked yet.
+        credit: the method, where it is not one that a name stands for.
         variable: argument that says where data of others are, and the variable that counts without it.
     """
 
@@ -66,6 +67,7 @@ class RunSettings:
     prompt_tokens: int | None = None
     source: DataSource | None = None
     variable: tuple[str, str] | None = None
+    credit: Recipe | None = None
 
     @property
     def method(self) -> Recipe:
@@ -74,6 +76,8 @@ class RunSettings:
         Raises:
             NotImplementedError: the paper's method is not in this package.
         """
+        if self.credit is not None:
+            return self.credit
         return recipe(self.config.methods[0]) if self.paper is None else self.paper.recipe()
 
     def told(self) -> list[str]:
@@ -138,6 +142,8 @@ def run_settings(
     changes: Mapping[str, Any] | None = None,
     transcript: bool = False,
     truncate: Any = None,
+    clone: int | None = 0,
+    credit: Recipe | None = None,
 ) -> RunSettings:
     """Put a run together.
 
@@ -150,10 +156,13 @@ def run_settings(
         lora: rank of an adapter, 0 for all weights; None: the paper's, else 0.
         history: pairs in the prompt; None: as the environment's settings say.
         paper: settings that win over the benchmark's.
-        sizes: fields of `benchmarks.config.Sizes` that win over those.
+        sizes: fields of `baselines.runs.config.Sizes` that win over those.
         changes: settings of `TrainerConfig` that win over everything.
         transcript: whole conversations as prompts.
         truncate: what becomes of prompts that do not fit; None: as the model's own settings say.
+        clone: expert episodes that are imitated first; None: for the tiny model as the environment's settings say, for
+            any other and with a paper's settings none.
+        credit: the method, where `method` is no name of one.
 
     Raises:
         TypeError: a change names no setting; the message suggests one.
@@ -167,16 +176,20 @@ def run_settings(
     if lora is None:
         lora = 0 if paper is None else paper.lora_rank or 0
     played = row.played_by(model)
-    chosen = {"clone_tasks": 0}
+    full = played.quick if quick else played.full
+    if clone is None:
+        clone = full.clone_tasks if model == TINY and paper is None else 0
+    chosen = {"clone_tasks": clone}
     if not quick:
         chosen |= {_SIZES[name]: value for name, value in printed.items() if name in _SIZES}
     chosen |= dict(sizes or {}) | {_SIZES[name]: value for name, value in sized.items() if name in _SIZES}
     config = make_config(
         row, methods=[method], seeds=[seed], model=model, history=history, lora=lora, transcript=transcript,
-        sizes=dataclasses.replace(played.quick if quick else played.full, **chosen),
+        sizes=dataclasses.replace(full, **chosen),
     )  # fmt: skip
     # A paper's settings hold the method's own.
-    base = trainer_config(config, seed, recipe(method) if paper is None else Recipe(method, lambda table: table))
+    own_method = credit or recipe(method) if paper is None else Recipe(method, lambda table: table)
+    base = trainer_config(config, seed, own_method)
     if paper is not None:
         here = base.settings()
         own = {name: here[name] for name in _OURS}
@@ -186,7 +199,7 @@ def run_settings(
     training = base.changed(**changes)
     config = dataclasses.replace(config, temperature=training.temperature)
     if paper is None:
-        return RunSettings(config, training, truncate=truncate)
+        return RunSettings(config, training, truncate=truncate, credit=credit)
     for options in _environment(paper).values():
         config.setup.options.update(options)
     return RunSettings(config, training, paper, paper.reply_tokens, truncate, paper.prompt_tokens)

@@ -7,7 +7,7 @@ import pytest
 
 from baselines.environments.registry import SETTINGS, settings_of
 from baselines.recipes.papers import PAPERS, Paper
-from benchmarks.training.settings import RunSettings, run_settings
+from baselines.runs.settings import RunSettings, run_settings
 
 PLAYED = [one for one in PAPERS.values() if one.env in {row.name for row in SETTINGS}]
 

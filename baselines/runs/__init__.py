@@ -1,0 +1,1 @@
+"""One run, from an environment's name to a trained policy: settings, environments, tasks, data, start, training."""

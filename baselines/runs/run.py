@@ -1,0 +1,382 @@
+"""One training run, the same for `baselines.train`, the commands and the studies.
+
+train           an environment's name and a method's -> a trained policy: what `from baselines import train` gives
+carry_out       the same from `RunSettings`
+cloned          the start policy: an expert is imitated
+train_policy    a policy that is there already, in the environments of a configuration
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+import transformers
+
+from agentgym.checks import whole
+from agentgym.registry import known_env
+from baselines.callbacks import Samples
+from baselines.checkpoint import best_policies, checkpoints, save_policy
+from baselines.environments.registry import settings_of
+from baselines.environments.settings import SMOLLM2, TINY, tasks
+from baselines.evaluation import Evaluation, evaluate
+from baselines.recipes.definition import Recipe
+from baselines.runs.config import Config
+from baselines.runs.data_source import hand_on, noted, open_data
+from baselines.runs.engine import ENGINE_FOLDER, Engine
+from baselines.runs.settings import RunSettings, run_settings
+from baselines.runs.stack import (
+    check_model,
+    check_sight,
+    cloning,
+    held_out_tasks,
+    keep_pictures,
+    make_envs,
+    make_lanes,
+    new_policy,
+    training_tasks,
+    validation_tasks,
+)
+from baselines.trainer import FINAL_FOLDER, Callback, Trainer
+
+if TYPE_CHECKING:
+    from agentgym.trajectory import StepTable
+    from baselines.config import TrainerConfig
+    from baselines.imitation.cloning import CloneResult
+    from baselines.metrics import Row
+
+#: In a run's folder: the start policy, and an adapter and its base as one model.
+CLONE_FOLDER, MERGED_FOLDER = "clone", "merged"
+#: Below the folder in which Python was started.
+RUNS = Path("runs") / "train"
+#: Called with the updates that are done and their number.
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Run:
+    """What `train` returns.
+
+    Attributes:
+        folder: log, samples, checkpoints, the start policy ("clone") and the trained one ("final").
+        settings: environment, prompt, tasks and numbers of the run; `settings.training` is the `TrainerConfig`.
+        trainer: with `envs` (wrapped as the policy saw them), `tasks`, `credit` and `advantages` (of the last batch).
+    """
+
+    folder: Path
+    settings: RunSettings
+    trainer: Trainer
+
+    @property
+    def policy(self) -> Any:
+        """The trained policy, a `policies.huggingface.HuggingFacePolicy`."""
+        return self.trainer.policy
+
+    @property
+    def log(self) -> list[Row]:
+        """One row per iteration; row 0 is the start. The keys: `baselines.trainer.Trainer`."""
+        return self.trainer.log.rows
+
+    def test(self, temperature: float = 0.0) -> Evaluation:
+        """Play the held-out test tasks, of which training and validation have seen none.
+
+        Args:
+            temperature: of the policy; 0: greedy.
+        """
+        config = self.settings.config
+        envs, seed = make_envs(config, config.eval_tasks), self.settings.training.seed
+        return evaluate(envs, self.policy, held_out_tasks(config), seed=seed, temperature=temperature)
+
+    def __repr__(self) -> str:
+        config = self.settings.config
+        found = [row["validation_greedy_success"] for row in self.log if "validation_greedy_success" in row]
+        shown = f": {found[0]:.1%} -> {found[-1]:.1%} of validation tasks, greedy" if found else ""
+        done = self.trainer.iteration
+        return f"Run({config.methods[0]} on {config.env}, {done} iterations{shown}; {self.folder})"
+
+
+def train(
+    env: str,
+    method: str | Callable[[StepTable], Any] = "grpo",
+    *,
+    model: str | Path = TINY,
+    clone: int | None = None,
+    seed: int = 0,
+    out: str | Path | None = None,
+    options: Mapping[str, Any] | None = None,
+    history: int | None = None,
+    lora: int = 0,
+    quick: bool = False,
+    progress: bool = True,
+    **settings: Any,
+) -> Run:
+    """Train a policy in an environment by a credit method, and return policy, log and folder.
+
+        from baselines import train
+        run = train("AgentRL/Sokoban-v0", method="graphgpo")
+        run.log[-1]["validation_greedy_success"], run.test(), run.policy
+
+    What is not given is what `baselines/environments/` says for the environment and the model: prompt, splits, numbers
+    of tasks, learning rate. The command `stepcredit train` is the same.
+
+    Args:
+        env: a name such as "sokoban" or "alfworld", a registered id, or "my_module:Env-v0", which imports the module
+            that registers it.
+        method: name of a recipe (`baselines.recipes.RECIPES`), options behind colons, "gigpo:gamma=.9"; or
+            "my_module:credit"; or a function `credit(table) -> float64 (len(table),)`.
+        model: "tiny" (0.2 million parameters, nothing to download), "smollm2" (135 million, downloads 93 MB once), or
+            the folder of a Hugging Face causal language model.
+        clone: expert episodes that are imitated first; 0: none. None: for "tiny" what the environment's settings say
+            (300 in Sokoban), 0 for other models and for environments without settings.
+        seed: of everything that is drawn.
+        out: folder of the run; a run that it holds is continued. None: a new folder below runs/train.
+        options: arguments of the environment, such as {"data": "~/alfworld"}.
+        history: earlier steps in the prompt; None: as the environment's settings say.
+        lora: rank of an adapter that is trained instead of all weights, at ten times the learning rate; 0: all weights.
+        quick: sizes of a smoke test, which shows that everything works and not which method is better.
+        progress: show bars.
+        **settings: fields of `baselines.config.TrainerConfig`: `iterations=20, groups=8, loss={"kl": 0.0}`, or by name,
+            `**{"loss.kl": 0.0}`.
+
+    Returns:
+        The finished run. Ctrl-C raises KeyboardInterrupt after the iteration at hand; the same call with the folder of
+        the run as `out` goes on from there.
+
+    Raises:
+        TypeError: a setting has no such name; the message suggests one.
+        ValueError: there is no such environment, method or model, or a setting is out of its range.
+        agentgym.outside.files.OtherConfigurationError: `out` holds a run on other tasks.
+    """
+    row = settings_of(known_env(env))
+    if clone is not None:
+        whole("clone", clone, 0)
+    model = check_model(str(model))
+    check_sight(row.id, model)
+    credit = None
+    if not isinstance(method, str):
+        own = getattr(method, "__qualname__", type(method).__name__)
+        credit = method if isinstance(method, Recipe) else Recipe(own, method)
+        method = credit.name
+    chosen = run_settings(
+        row, method=method, model=model, seed=seed, quick=quick, lora=lora, history=history, clone=clone,
+        changes=settings, credit=credit,
+    )  # fmt: skip
+    config, source = open_data(chosen.config, row, options or {}, whole=not quick)
+    chosen = dataclasses.replace(chosen, config=config, source=source)
+    folder = _new_folder(f"{row.name}-{method}-seed{seed}") if out is None else Path(out)
+    with contextlib.closing(_Bars()) as bars:
+        callbacks = [bars] if progress else []
+        return Run(
+            folder, chosen, carry_out(chosen, folder, *callbacks, imitating=bars.imitating if progress else None)
+        )
+
+
+def carry_out(
+    settings: RunSettings,
+    folder: Path,
+    *callbacks: Callback,
+    engine: Engine | None = None,
+    lanes: int = 1,
+    attention: str | None = None,
+    imitating: Progress | None = None,
+) -> Trainer:
+    """Clone and train, or go on where an earlier run of the same settings was stopped, and return the trainer.
+
+    Args:
+        settings: of the run.
+        folder: gets start policy, checkpoints, log, samples and the final policy.
+        *callbacks: of the trainer, besides the one that writes samples.
+        engine: who writes the replies; None: the loop over the model itself.
+        lanes: into which the episodes that are played side by side are divided.
+        attention: transformers' name of the attention of a pretrained model; None: its choice.
+        imitating: is told of the start policy's updates.
+
+    Raises:
+        agentgym.outside.files.OtherConfigurationError: the folder holds a run on other data.
+    """
+    from policies.lora import LoraSettings, add_lora, merge_lora
+    from policies.vision.policy import VisionPolicy
+
+    transformers.utils.logging.disable_progress_bar()  # whoever writes models here shows the run's progress
+    config, engine = settings.config, engine or Engine()
+    engine.check(config.lora)
+    if settings.source is not None:
+        settings.source.note(folder)
+    with _threads(config):
+        policy: Any = _start(config, folder, attention, imitating)
+        if engine.kind != "loop" and isinstance(policy, VisionPolicy):  # said before the engine is started
+            raise ValueError(
+                f"--engine {engine.kind} is not given the pictures of prompts: leave --engine out for models that see"
+            )
+        if settings.training.rollout.staleness:
+            keep_pictures(policy, folder)
+        given = {
+            "max_new_tokens": settings.reply_tokens, "max_prompt_tokens": settings.prompt_tokens,
+            "truncate": settings.truncate,
+        }  # fmt: skip
+        policy = policy.with_settings(**{name: value for name, value in given.items() if value is not None})
+        stored = None if config.model in (TINY, SMOLLM2) else Path(config.model)
+        sampler = engine.sampler(policy, folder, lora=config.lora, stored=stored, resumed=bool(checkpoints(folder)))
+        if sampler is not None:
+            policy = policy.with_sampler(sampler)
+        if config.lora:
+            policy = add_lora(policy, LoraSettings(config.lora, 2.0 * config.lora), seed=config.seeds[0])
+        try:
+            _, trainer = train_policy(
+                config, policy, settings.method, settings.training, folder, Samples(folder), *callbacks, lanes=lanes
+            )
+        finally:
+            shutil.rmtree(folder / ENGINE_FOLDER, ignore_errors=True)
+        if config.lora:
+            save_policy(merge_lora(policy), folder / MERGED_FOLDER)
+    for stored in (folder / FINAL_FOLDER, folder / MERGED_FOLDER, *best_policies(folder)):
+        hand_on(folder, stored)
+    return trainer
+
+
+def train_policy(
+    config: Config,
+    policy: Any,
+    method: Recipe,
+    training: TrainerConfig,
+    folder: Path,
+    *callbacks: Callback,
+    lanes: int = 1,
+    tensorboard: bool = True,
+) -> tuple[list[Row], Trainer]:
+    """Train a policy, or go on from the newest checkpoint of the folder.
+
+    Args:
+        config: environment, prompt and tasks.
+        policy: is trained.
+        method: gives the credit, and its own environment where it has one.
+        training: numbers of the run: setting, seed and budget.
+        folder: of the run; data noted in it or its parent are named in the log.
+        *callbacks: of the trainer.
+        lanes: into which the episodes that are played side by side are divided.
+        tensorboard: whether files for TensorBoard are written.
+
+    Returns:
+        The rows of the log, and the trainer at the end.
+    """
+    places = max(training.groups * training.group_size, config.validation_tasks)
+    how: dict[str, Any] = {"own": method.own_env, "training": True}
+    envs: Any = make_envs(config, places, **how) if lanes == 1 else make_lanes(config, places, lanes, **how)
+    trainer = Trainer(
+        policy, envs, method, training_tasks(config), training, validation_tasks=validation_tasks(config),
+        folder=folder, resume=True, tensorboard=tensorboard,
+    )  # fmt: skip
+    trainer.log.about = about(folder) or about(folder.parent)
+    return trainer.run(*callbacks), trainer
+
+
+def about(folder: Path) -> dict[str, str]:
+    """Return what the logs of a folder's runs say of their data, see `baselines.runs.data_source`."""
+    source = noted(folder)
+    return {} if source is None else source.about
+
+
+def cloned(config: Config, seed: int, progress: Progress | None = None) -> tuple[Any, CloneResult | None]:
+    """Return a new policy that has imitated the expert's episodes, and how that went; None: there are none.
+
+    Args:
+        config: environment, model, and the number of episodes.
+        seed: of the weights, the episodes and the order of the steps.
+        progress: is told of the updates.
+    """
+    from baselines.imitation.cloning import clone
+
+    policy = new_policy(config, seed)
+    if not config.clone_tasks:
+        return policy, None
+    return policy, clone(
+        policy, make_envs(config, config.clone_tasks, expert=True), tasks(config.setup.train, config.clone_tasks),
+        seed=seed, progress=progress, enough=_looking(config, policy, seed), **cloning(config),
+    )  # fmt: skip
+
+
+def _looking(config: Config, policy: Any, seed: int) -> Callable[[int], bool] | None:
+    """Return what says when a clone is as good as is asked for."""
+    setup = config.setup
+    if not setup.clone_until:
+        return None
+    envs, chosen = make_envs(config, config.validation_tasks), validation_tasks(config)
+
+    def enough(done: int) -> bool:
+        if done < setup.look_from or (done - setup.look_from) % setup.look_every:
+            return False
+        return evaluate(envs, policy, chosen, seed=seed, temperature=0.0).success_rate >= setup.clone_until
+
+    return enough
+
+
+def _start(config: Config, folder: Path, attention: str | None, progress: Progress | None) -> Any:
+    """Return the policy that a run begins with: a clone is kept in the run's folder, for the run to go on with."""
+    from policies.vision.policy import load_policy
+
+    place = folder / CLONE_FOLDER
+    if not config.clone_tasks:
+        return new_policy(config, config.seeds[0], frozen=bool(config.lora), attention=attention)
+    if not place.is_dir():
+        save_policy(cloned(config, config.seeds[0], progress)[0], place)
+        hand_on(folder, place)
+    return load_policy(place, dtype=torch.float32, device="cpu" if config.model == TINY else None)
+
+
+@contextlib.contextmanager
+def _threads(config: Config) -> Iterator[None]:
+    """Let torch use one thread for a tiny model: more of them only wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1 if config.model == TINY else before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _new_folder(name: str) -> Path:
+    """Return a folder of a name, or of the name and a number where it is there already."""
+    plain = "".join(letter if letter.isalnum() or letter in "-_=." else "-" for letter in name)
+    number = 1
+    while (folder := RUNS / (plain if number == 1 else f"{plain}-{number}")).exists():
+        number += 1
+    return folder
+
+
+class _Bars:
+    """A bar for the start policy and one for the iterations, in terminals and notebooks."""
+
+    def __init__(self) -> None:
+        self._bars: dict[str, Any] = {}
+        self._words = ""
+
+    def imitating(self, done: int, total: int) -> None:
+        """Show the updates of the start policy."""
+        self._show("imitating the expert", done, total, " updates")
+
+    def __call__(self, trainer: Trainer, table: StepTable | None, row: Row) -> None:
+        """Show an iteration."""
+        if "validation_greedy_success" in row:
+            self._words = f"validation {row['validation_greedy_success']:.0%}"
+        rollouts = f"rollouts {row['success']:.0%}" if "success" in row else ""
+        words = ", ".join(filter(None, (rollouts, self._words)))
+        self._show("training", int(row["iteration"]), trainer.config.iterations, " iterations", words)
+
+    def close(self) -> None:
+        """Leave the bars as they are."""
+        for bar in self._bars.values():
+            bar.close()
+
+    def _show(self, name: str, done: int, total: int, unit: str, words: str = "") -> None:
+        from tqdm.auto import tqdm
+
+        bar = self._bars.setdefault(name, None) or tqdm(total=total, desc=name, unit=unit, mininterval=0.5)
+        self._bars[name] = bar
+        bar.set_postfix_str(words, refresh=False)
+        bar.update(done - bar.n)

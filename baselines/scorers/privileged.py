@@ -1,0 +1,269 @@
+"""An informed teacher: the log-probabilities of a policy's own replies, with a context in front of their prompts.
+
+    gap       log p(token | block, prompt) - log p(token | prompt)               for `wrappers.credit.rlsd`
+    contrast  log p(token | right) - log mean_k p(token | wrong_k)               for `wrappers.credit.rlcsd`
+    gates     1 where a step has a context; its informed prompt is for the loss  for `wrappers.credit.sdpo`
+
+The block is a leading system message in the tokens of the policy's chat template. The recorded prompt and reply follow
+it token by token: nothing is decoded and encoded again. A prompt that would not fit is dropped, not cut, and counted.
+Contexts, wrong twins and controls are in `wrappers.privileged`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from agentgym.checks import fields_checked
+from agentgym.outside.text import clean
+from agentgym.rollout.groups import unnumbered
+from agentgym.trajectory import Floats, Reply, StepTable
+from baselines.batch import make_batch
+from baselines.config import Memory, Share, Size
+from baselines.dynamic_sampling import task_of
+from baselines.scorers.own_likelihood import OwnLikelihood, OwnLikelihoodConfig
+from baselines.scorers.scorer import ScoreLevel
+from baselines.update import score_batch
+from policies.training import frozen, trained_beside
+from wrappers.credit.rlcsd import contrasts_of
+from wrappers.credit.scores import reply_lengths, written_tokens
+from wrappers.privileged import FRAME, NOTED, Context, Contexts, Control, Privileged, contexts
+
+_ACTION = re.compile(r"<action>(.*?)(?:</action>|\Z)", re.DOTALL)
+
+
+@fields_checked
+@dataclass(frozen=True)
+class PrivilegedConfig(OwnLikelihoodConfig):
+    """Settings of the scorer, beside those of `baselines.scorers.own_likelihood.OwnLikelihoodConfig`.
+
+    Attributes:
+        level: "token" for gaps and contrasts, "turn" for gates.
+        context: see `wrappers.privileged`.
+        control: what stands in the place of the context.
+        contrast: whether scores are contrasts; they need a right context and a wrong one.
+        wrongs: most wrong contexts of a contrast.
+        tokens: "all" tokens of a reply, or those of the "action" alone; a reply without one has no score.
+        teacher: weights of the teacher: those of the "rollout" (at level "turn" in a copy, as the policy changes while
+            the teacher is read), of the "start", an "averaged" copy, or a "snapshot".
+        average: share of the policy that an averaged teacher takes over after each iteration.
+        every: iterations between snapshots.
+        frame: text around every context, with {} in its place.
+    """
+
+    level: ScoreLevel = "token"  # type: ignore[assignment]
+    context: Context = "expert"
+    control: Control = "right"
+    contrast: bool = False
+    wrongs: Size = 4
+    tokens: Literal["all", "action"] = "all"
+    teacher: Literal["rollout", "start", "averaged", "snapshot"] = "rollout"
+    average: Share = 0.05
+    every: Size = 10
+    frame: str = FRAME
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.frame.count("{}") != 1:
+            raise ValueError(f"PrivilegedConfig.frame must be a text with one {{}}, got {self.frame!r}")
+
+    def check_envs(self, make: Callable[[], Any]) -> None:
+        """Raise ValueError where environments, made by `make`, are not those that contexts can be noted in."""
+        envs = make()
+        if self.context in NOTED and not hasattr(getattr(envs, "unwrapped", None), "envs"):
+            raise ValueError(
+                f"the context {self.context!r} is noted in the environments, and {envs!r} does not hold them in this "
+                "process: make them with gymnasium.make_vec of this library, or take context='sibling' or 'outcome'"
+            )
+
+    def around(self, envs: Any) -> Any:
+        """Return the environments in `wrappers.privileged.Privileged`, where the context needs it."""
+        if self.context not in NOTED:
+            return envs
+        return Privileged(envs, demonstrations=self.context == "demonstration")
+
+    def make_in(self, policy: Any, envs: Any) -> PrivilegedScorer:
+        """Make the scorer; `envs` are those of `around`."""
+        return PrivilegedScorer(policy, self, envs if isinstance(envs, Privileged) else None)
+
+    def make(self, policy: Any) -> PrivilegedScorer:
+        """Make the scorer of contexts that need no environment."""
+        return PrivilegedScorer(policy, self)
+
+
+class PrivilegedScorer(OwnLikelihood):
+    """Scores of an informed teacher, see the module.
+
+    Args:
+        policy: see `baselines.scorers.own_likelihood.OwnLikelihood`.
+        config: see `PrivilegedConfig`.
+        notes: around the environments that the policy plays in; None: the context needs none.
+
+    Attributes:
+        dropped: rows of the last table whose informed prompt did not fit.
+    """
+
+    config: PrivilegedConfig
+
+    def __init__(self, policy: Any, config: PrivilegedConfig | None = None, notes: Privileged | None = None) -> None:
+        super().__init__(policy, config or PrivilegedConfig())
+        if self.config.context in NOTED and notes is None:
+            contexts(self.config.context, StepTable.from_trajectories(()), None)
+        self.level = self.config.level
+        self.dropped, self._share, self._updates, self._notes = 0, 0.0, 0, notes
+        kind = self.config.teacher
+        self._follows = kind == "rollout" and self.level == "turn"
+        own = self._follows or kind in ("averaged", "snapshot")
+        self.teacher = trained_beside(policy) if own else frozen(policy) if kind == "start" else policy
+        self._blocks: dict[str, tuple[int, ...]] = {}
+        self._texts: dict[int, str] = {}
+
+    def scores(self, table: StepTable) -> Floats:
+        """Return float64 (N, K), or (N,) at level "turn"; nan: no context, or no token of the action.
+
+        Raises:
+            ValueError: the table has no replies, a reply no tokens, or no log-probabilities.
+        """
+        found = self._contexts(table)
+        if self.level == "turn":
+            return np.where([bool(prompt) for prompt in self.informed(table, found)], 1.0, np.nan)
+        right = self._likelihoods(table, self.prompts(table, found.under(self.config.control, table)))
+        if self.config.contrast:
+            wrong = self._wrong(table, found)
+            scores = contrasts_of(right, wrong) if len(wrong) else np.full(right.shape, np.nan)
+        else:
+            written: Any = table.replies
+            scores = right - _padded([reply.logprobs for reply in written], right.shape)
+        scored = ~np.isnan(scores)
+        self._share = float(scored.any(axis=1).mean()) if len(scores) else 0.0
+        if self.config.tokens == "action":
+            scored &= self.action_tokens(table)
+        return np.where(written_tokens(table), np.where(scored, scores, np.nan), 0.0)
+
+    def informed(self, table: StepTable, found: Contexts | None = None) -> list[tuple[int, ...]]:
+        """Return every row's prompt with its block in front; () where it has none."""
+        found = found or self._contexts(table)
+        prompts = self.prompts(table, found.under(self.config.control, table))
+        self._share = sum(map(bool, prompts)) / max(len(prompts), 1)
+        return prompts
+
+    def prompts(self, table: StepTable, texts: Sequence[str | None]) -> list[tuple[int, ...]]:
+        """Return prompts with a block of each row's text in front; () without a text, or where it is too long."""
+        first = getattr(self._tokenizer, "bos_token_id", None)
+        found, self.dropped = list[tuple[int, ...]](), 0
+        for reply, text in zip(table.replies, texts, strict=True):  # type: ignore[arg-type]
+            special = int(first is not None and reply.prompt_ids[:1] == (first,))
+            prompt = () if text is None else (
+                reply.prompt_ids[:special] + self.block(text) + reply.prompt_ids[special:]
+            )  # fmt: skip
+            if self.positions is not None and len(prompt) + len(reply.token_ids) > self.positions:
+                prompt, self.dropped = (), self.dropped + 1
+            found.append(prompt)
+        return found
+
+    def block(self, text: str) -> tuple[int, ...]:
+        """Return the tokens of a leading system message that holds a context in the frame."""
+        if text not in self._blocks:
+            words, template = clean(self.config.frame.format(text)), dict(self._policy.settings.template)
+            if template.get("chat_template", self._tokenizer.chat_template):
+                message = [{"role": "system", "content": words}]
+                words = self._tokenizer.apply_chat_template(message, tokenize=False, **template)
+            ids, first = self.encode(words), getattr(self._tokenizer, "bos_token_id", None)
+            self._blocks[text] = ids[int(first is not None and ids[:1] == (first,)) :]
+        return self._blocks[text]
+
+    def action_tokens(self, table: StepTable) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Return bool (N, K), True = the token has text of the command, between <action> and </action>."""
+        kept, settings = np.zeros(written_tokens(table).shape, np.bool_), self._policy.settings
+        for row, reply in enumerate(table.replies):  # type: ignore[arg-type]
+            texts = [self._text(token) for token in reply.token_ids]
+            ends = np.cumsum([len(settings.prefix), *map(len, texts)])
+            spans = [match.span(1) for match in _ACTION.finditer(settings.prefix + "".join(texts))]
+            for low, high in spans[-1:]:
+                kept[row, : len(texts)] = (ends[:-1] < high) & (ends[1:] > low)
+        return kept
+
+    def update(
+        self,
+        table: StepTable,
+        scores: Floats,
+        targets: Floats | None,
+        generator: np.random.Generator,
+        learning_rate: float,
+    ) -> dict[str, float]:
+        """Move a teacher of its own towards the policy; return shares of rows with a context, and of those dropped."""
+        self._updates += 1
+        share = {"averaged": self.config.average, "snapshot": float(self._updates % self.config.every == 0)}
+        self._move(1.0 if self._follows else share.get(self.config.teacher, 0.0))
+        return {"context_share": self._share, "context_dropped": self.dropped / max(len(table), 1)}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the number of updates, and the weights of a teacher of its own."""
+        own = self.config.teacher in ("averaged", "snapshot")
+        return {"updates": self._updates, "teacher": self.teacher.model.state_dict() if own else {}}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over what `state_dict` returned."""
+        self._updates = state["updates"]
+        if state["teacher"]:
+            self.teacher.model.load_state_dict(state["teacher"])
+        elif self._follows:
+            self._move(1.0)
+
+    @torch.no_grad()
+    def _move(self, share: float) -> None:
+        """Move the teacher's weights towards the policy's."""
+        if share:
+            for mine, theirs in zip(self.teacher.model.parameters(), self._policy.model.parameters(), strict=True):
+                if mine is not theirs:
+                    mine.copy_(theirs if share == 1 else torch.lerp(mine, theirs, share))
+
+    def _contexts(self, table: StepTable) -> Contexts:
+        reply_lengths(table)
+        # Labels of groups are task ids, but for what tells groups of one task apart.
+        named = tuple(str(unnumbered(str(task_of(label)))) for label in table.groups)
+        return contexts(self.config.context, dataclasses.replace(table, groups=named), self._notes, self.config.wrongs)
+
+    def _wrong(self, table: StepTable, found: Contexts) -> Floats:
+        deepest = max(map(len, found.wrong), default=0)
+        layers = [[texts[k] if k < len(texts) else None for texts in found.wrong] for k in range(deepest)]
+        return np.array([self._likelihoods(table, self.prompts(table, layer)) for layer in layers])
+
+    def _likelihoods(self, table: StepTable, prompts: Sequence[tuple[int, ...]]) -> Floats:
+        """Log-probabilities of the reply tokens behind these prompts, float64 (N, K); nan where there is no prompt."""
+        replies: Sequence[Reply] = table.replies  # type: ignore[assignment]
+        asked = [
+            dataclasses.replace(reply, prompt_ids=prompt or reply.prompt_ids, logprobs=(0.0,) * len(reply.token_ids))
+            for reply, prompt in zip(replies, prompts, strict=True)
+        ]
+        given = dataclasses.replace(table, replies=np.fromiter(asked, np.object_, len(table)))
+        batch = make_batch(given, np.where([bool(prompt) for prompt in prompts], 0.0, np.nan))
+        heat = self.config.temperature or self._policy.settings.temperature or 1.0
+        memory = Memory(microbatch_tokens=self.config.microbatch_tokens)
+        scored = score_batch(self.teacher, batch, heat, memory).double().numpy()
+        allowed = batch.allowed or ((),) * len(batch)
+        place = {key: at for at, key in enumerate(zip(batch.prompts, batch.replies, allowed, strict=True))}
+        found = np.full(written_tokens(table).shape, np.nan)
+        for row, (reply, prompt) in enumerate(zip(asked, prompts, strict=True)):
+            if prompt:
+                at, length = place[prompt, reply.token_ids, reply.allowed], len(reply.token_ids)
+                found[row, :length] = scored[at, :length]
+        return found
+
+    def _text(self, token: int) -> str:
+        if token not in self._texts:
+            self._texts[token] = self._tokenizer.decode([token])
+        return self._texts[token]
+
+
+def _padded(rows: Sequence[Sequence[float]], shape: tuple[int, ...]) -> Floats:
+    found = np.full(shape, np.nan)
+    for row, numbers in enumerate(rows):
+        found[row, : len(numbers)] = numbers
+    return found

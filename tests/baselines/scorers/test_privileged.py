@@ -1,0 +1,192 @@
+"""The informed teacher: what stands in front of which prompt, and that an empty context changes nothing."""
+
+import dataclasses
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+
+import agentgym  # noqa: F401
+from agentgym.rollout import collect
+from agentgym.trajectory import StepTable
+from baselines.config import Distillation, Loss, Optimiser, TrainerConfig
+from baselines.recipes import recipe
+from baselines.scorers.privileged import PrivilegedConfig, PrivilegedScorer
+from baselines.trainer import Trainer
+from policies.tiny import tiny_policy
+from wrappers.privileged import Context, Control, Privileged, contexts
+from wrappers.prompt import VectorPromptWindow
+from wrappers.reply import VectorReplyParser
+
+DIRECTIONS = ("north", "east", "south", "west")
+TASKS = [{"split": "train", "index": index} for index in range(3)]
+CONFIG = TrainerConfig(
+    iterations=2, groups=2, group_size=4, learning_rate=1e-2, loss=Loss(kl=0.0, keep_zero=False),
+    optimiser=Optimiser(minibatch_rows=8),
+)  # fmt: skip
+
+
+def corridor(places: int = 8) -> Any:
+    envs = gym.make_vec("AgentRL/Corridor-v0", places, autoreset_mode="Disabled", length=3, wrong="back")
+    return VectorPromptWindow(VectorReplyParser(envs), history=0, instructions=False)
+
+
+def policy(seed: int = 0) -> Any:
+    made = tiny_policy(["Room 1 of 3. The sign says: apple."], seed=seed, extra_words=DIRECTIONS, width=16, layers=1,
+                       heads=2, kv_heads=1, mlp=16)  # fmt: skip
+    words = [made.tokenizer.convert_tokens_to_ids(word) for word in DIRECTIONS]
+    with torch.no_grad():  # it answers every direction now and then
+        made.model.get_input_embeddings().weight[words] *= 0.2
+    return made.with_settings(admissible=True)
+
+
+def played(context: Context = "expert", seed: int = 0) -> tuple[Any, Privileged, StepTable]:
+    envs, player = Privileged(corridor(), demonstrations=True), policy()
+    return player, envs, collect(envs, player, tasks=TASKS, group_size=4, seed=seed)
+
+
+def test_contexts_are_those_of_their_own_state() -> None:
+    from agentgym.corridor.env import MEANING
+
+    _, notes, table = played()
+    found = contexts("expert", table, notes)
+    for row, text in enumerate(found.right):
+        seen = notes.seen[str(table.groups[table.group[row]]), str(table.states[table.state[row]])]
+        right = MEANING[seen.text.rpartition(": ")[2].rstrip(".")]
+        assert text == f"The best command now: {right}"
+        assert len(found.wrong[row]) == 3
+        assert text not in found.wrong[row]
+    shown = contexts("demonstration", table, notes)
+    assert all(text is not None and text.count(";") == 2 for text in shown.right)
+    after = contexts("next", table, notes)
+    assert all((text is not None and "Room" in text) or "end of the corridor" in str(text) for text in after.right)
+
+
+def test_siblings_start_in_the_same_state_and_are_never_the_own_episode() -> None:
+    table = StepTable.from_arrays(
+        group=["g"] * 6, trajectory=["a", "a", "b", "b", "c", "d"], t=[0, 1, 0, 1, 0, 0],
+        state=["s", "u", "s", "u", "s", "v"], action=["one", "two", "three", "four", "five", "six"],
+        next_state=["u", "goal", "u", "pit", "pit", "goal"], reward=[0] * 6, won=[1, 1, 0, 0, 0, 1],
+    )  # fmt: skip
+    found = contexts("sibling", table)
+    said = "From here it went on: "
+    assert found.right == [None, None, f"{said}one; two", f"{said}two", f"{said}one; two", None]
+    assert found.wrong[0] == (f"{said}five", f"{said}three; four")
+    assert found.wrong[1] == (f"{said}four",)
+    assert found.under("wrong", table)[2] == f"{said}five"
+    assert contexts("outcome", table).under("wrong", table)[0] == "This attempt will fail."
+    assert contexts("feedback", table).right == [None] * 6
+
+
+@pytest.mark.parametrize("control", ["task", "unrelated", "shuffled", "empty", "wrong"])
+def test_controls_have_the_frame_and_another_body(control: Control) -> None:
+    player, notes, table = played()
+    found = contexts("expert", table, notes)
+    texts = found.under(control, table)
+    assert [text is None for text in texts] == [text is None for text in found.right]
+    scorer = PrivilegedScorer(player, PrivilegedConfig(control=control), notes)
+    right, other = scorer.prompts(table, found.right), scorer.prompts(table, texts)
+    frame = scorer.block("")
+    for mine, theirs, reply in zip(right, other, table.replies, strict=True):  # type: ignore[arg-type]
+        assert mine[: len(frame) - 2] == theirs[: len(frame) - 2] == frame[:-2]
+        assert mine[-len(reply.prompt_ids) :] == theirs[-len(reply.prompt_ids) :] == reply.prompt_ids
+    if control == "task":
+        other_group = {text for text, group in zip(found.right, table.group, strict=True) if group == 1}
+        assert {text for text, group in zip(texts, table.group, strict=True) if group == 0} <= other_group
+
+
+def test_gaps_are_the_policys_own_log_probabilities_one_at_a_time() -> None:
+    player, notes, table = played()
+    scorer = PrivilegedScorer(player, PrivilegedConfig(temperature=1.0), notes)
+    prompts, found = scorer.informed(table), scorer.scores(table)
+    for row in range(0, len(table), 3):
+        reply = table.replies[row]  # type: ignore[index]
+        told = player.score([prompts[row]], [reply.token_ids], 1.0, allowed=[reply.allowed]).logprobs[0].tolist()
+        np.testing.assert_allclose(found[row, : len(told)], np.subtract(told, reply.logprobs), atol=1e-5)
+    contrast = PrivilegedScorer(player, PrivilegedConfig(contrast=True, temperature=1.0), notes).scores(table)
+    assert np.isfinite(contrast).all()
+    assert not np.allclose(contrast, found)
+
+
+def test_a_prompt_that_does_not_fit_is_dropped_and_counted() -> None:
+    player, notes, table = played()
+    reply = table.replies[0]  # type: ignore[index]
+    player.model.config.max_position_embeddings = len(reply.prompt_ids) + len(reply.token_ids) + 2
+    scorer = PrivilegedScorer(player, PrivilegedConfig(), notes)
+    assert np.isnan(scorer.scores(table)).all()
+    assert scorer.dropped == len(table)
+    row = scorer.update(table, np.zeros(0), None, np.random.default_rng(0), 0.0)
+    assert row == {"context_share": 0.0, "context_dropped": 1.0}
+
+
+def test_the_action_is_what_stands_between_its_tags() -> None:
+    player, notes, table = played()
+    found = PrivilegedScorer(player, PrivilegedConfig(tokens="action"), notes).action_tokens(table)
+    assert found.all()  # <action> ends the prompt, the reply is the word
+    ids = tuple(player.tokenizer("<think>apple</think><action>north</action>", add_special_tokens=False)["input_ids"])
+    bare = player.with_settings(prefix="", suffix="")
+    reply = dataclasses.replace(table.replies[0], token_ids=ids, allowed=(), logprobs=(0.0,) * len(ids))  # type: ignore[index]
+    table = dataclasses.replace(table, replies=np.full(len(table), reply))
+    marked = PrivilegedScorer(bare, PrivilegedConfig(tokens="action"), notes).action_tokens(table)[0]
+    assert player.tokenizer.decode([token for token, flag in zip(ids, marked, strict=True) if flag]) == "north"
+
+
+def trained(name: str, **changes: Any) -> tuple[list[dict[str, Any]], list[torch.Tensor]]:
+    method, player = recipe(name), policy()
+    config = method.configure(CONFIG).changed(**changes)
+    rows = Trainer(player, corridor(), method, TASKS, config).run()
+    return rows, [value.detach().clone() for value in player.model.parameters()]
+
+
+def test_without_a_context_every_method_is_grpo_to_the_last_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, expected = trained("grpo")
+    assert rows[-1]["signal"] > 0
+    nothing = lambda self, table, texts: [()] * len(table)  # noqa: E731
+    monkeypatch.setattr(PrivilegedScorer, "prompts", nothing)
+    for name in ("sdpo", "rlsd"):
+        _, found = trained(name)
+        assert all(torch.equal(a, b) for a, b in zip(expected, found, strict=True)), name
+
+
+@pytest.mark.parametrize(
+    "terms", [{}, {"alpha": 0.0}, {"alpha": 1.0, "top": None}, {"sampled": True}, {"entry_cap": 0.05}], ids=str
+)
+def test_sdpo_moves_the_policy_where_all_lost(terms: dict[str, Any]) -> None:
+    rows, found = trained("sdpo:grpo=0", **{f"distillation.{key}": value for key, value in terms.items()})
+    start = list(policy().model.parameters())
+    assert any(not torch.equal(a, b) for a, b in zip(start, found, strict=True))
+    assert rows[-1]["updates"] > 0
+    assert rows[-1]["context_share"] == 1.0
+    assert np.isfinite(rows[-1]["distillation_loss"])
+
+
+def test_teachers_of_their_own_follow_the_policy() -> None:
+    player, notes, table = played()
+    made = {
+        kind: PrivilegedScorer(player, PrivilegedConfig(teacher=kind, every=2, average=0.25), notes)  # type: ignore[arg-type]
+        for kind in ("rollout", "start", "averaged", "snapshot")
+    }
+    before = next(player.model.parameters()).detach().clone()
+    with torch.no_grad():
+        next(player.model.parameters()).add_(1.0)
+    moved = []
+    for _ in range(2):
+        for scorer in made.values():
+            scorer.update(table, np.zeros(0), None, np.random.default_rng(0), 0.0)
+        moved.append({kind: next(s.teacher.model.parameters()).detach() - before for kind, s in made.items()})
+        moved[-1] = {kind: round(float(change.mean()), 4) for kind, change in moved[-1].items()}
+    assert moved[0] == {"rollout": 1.0, "start": 0.0, "averaged": 0.25, "snapshot": 0.0}
+    assert moved[1] == {"rollout": 1.0, "start": 0.0, "averaged": 0.4375, "snapshot": 1.0}
+    other = PrivilegedScorer(player, PrivilegedConfig(teacher="averaged"), notes)
+    other.load_state_dict(made["averaged"].state_dict())
+    assert torch.equal(next(other.teacher.model.parameters()), next(made["averaged"].teacher.model.parameters()))
+
+
+def test_wrong_settings() -> None:
+    with pytest.raises(ValueError, match="wrap the environments in it"):
+        PrivilegedScorer(policy(), PrivilegedConfig())
+    with pytest.raises(ValueError, match="frame must be a text with one"):
+        PrivilegedConfig(frame="no place")
+    assert Distillation().weight == 0

@@ -1,0 +1,105 @@
+"""The training path on a device that is none: tensors on the wrong one raise, waits and bytes are counted."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.baselines.fake_device.parts import PARTS
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, Any]:
+    beside = Path(sys.executable).parent / "ninja"
+    if shutil.which("g++") is None or not (shutil.which("ninja") or beside.exists()):
+        pytest.skip("the fake device is built with g++ and ninja, and one of them is missing")
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.baselines.fake_device.parts"], cwd=ROOT, capture_output=True, text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"}, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    parts: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return parts
+
+
+@pytest.fixture(params=["float32", "bfloat16"])
+def part(found: dict[str, Any], request: pytest.FixtureRequest) -> Any:
+    def of(name: str) -> tuple[Any, bool]:
+        figures = found[f"{name} {request.param}"]
+        assert "error" not in figures, figures["error"]
+        return figures, request.param == "float32"
+
+    return of
+
+
+@pytest.mark.parametrize("name", [each.__name__ for each in PARTS])
+def test_no_tensor_is_on_the_wrong_device(part: Any, name: str) -> None:
+    part(name)
+
+
+def test_the_host_waits_once_for_a_token(part: Any) -> None:
+    figures, exact = part("rollout")
+    # Two more while the prompts are read, over 12 tokens.
+    assert figures["waits_of_a_token"] <= 1 + 2 / 12
+    assert figures["waits_of_a_token_in_lanes"] <= 1 + 2 / 12
+    assert figures["restricted"] < (1e-5 if exact else 0.5)
+    assert not exact or figures["tokens"] == figures["on_cpu"]
+
+
+def test_scores_are_those_of_sampling(part: Any) -> None:
+    figures, exact = part("scoring")
+    for name, waits in (("rectangles", 2), ("packed", 1), ("trees", 0)):  # two groups of lengths; transformers' own
+        assert figures[name]["apart"] < (1e-5 if exact else 0.5)
+        assert figures[name]["waits"] <= waits
+
+
+def test_architectures_act(part: Any) -> None:
+    figures, exact = part("architectures")
+    assert len(figures) == 6
+    assert all(value < (1e-4 if exact else 1.0) for value in figures.values()), figures
+
+
+def test_defaults_of_a_device_with_its_own_memory(part: Any) -> None:
+    figures, exact = part("training")
+    assert figures["packed"]
+    assert figures["moved"]
+    assert figures["gradients_kept"] == 0
+    assert figures["mismatch_logged"] != exact  # recomputed in 16 bits alone
+
+
+def test_scorers_learn(part: Any) -> None:
+    figures, _ = part("scorers")
+    assert all(figures.values())
+
+
+def test_resumed_is_uninterrupted(part: Any) -> None:
+    figures, _ = part("resume")
+    assert all(value == 0.0 for value in figures.values()), figures
+
+
+def test_an_adapter_shares_its_base_and_is_read_again(part: Any) -> None:
+    figures, _ = part("lora")
+    assert figures["base_shared"]
+    assert figures["read_again_plays_the_same"]
+    assert (figures["merged_on"], figures["merged_bytes_on_the_device"]) == ("cpu", 0)
+
+
+def test_cloning_learns_and_waits_rarely(part: Any) -> None:
+    figures, _ = part("cloning")
+    assert figures["losses"][-1] < figures["losses"][0]
+    assert figures["waits_of_an_update"] <= 4  # loss and accuracy, the gradient's norm, and transformers' own
+
+
+def test_scoring_needs_less_than_its_logits(part: Any) -> None:
+    figures, _ = part("memory")
+    assert figures["None"] < 0.5
+    assert figures["False"] < 0.65

@@ -1,0 +1,137 @@
+"""What every credit method of the registry must satisfy, in every preset."""
+
+import dataclasses
+import inspect
+from typing import Any, Literal, get_args, get_origin
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import wrappers.credit
+from agentgym.trajectory import StepTable
+from tests.wrappers.credit.every_method import (
+    ARGUMENTS,
+    BRANCHING,
+    EMPTY,
+    FUNCTIONS,
+    METHODS,
+    ONE,
+    WITH_PRESETS,
+    beside,
+)
+from tests.wrappers.credit.random_tables import random_table, rebuild
+from tests.wrappers.credit.random_trees import random_trees
+from wrappers.credit.options import declared
+from wrappers.credit.wrapper import CreditWrapper
+
+quick = settings(max_examples=25, deadline=None)
+#: Presets whose statistics are over the batch, and not over each group alone.
+OVER_THE_BATCH = {"empg", "ragen2", "reinforce_plus_plus", "reinforce_plus_plus_baseline"}
+WHITENED = {("prime", "authors"), ("vine", "authors")}
+#: What a lone episode with return 3 scores in the presets of the papers, where that is not 0; the rewards and targets
+#: that are no comparison are tested elsewhere.
+LONE = {
+    ("dapo", "paper"): np.nan, ("dapo", "authors"): np.nan, ("ragen2", "paper"): np.nan, ("vine", "paper"): np.nan,
+    ("frontier", "default"): 0.1, ("attribution", "default"): 0.5, ("action_targets", "paper"): 1.0,
+    ("action_targets", "authors"): 1.0, ("potential", "g2po_authors"): 3.0,
+    ("gigpo", "authors"): 3.0, ("graphgpo", "authors"): 3.0, ("graphgpo_filled", "authors"): 3.0,
+    ("grpo", "authors"): 3.0, ("rewardflow", "authors"): 3.0, ("rloo", "authors"): 3.0, ("tree_grpo", "authors"): 3.0,
+}  # fmt: skip
+NO_COMPARISON = {"spa", "hisr", "gae", "prime", "process_reward", "istar"}
+
+
+def played(name: str, seed: int, **options: Any) -> StepTable:
+    return (random_trees if name in BRANCHING else random_table)(seed, **options)
+
+
+def close(found: Any, expected: Any) -> None:
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(("name", "preset"), WITH_PRESETS)
+@given(seed=st.integers(0, 10**6))
+@quick
+def test_names_and_order_do_not_matter_and_nothing_is_changed(name: str, preset: str, seed: int) -> None:
+    # RewardFlow's node rewards are those of the first sight, a matter of order once a win can be missed.
+    table = played(name, seed, **({"win": 1.0} if name == "rewardflow" else {}))
+    rows = np.random.default_rng(seed).permutation(len(table))
+    # SPA's authors read the text of the next state, which renaming would hide.
+    rename = (lambda key: ("node", key[::-1])) if (name, preset) != ("spa", "authors") else str
+    shuffled = rebuild(table, rows, rename=rename, relabel=lambda key: (len(key), key))
+    before = {field.name: np.array(getattr(table, field.name)) for field in dataclasses.fields(table) if field.init}
+    found = METHODS[name](table, preset=preset, **beside(name, table))
+    again = METHODS[name](shuffled, preset=preset, **beside(name, shuffled, rows, len(table)))
+    close(again, found[rows])
+    for column, values in before.items():
+        assert str(values) == str(np.array(getattr(table, column))), column
+
+
+@pytest.mark.parametrize(
+    ("name", "preset"), [each for each in WITH_PRESETS if each[0] not in OVER_THE_BATCH and each not in WHITENED]
+)
+@given(seed=st.integers(0, 10**6))
+@quick
+def test_groups_do_not_see_each_other(name: str, preset: str, seed: int) -> None:
+    table = played(name, seed)
+    whole = METHODS[name](table, preset=preset, **beside(name, table))
+    for group in range(table.n_groups):
+        rows = np.flatnonzero(table.group == group)
+        alone = rebuild(table, rows)
+        close(METHODS[name](alone, preset=preset, **beside(name, alone, rows, len(table))), whole[rows])
+
+
+@pytest.mark.parametrize(("name", "preset"), WITH_PRESETS)
+def test_no_rows_and_one_row(name: str, preset: str) -> None:
+    assert METHODS[name](EMPTY, preset=preset, **beside(name, EMPTY)).shape[:1] == (0,)
+    found = METHODS[name](ONE, preset=preset, **beside(name, ONE))
+    assert found.shape[:1] == (1,)
+    if name not in NO_COMPARISON:
+        assert found == pytest.approx([LONE.get((name, preset), 0.0)], abs=1e-5, nan_ok=True)
+
+
+@pytest.mark.parametrize("name", [name for name, method in METHODS.items() if "penalty" in declared(method)[0]])
+def test_an_invalid_step_loses_the_penalty_of_its_advantage(name: str) -> None:
+    table = played(name, 3)
+    given_ = beside(name, table) | {"invalid_penalty": 0.0}
+    plain = METHODS[name](table, **given_)
+    lost = plain - METHODS[name](table, **(given_ | {"invalid_penalty": 0.1, "penalty": "advantage"}))
+    expected = np.where(table.valid, 0.0, 0.1)
+    if plain.ndim == 2:
+        expected = np.where(given_["mask"], expected[:, None], 0.0)
+    close(lost[~np.isnan(plain)], expected[~np.isnan(plain)])
+
+
+@pytest.mark.parametrize(
+    ("name", "argument"), [(name, each) for name, arguments in ARGUMENTS.items() for each in arguments]
+)
+def test_an_argument_of_another_length_or_without_numbers_is_named(name: str, argument: str) -> None:
+    table = played(name, 5)
+    right = beside(name, table)
+    for wrong in (np.zeros(1), np.full(len(table), np.inf), ["much"] * len(table)):
+        with pytest.raises(ValueError, match=f"^{argument} must "):
+            METHODS[name](table, **{**right, argument: wrong})
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_unknown_names_are_answered_with_known_ones(name: str) -> None:
+    table = played(name, 0)
+    for option, kind in declared(METHODS[name])[0].items():
+        if get_origin(kind) is Literal and isinstance(get_args(kind)[0], str):
+            with pytest.raises(ValueError, match=f"unknown {option} 'nothing'; known: '{get_args(kind)[0]}'"):
+                METHODS[name](table, **{option: "nothing"}, **beside(name, table))
+    with pytest.raises(ValueError, match="unknown preset 'papers'; known: '"):
+        METHODS[name](table, preset="papers", **beside(name, table))
+    with pytest.raises(TypeError, match="unknown option 'gama'; known: "):
+        METHODS[name](table, gama=1, **beside(name, table))
+
+
+def test_a_wrapper_uses_the_method_of_its_file() -> None:
+    classes = [each for each in vars(wrappers.credit).values() if inspect.isclass(each)]
+    found = [each for each in classes if issubclass(each, CreditWrapper) and each is not CreditWrapper]
+    assert len(found) >= 18
+    for each in set(found) - {wrappers.credit.GAE}:  # it asks for values, and has a method without them
+        assert each.method is FUNCTIONS[each.method.__name__]
+        assert each.__name__.lower() == each.method.__name__.replace("_", "")
+        assert each.__module__ == each.method.__module__

@@ -1,0 +1,152 @@
+"""rlsd, rlcsd, sdpo and turn_credit beside the recorded answers, and the normalisations that came with them."""
+
+import numpy as np
+import pytest
+
+from agentgym.trajectory import StepTable
+from baselines.recipes import RECIPES, recipe
+from wrappers.credit.gigpo import gigpo
+from wrappers.credit.grpo import grpo
+from wrappers.credit.rlcsd import rlcsd
+from wrappers.credit.rlsd import rlsd
+from wrappers.credit.sdpo import sdpo
+from wrappers.credit.turn_credit import turn_credit
+
+# a wins in three turns, b loses in two.
+TABLE = StepTable.from_arrays(
+    group=["g"] * 5, trajectory=["a", "a", "a", "b", "b"], t=[0, 1, 2, 0, 1], state=["s", "u", "v", "s", "w"],
+    action=["x"] * 5, next_state=["u", "v", "goal", "w", "pit"], reward=[0, 0, 1, 0, 0], won=[1, 1, 1, 0, 0],
+)  # fmt: skip
+MASK = [[1, 1], [1, 0], [1, 1], [1, 1], [1, 0]]
+NONE = np.full((5, 2), np.nan)
+
+
+def test_without_gaps_and_contrasts_all_are_grpo() -> None:
+    level = np.where(np.array(MASK) > 0, grpo(TABLE)[:, None], 0.0)
+    np.testing.assert_array_equal(rlsd(TABLE, gaps=NONE, mask=MASK), level)
+    np.testing.assert_array_equal(rlcsd(TABLE, contrasts=NONE, mask=MASK), level)
+    np.testing.assert_array_equal(sdpo(TABLE, gates=NONE[:, 0]), grpo(TABLE))
+    faded = rlsd(TABLE, gaps=np.ones((5, 2)), mask=MASK, update=50)
+    np.testing.assert_array_equal(faded, level)
+
+
+def test_a_weight_keeps_the_sign_and_is_bounded() -> None:
+    gaps = np.random.default_rng(0).normal(scale=5, size=(5, 2))
+    found, level = rlsd(TABLE, gaps=gaps, mask=MASK), grpo(TABLE)[:, None]
+    assert (np.abs(found - level)[np.array(MASK) > 0] <= 0.5 * 0.2 * np.abs(level).max() + 1e-12).all()
+    # What the teacher likes less is praised less where it won, and blamed more where it lost.
+    liked, disliked = (rlsd(TABLE, gaps=np.full((5, 2), gap), mask=MASK) for gap in (1.0, -1.0))
+    assert (liked > disliked)[np.array(MASK) > 0].all()
+
+
+def test_a_group_without_contrast_stays_silent_but_for_sdpo() -> None:
+    lost = StepTable.from_arrays(
+        group=["g"] * 2, trajectory=["a", "b"], t=[0, 0], state=["s", "s"], action=["x", "y"],
+        next_state=["u", "w"], reward=[0, 0], won=[0, 0],
+    )  # fmt: skip
+    assert not rlsd(lost, gaps=np.ones((2, 1)), mask=[[1], [1]]).any()
+    assert not rlcsd(lost, contrasts=np.ones((2, 1)), mask=[[1], [1]]).any()
+    assert sdpo(lost, gates=[1.0, np.nan], grpo=0.0)[0] == 0  # trained by the divergence alone
+    assert np.isnan(sdpo(lost, gates=[1.0, np.nan], grpo=0.0)[1])
+
+
+def test_a_soft_tau_keeps_how_strong_the_evidence_is() -> None:
+    weak, strong = np.full((5, 2), 0.1), np.full((5, 2), 0.5)
+    hard = [rlcsd(TABLE, contrasts=each, mask=MASK)[0, 0] for each in (weak, strong)]
+    soft = [rlcsd(TABLE, contrasts=each, mask=MASK, preset="soft")[0, 0] for each in (weak, strong)]
+    assert hard[0] == pytest.approx(hard[1], abs=1e-3)
+    assert soft[1] - soft[0] > 0.15
+
+
+def test_turn_credit_sums_to_nothing_and_scores_the_reset_state() -> None:
+    # Both episodes win and end alike: with the reset state scored neither is above the other.
+    table = StepTable.from_arrays(
+        group=["g"] * 6, trajectory=["a"] * 3 + ["b"] * 3, t=[0, 1, 2] * 2, state=list("suvswx"), action=["x"] * 6,
+        next_state=list("uvgwxg"), reward=[0, 0, 1] * 2, won=[1] * 6,
+    )  # fmt: skip
+    after, tokens = [0.8, 0.9, 1.0, 0.0, 0.5, 1.0], np.array([3, 1, 2, 2, 2, 2])
+    blind = turn_credit(table, given=after, tokens=tokens, scores="judge", beta=0.0)
+    np.testing.assert_allclose(blind, [-0.4] * 3 + [0.4] * 3)
+    scored = turn_credit(table, given=after, first=np.zeros(6), tokens=tokens, scores="judge", beta=0.0)
+    np.testing.assert_allclose(scored, 0.0, atol=1e-12)
+    turns = turn_credit(table, given=after, first=np.zeros(6), tokens=tokens, scores="judge")
+    np.testing.assert_allclose(np.bincount(table.trajectory, turns * tokens), 0.0, atol=1e-12)
+    assert turns[0] > turns[2]
+
+
+def test_scores_before_steps_end_with_the_outcome() -> None:
+    # Gains .3 .2 .3 | .1 -.3, spent where they were made.
+    found = turn_credit(TABLE, given=[0.2, 0.5, 0.7, 0.2, 0.3], scores="values", gamma=0.0, worth="outcome")
+    np.testing.assert_allclose(found, [0.5 + 0.3 - 0.8 / 3, 0.5 + 0.2 - 0.8 / 3, 0.5 + 0.3 - 0.8 / 3, -0.3, -0.7])
+
+
+def test_maxrl_divides_by_the_mean_success_and_takes_nothing_else() -> None:
+    np.testing.assert_allclose(grpo(TABLE, std="mean"), [1, 1, 1, -1, -1])
+    shaped = StepTable.from_arrays(
+        group=["g"] * 2, trajectory=["a", "b"], t=[0, 0], state=["s", "s"], action=["x", "y"], next_state=["u", "w"],
+        reward=[0.9, -0.1], won=[1, 0],
+    )  # fmt: skip
+    with pytest.raises(ValueError, match=r"outcomes from 0 to 1, got -0\.1"):
+        grpo(shaped, std="mean")
+    np.testing.assert_allclose(grpo(shaped, std="mean", outcome="won"), [1, -1])
+    with pytest.raises(ValueError, match="not for levels of steps"):
+        gigpo(TABLE, std="mean")
+
+
+def test_a_reward_that_hardly_differs_is_left_out() -> None:
+    first = np.array([[0.0], [0.0], [1.0], [0.0], [0.0]])
+    alone = grpo(TABLE, reward_components=first)
+    np.testing.assert_allclose(alone, np.array([1, 1, 1, -1, -1]) / np.sqrt(2), atol=1e-6)
+    flat = np.array([[0.0], [0.0], [1.0], [0.0], [0.9999]])
+    with pytest.warns(RuntimeWarning, match="reward component 1 hardly differs"):
+        both = grpo(TABLE, reward_components=np.hstack((first, flat)))
+    np.testing.assert_array_equal(both, alone)
+
+
+def test_a_baseline_per_turn_index_hides_what_a_further_turn_earns() -> None:
+    # Stop after turn 1 with reward q1, or go on with probability p and earn q2: the true gradient in p is q2.
+    p, q1, q2 = 0.3, 0.5, 0.7
+    n = 1000
+    on = np.arange(n) < p * n
+    score = np.where(on, 1 / p, -1 / (1 - p))  # d log pi / dp of the choice in turn 1
+    by_index = (q1 - q1) + on * (q2 - q2)  # turn 2 against those that reached it
+    whole = q1 + on * q2
+    assert np.mean(score * by_index) == pytest.approx(0.0)
+    assert np.mean(score * (whole - whole.mean())) == pytest.approx(q2)
+    # turn_credit, whose absent turns count 0 in a mean over the whole group, is of the second kind.
+    table = StepTable.from_arrays(
+        group=[0] * 4, trajectory=[0, 0, 1, 2], t=[0, 1, 0, 0], state=list("suss"), action=["on", "x", "end", "end"],
+        next_state=["u", "v", "w", "w"], reward=[q1, q2, q1, q1], won=[1] * 4,
+    )  # fmt: skip
+    found = turn_credit(table, given=np.zeros(4), worth="outcome")
+    np.testing.assert_allclose(found, [q2 * 2 / 3, q2 * 2 / 3, -q2 / 3, -q2 / 3])
+
+
+def test_a_deviation_of_step_rewards_shrinks_with_silent_steps() -> None:
+    # The same reward of 1 in an episode of 4 and of 16 steps: z-scored over steps it weighs more in the longer one.
+    def weight(steps: int) -> float:
+        rewards = np.zeros(steps)
+        rewards[0] = 1.0
+        return float((rewards[0] - rewards.mean()) / rewards.std(ddof=1))
+
+    assert weight(16) > 2 * weight(4) * 0.9
+    sums = np.array([1.0, 0.0])  # of episodes: length plays no part
+    assert (sums[0] - sums.mean()) / sums.std(ddof=1) == pytest.approx(np.sqrt(0.5))
+
+
+def test_names_reach_the_scorer() -> None:
+    found = recipe("rlsd:context=sibling:control=wrong:tokens=action:lam=1")
+    assert (found.scorer.context, found.scorer.control, found.scorer.tokens) == ("sibling", "wrong", "action")  # type: ignore[union-attr]
+    assert found.options["lam"] == 1.0
+    assert recipe(found.name).name == found.name
+    assert type(recipe("turn_credit:scores=distance").scorer).__name__ == "TaskDistanceConfig"
+    assert type(recipe("turn_credit:scores=values").scorer).__name__ == "CriticConfig"
+    assert type(recipe("turn_credit:scores=solver").scorer).__name__ == "ExactGainConfig"
+    assert recipe("turn_credit:scores=judge").scorer is None
+    loss = recipe("sdpo:grpo=0:distillation.alpha=1:distillation.sampled=True")
+    assert loss.training == {"distillation.weight": 1.0, "distillation.alpha": 1, "distillation.sampled": True}
+    assert recipe(loss.name).training == loss.training
+    assert RECIPES["rlsd"].at(7).options["update"] == 7
+    assert "update" not in RECIPES["grpo"].at(7).options
+    with pytest.raises(ValueError, match="context must be"):
+        recipe("rlsd:context=expret")

@@ -1,0 +1,126 @@
+"""Turn credit: what each turn adds to a score of the state, spent on it and the turns before, and summing to zero.
+
+    p_k = score(after turn k) - score(before it)       0 where one of the two is not known
+    c_j = sum_{k >= j} p_k gamma^(k-j) / Z_k           Z_k = sum_{d < k} gamma^d, turns counted from 1: sum c = sum p
+    A_j = (R + sum p - mean of the group) + beta (c_j - mean of c over the episode's tokens)
+
+The state of the reset is scored too: otherwise the first turn earns nothing and lowers its episode's level.
+
+Source: prime-rl, pull request 3282. See docs/credit/privileged.md.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from agentgym.trajectory import Floats, StepTable
+from wrappers.credit.forks import discounted_sums, over_forks
+from wrappers.credit.group import group_means
+from wrappers.credit.method import NEEDS_MODEL, PENALTY, Method
+from wrappers.credit.options import OutcomeOptions, credit, option, presets
+from wrappers.credit.returns import episode_scores, outcomes, penalties
+from wrappers.credit.scores import reply_lengths, step_scores
+
+
+class TurnCreditOptions(OutcomeOptions, total=False):
+    """Options of `turn_credit`."""
+
+    scores: Annotated[
+        Literal["solver", "distance", "values", "judge"],
+        option(
+            "solver",
+            'what scores are: "solver", each step\'s exact gain, known by the environment; "distance", its gain by all '
+            'that was seen of the task; "values", of the state before it, a critic\'s; "judge", of the state after it',
+        ),
+    ]
+    gamma: Annotated[float, option(0.9, "how much of a gain reaches the turn before", low=0, high=1)]
+    beta: Annotated[float, option(1.0, "weight of turns within their episode", low=0)]
+    worth: Annotated[
+        Literal["progress", "outcome"],
+        option("progress", 'what episodes are compared by: outcome and net "progress", or the "outcome" alone'),
+    ]
+
+
+PRESETS: dict[str, TurnCreditOptions] = presets(TurnCreditOptions, paper={})
+
+
+@credit(TurnCreditOptions, **PRESETS)
+@over_forks("given", "first", "tokens")
+def turn_credit(
+    table: StepTable,
+    *,
+    given: ArrayLike,
+    first: ArrayLike | None = None,
+    tokens: ArrayLike | None = None,
+    preset: str = "paper",
+    **options: Unpack[TurnCreditOptions],
+) -> Floats:
+    """Return the advantage of every step.
+
+    Args:
+        given: float (N,), what the option `scores` says; nan: not known.
+        first: float (N,), for "judge", the score of the state that each row's episode began in; None: not known.
+        tokens: int (N,), tokens of each reply; None: by the table's replies, or 1 each where it has none.
+
+    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
+    ...     action=["right", "up", "left"], next_state=["u", "goal", "s"], reward=[0, 1, 0], won=[1, 1, 0])
+    >>> turn_credit(table, given=[1, 1, 0], gamma=0.0)  # levels 3 and 0; both turns of a gained one step
+    array([ 1.5,  1.5, -1.5])
+    """
+    said = step_scores("given", given, len(table))
+    if tokens is None:
+        tokens = np.ones(len(table)) if table.replies is None else reply_lengths(table)
+    lengths = np.asarray(tokens, np.float64)
+    gained = progress(table, said, first, options)
+    spent = smeared(table, gained, options["gamma"])
+    total = np.bincount(table.trajectory, lengths, minlength=table.n_trajectories)
+    mean = np.bincount(table.trajectory, lengths * spent, minlength=table.n_trajectories) / np.maximum(total, 1)
+    worth = episode_scores(table, options)
+    if options["worth"] == "progress":
+        worth = worth + np.bincount(table.trajectory, gained, minlength=table.n_trajectories)[table.trajectory]
+    level = worth - group_means(worth[table.last], table.trajectory_group, table.n_groups)[table.group]
+    return level + options["beta"] * (spent - mean[table.trajectory]) - penalties(table, options, "advantage")
+
+
+def progress(table: StepTable, said: Floats, first: ArrayLike | None, options: TurnCreditOptions) -> Floats:
+    """Return what each step gained in score, float64 (N,), over steps in between without a score."""
+    if options["scores"] in ("solver", "distance"):
+        return np.nan_to_num(said)
+    gained, values = np.zeros(len(table)), options["scores"] == "values"
+    start = np.full(len(table), np.nan) if first is None else step_scores("first", first, len(table))
+    for i, worth in enumerate(outcomes(table, options).tolist()):
+        rows = table.order[table.offsets[i] : table.offsets[i + 1]]
+        known = [said[rows[0]] if values else start[rows[0]], *(said[rows[1:]] if values else said[rows])]
+        scores = np.array([*known, worth] if values else known)
+        last = np.maximum.accumulate(np.where(np.isnan(scores), -1, np.arange(len(scores))))
+        gained[rows] = np.where(last[:-1] >= 0, scores[last[1:]] - scores[last[:-1]], 0.0)
+    return gained
+
+
+def smeared(table: StepTable, gained: Floats, gamma: float) -> Floats:
+    """Return c, float64 (N,): each step's gain, divided among it and the steps before it."""
+    place = np.arange(len(table)) - np.repeat(table.offsets[:-1], np.diff(table.offsets)) + 1.0
+    z = place if gamma == 1 else (1 - gamma**place) / (1 - gamma)
+    spent = np.empty(len(table))
+    spent[table.order] = discounted_sums(gained[table.order] / z, table.offsets[:-1], gamma)
+    return spent
+
+
+METHODS = (
+    Method(
+        "turn_credit",
+        turn_credit,
+        "What each turn adds to a score of the state, beside outcome and progress; zero in sum over an episode.",
+        options=PENALTY,
+        scored="turn",
+        argument="given",
+        scorer="exact_gain",
+        scorers={"solver": ("exact_gain", {}), "distance": ("task_distance", {"of": "gain"}), "values": ("critic", {})},
+        space={"gamma": (0.0, 0.9), "beta": (0.3, 1.0)},
+        colour="#17BECF",
+        unmeasured=NEEDS_MODEL,
+    ),
+)
