@@ -72,7 +72,8 @@ def paired_comparison(first: ArrayLike, second: ArrayLike, *, confidence: float 
 def paired_t(differences: ArrayLike, *, confidence: float = CONFIDENCE) -> tuple[Interval, float]:
     """Return the mean of differences, one per seed, with the interval of a paired t test, and its two-sided p value.
 
-    Differences without any spread have their mean as interval; p is then 1 where they are 0, else 0.
+    Differences without any spread have their mean as interval; p is then that of a sign test, 2^(1 - seeds), or 1 where
+    they are 0.
 
     Raises:
         ValueError: fewer than two differences.
@@ -86,7 +87,7 @@ def paired_t(differences: ArrayLike, *, confidence: float = CONFIDENCE) -> tuple
         raise ValueError(f"expected at least two differences, one per seed, got shape {d.shape}")
     mean, error = float(d.mean()), float(d.std(ddof=1)) / math.sqrt(len(d))
     if error <= _ROUNDING:
-        return Interval(mean, mean, mean), 1.0 if abs(mean) <= _ROUNDING else 0.0
+        return Interval(mean, mean, mean), 1.0 if abs(mean) <= _ROUNDING else 2.0 ** (1 - len(d))
     reach = float(t.ppf(0.5 + confidence / 2, len(d) - 1)) * error
     return Interval(mean, mean - reach, mean + reach), float(2 * t.sf(abs(mean) / error, len(d) - 1))
 

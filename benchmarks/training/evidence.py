@@ -70,8 +70,8 @@ class Comparison:
         return self.verdict_of(min(self.p, key=lambda name: self.p[name]))
 
     def verdict_of(self, measure: str) -> str:
-        """Whether it is settled, indicated or open in a measure."""
-        p = self.p[measure]
+        """Whether it is settled, indicated or open in a measure; with fewer seeds than the first look it is open."""
+        p = self.p[measure] if self.seeds >= LOOKS[0] else 1.0
         return SETTLED if p < LEVEL / len(LOOKS) else INDICATED if p < LEVEL else OPEN
 
 

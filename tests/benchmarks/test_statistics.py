@@ -193,7 +193,7 @@ def test_paired_t_is_scipys() -> None:
     assert p == pytest.approx(expected.pvalue)
     assert (interval.low, interval.high) == pytest.approx(tuple(expected.confidence_interval(0.95)))
     assert paired_t([0.0, 0.0])[1] == 1.0
-    assert paired_t([0.1, 0.1])[1] == 0.0
+    assert paired_t([0.1, 0.1, 0.1])[1] == 0.25  # all three heads or all three tails
     with pytest.raises(ValueError, match="at least two differences"):
         paired_t([0.1])
 

@@ -6,6 +6,7 @@ import gymnasium as gym
 import pytest
 import torch
 
+from agentgym.outside.text import DataError
 from baselines.environments.registry import SETTINGS, settings_of
 from baselines.environments.settings import SMOLLM2, TINY
 from baselines.recipes import recipe
@@ -21,7 +22,6 @@ from baselines.runs.stack import (
     new_policy,
     trainer_config,
 )
-from benchmarks.json_files import ResultsError
 from policies import smollm2
 from policies.prompts import FIRST_PICTURE
 from policies.tiny import tiny_policy
@@ -124,19 +124,19 @@ def test_a_folder_is_taken_as_it_is(tmp_path):
 
 @pytest.mark.parametrize("name", ["/nowhere/at/all", "./nowhere", "a/b/c", "a b", ""])
 def test_what_is_no_name_on_the_hub_is_a_missing_folder(name):
-    with pytest.raises(ResultsError, match=r"no config.json\)$"):
+    with pytest.raises(DataError, match=r"no config.json\)$"):
         find_model(name, download=True)
 
 
 def test_an_unknown_name_says_how_to_fetch_it(monkeypatch):
-    with pytest.raises(ResultsError, match="add --download"):
+    with pytest.raises(DataError, match="add --download"):
         find_model("nobody/nothing-at-all")
 
     def refuse(name: str, **_: object) -> str:
         raise OSError(f"no route to {name}")
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", refuse)
-    with pytest.raises(ResultsError, match=r"could not be fetched .* no route to nobody/nothing-at-all"):
+    with pytest.raises(DataError, match=r"could not be fetched .* no route to nobody/nothing-at-all"):
         find_model("nobody/nothing-at-all", download=True)
 
 

@@ -35,7 +35,7 @@ def study(seeds, gap=32):
     for seed in range(seeds):
         records += [
             record("clone", seed, 16, 0.1, 0.1), record("grpo", seed, 64 if seed else 7, 0.1, 0.5, 0.5),
-            record("oracle", seed, 64 + gap + seed % 2, 0.1, 0.7, 0.7 + gap / 320),
+            record("oracle", seed, 64 + gap + seed % 2, 0.1, 0.7, 0.7 + gap / 320 + seed % 3 / 1000),
         ]  # fmt: skip
     chosen = [dataclasses.replace(record(method, 100, 0, 0.1, 0.5), stage="search", test={}) for method in PLAN.methods]
     config = dataclasses.replace(PLAN.config, settings=1)
@@ -63,9 +63,9 @@ def test_a_comparison_is_a_paired_t_test_over_seeds():
     expected, p = paired_t([89 / 128, 33 / 128, 32 / 128, 33 / 128])
     assert oracle.difference["end"] == expected
     # Holm: the smaller of two p values is doubled, the other one kept.
-    assert oracle.difference["area"].mean == pytest.approx(0.175)  # (.2 / 2 + (.2 + .3) / 2) / 2
+    assert oracle.difference["area"].mean == pytest.approx(0.175, abs=1e-3)  # (.2 / 2 + (.2 + .3) / 2) / 2
     assert oracle.p["end"] == pytest.approx(p)
-    assert oracle.verdict == "settled"  # the area differs alike in all seeds
+    assert oracle.verdict == "settled"  # the area differs nearly alike in all seeds
 
 
 def test_area_and_tokens_by_hand():
@@ -93,7 +93,7 @@ def test_looks_go_on_until_settled_or_out_of_time():
 
     console = Console(file=io.StringIO())
     run_until_settled(PLAN, run, 100.0, console)
-    assert looked == [4]  # the area differs alike in all seeds
+    assert looked == [4]  # the area differs nearly alike in all seeds
     looked.clear()
     alike = dataclasses.replace(PLAN, seeds=[3])
     run_until_settled(alike, lambda plan: looked.append(plan.seeds) or one_sided(len(plan.seeds)), 30.0, console)
