@@ -77,7 +77,8 @@ def rlcsd(
     contrast = np.nan_to_num(token_scores("contrasts", contrasts, kept))
     level = given_or_episode_level(table, advantages, options)[:, None]
     strength = options["beta"] * faded(options["lam"], options["fade"], options["update"])
-    pushed = np.clip(strength * np.tanh(contrast / options["tau"]), options["low"], options["high"])
+    with np.errstate(over="ignore"):  # tanh of infinity is 1
+        pushed = np.clip(strength * np.tanh(contrast / options["tau"]), options["low"], options["high"])
     kept = kept & ~np.isnan(level)
     chosen = kept & (np.abs(pushed) > options["delta"])
     by_reply = options["means"] == "reply"
