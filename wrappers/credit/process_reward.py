@@ -166,7 +166,7 @@ METHODS = (
         "The exact gain of every step, known by the environment: the upper bound of all credit.",
         options={"alpha_trajectory": 0.0, **PENALTY},
         scorer="exact_gain",
-        colour="#000000",
+        colour="#7E2F8E",
         **BY_STEP,
     ),
 )
