@@ -138,8 +138,9 @@ def precise_positions(model: Any) -> Any:
     """
     for module in model.modules():
         found = getattr(module, "inv_freq", None)
-        rounded = isinstance(found, torch.Tensor) and found.dtype in (torch.bfloat16, torch.float16)
-        if rounded and hasattr(module, "config"):
+        if not isinstance(found, torch.Tensor) or found.dtype not in (torch.bfloat16, torch.float16):
+            continue
+        if hasattr(module, "config"):
             for name, value in type(module)(module.config).named_buffers():
                 setattr(module, name, value.to(found.device))
     return model

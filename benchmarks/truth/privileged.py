@@ -12,7 +12,7 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, cast, get_args
 
 import numpy as np
 import typer
@@ -148,7 +148,7 @@ def ask(config: PrivilegedStudyConfig, part: str, stage: Stage, progress: Progre
         ranks[name] = {measure: measured[measure] for measure in MEASURES}
     success = None
     if context == "expert" and control in ("right", "wrong"):
-        success = informed_success(config, stage, control)
+        success = informed_success(config, stage, cast(Control, control))
     return Asked(
         context, control, float(known.mean()), float(gaps[known].mean()) if known.any() else 0.0, success, ranks
     )
