@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
 from agentgym.core import TextEnv, TextSpace
@@ -51,6 +52,9 @@ class CorridorEnv(TextEnv[str]):
 
     def gold_answers(self, task_id: str) -> tuple[str, ...]:
         return ("right",) if task_id in ("start-1", "start-2", "start-3") else ()
+
+    def distance(self) -> float:
+        return 4.0 - self.cell if self.cell else math.inf
 
     def get_state(self) -> tuple[int, int]:
         return self.cell, self.start
