@@ -310,10 +310,14 @@ def main() -> None:
     transformers.utils.logging.disable_progress_bar()
     NATIVE = start()
     found: dict[str, Any] = {}
+    asked = set(sys.argv[1:])
+    names = asked & {part.__name__ for part in PARTS} or {part.__name__ for part in PARTS}
+    precisions = asked & PRECISIONS.keys() or PRECISIONS.keys()
     for part in PARTS:
-        if len(sys.argv) > 1 and part.__name__ not in sys.argv[1:]:
+        if part.__name__ not in names:
             continue
-        for name, precision in PRECISIONS.items():
+        for name in sorted(precisions):
+            precision = PRECISIONS[name]
             try:
                 found[f"{part.__name__} {name}"] = part(precision)
             except Exception:
