@@ -69,7 +69,7 @@ def test_the_description_reads_on_a_package_index(wheel: Path) -> None:
     assert metadata["Description-Content-Type"] == "text/markdown"
     text = str(metadata.get_payload())
     assert text.startswith("# stepcredit\n")
-    assert "(`docs/results/step-credit-ranking.md`)" in text
+    assert "(`docs/results/horizon.md`)" in text
     page = pytest.importorskip("readme_renderer.markdown").render(text)
     assert page is not None
     assert page.count("<table>") == text.count("\n|---")

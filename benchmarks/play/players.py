@@ -13,6 +13,7 @@ import gymnasium as gym
 
 from agentgym.outside.files import fingerprint_of_content
 from agentgym.outside.redaction import redact
+from agentgym.outside.text import DataError
 from agentgym.rollout import Policy
 from baselines.environments.settings import SMOLLM2, TINY, EnvSettings
 from baselines.runs.config import Config, make_config
@@ -138,7 +139,7 @@ def _local(name: str, row: EnvSettings, sampling: Sampling, folder: Path) -> _Fo
     else:
         try:
             model = name if name == SMOLLM2 else find_model(name, download=sampling.download)
-        except ResultsError as error:
+        except DataError as error:
             raise ResultsError(
                 f"unknown policy {redact(name)!r}; expected {', '.join(scripted(row))}, a job folder of a learning "
                 "benchmark such as runs/alfworld/clone-seed0, the folder or hub name of a Hugging Face model, or "

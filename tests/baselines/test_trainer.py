@@ -55,7 +55,8 @@ def repeatable(rows: list[Row]) -> list[Row]:
     return [without_times(row) for row in rows]
 
 
-@pytest.mark.parametrize("name", list(RECIPES))
+# Shuffled credit goes to the wrong steps on purpose.
+@pytest.mark.parametrize("name", [name for name in RECIPES if name != "shuffled"])
 def test_every_recipe_learns_the_corridor(name: str) -> None:
     policy = babbling_policy()
     before = evaluate(corridor(), policy, TASKS, seed=9, repeats=20).success_rate

@@ -20,7 +20,7 @@ from torch import nn
 from baselines.batch import Batch
 from baselines.config import Loss, Memory, Optimiser, TrainerConfig
 from baselines.losses import normaliser
-from baselines.update import _backward
+from baselines.update import Limits, _backward
 from policies.huggingface import HuggingFacePolicy
 from policies.scoring.packed import rows_per_pass
 from policies.tiny import tiny_policy
@@ -78,7 +78,7 @@ def train(player: HuggingFacePolicy, parts: list[Batch], divisor: float) -> list
     for _ in range(STEPS):
         optimizer.zero_grad()
         for part in parts:
-            _backward(player, part, None, None, divisor, CONFIG)
+            _backward(player, part, None, None, divisor, CONFIG, Limits.of(player, CONFIG.memory), None)
         norm = nn.utils.clip_grad_norm_(player.model.parameters(), CONFIG.optimiser.max_grad_norm)
         norms.append(float(norm.full_tensor() if hasattr(norm, "full_tensor") else norm))
         optimizer.step()

@@ -1,4 +1,5 @@
 import json
+import sys
 
 import pytest
 
@@ -33,7 +34,7 @@ def test_a_folder_that_hides_a_package_is_named(monkeypatch, tmp_path):
         (tmp_path / home / "wrappers").mkdir(parents=True)
         (tmp_path / home / "wrappers" / "__init__.py").write_text("")
     monkeypatch.setattr(packages, "HOME", tmp_path / "ours")
-    monkeypatch.syspath_prepend(tmp_path / "theirs")
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "theirs"), *sys.path])
     monkeypatch.delitem(packages.sys.modules, "wrappers", raising=False)
     assert packages.hidden() == {"wrappers": tmp_path / "theirs" / "wrappers" / "__init__.py"}
     with pytest.warns(UserWarning, match=r"theirs/wrappers/__init__.py hides the package 'wrappers' of stepcredit"):

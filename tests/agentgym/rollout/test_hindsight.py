@@ -254,7 +254,9 @@ def test_replies_can_be_edited_or_made_of_actions() -> None:
     assert [reply.text for reply in edited.replies] == [tagged(str(action)) for action in actions]  # type: ignore[union-attr]
     assert edited.trajectories == made.trajectories
     assert [reply.text for reply in made.replies] == [reply.text for reply in edited.replies]  # type: ignore[union-attr]
-    with pytest.raises(ValueError, match=r"parses replies, and the table has none.*edit=policies.scripted.tagged"):
+    with pytest.raises(
+        ValueError, match=r"parses replies, and the table has actions only.*edit=policies.scripted.tagged"
+    ):
         relabel_goals(dataclasses.replace(table, replies=None), envs)
 
 

@@ -138,7 +138,7 @@ def test_an_asin_that_stands_twice_is_refused_where_the_official_files_have_none
     with pytest.raises(DataError, match=r"items_human_ins\.json: entry 1: .*B1.* repeated"):
         read_human(path)
     path = written(tmp_path, "prices.json", '{"prices": {"B1": 1, "B1": 2}}')
-    with pytest.raises(ValueError, match=r"prices\.json .*'B1' stands twice"):
+    with pytest.raises(ValueError, match=r"prices\.json .*'B1' is repeated"):
         read_record(path)
     twice = [raw_record(FIRST), raw_record(FIRST) | {"name": "another"}]
     assert [each.title for each in items(written(tmp_path, "items_shuffle.json", json.dumps(twice)))] == [FIRST.title]

@@ -51,7 +51,7 @@ def test_five_lines_give_a_policy_a_log_and_a_folder(tmp_path, monkeypatch):
 
 def test_modules_of_ones_own_are_named_or_handed_over(tmp_path, monkeypatch):
     (tmp_path / "my_stairs.py").write_text(OWN)
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     numbers = {**SMALL, "iterations": 3, "groups": 4, "group_size": 8, "learning_rate": 1e-2}
     named = train("my_stairs:Mine/Stairs-v0", method="my_stairs:credit", out=tmp_path / "named", **numbers)
     handed = train("my_stairs:Mine/Stairs-v0", method=sys.modules["my_stairs"].credit, out=tmp_path / "f", **numbers)

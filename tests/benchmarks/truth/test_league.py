@@ -94,7 +94,7 @@ def test_the_same_command_continues_and_changes_nothing(league, found):
     (league / "sotopia-expert-50.json").unlink()
     result = run("study", "league", "--quick", "--out", league)
     assert result.exit_code == 0
-    assert "5 of 6 players are finished" in " ".join(result.output.split())
+    assert "6 of 7 players are finished" in " ".join(result.output.split())
     assert "sotopia, expert 50: 0 of 16 episodes" in result.output
     assert (league / "webshop-expert-50.json").read_text("utf-8") == kept
     assert untimed(LEAGUE.load(league / "league.json")) == untimed(found)

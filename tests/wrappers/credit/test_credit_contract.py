@@ -29,7 +29,7 @@ from wrappers.credit.wrapper import CreditWrapper
 quick = settings(max_examples=25, deadline=None)
 #: Presets whose statistics are over the batch, and not over each group alone.
 OVER_THE_BATCH = {"empg", "ragen2", "reinforce_plus_plus", "reinforce_plus_plus_baseline"}
-WHITENED = {("prime", "authors"), ("vine", "authors")}
+WHITENED = {("prime", "authors"), ("vine", "authors"), ("rlcsd", "paper"), ("rlcsd", "soft")}
 #: What a lone episode with return 3 scores in the presets of the papers, where that is not 0; the rewards and targets
 #: that are no comparison are tested elsewhere.
 LONE = {
@@ -39,7 +39,7 @@ LONE = {
     ("gigpo", "authors"): 3.0, ("graphgpo", "authors"): 3.0, ("graphgpo_filled", "authors"): 3.0,
     ("grpo", "authors"): 3.0, ("rewardflow", "authors"): 3.0, ("rloo", "authors"): 3.0, ("tree_grpo", "authors"): 3.0,
 }  # fmt: skip
-NO_COMPARISON = {"spa", "hisr", "gae", "prime", "process_reward", "istar"}
+NO_COMPARISON = {"spa", "hisr", "gae", "prime", "process_reward", "istar", "rlsd", "rlcsd"}
 
 
 def played(name: str, seed: int, **options: Any) -> StepTable:

@@ -13,7 +13,7 @@ from tests.wrappers.credit.random_tables import random_table, rebuild
 from wrappers.credit.dapo import DAPO, contrasting_groups, dapo, overlong_penalty
 from wrappers.credit.grpo import grpo
 
-PAGE = Path(__file__).parents[3] / "docs" / "credit" / "dapo.md"
+PAGE = Path(__file__).parents[3] / "docs" / "credit" / "group_filters.md"
 
 
 def _groups(**episodes):

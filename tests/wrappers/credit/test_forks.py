@@ -175,7 +175,8 @@ def test_every_method_takes_forks_in_any_order_of_rows(name: str) -> None:
 
 
 def test_which_methods_are_compared_here() -> None:
-    own = {"bpo", "tree_grpo", "vine"}  # methods of forks: they have rules of their own
+    # Methods of forks have rules of their own; those of privileged contexts extend grpo and process_reward.
+    own = {"bpo", "tree_grpo", "vine", "rlsd", "rlcsd", "sdpo", "turn_credit"}
     assert {*METHODS} - ARRAYS_ALONE - own == {*SAME} | STEPS_ONCE
 
 
@@ -276,7 +277,7 @@ def test_what_cannot_be_said_of_forks_says_why() -> None:
 #: Methods that read shared prefixes as they are, where a table is too large to be unfolded.
 SHARING = {
     "aem", "bpo", "dapo", "graphgpo", "grpo", "istar", "process_reward", "ragen2", "reinforce_plus_plus",
-    "reinforce_plus_plus_baseline", "rewardflow", "rloo", "tree_grpo", "vine",
+    "reinforce_plus_plus_baseline", "rewardflow", "rlcsd", "rloo", "rlsd", "sdpo", "tree_grpo", "vine",
 }  # fmt: skip
 
 

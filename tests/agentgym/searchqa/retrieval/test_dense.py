@@ -148,7 +148,7 @@ def test_a_damaged_note_beside_vectors_is_named(tmp_path: Path, head: str) -> No
 @pytest.mark.parametrize("package", ["faiss", "sentence_transformers"])
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ImportError, match=r"stepcredit\[dense\]"):
+    with pytest.raises(ImportError, match=r"\[dense\]"):
         find_retriever("dense", PASSAGES)
 
 

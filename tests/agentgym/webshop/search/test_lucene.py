@@ -116,7 +116,7 @@ def test_without_pyserini_the_error_says_what_to_install(tmp_path, monkeypatch):
         raise importlib.metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(importlib.metadata, "version", missing)
-    with pytest.raises(ImportError, match=r"stepcredit\[search\].*bm25"):
+    with pytest.raises(ImportError, match=r"\[search\].*bm25"):
         build([], tmp_path)
 
 
