@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Bools, Floats, StepTable
+from wrappers.credit.group import TOLERANCE
 from wrappers.credit.method import ASKS_POLICY, PENALTY, Method
 from wrappers.credit.options import credit, option, presets
 from wrappers.credit.returns import given_or_episode_level, penalties
@@ -83,7 +84,7 @@ def rlcsd(
     chosen = kept & (np.abs(pushed) > options["delta"])
     by_reply = options["means"] == "reply"
     raised, lowered = np.maximum(level + pushed, 0.0), np.minimum(level + pushed, 0.0)
-    moved = np.where(level < 0, lowered, np.where((level > 0) | by_reply, raised, 0.0))
+    moved = np.where(level < -TOLERANCE, lowered, np.where((level > TOLERANCE) | by_reply, raised, 0.0))
     found = np.where(chosen, options["eta"] * moved * _share(kept, chosen, by_reply), level)
     found = np.where(chosen, found, found * _share(kept, kept & ~chosen, by_reply))
     found = found - penalties(table, options, "advantage")[:, None]

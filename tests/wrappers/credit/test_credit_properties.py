@@ -213,8 +213,8 @@ def test_invalid_steps_lose_the_penalty_where_it_is_asked_for(method):
 CREDIT_NAMES_METHODS = [
     "aem", "attribution", "bpo", "dapo", "empg", "fill_silent", "frontier", "gae", "gigpo", "graphgpo", "grpo", "hcapo",
     "hgpo", "hisr", "igpo", "istar", "milegpo", "potential", "prime", "process_reward", "ragen2",
-    "reinforce_plus_plus", "rewardflow", "rlcsd", "rloo", "rlsd", "salt", "sdpo", "spa", "tigpo", "token_gae", "tree_grpo",
-    "turn_credit", "vetta", "vine",
+    "reinforce_plus_plus", "rewardflow", "rlcsd", "rloo", "rlsd", "salt", "sdpo", "spa", "tigpo", "token_gae",
+    "tree_grpo", "turn_credit", "vetta", "vine",
 ]  # fmt: skip
 
 

@@ -210,7 +210,7 @@ def test_the_loop_of_the_page_fills_its_batch():
         for block in re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
         if "sub_envs_without_contrast" in block
     ]
-    names: dict = {}
+    names: dict = {"np": np}
     exec(compile(loop, str(PAGE), "exec"), names)
     table = names["envs"].table()
     assert names["attempt"] > 0
