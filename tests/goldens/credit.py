@@ -51,7 +51,9 @@ def inputs(table: StepTable, tokens: bool = False) -> dict[str, Any]:
     """What methods are given besides a table, by the name of the argument."""
     rng, n = np.random.default_rng(11), len(table)
     scores = rng.normal(size=(n, 3)) if tokens else rng.normal(size=n)
+    of_tokens, of_steps = np.random.default_rng(12).normal(size=(n, 3)), np.random.default_rng(13).uniform(size=n)
     return {
+        "gaps": of_tokens, "contrasts": of_tokens, "given": of_steps, "gates": of_steps,
         "scores": scores, "mask": np.arange(3) < rng.integers(1, 4, (n, 1)), "values": rng.uniform(size=n),
         "last_values": rng.uniform(size=table.n_trajectories), "beliefs": rng.uniform(size=n),
         "entropies": rng.uniform(0, 2, n), "hindsight": -rng.exponential(size=n), "plain": -rng.exponential(size=n),

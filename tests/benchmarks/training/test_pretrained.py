@@ -1,6 +1,7 @@
 """The whole benchmark with a real pretrained model: two iterations of SmolLM2 in Search-QA."""
 
 import json
+import os
 import shutil
 
 import numpy as np
@@ -39,6 +40,7 @@ def moved(before, after):
     return np.mean([not np.array_equal(one[name], other[name]) for name in one])
 
 
+@pytest.mark.skipif(os.environ.get("STEPCREDIT_PRETRAINED") != "1", reason="minutes: STEPCREDIT_PRETRAINED=1 runs it")
 def test_two_iterations_move_a_pretrained_model_and_leave_table_and_report(model, folder):
     options = ["--env", "searchqa", "--model", "smollm2", "--methods", "rewardflow", "--seeds", "0", "--jobs", "1"]
     sizes = ["--quick", "--steps", "2", "--eval-tasks", "2"]  # 4 episodes are cloned, 2 groups of 4 played
