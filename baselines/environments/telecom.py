@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from baselines.environments.settings import (
     COPYING,
     SOKOBAN_PRETRAINED,
@@ -114,6 +116,16 @@ def _desk() -> Adviser:
 TELECOM_TINY = SOKOBAN_TINY.changed(
     iterations=120, groups=8, group_size=8, learning_rate=2e-4, temperature=0.7, validation={"every": 15}
 )
+_SETUP = Setup(
+    options={"faults": [1, 2], "hopeless": False, "max_episode_steps": 20},
+    plenty={"num_tasks": 100_000},
+    validation="valid",
+    beside=["test_hard"],
+    kinds="kind",
+    adviser="desk",
+    prompt={"keep_first": True},
+    policy=COPYING | {"max_new_tokens": 10, "suffix": ""},
+)
 TELECOM = EnvSettings(
     name="telecom",
     id="AgentRL/Telecom-v0",
@@ -122,26 +134,8 @@ TELECOM = EnvSettings(
     full=Sizes.trained(
         TELECOM_TINY, clone_tasks=1500, clone_epochs=2, training_tasks=4000, eval_tasks=256, validation_tasks=128
     ),
-    setup=Setup(
-        options={"faults": [1, 2], "hopeless": False, "max_episode_steps": 20},
-        plenty={"num_tasks": 100_000},
-        validation="valid",
-        beside=["test_hard"],
-        kinds="kind",
-        adviser="desk",
-        prompt={"keep_first": True},
-        policy=COPYING | {"max_new_tokens": 10, "suffix": ""},
-    ),
-    pretrained_setup=Setup(
-        options={"faults": [1, 2], "hopeless": False, "max_episode_steps": 20},
-        plenty={"num_tasks": 100_000},
-        validation="valid",
-        beside=["test_hard"],
-        kinds="kind",
-        adviser="desk",
-        prompt={"keep_first": True},
-        policy={"max_new_tokens": 64},
-    ),
+    setup=_SETUP,
+    pretrained_setup=dataclasses.replace(_SETUP, policy={"max_new_tokens": 64}),
     history=3,
     words=_words,
     pieces=_PIECES,

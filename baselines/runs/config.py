@@ -16,9 +16,9 @@ from typing import Any
 from baselines.config import TrainerConfig, by_name
 from baselines.environments.settings import LORA_RATE, SMOLLM2, TINY, EnvSettings, Setup, Sizes
 
+#: Defaults of the settings that came after records were published: these were run with them.
+_NEW = by_name({"distillation": TrainerConfig().distillation})
 #: Settings of `TrainerConfig` that a benchmark chooses itself, or that change nothing of what is learned.
-#: Groups of settings that came after records were published.
-_NEW = ("distillation",)
 _OWN = ("iterations", "groups", "group_size", "temperature", "validation.every", "checkpoint.every", "seed")
 
 
@@ -75,9 +75,7 @@ class Config:
     data: str | None = None
 
     def __post_init__(self) -> None:
-        # Results of version 0.2 have flat names, and older ones lack what is new: a default is what they were run with.
-        defaults = {name: value for name, value in TrainerConfig().settings().items() if name.partition(".")[0] in _NEW}
-        training = defaults | by_name(self.training)
+        training = _NEW | by_name(self.training)  # results of version 0.2 have flat names
         if training.get("memory.activation_checkpointing") is False:  # what None is on a CPU
             training["memory.activation_checkpointing"] = None
         object.__setattr__(self, "training", training)

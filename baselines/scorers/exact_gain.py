@@ -19,7 +19,7 @@ from agentgym.trajectory import Floats, StepTable
 from baselines.config import Range
 from baselines.scorers.scorer import ScoreLevel, ScorerConfig
 from baselines.scorers.task_distance import by_task
-from wrappers.distance import Distances, distance_gains, row_distances
+from wrappers.distance import Distances, gained, row_distances
 
 
 @fields_checked
@@ -72,10 +72,8 @@ class ExactGain:
 
     def scores(self, table: StepTable) -> Floats:
         """Return float64 (N,), the gain of each row; nan where it is not known, and within dead ends."""
-        table = by_task(table)
-        gains = distance_gains(table, self.found)
-        stuck = np.isinf(row_distances(table, self.found)[: len(table)])
-        return np.where(stuck, np.nan, np.maximum(gains, self.config.dead_end))
+        before, after = np.split(row_distances(by_task(table), self.found), 2)
+        return np.where(np.isinf(before), np.nan, np.maximum(gained(before, after), self.config.dead_end))
 
     def update(
         self,

@@ -8,6 +8,7 @@ values are adjusted after Holm for both measures of all methods, and the level o
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 from collections.abc import Sequence
@@ -133,10 +134,7 @@ def compare(study: Trainings) -> list[Comparison]:
         needed = seeds_needed(differences[likelier], level=LEVEL / len(LOOKS))
         found.append(Comparison(method, len(shared), {name: tests[name][0] for name in MEASURES}, {}, needed))
     adjusted = iter(holm(raw))
-    return [
-        Comparison(each.method, each.seeds, each.difference, {name: next(adjusted) for name in MEASURES}, each.needed)
-        for each in found
-    ]
+    return [dataclasses.replace(each, p={name: next(adjusted) for name in MEASURES}) for each in found]
 
 
 def _measure(study: Trainings, name: str, record: Record) -> float:

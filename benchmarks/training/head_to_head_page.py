@@ -28,7 +28,7 @@ from benchmarks.statistics import (
     success_interval,
 )
 from benchmarks.training import evidence
-from benchmarks.training.records import FINAL, REFERENCE, SEARCH, Record, Setting, Trainings, choose
+from benchmarks.training.records import FINAL, REFERENCE, SEARCH, Record, Setting, Trainings, by_setting, choose
 from benchmarks.training.run import STAGES
 
 MODES = (SAMPLED, GREEDY)
@@ -169,19 +169,14 @@ def search_rows(study: Trainings, method: str) -> list[tuple[Setting, float, flo
     """Return the tried settings of a method, each with its sampled and greedy success, and whether it was chosen."""
     records = study.of(method, SEARCH)
     chosen = choose(records, study.config.judged_points)
-    found: dict[str, list[Record]] = {}
-    for record in records:
-        if record.setting is not None:
-            found.setdefault(record.setting.label, []).append(record)
     return [
         (
-            runs[0].setting,
+            setting,
             _mean([run.curve[-1].sampled for run in runs]),
             _mean([run.curve[-1].greedy for run in runs]),
-            runs[0].setting == chosen,
+            setting == chosen,
         )
-        for runs in found.values()
-        if runs[0].setting is not None
+        for setting, runs in by_setting(records)
     ]
 
 

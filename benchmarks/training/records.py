@@ -290,6 +290,15 @@ class Trainings:
         return said
 
 
+def by_setting(records: Iterable[Record]) -> list[tuple[Setting, list[Record]]]:
+    """Return the runs of each setting, in the order of the records; clones have none."""
+    found: dict[str, tuple[Setting, list[Record]]] = {}
+    for record in records:
+        if record.setting is not None:
+            found.setdefault(record.setting.label, (record.setting, []))[1].append(record)
+    return list(found.values())
+
+
 def choose(records: Iterable[Record], points: int = 1) -> Setting:
     """Return the setting whose search runs validated best in the mean, whatever the order of the records.
 
@@ -302,17 +311,12 @@ def choose(records: Iterable[Record], points: int = 1) -> Setting:
     Raises:
         ResultsError: there is none.
     """
-    tried: dict[str, list[float]] = {}
-    settings = {}
-    for record in records:
-        if record.setting is not None:
-            tried.setdefault(record.setting.label, []).append(record.validated(points))
-            settings[record.setting.label] = record.setting
+    tried = by_setting(records)
     if not tried:
         raise ResultsError("no run of the search to choose from")
-    found = {label: math.fsum(values) / len(values) for label, values in tried.items()}
-    best = max(found.values())
-    tied = [settings[label] for label, value in found.items() if value == best]
+    found = [(setting, math.fsum(run.validated(points) for run in runs) / len(runs)) for setting, runs in tried]
+    best = max(value for _, value in found)
+    tied = [setting for setting, value in found if value == best]
     return min(tied, key=lambda setting: (setting.training.get("learning_rate", 0.0), setting.label))
 
 
