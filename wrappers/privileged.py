@@ -233,7 +233,7 @@ def expert_texts(task: str, state: str, notes: Privileged) -> tuple[str | None, 
 
 
 def _expert(table: StepTable, notes: Any) -> Contexts:
-    found = [expert_texts(task, state, notes) for task, state in _places(table, table.state)]
+    found = [expert_texts(task, state, notes) for task, state in places_of(table)]
     return Contexts([right for right, _ in found], [wrong for _, wrong in found])
 
 
@@ -271,7 +271,7 @@ def _siblings(table: StepTable) -> Contexts:
 
 
 def _next(table: StepTable, notes: Any) -> Contexts:
-    after = [notes.seen.get(place) for place in _places(table, table.next_state)]
+    after = [notes.seen.get(place) for place in places_of(table, table.next_state)]
     texts = [None if seen is None else _SAID["next"] + seen.text for seen in after]
     beside: dict[tuple[int, int], dict[str, None]] = {}
     places = list(zip(table.group.tolist(), table.state.tolist(), strict=True))
@@ -299,9 +299,10 @@ def _outcome(table: StepTable) -> Contexts:
     return Contexts([words[flag] for flag in won], [(words[not flag],) for flag in won])
 
 
-def _places(table: StepTable, states: Any) -> list[tuple[str, str]]:
-    """Task and state key of rows, as environments name them: without what a table adds to the keys of ends."""
+def places_of(table: StepTable, states: Any = None) -> list[tuple[str, str]]:
+    """Return task and state key of rows (None: of their states) as environments name them, without marks of ends."""
     found = []
+    states = table.state if states is None else states
     for group, state in zip(table.group.tolist(), states.tolist(), strict=True):
         key = str(table.states[state])
         for end in _ENDS:

@@ -115,7 +115,9 @@ def informed_demonstrations(
     observations, as soon as any block is in front of them, and would not read what is in it.
 
     Args:
-        policy: see `demonstrations`, as the rest; the expert of `envs` may be another than the one that is cloned.
+        policy: see `demonstrations`.
+        envs: the same; their expert may be another than the one that is cloned.
+        tasks: the same.
         shares: by name of the context, see `wrappers.privileged`, how many rows it gets, in multiples of the expert's
             steps. For "sibling" every task is played twice.
         seed: of the environments, and of which steps.

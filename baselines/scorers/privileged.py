@@ -136,13 +136,12 @@ class PrivilegedScorer(OwnLikelihood):
         found = self.contexts(table)
         if self.level == "turn":
             return np.where([bool(prompt) for prompt in self.informed(table, found)], 1.0, np.nan)
-        right = self._likelihoods(table, self.prompts(table, self._under(found, table)))
+        right = self.likelihoods(table, self.prompts(table, self._under(found, table)))
         if self.config.contrast:
-            wrong = self._wrong(table, found)
+            wrong = self.wrong(table, found)
             scores = contrasts_of(right, wrong) if len(wrong) else np.full(right.shape, np.nan)
         else:
-            written: Any = table.replies
-            scores = right - _padded([reply.logprobs for reply in written], right.shape)
+            scores = right - recorded(table)
         scored = ~np.isnan(scores)
         self._share = float(scored.any(axis=1).mean()) if len(scores) else 0.0
         if self.config.tokens == "action":
@@ -247,13 +246,14 @@ class PrivilegedScorer(OwnLikelihood):
         self._last = [text for text in found.right if text is not None] or self._last
         return found.under(self.config.control, table, elsewhere=self._elsewhere)
 
-    def _wrong(self, table: StepTable, found: Contexts) -> Floats:
+    def wrong(self, table: StepTable, found: Contexts) -> Floats:
+        """Return log-probabilities with every wrong twin, float64 (W, N, K)."""
         deepest = max(map(len, found.wrong), default=0)
         layers = [[texts[k] if k < len(texts) else None for texts in found.wrong] for k in range(deepest)]
-        return np.array([self._likelihoods(table, self.prompts(table, layer)) for layer in layers])
+        return np.array([self.likelihoods(table, self.prompts(table, layer)) for layer in layers])
 
-    def _likelihoods(self, table: StepTable, prompts: Sequence[tuple[int, ...]]) -> Floats:
-        """Log-probabilities of the reply tokens behind these prompts, float64 (N, K); nan where there is no prompt."""
+    def likelihoods(self, table: StepTable, prompts: Sequence[tuple[int, ...]]) -> Floats:
+        """Return log-probabilities of the reply tokens behind prompts, float64 (N, K); nan where there is no prompt."""
         replies: Sequence[Reply] = table.replies  # type: ignore[assignment]
         asked = [
             dataclasses.replace(reply, prompt_ids=prompt or reply.prompt_ids, logprobs=(0.0,) * len(reply.token_ids))
@@ -280,8 +280,9 @@ class PrivilegedScorer(OwnLikelihood):
         return self._texts[token]
 
 
-def _padded(rows: Sequence[Sequence[float]], shape: tuple[int, ...]) -> Floats:
-    found = np.full(shape, np.nan)
-    for row, numbers in enumerate(rows):
-        found[row, : len(numbers)] = numbers
+def recorded(table: StepTable) -> Floats:
+    """Return the log-probabilities that the replies of a table hold, float64 (N, K); nan behind their ends."""
+    found = np.full(written_tokens(table).shape, np.nan)
+    for row, reply in enumerate(table.replies):  # type: ignore[arg-type]
+        found[row, : len(reply.logprobs)] = reply.logprobs
     return found

@@ -25,8 +25,8 @@ from wrappers.credit.returns import episode_scores, outcomes, penalties
 from wrappers.credit.scores import reply_lengths, step_scores
 
 _SCORES = (
-    'what scores are: "solver", each step\'s exact gain, known by the environment; "distance", its gain by all that was '
-    'seen of the task; "values", of the state before it, a critic\'s; "judge", of the state after it'
+    'what scores are: "solver", each step\'s exact gain, known by the environment; "distance", its gain by all that '
+    'was seen of the task; "values", of the state before it, a critic\'s; "judge", of the state after it'
 )
 _WORTH = 'what episodes are compared by: outcome and net "progress", or the "outcome" alone'
 
