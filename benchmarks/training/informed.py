@@ -118,8 +118,8 @@ def section(study: Trainings) -> str:
     )  # fmt: skip
     told = (
         f"{budget:,} reply tokens a run; before training the clones win {_percent(clones)} % of the test tasks. "
-        f"Nothing was searched: {_RATE.replace('=', ' ')} for all but GraphGPO (.0016), the rates that an earlier head "
-        "to head chose; groups without contrast are replaced for GRPO, RLSD and RLCSD."
+        f"Nothing was searched: the learning rate is .0008, GraphGPO's .0016, as an earlier head to head "
+        "chose; groups without contrast are replaced for GRPO, RLSD and RLCSD."
     )
     parts = [
         filled(told), markdown_table(heads, lines), filled(_CAPTION),

@@ -21,7 +21,6 @@ import numpy as np
 import typer
 
 from agentgym.checks import suggest
-from agentgym.outside.files import write_file
 from agentgym.rollout import collect
 from agentgym.trajectory import Floats, Reply, StepTable
 from baselines.environments.registry import settings_of
@@ -33,7 +32,7 @@ from baselines.scorers.privileged import PrivilegedConfig, PrivilegedScorer, rec
 from benchmarks.console import NONE, arguments
 from benchmarks.json_files import ResultsError
 from benchmarks.processes import Progress
-from benchmarks.report.markdown import filled, markdown_table, replaced
+from benchmarks.report.markdown import filled, markdown_table
 from benchmarks.report.page import Page, Table
 from benchmarks.statistics import Interval, paired_t
 from benchmarks.study import Found, Study, Tell
@@ -340,20 +339,14 @@ def _caption(found: PrivilegedResults) -> str:
         f"{found.steps:,} steps of {count} clone{'s' if count > 1 else ''} on {found.config.tasks} tasks each; without "
         f"a context {plain:.0f} % of the episodes are won. Steps: share that has the context. Success gained: points, "
         "by the policy that reads the context before every step. Rank: Spearman's correlation within states of the "
-        "number with the exact gain of the step. Means over clones; in brackets the lowest and the highest end of the clones' "
-        "95 % intervals over tasks."
+        "number with the exact gain of the step. Means over clones; in brackets the lowest and the highest end of the "
+        "clones' 95 % intervals over tasks."
     )
 
 
 def section(found: PrivilegedResults) -> str:
     """Return the table in Markdown, for a page between its marks."""
     return f"{markdown_table(HEADS, rows_of(found))}\n\n{filled(_caption(found))}\n"
-
-
-def write_section(results: Path, page: Path) -> None:
-    """Write the table of a results file into a page, between the marks of the file's name."""
-    text = replaced(page.read_text(encoding="utf-8"), results.stem, section(STUDY.load(results)))
-    write_file(page, text.encode())
 
 
 def page(found: PrivilegedResults) -> Page:
