@@ -485,7 +485,10 @@ def head_to_head(
     place = out or Path("runs") / ("head-to-head-quick" if quick else "head-to-head")
     with explained("stopped; the same command continues where it was", "Finished runs are kept."):
         if rebuilt:
-            if any(given is not None for given in (methods, seeds, tokens, settings, beside, jobs, option, until)) or quick:
+            if (
+                any(given is not None for given in (methods, seeds, tokens, settings, beside, jobs, option, until))
+                or quick
+            ):
                 raise typer.BadParameter("nothing is trained: leave out what says how", param_hint="--from")
             studies = _read(rebuilt)
         else:
