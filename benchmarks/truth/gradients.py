@@ -270,7 +270,7 @@ def _processes(found: Gradients) -> Table:
         for each in found.measured
     ]  # fmt: skip
     words = (
-        "Steps: mean per episode. Advantage 0: share of steps. Error of K: root mean squared error of advantages Q - V, each "
+        "Steps: mean per episode. Advantage 0: share of steps. Error of K: root mean squared error of Q - V, each "
         "of K independent continuations, computed and, in brackets, drawn."
     )
     return Table("Processes and their players", heads, rows, words)
