@@ -10,6 +10,7 @@ import os
 import sys
 from collections import Counter
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -29,9 +30,12 @@ def replay(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], 
     checker = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(checker)
     path = find(f"traces/{name}.jsonl.xz")
-    sample = {str(path): lambda: itertools.islice(lzma.open(path, "rt"), 0, None, EVERY)}
-    opened = SimpleNamespace(open=lambda file, mode: sample.get(file, lambda: lzma.open(file, mode))())
-    monkeypatch.setattr(checker, "lzma", opened)
+
+    def opened(file: str, mode: str) -> Any:
+        stream = lzma.open(file, mode)  # noqa: SIM115
+        return itertools.islice(stream, 0, None, EVERY) if file == str(path) else stream
+
+    monkeypatch.setattr(checker, "lzma", SimpleNamespace(open=opened))
     monkeypatch.setattr(sys, "path", list(sys.path))
     arguments = [replay_adapter.__file__, str(path.parents[1]), str(path), "--exc-text"]
     monkeypatch.setattr(sys, "argv", ["replay_check.py", *arguments])
