@@ -1,4 +1,4 @@
-"""What was measured of a method, on its page: its rows of the league, and its curve where it was trained head to head.
+"""What a method's page shows beside its text: its options, its rows of the league, its curves of the head to head.
 
 The numbers come from the pages and files of docs/results when the site is built; they are written nowhere twice.
 """
@@ -16,7 +16,7 @@ from mkdocs.structure.pages import Page
 from benchmarks.report.markdown import markdown_table
 from benchmarks.training.head_to_head_page import draw_method
 from benchmarks.training.records import Trainings, load_folder
-from website.tables import Table, tables
+from website.tables import Table, described, tables, with_options
 
 #: Rows that are called neither like the page nor like a preset of its method.
 _ALSO = {"gae": {"ppo"}, "potential": {"bellman"}, "attribution": {"graphgpo_filled"}}
@@ -28,11 +28,11 @@ def names(page: str, text: str = "") -> set[str]:
 
     >>> sorted(names("potential"))[:4]
     ['bellman', 'ecpo', 'g2po', 'g2po_authors']
-    >>> sorted(names("branches", "<!-- options of bpo: made of the code -->"))
+    >>> sorted(names("branches", "Options: `help(bpo)`."))
     ['bpo', 'branches']
     """
     found = set()
-    for method in {page, *re.findall(r"^<!-- options of (\w+):", text, re.MULTILINE)}:
+    for method in {page, *described(text)}:
         found |= {method, *_ALSO.get(method, ())}
         if importlib.util.find_spec(f"wrappers.credit.{method}"):
             presets = getattr(importlib.import_module(f"wrappers.credit.{method}"), "PRESETS", {})
@@ -101,7 +101,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Add the results to pages of methods, and the table of all environments to the league's."""
+    """Add options and results to pages of methods, and the table of all environments to the league's."""
     docs, place = Path(config.docs_dir), PurePosixPath(page.file.src_uri)
     if str(place) == _LEAGUE:
         head, rows = league(markdown)
@@ -121,4 +121,4 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
             f"greedy; grey the other methods, sampled.\n\n"
             f"![Validation success over reply tokens, {title}](../{_picture(study, method)})\n"
         )
-    return f"{markdown}\n## Results\n{text}" if text else markdown
+    return with_options(f"{markdown}\n## Results\n{text}" if text else markdown)
