@@ -266,11 +266,7 @@ def picture_name(study: PaperStudy) -> str:
 
 def section(study: PaperStudy, found: Found, picture: str) -> str:
     """Return tables with their captions, and the picture."""
-    shown = [
-        part
-        for table in tables(study, found)
-        for part in (markdown_table(table.heads, table.texts), filled(table.caption))
-    ]
+    shown = [f"{markdown_table(table.heads, table.texts)}\n\n{filled(table.caption)}" for table in tables(study, found)]
     return "\n\n".join([*shown, figure(study, found, picture)])
 
 
