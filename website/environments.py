@@ -1,4 +1,4 @@
-"""What an environment's page shows beside its text: the expert's first steps, and the states that sixteen episodes visit."""
+"""What the site adds to an environment's page: the expert's first steps, and the states that sixteen episodes visit."""
 
 from __future__ import annotations
 
@@ -111,7 +111,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     if not page.file.src_uri.startswith(_FOLDER) or not found:
         return markdown
     text = (
-        f"\n## An episode\n\nThe expert's first steps in `train`, index 0, after `>`:\n\n```text\n{episode(found[1])}\n```\n\n"
+        "\n## An episode\n\nThe expert's first steps in `train`, index 0, after `>`:\n\n"
+        f"```text\n{episode(found[1])}\n```\n\n"
         "The states of that task that sixteen episodes of a player visit, half of whose actions are the expert's, the "
         "others random. From left to right: steps after the start. Yellow: near success; grey: no success was reached "
         "from there. Green steps come nearer to success.\n\n"
