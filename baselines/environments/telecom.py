@@ -193,7 +193,12 @@ TELECOM = EnvSettings(
         TELECOM_TINY, clone_tasks=300, clone_epochs=2, training_tasks=4000, eval_tasks=64, validation_tasks=24
     ),
     setup=_SETUP,
-    pretrained_setup=dataclasses.replace(_SETUP, adviser="desk", policy={"max_new_tokens": 64}),
+    pretrained_setup=dataclasses.replace(
+        _SETUP,
+        options={"faults": [1, 2], "hopeless": False, "max_episode_steps": 20},
+        adviser="desk",
+        policy={"max_new_tokens": 64},
+    ),
     history=2,
     words=_words,
     pieces=_PIECES,

@@ -237,7 +237,8 @@ def by_faults(study: Trainings) -> str:
     The tasks are those of the test split and of the splits beside it.
     """
     learning = study.config.learning
-    envs, sizes = bare_envs(learning, learning.eval_tasks), dict[int, int]()
+    envs: Any = bare_envs(learning, learning.eval_tasks)
+    sizes = dict[int, int]()
     won: dict[str, dict[int, list[str]]] = {}
     for split in (learning.setup.test, *learning.setup.beside):
         faults = envs.reset(options=held_out_tasks(learning, split))[1]["faults"]
