@@ -295,6 +295,7 @@ def cloned(config: Config, seed: int, progress: Progress | None = None) -> tuple
     policy, setup = new_policy(config, seed), config.setup
     if not config.clone_tasks:
         return policy, None
+<<<<<<< HEAD
     shown, beside = tasks(setup.train, config.clone_tasks), []
     if setup.clone_contexts:  # the expert's, whoever is cloned
         known = dataclasses.replace(config, setup=dataclasses.replace(setup, adviser=""))
@@ -303,6 +304,12 @@ def cloned(config: Config, seed: int, progress: Progress | None = None) -> tuple
     return policy, clone(
         policy, make_envs(config, config.clone_tasks, expert=True), shown, seed=seed, progress=progress,
         enough=_looking(config, policy, seed), beside=beside, **cloning(config),
+=======
+    shown = dataclasses.replace(config, setup=config.setup.while_cloned())
+    return policy, clone(
+        policy, make_envs(shown, config.clone_tasks, expert=True), tasks(config.setup.train, config.clone_tasks),
+        seed=seed, progress=progress, enough=_looking(config, policy, seed), **cloning(config),
+>>>>>>> main
     )  # fmt: skip
 
 

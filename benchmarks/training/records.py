@@ -230,6 +230,7 @@ class Record:
         course: means over the iterations before each validation but the first, of "entropy" (nats per token) and
             "episode_length" (steps).
         teacher_replies: replies that an informed teacher read, once per context.
+        dose: of credit, see `benchmarks.training.dose`; empty: not recorded.
     """
 
     stage: str
@@ -246,6 +247,7 @@ class Record:
     beside: dict[str, dict[str, str]] = field(default_factory=dict)
     course: dict[str, list[float]] = field(default_factory=dict)
     teacher_replies: int = 0
+    dose: dict[str, float] = field(default_factory=dict)
 
     def validated(self, points: int = 1) -> float:
         """Mean success of the last validations, of greedy and sampled play."""
