@@ -40,12 +40,8 @@ from benchmarks.json_files import load as load_json
 from benchmarks.machine import describe_machine, usable_cores
 from benchmarks.processes import Job, Progress
 from benchmarks.study import work_off
-<<<<<<< HEAD
 from benchmarks.training import evidence, informed, learning, options
-=======
-from benchmarks.training import evidence, learning, options
 from benchmarks.training.dose import Dose, decisions
->>>>>>> main
 from benchmarks.training.head_to_head_page import print_study, write_reports
 from benchmarks.training.options import SIZES, WHAT, WHERE, check_model, known_env, named_methods, of, on_data
 from benchmarks.training.records import (
@@ -528,15 +524,9 @@ def head_to_head(
             numbers = parse_seeds(seeds or ("0" if quick else "0-2"))
             plan = plan_study(
                 row, check_model(model), names, numbers,
-<<<<<<< HEAD
                 tokens=tokens, settings=0 if privileged else settings, search_seed=search_seed,
-                search_runs=search_runs, draw_seed=draw_seed, quick=quick, options=arguments(option or ()),
-                contexts=informed.CONTEXTS if privileged else None,
-=======
-                tokens=tokens, settings=settings, search_seed=search_seed, search_runs=search_runs,
-                draw_seed=draw_seed, quick=quick, beside=beside.split(",") if beside else (),
-                options=arguments(option or ()),
->>>>>>> main
+                search_runs=search_runs, draw_seed=draw_seed, quick=quick, beside=beside.split(",") if beside else (),
+                options=arguments(option or ()), contexts=informed.CONTEXTS if privileged else None,
             )  # fmt: skip
             processes = jobs or (1 if quick else usable_cores())
             run = functools.partial(run_study, out=place, processes=processes, console=console)

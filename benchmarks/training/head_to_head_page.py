@@ -27,11 +27,7 @@ from benchmarks.statistics import (
     seed_band,
     success_interval,
 )
-<<<<<<< HEAD
-from benchmarks.training import evidence, informed
-=======
-from benchmarks.training import dose, evidence
->>>>>>> main
+from benchmarks.training import dose, evidence, informed
 from benchmarks.training.records import FINAL, REFERENCE, SEARCH, Record, Setting, Trainings, by_setting, choose
 from benchmarks.training.run import STAGES
 
