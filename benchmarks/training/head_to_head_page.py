@@ -235,6 +235,10 @@ def write_reports(studies: Sequence[Trainings], out: Path, pages: Path | None = 
         draw_curves(study, picture)
         write_file(page, text.encode())
         written += [page, picture]
+    faults = [study for study in studies if study.methods and evidence.most_faults(study)]
+    if faults and pages is not None:
+        page, tables = _page_of(pages, "faults"), "\n\n".join(map(evidence.by_faults, faults)) + "\n"
+        write_file(page, replaced(page.read_text(encoding="utf-8"), "faults", tables).encode())
     lengths = [study for study in studies if study.methods and evidence.length_of(study)]
     if len(lengths) > 1:
         written.append((out if pages is None else pages.parent / "images") / "horizon.png")
@@ -275,10 +279,15 @@ def _told(study: Trainings) -> str:
         f"{config.token_budget:,} reply tokens per run; per iteration {learning.groups} tasks x {learning.group_size} "
         f"episodes at temperature {learning.temperature:g}, unless a setting says otherwise; learning rates fall "
         f"linearly with the tokens, mini-batches have {training['optimiser.minibatch_rows']} rows. Clones read "
-        f"{learning.clone_tasks} expert episodes, at most {epochs}. {config.settings} settings per method, "
-        f"trained with seed {config.search_seed}, chosen on {learning.validation_tasks} validation tasks by the mean "
-        "of sampled and greedy success."
+        f"{learning.clone_tasks} expert episodes, at most {epochs}. "
     )
+    if config.settings:
+        told += (
+            f"{config.settings} settings per method, trained with seed {config.search_seed}, chosen on "
+            f"{learning.validation_tasks} validation tasks by the mean of sampled and greedy success."
+        )
+    else:
+        told += f"Nothing was searched: all methods have the learning rate {training['learning_rate']:g}."
     if learning.data is not None:
         told += f" The tasks are those of others, with the fingerprint {learning.data}."
     return told
@@ -297,8 +306,11 @@ def section(study: Trainings, picture: str) -> str:
         markdown_table(COSTS, [costs(row) for row in trained(rows)]),
         filled(COST_CAPTION),
         f"![Validation success of every method over tokens and over processor time]({picture})",
-        tried,
-        markdown_table(("method", "settings"), [[method, _tried(study, method)] for method in searched(study)]),
+        *(
+            [tried, markdown_table(("method", "settings"), [[each, _tried(study, each)] for each in searched(study)])]
+            if config.settings
+            else []
+        ),
         *(f"* {words}" for words in study.left_out()),
         checklist(evidence.reported(study)),
     ]
