@@ -257,7 +257,7 @@ def _components(infos: Mapping[str, Any], i: int) -> dict[str, float] | None:
     """The reward components of a step: an object per sub-environment, or Gymnasium's arrays by name."""
     given = infos["reward_components"]
     if isinstance(given, Mapping):
-        one = {name: given[name][i] for name in given if name[:1] != "_" and _has(given, name, i)}
+        one: Any = {name: given[name][i] for name in given if name[:1] != "_" and _has(given, name, i)}
     else:
         one = given[i] if _has(infos, "reward_components", i) else None
     try:

@@ -136,7 +136,7 @@ class PrivilegedScorer(OwnLikelihood):
         found = self.contexts(table)
         if self.level == "turn":
             return np.where([bool(prompt) for prompt in self.informed(table, found)], 1.0, np.nan)
-        right = self.likelihoods(table, self.prompts(table, self._under(found, table)))
+        right = self.informed_likelihoods(table, self.prompts(table, self._under(found, table)))
         if self.config.contrast:
             wrong = self.wrong(table, found)
             scores = contrasts_of(right, wrong) if len(wrong) else np.full(right.shape, np.nan)
@@ -250,9 +250,9 @@ class PrivilegedScorer(OwnLikelihood):
         """Return log-probabilities with every wrong twin, float64 (W, N, K)."""
         deepest = max(map(len, found.wrong), default=0)
         layers = [[texts[k] if k < len(texts) else None for texts in found.wrong] for k in range(deepest)]
-        return np.array([self.likelihoods(table, self.prompts(table, layer)) for layer in layers])
+        return np.array([self.informed_likelihoods(table, self.prompts(table, layer)) for layer in layers])
 
-    def likelihoods(self, table: StepTable, prompts: Sequence[tuple[int, ...]]) -> Floats:
+    def informed_likelihoods(self, table: StepTable, prompts: Sequence[tuple[int, ...]]) -> Floats:
         """Return log-probabilities of the reply tokens behind prompts, float64 (N, K); nan where there is no prompt."""
         replies: Sequence[Reply] = table.replies  # type: ignore[assignment]
         asked = [

@@ -164,7 +164,7 @@ def ask(config: PrivilegedStudyConfig, part: str, stages: Callable[[int], Stage]
     shares, mean_gaps, ranks = {}, {}, {}
     for done, control in enumerate(controls):
         progress(done, len(controls), control)
-        right = scorer.likelihoods(table, scorer.prompts(table, found.under(control, table)))
+        right = scorer.informed_likelihoods(table, scorer.prompts(table, found.under(control, table)))
         gaps = turn_gaps(table, right - own)
         contrasts = turn_gaps(table, contrasts_of(right, wrong)) if len(wrong) else np.full(len(table), np.nan)
         known = ~np.isnan(gaps)
