@@ -161,7 +161,8 @@ def ask(config: PrivilegedStudyConfig, part: str, stages: Callable[[int], Stage]
     table, found = stage.table, scorer.contexts(stage.table)
     controls, own, wrong = get_args(Control), recorded(table), scorer.wrong(table, found)
     weights = bootstrap_weights(table.n_groups, config.resamples, seed)
-    shares, mean_gaps, ranks = {}, {}, {}
+    shares, mean_gaps = dict[str, float](), dict[str, float]()
+    ranks = dict[str, dict[str, Interval | None]]()
     for done, control in enumerate(controls):
         progress(done, len(controls), control)
         right = scorer.informed_likelihoods(table, scorer.prompts(table, found.under(control, table)))
@@ -174,7 +175,9 @@ def ask(config: PrivilegedStudyConfig, part: str, stages: Callable[[int], Stage]
             truth = np.where(np.isnan(values), np.nan, stage.truth)
             [(_, sample)] = samples(table, truth, [config.episodes]).values()
             ranks[control][name] = intervals(sample.sums(np.nan_to_num(values)), weights)["within"]
-    gained = {each: success_gained(config, stage, context, found, each, seed) for each in PLAYED if context in BEFORE}
+    gained = {
+        str(each): success_gained(config, stage, context, found, each, seed) for each in PLAYED if context in BEFORE
+    }
     return Asked(context, seed, float(table.trajectory_won.mean()), gained, shares, mean_gaps, ranks)
 
 
