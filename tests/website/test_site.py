@@ -84,7 +84,8 @@ def test_the_site_builds_strictly_with_results_and_outputs_and_is_read_without_a
     lost = re.findall(r"""(?:href|src)=["']?([^"'> #?]+)""", (tmp_path / "404.html").read_text(encoding="utf-8"))
     assert [link for link in lost if "://" not in link and not (tmp_path / link).exists()] == []
     room = _words(tmp_path / "environments/corridor.html")
-    assert "> north" in room and (tmp_path / "images/environments/corridor.svg").stat().st_size > 5_000
+    assert "> north" in room
+    assert (tmp_path / "images/environments/corridor.svg").stat().st_size > 5_000
     assert "def play(" in _words(tmp_path / "examples/credit_in_your_trainer.html")
 
     # d's last step went where the winner was: -0.5 in GRPO's eyes, which compares (1, 0, 0, 0): (0 - 1/4) / (1/2 + eps)
