@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from agentgym.core import INFO_TYPES
 from agentgym.registry import ROWS
 from agentgym.sotopia import aec_env, parallel_env
-from agentgym.sotopia.acts import COMMANDS
+from agentgym.sotopia.dialogue import COMMANDS
 from tests.robustness.trial import Trial, fragments, json_values, pieces, text_of
 
 FORMS = {

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym.outside.chat.endpoint import ChatEndpoint
-from agentgym.sotopia.acts import NONE, Act, Turn, write
-from agentgym.sotopia.dialogue import DIMENSIONS, Dialogue, Failure, Judge, Player, Rating, Verdict, View
+from agentgym.outside.dialogue import NONE, Act, Failure, Player, Turn, View, write
+from agentgym.sotopia.dialogue import DIMENSIONS, Dialogue, Judge, Rating, Verdict
 from agentgym.sotopia.judge import make_judge
 from agentgym.sotopia.models import (
     ModelJudge,

@@ -7,8 +7,7 @@ import pickle
 
 import pytest
 
-from agentgym.sotopia.acts import LEAVE, NONE, Act, Turn
-from agentgym.sotopia.dialogue import Failure, View
+from agentgym.outside.dialogue import LEAVE, NONE, Act, Failure, Turn, View
 from agentgym.sotopia.games.game import Game
 from agentgym.sotopia.generated import FAMILIES, generate
 from agentgym.sotopia.players import PLAYERS, TEMPERAMENTS, make_player

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from agentgym.sotopia import parallel_env
-from agentgym.sotopia.acts import COMMANDS
+from agentgym.sotopia.dialogue import COMMANDS
 from agentgym.sotopia.env import SotopiaVectorEnv
 from agentgym.sotopia.players import RulesPlayer
 from agentgym.sotopia.profiles import JUDGE, ROLES, UNKNOWN, Relationship, Task, known_story, opening, render

@@ -350,7 +350,7 @@ def test_a_table_by_hand() -> None:
     rows = option_table(options.OutcomeOptions, presets).splitlines()
     assert rows[:2] == ["| option | default (`paper`) | meaning |", "|---|---|---|"]
     assert rows[2] == (
-        "| `invalid_penalty` | `0.0`; authors `0.1` | Subtracted for every step whose action was not valid; 0 for none."
-        " Values: number at least 0. |"
+        "| `invalid_penalty` | `0.0`; authors `0.1` | Subtracted for every step whose action was not valid; 0 for "
+        "none. Values: number at least 0. |"
     )
     assert rows[4].startswith("| `outcome` | `'won'`; authors `'return'` | Worth of an episode: ")
