@@ -219,15 +219,9 @@ def test_a_changed_folder_is_read_again(data: Path) -> None:
 @pytest.mark.parametrize(
     "damage",
     [
-        "",
-        "agentgym alfworld games\n",
-        "cut",
-        "grown",
-        "head is a list",
-        "head is empty",
-        "other version",
+        "", "agentgym alfworld games\n", "cut", "grown", "head is a list", "head is empty", "other version",
     ],
-)
+)  # fmt: skip
 def test_a_damaged_cache_is_written_again(
     data: Path, own_cache: Path, damage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -109,14 +109,10 @@ def test_structured_output_is_asked_for_where_there_is_a_schema(structured: str,
 @pytest.mark.parametrize(
     "play",
     [
-        raw(b"busy", 503),
-        raw(b"{}", 500),
-        raw(b"{}", 429, Retry_After="0.01"),
-        hang_up,
-        raw(b'{"choices": [', length=500),
-        raw(b"", length=500),
+        raw(b"busy", 503), raw(b"{}", 500), raw(b"{}", 429, Retry_After="0.01"), hang_up,
+        raw(b'{"choices": [', length=500), raw(b"", length=500),
     ],
-)
+)  # fmt: skip
 def test_what_may_pass_is_tried_again(play: Play) -> None:
     with chat_server(play, echo) as server:
         model = endpoint(server.url, retries=1)
