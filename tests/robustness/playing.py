@@ -348,8 +348,5 @@ TRIALS += [
         quiet,
         30,
     )
-    for form, orders in (
-        ("parallel", ["simultaneous", "round-robin", "random"]),
-        ("turns", ["round-robin", "random"]),
-    )
+    for form, orders in (("parallel", ["simultaneous", "round-robin", "random"]), ("turns", ["round-robin", "random"]))
 ]
