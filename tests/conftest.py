@@ -1,5 +1,6 @@
 """Settings of the whole test run."""
 
+import gc
 import os
 import signal
 
@@ -25,3 +26,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile("default", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays: collections of garbage need not look at it again."""
+    gc.freeze()

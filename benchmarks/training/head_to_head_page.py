@@ -308,7 +308,7 @@ def section(study: Trainings, picture: str) -> str:
         f"![Validation success of every method over tokens and over processor time]({picture})",
         *(
             [tried, markdown_table(("method", "settings"), [[each, _tried(study, each)] for each in searched(study)])]
-            if config.settings
+            if study.config.settings
             else []
         ),
         *(f"* {words}" for words in study.left_out()),
