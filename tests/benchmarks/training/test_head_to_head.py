@@ -33,7 +33,7 @@ from benchmarks.training.head_to_head import (
     run_one,
     search_job,
 )
-from benchmarks.training.head_to_head_page import section
+from benchmarks.training.head_to_head_page import section, summary
 from benchmarks.training.options import named_methods
 from benchmarks.training.records import (
     RATES,
@@ -318,7 +318,8 @@ def test_the_pages_hold_what_their_records_say():
         text = (RESULTS / "head-to-head-tables.md").read_text(encoding="utf-8")
         picture = f"../images/head_to_head_{study.config.name}.png"
         assert (RESULTS / picture).is_file()
-        assert replaced(text, study.config.name, section(study, picture)) == text
+        assert replaced(text, study.config.name, summary(study, picture)) == text
+        assert "processor s" in section(study, picture)
 
 
 def test_methods_that_try_the_same_setting_have_runs_of_their_own():
