@@ -20,18 +20,7 @@ from agentgym.virtualhome.rules import DIALECTS, REPAIRS, World
 from agentgym.virtualhome.scene import PROPERTY_NAMES, RELATION_NAMES, STATE_NAMES, Edge, Node, Scene
 from agentgym.virtualhome.spa.episode import SpaEpisode
 from tests.agentgym.virtualhome import official_houses
-from tests.agentgym.virtualhome.micro_house import (
-    CUP,
-    EDGES,
-    FRIDGE,
-    NODES,
-    SOFA,
-    TABLE,
-    TV,
-    house,
-    line,
-    played,
-)
+from tests.agentgym.virtualhome.micro_house import CUP, EDGES, FRIDGE, NODES, SOFA, TABLE, TV, house, line, played
 from tests.agentgym.virtualhome.naive import Naive
 
 

@@ -34,8 +34,7 @@ def test_all_programs_are_there_with_houses_as_rebuilt_by_hand() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "flaws"),
-    [("strict", {}), ("loose", {"empty": 16}), ("object", {"empty": 187}), ("either", {"empty": 63})],
+    ("kind", "flaws"), [("strict", {}), ("loose", {"empty": 16}), ("object", {"empty": 187}), ("either", {"empty": 63})]
 )
 def test_degenerate_goals_are_named(kind: str, flaws: dict[str, int]) -> None:
     # specification: 16 and 187 are empty; 455 of 518 tasks are left where EAI's and object goals are taken together
