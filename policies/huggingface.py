@@ -258,7 +258,8 @@ class HuggingFacePolicy:
         """
         version = self._count(self._finite_state())
         self.sampler.follow(self.model, version)
-        return PolicyQueue(self, version)
+        with self.memory_explained():
+            return PolicyQueue(self, version)
 
     def _finite_state(self) -> tuple[float, ...]:
         state = weights_version(self.model)

@@ -10,17 +10,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from policies.lora import has_adapter, merged_weights
 from policies.prompts import Prompt
 from policies.scoring.head import weight_sums
 from policies.training import copied
 
 
 class PlayedModel:
-    """The model that the loop decodes with: the policy's own, or a copy of it in 16 bits.
+    """The model that the loop decodes with: the policy's own, or a copy of it in 16 bits, or with its adapter merged.
 
     Mixed precision would cast every float32 weight again at every token, and the keys and values would be float32. So a
-    policy that computes in another type than its weights' plays with a copy in that type, without autocast. Weights
-    that have the type already, such as the base under an adapter, are shared. The copy follows the weights.
+    policy that computes in another type than its weights' plays with a copy in that type, without autocast. An adapter
+    costs two more products at every layer and token: the copy holds sums of base and adapter. Other weights are
+    shared, and the policy's own are never written. The copy follows the weights, and `forget` gives its memory back.
     """
 
     def __init__(self, model: Any) -> None:
@@ -30,8 +32,13 @@ class PlayedModel:
         self._version: object = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> PlayedModel:
-        """Copy the model; the new one makes its own copy in 16 bits when it plays."""
+        """Copy the model; the new one makes its own copy when it plays."""
         return PlayedModel(copy.deepcopy(self._model, memo))
+
+    def forget(self) -> None:
+        """Drop a merged copy, which is made again at little cost."""
+        if has_adapter(self._model):
+            self._copy = None
 
     @torch.no_grad()
     def of(self, dtype: torch.dtype | None, version: object) -> Any:
@@ -41,16 +48,31 @@ class PlayedModel:
             dtype: the type to compute in; None: the weights' own.
             version: of the weights, as `WeightsCount` counts them; None: not known, the copy is made again.
         """
-        if dtype is None or all(weight.dtype == dtype for weight in self._model.parameters()):
+        adapted = has_adapter(self._model)
+        if not adapted and (dtype is None or all(weight.dtype == dtype for weight in self._model.parameters())):
             return self._model
-        if self._copy is None or self._dtype != dtype:
-            self._copy, self._dtype = copied(self._model, dtype), dtype
+        if self._copy is None or self._dtype != dtype or (adapted and (version is None or version != self._version)):
+            self._copy = None
+            sums = merged_weights(self._model) if adapted and self._fits() else None
+            if sums is None and (dtype is None or all(weight.dtype == dtype for weight in self._model.parameters())):
+                return self._model
+            self._copy, self._dtype = copied(self._model, dtype, sums), dtype
+            if sums is not None:
+                self._copy = self._copy.unload()
         elif version is None or version != self._version:
             for mine, theirs in zip(self._copy.parameters(), self._model.parameters(), strict=True):
                 if mine.data_ptr() != theirs.data_ptr():
                     mine.copy_(theirs)
         self._version = version
         return self._copy
+
+    def _fits(self) -> bool:
+        """Whether the device has twice the memory of a merged copy."""
+        weight = next(self._model.parameters())
+        if weight.device.type != "cuda":
+            return True
+        size = sum(each.numel() * each.element_size() for each in self._model.parameters())
+        return bool(torch.cuda.mem_get_info(weight.device)[0] > 2 * size)
 
 
 #: Entries of a `LogitsCache` are float32 rows over the vocabulary; 2**24 numbers are 64 MiB.

@@ -87,7 +87,7 @@ class LoopSampler:
     ) -> list[Completion]:
         """Write one completion per prompt, see `policies.decode.sampler.Sampler`."""
         model = self.playing(decoding.precision)
-        reuse = self._kept is not None and (takes_runs(model) or self._say(model))
+        reuse = self._kept is not None and (takes_runs(self._model) or self._say(model))
         if decoding.max_new_tokens == 1:
             return self._one_token(model, prompts, draws, decoding, restrictions, reuse)
         if not reuse:
@@ -157,5 +157,6 @@ class LoopSampler:
     def forget(self) -> None:
         """Forget logits, keys and values, and give their memory back."""
         self._cache.clear()
+        self._played.forget()
         if self._kept is not None:
             self._kept.clear()

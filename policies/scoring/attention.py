@@ -1,7 +1,7 @@
 """Attention run by run, where many sequences share one line of tokens: no mask over the whole line, and no padding.
 
-    line   a b c | d e | f g          run "a b c" sees itself; "d e" and "f g" see "a b c" and themselves
-    runs   0..3    3..5  5..7         before: none, [0..3], [0..3]
+    line   a b c | d e | f g     run "a b c" sees itself; "d e" and "f g" see "a b c" and themselves
+    runs   0..3    3..5  5..7    sees [0..3], [0..5], [0..3 and 5..7]
 
 A mask over a line of T tokens costs T squared. Here each run of tokens attends to the runs that stand before it in its
 own sequence, so the cost is that of the sequences. A model is given the runs as an argument of its forward pass, which
@@ -10,9 +10,10 @@ transformers passes on to the attention of every layer.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import torch
 from torch import Tensor
@@ -29,7 +30,7 @@ class Attends(Protocol):
     """Computes the attention of one line in every layer."""
 
     def __call__(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float | None) -> Tensor:
-        """Return float (1, H, T, D) from queries (1, H, T, D) and keys and values (1, h, T, D)."""
+        """Return float (n, H, T, D) from queries (n, H, T, D) and keys and values (n, h, T, D)."""
         ...
 
 
@@ -38,17 +39,22 @@ class Runs:
     """Runs that lie one behind the other in a line.
 
     Attributes:
-        parts: (begin, end, before) of each run; before: (begin, end) of what its tokens see as well, in order.
+        parts: (begin, end, sees) of each run; sees: (begin, end) of what its tokens see, in order, up to themselves.
     """
 
     parts: Sequence[tuple[int, int, Sequence[tuple[int, int]]]]
 
+    @classmethod
+    def of(cls, lengths: Sequence[int]) -> Self:
+        """Return the runs of sequences that lie one behind the other."""
+        ends = list(itertools.accumulate(lengths, initial=0))
+        return cls([(begin, end, [(begin, end)]) for begin, end in itertools.pairwise(ends)])
+
     def __call__(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float | None) -> Tensor:
         """See `Attends`."""
         found = []
-        for begin, end, before in self.parts:
-            places = [*before, (begin, end)]
-            keys, values = (_joined(each, places) for each in (key, value))
+        for begin, end, sees in self.parts:
+            keys, values = (_joined(each, sees) for each in (key, value))
             found.append(attend(query[:, :, begin:end], keys, values, scale))
         return torch.cat(found, dim=2)
 
