@@ -85,6 +85,7 @@ class KeyedBatch:
         self._keys = torch.empty(0)
         self._device = next(model.parameters()).device
         self._mask: Tensor | None = None
+        self.logits: Tensor
         parts: list[list[_Row]] = [[]]
         size = 0
         for row in self._rows(prompts):

@@ -58,7 +58,7 @@ class LoopSampler:
         self._cache = LogitsCache(model)
         self._model = model
         self._version: tuple[float, ...] | None = None
-        self._kept = KeptKeys(None if reuse is True else reuse) if reuse else None
+        self._kept = KeptKeys(None if reuse is True else int(reuse)) if reuse else None
 
     def share(self, other: LoopSampler) -> None:
         """Use what another sampler of the same model has, whose versions are counted alike."""

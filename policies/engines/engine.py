@@ -23,7 +23,8 @@ from torch import nn
 from agentgym.rollout.lanes import answers_of
 from policies.decode.batch import PaddedBatch
 from policies.decode.cache import PlayedModel
-from policies.decode.queue import CompletionQueue, Request, Together
+from policies.decode.continuous import Request
+from policies.decode.queue import CompletionQueue, Together
 from policies.decode.sampler import Completion, Decoding, Restriction
 from policies.prompts import Prompt
 from policies.scoring import score_replies
