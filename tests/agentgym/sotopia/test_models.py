@@ -57,14 +57,10 @@ FORMATS = {
 @pytest.mark.parametrize(
     "text",
     [
-        "%s",
-        " \n%s\n",
-        "```json\n%s\n```",
-        "Here you are:\n```\n%s\n```\nThat is all.",
-        "My verdict: %s.",
+        "%s", " \n%s\n", "```json\n%s\n```", "Here you are:\n```\n%s\n```\nThat is all.", "My verdict: %s.",
         '<think>{"evaluations": {} } {</think>%s',
     ],
-)
+)  # fmt: skip
 def test_the_published_formats_are_read(form: str, text: str) -> None:
     verdict = read_verdict(text % json.dumps(FORMATS[form], indent=1))
     assert verdict.ratings == (FIRST, SECOND)
