@@ -49,7 +49,7 @@ STUDIES = {
     **dict.fromkeys(
         (
             "seen-unseen", "rollout-budget", "group-size", "distance", "normalisation", "cosine-threshold", "adverts",
-            "graph-statistics", "share-of-time",
+            "graph-statistics", "staleness", "share-of-time",
         ),
         "benchmarks.truth.studies:STUDIES",
     ),

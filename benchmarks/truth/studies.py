@@ -299,6 +299,7 @@ STUDIES: dict[str, PaperStudy] = {
         "cosine-threshold": "From which similarity on should texts count as one state?",
         "adverts": "What do adverts between the lines of a page do to credit that compares states?",
         "graph-statistics": "What do the graphs of a group look like, and what is there to compare?",
+        "staleness": "What does training lose by episodes of older weights?",
         "share-of-time": "Where does the time of training go, and how much of it is credit?",
     }.items()
 }
