@@ -38,6 +38,7 @@ STUDIES = {
     "ranking": "benchmarks.truth.league:RANKING",
     "branching": "benchmarks.truth.branching:STUDY",
     "combinations": "benchmarks.truth.combinations:STUDY",
+    "gradients": "benchmarks.truth.gradients:STUDY",
     "scorers": "benchmarks.truth.scorers:STUDY",
     "privileged": "benchmarks.truth.privileged:STUDY",
     "shaping": "benchmarks.training.shaping:STUDY",

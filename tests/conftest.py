@@ -16,6 +16,8 @@ for variable in (
     "FORCE_COLOR", "NO_COLOR", "COLUMNS", "LINES",
 ):  # fmt: skip
     os.environ.pop(variable, None)
+# What test processes and the processes that they start compile once is kept: a new one compiles 500 files otherwise.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # A shell's background job inherits an ignored Ctrl-C; the tests of interruption send one.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

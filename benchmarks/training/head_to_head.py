@@ -41,6 +41,7 @@ from benchmarks.machine import describe_machine, usable_cores
 from benchmarks.processes import Job, Progress
 from benchmarks.study import work_off
 from benchmarks.training import evidence, learning, options
+from benchmarks.training.dose import Dose, decisions
 from benchmarks.training.head_to_head_page import print_study, write_reports
 from benchmarks.training.options import SIZES, WHAT, WHERE, check_model, known_env, named_methods, of, on_data
 from benchmarks.training.records import (
@@ -182,10 +183,14 @@ def _train(plan: Plan, folder: Path, job: Job, progress: Progress) -> Record:
     policy = _policy(plan, folder, job.seed)
     training = _training(plan, trainer_config(config, job.seed, recipe), setting)
     show = reporting(progress, budget, tokens=True)
-    rows, _ = train_policy(config, policy, recipe, training, folder / job.name, show, tensorboard=False)
+    dose = Dose(folder / job.name)
+    rows, _ = train_policy(config, policy, recipe, training, folder / job.name, show, dose, tensorboard=False)
     found = _record(job, method, setting, rows)
+    found = dataclasses.replace(found, dose=dose.sums(found.iterations))
     if job.kind == FINAL:
-        test = _played(config, policy, method, job.seed)
+        test, decided = _played(config, policy, method, job.seed), decisions(config, policy, job.seed)
+        if decided is not None:
+            found.dose["decisions"] = decided
         found = dataclasses.replace(found, test=test, beside=_beside(config, policy, method, job.seed))
     progress(budget, budget, f"{setting.label}: validation {100 * found.validated():.1f} %")
     return found

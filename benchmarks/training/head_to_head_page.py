@@ -16,7 +16,7 @@ from baselines.runs.stack import CLONE, GREEDY, SAMPLED
 from benchmarks.console import NONE, say, table
 from benchmarks.json_files import ResultsError
 from benchmarks.report import assemble
-from benchmarks.report.markdown import filled, filled_item, markdown_table, replaced
+from benchmarks.report.markdown import checklist, filled, markdown_table, replaced
 from benchmarks.statistics import (
     Interval,
     bits,
@@ -27,7 +27,7 @@ from benchmarks.statistics import (
     seed_band,
     success_interval,
 )
-from benchmarks.training import evidence
+from benchmarks.training import dose, evidence
 from benchmarks.training.records import FINAL, REFERENCE, SEARCH, Record, Setting, Trainings, by_setting, choose
 from benchmarks.training.run import STAGES
 
@@ -39,12 +39,12 @@ OUTCOMES = (
     "method", "seeds", "sampled %", "greedy %", "sampled - clone", "sampled - grpo", "greedy - grpo",
 )  # fmt: skip
 PARTS = (*STAGES, "scorer")
-COSTS = ("method", "iterations", "tokens", "processor s", *(f"{part} %" for part in PARTS))
+COSTS = ("method", "iterations", "tokens", "processor s", *(f"{part} %" for part in PARTS), *dose.HEADS)
 COST_CAPTION = (
     "Means over seeds. Tokens are those of all replies of a run's rollouts, continuations and replaced groups "
     "included; a run ends with the iteration that reaches the budget. Processor seconds are those of training, without "
     "cloning and validation. Shares of a run's time in percent: the scorer's, a critic's or reward model's, is a part "
-    "of credit and update."
+    f"of credit and update. {dose.CAPTION}"
 )
 #: What intervals of success and its differences speak of, and when they do not: see `paired_comparison`.
 INTERVALS = "95 % intervals for new seeds and new tasks (with one seed: for new tasks)"
@@ -60,6 +60,7 @@ class Cost:
         iterations, tokens, processor_seconds: of a run.
         iteration_seconds: wall seconds of an iteration.
         shares: of the wall time, by name in `PARTS`, without what a method does not have.
+        doses: of each run, see `benchmarks.training.dose`.
     """
 
     runs: int
@@ -68,6 +69,7 @@ class Cost:
     processor_seconds: float
     iteration_seconds: float
     shares: dict[str, float]
+    doses: list[dict[str, float]]
 
 
 @dataclass(frozen=True)
@@ -129,6 +131,7 @@ def cost_of(records: Sequence[Record]) -> Cost:
         _mean([record.processor_seconds for record in records]),
         _mean([record.seconds / max(record.iterations, 1) for record in records]),
         {part: _mean([record.shares[part] for record in records]) for part in PARTS if part in records[0].shares},
+        [record.dose for record in records],
     )
 
 
@@ -152,7 +155,8 @@ def costs(row: Row) -> list[str]:
     """Return the cells of a row, in the order of `COSTS`."""
     cost = row.cost
     shares = [f"{100 * cost.shares[part]:.0f}" if part in cost.shares else NONE for part in PARTS]
-    return [row.method, f"{cost.iterations:.0f}", f"{cost.tokens:,.0f}", f"{cost.processor_seconds:.0f}", *shares]
+    spent = [f"{cost.iterations:.0f}", f"{cost.tokens:,.0f}", f"{cost.processor_seconds:.0f}"]
+    return [row.method, *spent, *shares, *dose.cells(cost.doses)]
 
 
 def caption(study: Trainings) -> str:
@@ -280,8 +284,7 @@ def section(study: Trainings, picture: str) -> str:
         tried,
         markdown_table(("method", "settings"), [[method, _tried(study, method)] for method in searched(study)]),
         *(f"* {words}" for words in study.left_out()),
-        "How it was measured ([what the lines mean](reporting.md)):",
-        "\n".join(filled_item(f"**{name}**: {words}.") for name, words in evidence.reported(study)),
+        checklist(evidence.reported(study)),
     ]
     return "\n\n".join(parts) + "\n"
 

@@ -233,6 +233,7 @@ class Record:
         curve: validations, the first before any training.
         test: per mode one character per test task, "1" solved; empty in the search, which never sees a test task.
         beside: the same on further splits, by name, where the configuration's setup has some.
+        dose: of credit, see `benchmarks.training.dose`; empty: not recorded.
     """
 
     stage: str
@@ -247,6 +248,7 @@ class Record:
     curve: list[Point]
     test: dict[str, str]
     beside: dict[str, dict[str, str]] = field(default_factory=dict)
+    dose: dict[str, float] = field(default_factory=dict)
 
     def validated(self, points: int = 1) -> float:
         """Mean success of the last validations, of greedy and sampled play."""

@@ -191,7 +191,7 @@ def test_tasks_are_the_panel_s_in_its_order() -> None:
 
 
 def test_the_command_of_the_page_is_verifiers_own(tmp_path, monkeypatch) -> None:
-    page = Path(__file__).parents[2] / "docs" / "adapters" / "verifiers.md"
+    page = Path(__file__).parents[2] / "docs" / "adapters.md"
     command = re.search(r"python -m wrappers.serving.verifiers ((?:.*\\\n)*.*)", page.read_text(encoding="utf-8"))
     assert command is not None
     options = [*shlex.split(command[1].replace("\\\n", " ")), "--dry-run", "--output-dir", str(tmp_path)]

@@ -78,8 +78,14 @@ def test_the_site_builds_strictly_with_results_and_outputs_and_is_read_without_a
     assert "images/learning/sokoban-graphgpo.svg" in method
     assert (tmp_path / "images/learning/sokoban-graphgpo.svg").stat().st_size > 2_000
 
-    reference = (tmp_path / "reference/wrappers.credit.html").read_text(encoding="utf-8")
+    assert "<td><code>0.8</code></td>" in method  # of its table of options
+    reference = (tmp_path / "reference/wrappers.credit/graphgpo.html").read_text(encoding="utf-8")
     assert 'id="wrappers.credit.graphgpo.graphgpo"' in reference
+    lost = re.findall(r"""(?:href|src)=["']?([^"'> #?]+)""", (tmp_path / "404.html").read_text(encoding="utf-8"))
+    assert [link for link in lost if "://" not in link and not (tmp_path / link).exists()] == []
+    room = _words(tmp_path / "environments/corridor.html")
+    assert "> north" in room
+    assert (tmp_path / "images/environments/corridor.svg").stat().st_size > 5_000
     assert "def play(" in _words(tmp_path / "examples/credit_in_your_trainer.html")
 
     # d's last step went where the winner was: -0.5 in GRPO's eyes, which compares (1, 0, 0, 0): (0 - 1/4) / (1/2 + eps)
