@@ -152,7 +152,7 @@ def test_traces_of_a_group_get_the_advantages_of_their_steps() -> None:
     served.assign_advantages(played.traces, lambda table: np.where(table.t == 0, np.nan, 1.0))
     for trace in played.traces:
         assert [node.advantages for node in trace.nodes if node.sampled][:2] == [None, [1.0, 1.0]]
-    with pytest.raises(ValueError, match="needs no scores; known: .*; did you mean 'grpo'"):
+    with pytest.raises(ValueError, match=r"needs no scores, got 'grpoo'; known: .*; did you mean 'grpo'"):
         served.named_credit("grpoo")
     with pytest.raises(ValueError, match=r"expected one number for each of \d+ steps, got the shape \(1,\)"):
         served.assign_advantages(played.traces, lambda table: np.zeros(1))
