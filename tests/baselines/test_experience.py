@@ -62,7 +62,7 @@ def test_every_batch_is_as_many_updates_old_as_was_asked_and_weighted_for_it(age
                 found = reader.score([r.prompt_ids for r in table.replies], [r.token_ids for r in table.replies])
             return found.logprobs[:, 0].double().numpy()
 
-        # At age 1, the weights after 0, 0 and 1 updates write batches 0, 1 and 2, which are learned from after 0, 1 and 2.
+        # At age 1, batches 0, 1 and 2 are written by the weights after 0, 0 and 1 updates.
         writer = max(number - age, 0)
         written = np.array([reply.logprobs[0] for reply in table.replies])
         np.testing.assert_allclose(written, logprobs(writer), atol=1e-5)
