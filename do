@@ -16,6 +16,7 @@
 # PYTHON names another interpreter than the first fit of python3.11, python3.12, python3.13, python3.
 set -eu
 cd "$(dirname "$0")"
+unset PYTHONDONTWRITEBYTECODE  # or every process compiles the project and its packages again
 
 say() { printf '\n== %s\n' "$*" >&2; }
 fail() { printf '\n%s\n' "$*" >&2; exit 1; }
@@ -85,23 +86,29 @@ install() {
 
 run() { $venv/bin/python -m "$@"; }
 
-check() {
+style() {
     say "ruff"
     run ruff check .
     run ruff format --check .
+}
+
+check() {
+    style
     say "mypy"
     run mypy
 }
 
 test_all() {
-    check
-    say "quick run of the main job"
+    style
+    say "mypy, and beside it a quick run of the main job"
     rm -rf runs/quick
+    run mypy >&2 & types=$!
     run benchmarks.run --quick --out runs/quick
     run benchmarks.run check runs/quick
+    wait "$types" || fail "mypy found errors: see above"
     say "tests and doctests"
     # One thread a process: two test processes on two cores must not fight over them.
-    OMP_NUM_THREADS=1 run pytest -n "${WORKERS:-2}" "$@"
+    OMP_NUM_THREADS=1 run pytest -n "${WORKERS:-2}" --dist worksteal "$@"
 }
 
 build_docs() {

@@ -38,6 +38,7 @@ STUDIES = {
     "ranking": "benchmarks.truth.league:RANKING",
     "branching": "benchmarks.truth.branching:STUDY",
     "combinations": "benchmarks.truth.combinations:STUDY",
+    "gradients": "benchmarks.truth.gradients:STUDY",
     "scorers": "benchmarks.truth.scorers:STUDY",
     "privileged": "benchmarks.truth.privileged:STUDY",
     "shaping": "benchmarks.training.shaping:STUDY",
@@ -49,7 +50,7 @@ STUDIES = {
     **dict.fromkeys(
         (
             "seen-unseen", "rollout-budget", "group-size", "distance", "normalisation", "cosine-threshold", "adverts",
-            "graph-statistics", "share-of-time",
+            "graph-statistics", "staleness", "share-of-time",
         ),
         "benchmarks.truth.studies:STUDIES",
     ),

@@ -30,7 +30,7 @@ from benchmarks.console import explained, say, shown, telling
 from benchmarks.json_files import ResultsError, claimed, created, write_json
 from benchmarks.machine import Machine, describe_machine, usable_cores
 from benchmarks.processes import Job, Progress, Work, run_jobs
-from benchmarks.report.page import Page, print_page, write_page
+from benchmarks.report.page import Page, print_page, write_between, write_page
 
 C = TypeVar("C")
 R = TypeVar("R")
@@ -81,6 +81,7 @@ class Study(Generic[C, R, F]):
             `summary` get the folder in place of what was prepared.
         needs: parts that a part waits for, where there are processes.
         kept: where a part is kept, below the folder; "{}" stands for its name.
+        published: whether the command writes a page of docs/results between the marks of the study's name.
     """
 
     name: str
@@ -99,6 +100,7 @@ class Study(Generic[C, R, F]):
     processes: bool = False
     needs: Callable[[C, str], Sequence[str]] = lambda config, part: ()
     kept: str = "{}.json"
+    published: bool = False
 
     def play(self, config: C, folder: Path, console: Console | None = None, processes: int = 1) -> F:
         """Do the parts that are not finished, and write the results.
@@ -204,22 +206,34 @@ class Study(Generic[C, R, F]):
         files = [folder / self.file, *write_page(page, folder)]
         say(console, "\n".join(f"written: {path}" for path in files))
 
-    def carry_out(self, config: C, folder: Path, processes: int | None = None) -> None:
+    def carry_out(self, config: C, folder: Path, processes: int | None = None, place: Path | None = None) -> None:
         """Play and show, as a command does: it ends in a sentence where something goes wrong."""
         console = Console()
         kept = f"Finished {self.part}s are kept: the same command continues."
         with explained(f"stopped; the same command continues with the next {self.part}", kept):
-            self.show(self.play(config, folder, console, processes or usable_cores()), folder, console)
+            found = self.play(config, folder, console, processes or usable_cores())
+            self.show(found, folder, console)
+            if place is not None:
+                write_between(self.shown(found), self.name, place)
 
     @property
     def command(self) -> Callable[..., None]:
-        """The typer command: the options of `configure`, then `--jobs` where there are processes, and `--out`."""
+        """The typer command: the options of `configure`, `--jobs` where there are processes, `--out`; some `--page`."""
 
-        def command(out: Path | None, jobs: int | None = None, **options: Any) -> None:
+        def command(
+            out: Path | None, jobs: int | None = None, page: Path | None = None, rebuilt: Path | None = None,
+            **options: Any,
+        ) -> None:  # fmt: skip
+            if rebuilt is not None:
+                with explained("stopped"):
+                    if page is None:
+                        raise typer.BadParameter("expected --page, the page to write", param_hint="--from")
+                    write_between(self.shown(self.load(rebuilt)), self.name, page)
+                return
             folder = out or Path("runs") / (f"{self.name}-quick" if options["quick"] else self.name)
             with explained("stopped"):
                 config = self.configure(**options)
-            self.carry_out(config, folder, jobs)
+            self.carry_out(config, folder, jobs, page)
 
         hints = typing.get_type_hints(self.configure, include_extras=True)
         own = [
@@ -230,7 +244,11 @@ class Study(Generic[C, R, F]):
             "Folder of the results; the same command in it continues. "
             f"Default: runs/{self.name}, or runs/{self.name}-quick."
         )
+        marks = "Also write tables and pictures into this Markdown page, between its marks."
+        read = "Run nothing: write the page from this file of results."
+        paged = [_option("page", Path | None, marks), _option("rebuilt", Path | None, read, "--from")]
         every = [*own, *([jobs] if self.processes else []), _option("out", Path | None, words)]
+        every += paged if self.published else []
         typed: Any = command
         typed.__signature__ = inspect.Signature(every)
         typed.__annotations__ = {each.name: each.annotation for each in every}
@@ -238,8 +256,8 @@ class Study(Generic[C, R, F]):
         return command
 
 
-def _option(name: str, kind: Any, words: str, **limits: Any) -> inspect.Parameter:
-    annotation = Annotated[kind, typer.Option(help=words, **limits)]
+def _option(name: str, kind: Any, words: str, *spelled: str, **limits: Any) -> inspect.Parameter:
+    annotation = Annotated[kind, typer.Option(*spelled, help=words, **limits)]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 

@@ -1,26 +1,33 @@
-"""What was measured of a method, on its page: its rows of the league, and its curve where it was trained head to head.
+"""Results that the site adds: options, league rows and curves on a method's page, tables on the page of the studies.
 
 The numbers come from the pages and files of docs/results when the site is built; they are written nowhere twice.
 """
+
+from __future__ import annotations
 
 import importlib
 import importlib.util
 import re
 from functools import cache
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
-from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import File, Files
-from mkdocs.structure.pages import Page
-
-from benchmarks.report.markdown import markdown_table
-from benchmarks.training.head_to_head_page import draw_method
+from benchmarks.report.markdown import filled, markdown_table, replaced
+from benchmarks.training.head_to_head_page import draw_method, section
 from benchmarks.training.records import Trainings, load_folder
-from website.tables import Table, tables
+from benchmarks.truth.studies import SHARED, STUDIES, found_in
+from benchmarks.truth.studies import tables as tables_of_study
+from website.tables import Table, described, tables, with_options
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
 
 #: Rows that are called neither like the page nor like a preset of its method.
 _ALSO = {"gae": {"ppo"}, "potential": {"bellman"}, "attribution": {"graphgpo_filled"}}
 _LEAGUE, _HEAD_TO_HEAD = "results/league-tables.md", "results/head-to-head.md"
+_TABLES = "results/head-to-head-tables.md"
 
 
 def names(page: str, text: str = "") -> set[str]:
@@ -28,11 +35,11 @@ def names(page: str, text: str = "") -> set[str]:
 
     >>> sorted(names("potential"))[:4]
     ['bellman', 'ecpo', 'g2po', 'g2po_authors']
-    >>> sorted(names("branches", "<!-- options of bpo: made of the code -->"))
+    >>> sorted(names("branches", "Options: `help(bpo)`."))
     ['bpo', 'branches']
     """
     found = set()
-    for method in {page, *re.findall(r"^<!-- options of (\w+):", text, re.MULTILINE)}:
+    for method in {page, *described(text)}:
         found |= {method, *_ALSO.get(method, ())}
         if importlib.util.find_spec(f"wrappers.credit.{method}"):
             presets = getattr(importlib.import_module(f"wrappers.credit.{method}"), "PRESETS", {})
@@ -94,14 +101,29 @@ def _picture(study: Trainings, method: str) -> str:
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Draw the curve of every method that was trained head to head."""
+    from mkdocs.structure.files import File
+
     for study in _studies(Path(config.docs_dir, "results", "head-to-head")):
         for method in study.methods:
             files.append(File.generated(config, _picture(study, method), content=draw_method(study, method)))
     return files
 
 
+def with_studies(markdown: str, docs: Path) -> str:
+    """The page of the studies with the tables that its records say."""
+    for name, study in STUDIES.items():
+        records = docs / ("results/head-to-head" if name in SHARED else "studies/records")
+        shown = [
+            f"{markdown_table(table.heads, table.texts)}\n\n{filled(table.caption)}\n"
+            for table in tables_of_study(study, found_in(study, records))
+        ]
+        mark = f"<!-- {name} -->\n"
+        markdown = markdown.replace(mark, f"{mark}\n" + "\n".join(shown))
+    return markdown
+
+
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Add the results to pages of methods, and the table of all environments to the league's."""
+    """Add options and results to pages of methods, and the table of all environments to the league's."""
     docs, place = Path(config.docs_dir), PurePosixPath(page.file.src_uri)
     if str(place) == _LEAGUE:
         head, rows = league(markdown)
@@ -109,6 +131,13 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         whole = f"{title}\n\n{markdown_table(head, rows)}\n"
         first = markdown.index("**")
         return f"{markdown[:first]}{whole}\n{markdown[first:]}"
+    if str(place) == _TABLES:
+        for study in _studies(docs / "results" / "head-to-head"):
+            picture = f"../images/head_to_head_{study.config.name}.png"
+            markdown = replaced(markdown, study.config.name, section(study, picture))
+        return markdown
+    if str(place) == "studies.md":
+        return with_studies(markdown, docs)
     if place.parts[0] != "credit":
         return markdown
     wanted = names(place.stem, markdown)
@@ -121,4 +150,4 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
             f"greedy; grey the other methods, sampled.\n\n"
             f"![Validation success over reply tokens, {title}](../{_picture(study, method)})\n"
         )
-    return f"{markdown}\n## Results\n{text}" if text else markdown
+    return with_options(f"{markdown}\n## Results\n{text}" if text else markdown)

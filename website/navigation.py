@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from website.reference import PACKAGES
 from website.repository_links import rewritten
 
 if TYPE_CHECKING:
@@ -63,8 +64,16 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     pages = frozenset(file.src_uri for file in files.documentation_pages())
     groups = navigation(index, pages)
     next(iter(groups[0].values())).insert(0, "README.md")
-    made = {
-        folder: sorted(page for page in pages if page.startswith(f"{folder}/")) for folder in ("examples", "reference")
-    }
-    config.nav = [*groups, {"Examples": made["examples"]}, {"Reference": [*made["reference"], "changelog.md"]}]
+    examples = sorted(page for page in pages if page.startswith("examples/"))
+    reference = [
+        {package: sorted(page for page in pages if page.startswith(f"reference/{package}/"))} for package in PACKAGES
+    ]
+    config.nav = [*groups, {"Examples": examples}, {"Reference": [*reference, "changelog.md"]}]
     return files
+
+
+def on_post_template(output_content: str, template_name: str, config: MkDocsConfig) -> str:
+    """Links of 404.html begin in the site's folder: without `SITE_URL` nobody knows what stands before it."""
+    if template_name != "404.html" or config.site_url:
+        return output_content
+    return re.sub(r"""((?:href|src)=["']?)/(?!/)""", r"\1./", output_content)

@@ -1,13 +1,18 @@
-"""The reference: a page for every package, with the modules that lie in it, made of their docstrings."""
+"""The reference: a page for every module, made of its docstrings, and for every package one that lists its modules."""
 
+from __future__ import annotations
+
+import ast
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import File, Files
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
 
 _ROOT = Path(__file__).parents[1]
 #: Packages whose modules are for users. Those of single environments show the class alone.
-_PACKAGES = (
+PACKAGES = (
     "agentgym",
     "wrappers",
     "wrappers.credit",
@@ -17,6 +22,8 @@ _PACKAGES = (
     "baselines.imitation",
     "baselines.scorers",
 )
+#: The search finds a guide first.
+BEHIND_GUIDES = "---\nsearch:\n  boost: 0.2\n---\n\n"
 
 
 def modules(package: str) -> list[str]:
@@ -32,9 +39,23 @@ def modules(package: str) -> list[str]:
     return [".".join(path.with_suffix("").parts) for path in found]
 
 
+def _first_line(module: str) -> str:
+    source = Path(_ROOT, *module.split(".")).with_suffix(".py").read_text(encoding="utf-8")
+    return (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0]
+
+
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages."""
-    for package in _PACKAGES:
-        parts = [f"# {package}\n\n`{package}` holds:\n", *(f"::: {module}\n" for module in modules(package))]
-        files.append(File.generated(config, f"reference/{package}.md", content="\n".join(parts)))
+    from mkdocs.structure.files import File
+
+    for package in PACKAGES:
+        listed = [f"# {package}\n"]
+        for module in modules(package):
+            name = module.removeprefix(f"{package}.")
+            listed.append(f"* [{name}]({name}.md): {_first_line(module)}")
+            text = f"{BEHIND_GUIDES}# {module}\n\n::: {module}\n    options: {{show_root_heading: false}}\n"
+            files.append(File.generated(config, f"reference/{package}/{name}.md", content=text))
+        files.append(
+            File.generated(config, f"reference/{package}/index.md", content=BEHIND_GUIDES + "\n".join(listed) + "\n")
+        )
     return files

@@ -23,7 +23,7 @@ def site_page(path: str) -> str | None:
     """The page of a file of the repository, None where it has none; both relative to their roots.
 
     >>> site_page("docs/credit/grpo.md"), site_page("examples/environment.py"), site_page("wrappers/credit/grpo.py")
-    ('credit/grpo.md', 'examples/environment.md', 'reference/wrappers.credit.md#wrappers.credit.grpo')
+    ('credit/grpo.md', 'examples/environment.md', 'reference/wrappers.credit/grpo.md')
     """
     place = PurePosixPath(path)
     if place.parts[0] == "docs":
@@ -34,8 +34,7 @@ def site_page(path: str) -> str | None:
     if place.parts[0] == "examples":
         return str(place.with_suffix(".md"))
     if place.suffix == ".py" and len(place.parts) > 1:
-        module = ".".join(place.with_suffix("").parts)
-        return f"reference/{'.'.join(place.parts[:-1])}.md#{module}"
+        return f"reference/{'.'.join(place.parts[:-1])}/{place.stem}.md"
     return _PAGES.get(path)
 
 

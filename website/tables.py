@@ -1,7 +1,33 @@
-"""Tables of Markdown pages, read back: what a page of results says is what other pages of the site show of it."""
+"""Tables of Markdown pages: those of results are read back, those of options are made of the code."""
 
 import re
 from typing import NamedTuple
+
+import wrappers.credit
+from wrappers.credit.options import declaration, option_table
+
+#: The line of a page that names a method; the site has the table of its options below it.
+_OPTIONS = re.compile(r"^Options: `help\((\w+)\)`\.$", re.MULTILINE)
+
+
+def described(markdown: str) -> list[str]:
+    """Methods whose options a page has."""
+    return _OPTIONS.findall(markdown)
+
+
+def with_options(markdown: str) -> str:
+    r"""Add the tables of options to a page.
+
+    >>> print(with_options("Options: `help(gigpo)`.\n")[:110])
+    Options: `help(gigpo)`.
+    <BLANKLINE>
+    | option | default (`paper`) | meaning |
+    |---|---|---|
+    | `gamma` | `0.95` | Discount
+    """
+    return _OPTIONS.sub(
+        lambda line: f"{line[0]}\n\n{option_table(*declaration(getattr(wrappers.credit, line[1])))}", markdown
+    )
 
 
 class Table(NamedTuple):

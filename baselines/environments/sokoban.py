@@ -52,7 +52,7 @@ VISUAL_SOKOBAN = dataclasses.replace(
     SOKOBAN,
     name="visualsokoban",
     id="AgentRL/VisualSokoban-v0",
-    # What a patch shows, and where, has to be found out first: a clone of few passes is no start (docs/vision.md).
+    # A clone of few passes plays hardly better than chance here (docs/environments/sokoban.md).
     full=dataclasses.replace(SOKOBAN.full, clone_tasks=1200, clone_epochs=14),
     quick=dataclasses.replace(
         SOKOBAN.quick, steps=2, groups=4, group_size=4, clone_tasks=16, clone_epochs=2, eval_tasks=16,

@@ -8,7 +8,7 @@ stands as tokens in front of the prompt (behind a first special token, where pro
 as the policy's own, and the reply follows it. `baselines.scorers.hindsight` is another method's (HISR's): a copy that
 learns from outcomes.
 
-Source: second hand, see docs/credit/hcapo.md.
+Source: second hand, see docs/credit/igpo.md.
 """
 
 from __future__ import annotations

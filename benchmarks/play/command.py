@@ -123,7 +123,7 @@ def prompt(
         str | None,
         typer.Option(help="An OpenAI-compatible endpoint, up to and including /v1. Default: the model is run here."),
     ] = None,
-    method: Annotated[str, typer.Option(help=f"{', '.join(METHODS)}; see docs/prompting.md.")] = "react",
+    method: Annotated[str, typer.Option(help=f"{', '.join(METHODS)}; see docs/panels.md.")] = "react",
     shots: Annotated[int, typer.Option(min=0, help="Episodes of the expert that the prompt shows.")] = 0,
     examples: Annotated[
         Path | None, typer.Option(help="Examples to show instead, a file of the form of examples.json.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from benchmarks.json_files import ResultsError
 
@@ -28,6 +28,12 @@ def markdown_table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     """
     rows = [heads, ["---"] * len(heads), *lines]
     return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in rows)
+
+
+def checklist(reported: Mapping[str, str]) -> str:
+    """Return how results were measured, one line each, see docs/results/reporting.md."""
+    lines = [filled_item(f"**{name}**: {words}.") for name, words in reported.items()]
+    return "\n".join(["How it was measured ([what the lines mean](reporting.md)):\n", *lines])
 
 
 def replaced(page: str, name: str, text: str) -> str:

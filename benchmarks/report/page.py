@@ -20,10 +20,11 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from agentgym.outside.files import write_file
 from agentgym.outside.text import clean
 from benchmarks.console import table as rich_table
 from benchmarks.report import assemble
-from benchmarks.report.markdown import filled, markdown_table
+from benchmarks.report.markdown import checklist, filled, filled_item, markdown_table, replaced
 
 HTML, MARKDOWN = "report.html", "report.md"
 #: A text, or a text and its sign: "up", "down" or "".
@@ -110,6 +111,7 @@ class Page:
         figures: in order.
         panel: None: there is none.
         warnings: one line each, below the tables.
+        reported: what belongs to a published result, see `benchmarks.training.evidence.reported`.
     """
 
     title: str
@@ -120,6 +122,7 @@ class Page:
     figures: Sequence[Figure] = ()
     panel: Panel | None = None
     warnings: Sequence[str] = ()
+    reported: Mapping[str, str] = field(default_factory=dict)
 
 
 def print_page(page: Page, console: Console) -> None:
@@ -159,15 +162,36 @@ def markdown(page: Page) -> str:
     parts = [f"# {page.title}", filled(page.lead)]
     if page.chips:
         parts.append(filled(", ".join(f"{name}: {value}" for name, value in page.chips) + "."))
-    for each in page.tables:
-        parts += [f"## {each.title}", markdown_table(each.heads, each.texts), filled(each.caption)]
-        parts.append("\n".join(f"* {head}: {words}" for head, words in each.explained.items()))
+    parts += _tables(page)
     if page.warnings:
         parts += ["## Warnings", "\n".join(f"* {line}" for line in page.warnings)]
     for figure in page.figures:
         parts += [f"## {figure.title}", f"![{figure.title}]({figure.file})", filled(figure.caption)]
     parts += ["## How it was made", "\n".join(f"* {name}: {value}" for name, value in page.about)]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _tables(page: Page) -> list[str]:
+    parts = []
+    for each in page.tables:
+        parts += [f"## {each.title}", markdown_table(each.heads, each.texts), filled(each.caption)]
+        parts.append("\n".join(filled_item(f"{head}: {words}") for head, words in each.explained.items()))
+    return parts
+
+
+def write_between(page: Page, name: str, place: Path) -> list[Path]:
+    """Write tables, pictures and what is reported between the marks of a name on a Markdown page of docs/results.
+
+    Pictures go to the folder images beside that of the page. Returns what was written.
+    """
+    parts, written = _tables(page), []
+    for each in page.figures:
+        written.append(place.parent.parent / "images" / each.file)
+        assemble.write_picture(each.draw(), written[-1])
+        parts += [f"![{each.title}](../images/{each.file})", filled(each.caption)]
+    text = "\n\n".join(part for part in [*parts, checklist(page.reported)] if part) + "\n"
+    write_file(place, replaced(place.read_text(encoding="utf-8"), name, clean(text)).encode())
+    return [*written, place]
 
 
 def html(page: Page, pictures: Mapping[str, bytes]) -> str:

@@ -41,6 +41,7 @@ from benchmarks.machine import describe_machine, usable_cores
 from benchmarks.processes import Job, Progress
 from benchmarks.study import work_off
 from benchmarks.training import evidence, learning, options
+from benchmarks.training.dose import Dose, decisions
 from benchmarks.training.head_to_head_page import print_study, write_reports
 from benchmarks.training.options import SIZES, WHAT, WHERE, check_model, known_env, named_methods, of, on_data
 from benchmarks.training.records import (
@@ -182,10 +183,14 @@ def _train(plan: Plan, folder: Path, job: Job, progress: Progress) -> Record:
     policy = _policy(plan, folder, job.seed)
     training = _training(plan, trainer_config(config, job.seed, recipe), setting)
     show = reporting(progress, budget, tokens=True)
-    rows, _ = train_policy(config, policy, recipe, training, folder / job.name, show, tensorboard=False)
+    dose = Dose(folder / job.name)
+    rows, _ = train_policy(config, policy, recipe, training, folder / job.name, show, dose, tensorboard=False)
     found = _record(job, method, setting, rows)
+    found = dataclasses.replace(found, dose=dose.sums(found.iterations))
     if job.kind == FINAL:
-        test = _played(config, policy, method, job.seed)
+        test, decided = _played(config, policy, method, job.seed), decisions(config, policy, job.seed)
+        if decided is not None:
+            found.dose["decisions"] = decided
         found = dataclasses.replace(found, test=test, beside=_beside(config, policy, method, job.seed))
     progress(budget, budget, f"{setting.label}: validation {100 * found.validated():.1f} %")
     return found
@@ -441,7 +446,15 @@ def head_to_head(
         int | None, of(SIZES, "Reply tokens of a run. Default: as the environment's settings say.", min=1)
     ] = None,
     settings: Annotated[
-        int | None, of(SIZES, f"Tried per method, at most all. Default: {_SETTINGS}; quick: 2.", min=1)
+        int | None,
+        of(
+            SIZES,
+            f"Tried per method, at most all; 0: none, every run has the environment's. Default: {_SETTINGS}; quick: 2.",
+            min=0,
+        ),
+    ] = None,
+    beside: Annotated[
+        str | None, of(WHAT, "Further splits that clones and final runs play, separated by commas.")
     ] = None,
     search_seed: Annotated[int, of(WHAT, "First training seed of the search.", min=0)] = 100,
     search_runs: Annotated[int, of(SIZES, "Seeds that each setting is tried with.", min=1)] = 1,
@@ -477,7 +490,10 @@ def head_to_head(
     place = out or Path("runs") / ("head-to-head-quick" if quick else "head-to-head")
     with explained("stopped; the same command continues where it was", "Finished runs are kept."):
         if rebuilt:
-            if any(given is not None for given in (methods, seeds, tokens, settings, jobs, option, until)) or quick:
+            if (
+                any(given is not None for given in (methods, seeds, tokens, settings, beside, jobs, option, until))
+                or quick
+            ):
                 raise typer.BadParameter("nothing is trained: leave out what says how", param_hint="--from")
             studies = _read(rebuilt)
         else:
@@ -487,7 +503,8 @@ def head_to_head(
             plan = plan_study(
                 row, check_model(model), names, numbers,
                 tokens=tokens, settings=settings, search_seed=search_seed, search_runs=search_runs,
-                draw_seed=draw_seed, quick=quick, options=arguments(option or ()),
+                draw_seed=draw_seed, quick=quick, beside=beside.split(",") if beside else (),
+                options=arguments(option or ()),
             )  # fmt: skip
             processes = jobs or (1 if quick else usable_cores())
             run = functools.partial(run_study, out=place, processes=processes, console=console)

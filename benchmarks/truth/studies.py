@@ -120,7 +120,7 @@ class PaperStudy:
             seed: Annotated[int, of(WHAT, "Of episodes and intervals of the part without training.", min=0)] = 0,
             jobs: options.Jobs = None,
             page: Annotated[
-                Path | None, of(WHERE, "Also write tables and picture into this Markdown page, between its marks.")
+                Path | None, of(WHERE, "Also write the picture into this Markdown page, between its marks.")
             ] = None,
             rebuilt: Annotated[
                 Path | None,
@@ -240,8 +240,9 @@ def found_in(study: PaperStudy, folder: Path) -> Found:
 def write_report(study: PaperStudy, found: Found, out: Path, page: Path | None = None) -> list[Path]:
     """Write `<out>/<name>.md` and `<out>/<name>.png`, and return what was written.
 
-    With a Markdown page, what stands between its lines `<!-- <name> -->` and `<!-- end of <name> -->` is replaced
-    instead (`ResultsError` without such lines), and the picture goes to the folder images beside it.
+    With a Markdown page, the text between its lines `<!-- <name> -->` and `<!-- end of <name> -->` is replaced instead
+    (`ResultsError` without such lines), and the picture goes to the folder images beside it. The page names the command
+    that prints the tables.
     """
     out.mkdir(parents=True, exist_ok=True)
     picture = out / f"{study.name}.png" if page is None else page.parent / "images" / picture_name(study)
@@ -253,7 +254,7 @@ def write_report(study: PaperStudy, found: Found, out: Path, page: Path | None =
         path = out / f"{study.name}.md"
         write_file(path, section(study, found, picture.name).encode())
         return [path, picture]
-    text = section(study, found, f"images/{picture.name}")
+    text = figure(study, found, f"images/{picture.name}")
     write_file(page, replaced(page.read_text(encoding="utf-8"), study.name, text).encode())
     return [picture, page]
 
@@ -264,15 +265,18 @@ def picture_name(study: PaperStudy) -> str:
 
 
 def section(study: PaperStudy, found: Found, picture: str) -> str:
-    """Return the part of a page that the numbers make: tables with what they are, and the picture."""
-    pieces = []
-    for table in tables(study, found):
-        pieces += [markdown_table(table.heads, table.texts), filled(table.caption)]
+    """Return tables with their captions, and the picture."""
+    shown = [f"{markdown_table(table.heads, table.texts)}\n\n{filled(table.caption)}" for table in tables(study, found)]
+    return "\n\n".join([*shown, figure(study, found, picture)])
+
+
+def figure(study: PaperStudy, found: Found, picture: str) -> str:
+    """Return the picture, the machine, and the command that prints the tables from the records."""
     machines = [each.machine for each in (found.against, *found.trained) if each is not None]
-    made = dict.fromkeys(machine.hardware for machine in machines)
-    pieces.append(f"![{study.question}]({picture})")
-    pieces.append(filled(f"Measured on {'; '.join(made)}."))
-    return "\n\n".join(pieces) + "\n"
+    made = "; ".join(dict.fromkeys(machine.hardware for machine in machines))
+    records = "results/head-to-head" if study.name in SHARED else "studies/records"
+    command = f"`./do bench study {study.name} --from docs/{records}`"
+    return f"![{study.question}]({picture})\n\n{filled(f'Tables: {command}. Measured on {made}.')}\n"
 
 
 def page_of(study: PaperStudy, found: Found) -> Page:
@@ -288,6 +292,8 @@ def tables(study: PaperStudy, found: Found) -> list[Table]:
     ]
 
 
+#: Studies of the records of the head to head.
+SHARED = ("share-of-time",)
 STUDIES: dict[str, PaperStudy] = {
     name: PaperStudy(name, question)
     for name, question in {
@@ -299,6 +305,7 @@ STUDIES: dict[str, PaperStudy] = {
         "cosine-threshold": "From which similarity on should texts count as one state?",
         "adverts": "What do adverts between the lines of a page do to credit that compares states?",
         "graph-statistics": "What do the graphs of a group look like, and what is there to compare?",
+        "staleness": "What does training lose by episodes of older weights?",
         "share-of-time": "Where does the time of training go, and how much of it is credit?",
     }.items()
 }

@@ -26,13 +26,13 @@ folder = Path(tempfile.mkdtemp())
 
 def make():
     """Boards as chat messages with the last two steps, as the papers' prompts have them."""
-    envs = gym.make_vec("AgentRL/Sokoban-v0", num_envs=8, autoreset_mode="Disabled", max_episode_steps=6)
+    envs = gym.make_vec("AgentRL/Sokoban-v0", num_envs=4, autoreset_mode="Disabled", max_episode_steps=4)
     return VectorPromptWindow(VectorReplyParser(envs), history=2, instructions=False)
 
 
 messages, _ = make().reset(seed=0)
 base = folder / "base"  # Path("models/Qwen2.5-7B-Instruct") in earnest
-tiny_policy([message[-1]["content"] for message in messages], seed=0).save_pretrained(base)
+tiny_policy([message[-1]["content"] for message in messages], seed=0, width=64, layers=2, mlp=128).save_pretrained(base)
 
 # %% [markdown]
 # ## An adapter
@@ -40,16 +40,16 @@ tiny_policy([message[-1]["content"] for message in messages], seed=0).save_pretr
 # The base stands still and is its own reference for the KL term; the adapter alone is trained, saved and resumed.
 
 # %%
-policy = HuggingFacePolicy.from_pretrained(base, max_new_tokens=16)
+policy = HuggingFacePolicy.from_pretrained(base, max_new_tokens=8)
 policy = add_lora(policy, LoraSettings(rank=8, alpha=16.0), seed=0)
 moving = sum(weight.numel() for weight in policy.model.parameters() if weight.requires_grad)
 print(f"{moving:,} of {sum(weight.numel() for weight in policy.model.parameters()):,} weights move")
 
 # %%
 config = TrainerConfig(
-    iterations=2,
+    iterations=1,
     groups=2,
-    group_size=4,
+    group_size=2,
     learning_rate=1e-3,
     memory=Memory(microbatch_tokens=4096, activation_checkpointing=True),
     validation=Validation(every=0),
@@ -66,7 +66,7 @@ print({key: round(float(rows[-1][key]), 4) for key in ("success", "kl", "grad_no
 # %%
 policy.save_pretrained(folder / "adapter")
 merge_lora(policy).save_pretrained(folder / "merged")
-player = HuggingFacePolicy.from_pretrained(folder / "merged", temperature=0.0, max_new_tokens=16)
+player = HuggingFacePolicy.from_pretrained(folder / "merged", temperature=0.0, max_new_tokens=8)
 print("files:", *sorted(path.name for path in (folder / "adapter").iterdir()))
 print("greedy success on two levels:", evaluate(make(), player, train[:2], seed=0).success_rate)
 

@@ -5,6 +5,7 @@ import graphlib
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,16 +22,8 @@ ARROWS: dict[str, tuple[set[str], set[str] | None]] = {
         {"agentgym"},
         NUMERIC
         | {
-            "pettingzoo",
-            "tantivy",
-            "sentence_transformers",
-            "faiss",
-            "pyserini",
-            "pyarrow",
-            "spacy",
-            "aiohttp",
-            "tenacity",
-            "pandas",
+            "pettingzoo", "tantivy", "sentence_transformers", "faiss", "pyserini", "pyarrow", "spacy", "aiohttp",
+            "tenacity", "pandas",
         },
     ),
     "wrappers": ({"agentgym", "wrappers"}, NUMERIC | {"sentence_transformers"}),
@@ -38,7 +31,7 @@ ARROWS: dict[str, tuple[set[str], set[str] | None]] = {
     "policies": ({"agentgym", "policies"}, None),
     "baselines": ({"agentgym", "wrappers", "policies", "baselines"}, None),
     "benchmarks": (set(FOLDERS), None),
-}
+}  # fmt: skip
 SOURCES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
 LONG_SUFFIXES = {".py", ".js", ".css", ".j2", ".html"}
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}
@@ -155,9 +148,11 @@ def name_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-TEXTS = {name_of(path): path.read_text(encoding="utf-8") for path in SOURCES}
-GRAPH = graph_of(TEXTS)
-RUN_TIME = graph_of(TEXTS, typed=False)
+@cache
+def graph(typed: bool = True) -> dict[str, set[str]]:
+    return graph_of({name_of(path): path.read_text(encoding="utf-8") for path in SOURCES}, typed)
+
+
 FOLDER_OF = {name_of(path): ".".join(path.relative_to(ROOT).parent.parts) for path in SOURCES}
 
 
@@ -176,13 +171,13 @@ def test_the_graph_itself() -> None:
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
     """At run time; inside a folder a type may be imported under `TYPE_CHECKING` in both directions."""
-    assert circle(RUN_TIME) == []
+    assert circle(graph(typed=False)) == []
 
 
 def test_no_folder_imports_itself_by_way_of_others() -> None:
     """Between folders arrows have one direction, for types too; folders within each other are one (`official/`)."""
     folders: dict[str, set[str]] = {}
-    for module, others in GRAPH.items():
+    for module, others in graph().items():
         here = FOLDER_OF[module]
         beside = {there for there in map(FOLDER_OF.__getitem__, others) if not (f"{here}.".startswith(f"{there}."))}
         folders.setdefault(here, set()).update(there for there in beside if not there.startswith(f"{here}."))
@@ -191,15 +186,15 @@ def test_no_folder_imports_itself_by_way_of_others() -> None:
 
 def test_environments_do_not_know_each_other() -> None:
     environments = {row.module.rpartition(".")[0] for row in ROWS}
-    for module, others in GRAPH.items():
+    for module, others in graph().items():
         own = next((each for each in environments if f"{module}.".startswith(f"{each}.")), None)
         for other in others if own else ():
             foreign = [each for each in environments - {own} if f"{other}.".startswith(f"{each}.")]
             assert not foreign, f"{module} imports {other}"
-    shared = {module for module in GRAPH if module.partition(".")[0] == "agentgym"} - {
-        module for module in GRAPH for each in environments if f"{module}.".startswith(f"{each}.")
+    shared = {module for module in graph() if module.partition(".")[0] == "agentgym"} - {
+        module for module in graph() for each in environments if f"{module}.".startswith(f"{each}.")
     }
-    assert {other for module in shared for other in GRAPH[module]} <= shared
+    assert {other for module in shared for other in graph()[module]} <= shared
 
 
 #: Tests that are about no single source file, but about everything in the folder they lie in.

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from website.navigation import navigation
+from website.reference import PACKAGES, modules
+from website.repository_links import site_page
 
 ROOT = Path(__file__).parents[2]
 SOURCES = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "docs/notebooks").glob("*.py")]
@@ -36,6 +38,19 @@ def test_a_row_without_a_page_of_its_own_is_a_group_of_those_that_it_names() -> 
     index = "\n".join(["## A", "| page | answers |", "|---|---|", *rows])
     pages = frozenset({"1.md", "2.md", "3.md", "4.md"})
     assert navigation(index, pages) == [{"A": [{"One": ["1.md", "4.md"]}, {"Two": "2.md"}, {"More": ["3.md"]}]}]
+
+
+def test_links_to_modules_lead_into_the_reference() -> None:
+    made = {
+        f"reference/{package}/{name.removeprefix(package + '.')}.md"
+        for package in PACKAGES
+        for name in modules(package)
+    }
+    for page in SOURCES:
+        for target in re.findall(r"\]\(((?!\w+:)[^)#]+\.py)", page.read_text(encoding="utf-8")):
+            path = os.path.relpath(page.parent / target, ROOT)
+            if path.split(os.sep)[0] not in ("examples", "docs"):
+                assert site_page(path) in made, f"{page}: {target} is not in the reference"
 
 
 def _loaded_from_elsewhere(site: Path) -> set[tuple[str, str]]:
@@ -78,8 +93,14 @@ def test_the_site_builds_strictly_with_results_and_outputs_and_is_read_without_a
     assert "images/learning/sokoban-graphgpo.svg" in method
     assert (tmp_path / "images/learning/sokoban-graphgpo.svg").stat().st_size > 2_000
 
-    reference = (tmp_path / "reference/wrappers.credit.html").read_text(encoding="utf-8")
+    assert "<td><code>0.8</code></td>" in method  # of its table of options
+    reference = (tmp_path / "reference/wrappers.credit/graphgpo.html").read_text(encoding="utf-8")
     assert 'id="wrappers.credit.graphgpo.graphgpo"' in reference
+    lost = re.findall(r"""(?:href|src)=["']?([^"'> #?]+)""", (tmp_path / "404.html").read_text(encoding="utf-8"))
+    assert [link for link in lost if "://" not in link and not (tmp_path / link).exists()] == []
+    room = _words(tmp_path / "environments/corridor.html")
+    assert "> north" in room
+    assert (tmp_path / "images/environments/corridor.svg").stat().st_size > 5_000
     assert "def play(" in _words(tmp_path / "examples/credit_in_your_trainer.html")
 
     # d's last step went where the winner was: -0.5 in GRPO's eyes, which compares (1, 0, 0, 0): (0 - 1/4) / (1/2 + eps)

@@ -26,14 +26,11 @@ def board(text: str) -> str:
     return ""
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_a_reply_of_any_text_is_an_answer_that_can_be_encoded(family: str) -> None:
-    for text in (
-        text_of(FAMILIES[family], 500),
-        f"<think>{text_of(FAMILIES[family], 60)}</think><action>{text_of(FAMILIES[family], 60)}</action>",
-    ):
-        parsed = parse_reply(text)
-        json.dumps(parsed, ensure_ascii=False).encode()
+def test_a_reply_of_any_text_is_an_answer_that_can_be_encoded() -> None:
+    for family in FAMILIES.values():
+        short = text_of(family, 60)
+        for text in (text_of(family, 500), f"<think>{short}</think><action>{short}</action>"):
+            json.dumps(parse_reply(text), ensure_ascii=False).encode()
 
 
 def test_a_reply_is_cleaned_where_it_enters() -> None:

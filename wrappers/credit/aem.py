@@ -3,7 +3,7 @@
 H~  = (H - min) / (max - min)                          H: mean token entropy of a reply; over the group's replies
 A_t = A_t^base exp(-lam H~_t) / mean(exp(-lam H~))     the mean over the group; 1 where H spans less than `least_range`
 
-Source: notes on the AEM paper (no public code); see docs/credit/uncertainty.md.
+Source: notes on the AEM paper (no public code); see docs/credit/group_filters.md.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 H~   = (H - min) / (max - min + eps)                        H: mean token entropy of a reply; over the batch
 A'_t = A_t exp(-k H~_t) / mean(exp(-k H~)) + zeta exp(-k_next H~_{t+1})        minus its mean over the batch
 
-Source: pseudocode on the EMPG paper's project page, and a port of it; see docs/credit/uncertainty.md.
+Source: pseudocode on the EMPG paper's project page, and a port of it; see docs/credit/group_filters.md.
 """
 
 from __future__ import annotations

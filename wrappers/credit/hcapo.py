@@ -4,7 +4,7 @@ rho_t = clip(exp((h_t - l_t) / T), low, high)      h, l: mean log p of a reply's
 state
 A_t   = A^GRPO_t + omega z_t      z = (Q - mean) / (std + eps) over all steps of the group,  Q_t = rho_t G_t
 
-Source: second hand, notes on the HCAPO paper; see docs/credit/hcapo.md for open points.
+Source: second hand, notes on the HCAPO paper; see docs/credit/igpo.md for open points.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numbers
 from ast import literal_eval
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, wraps
 from inspect import cleandoc, signature
@@ -339,28 +339,36 @@ def all_options(function: Callable[..., object], given: Mapping[str, Any]) -> di
 
 def option_table(options_type: type[OptionsT], presets: Mapping[str, OptionsT]) -> str:
     """Return the options as a Markdown table; shared ones (`StatisticsOptions`) by name below it, with other values."""
-    usual = _fields(StatisticsOptions)
-    lines = ["| option | " + " | ".join(presets) + " | values | meaning |", "|---" * (3 + len(presets)) + "|"]
+    usual, first = _fields(StatisticsOptions), next(iter(presets))
+    lines = [f"| option | default{f' (`{first}`)' * (len(presets) > 1)} | meaning |", "|---|---|---|"]
     same: list[str] = []
     other: list[str] = []
     for name, declared, values in _rows(options_type, presets):
         option = declared.option
         if declared == usual.get(name) and options_type.__module__ != __name__:
             standard = [repr(option.authors if preset == "authors" else option.default) for preset in presets if option]
-            differing = [f"{preset} `{value}`" for preset, value in zip(presets, values, strict=True)]
-            shown = [f"`{values[0]}`"] if len(set(values)) == 1 else differing
             (same if values == standard else other).append(
-                f"`{name}`" if values == standard else f"`{name}` ({', '.join(shown)})"
+                f"`{name}`" if values == standard else f"`{name}` ({_defaults(presets, values)})"
             )
             continue
-        cells = [f"`{value}`" if i == 0 or value != values[0] else "" for i, value in enumerate(values)]
-        lines.append(f"| `{name}` | {' | '.join(cells)} | {_values(declared)} | {_meaning(declared)} |")
+        lines.append(f"| `{name}` | {_defaults(presets, values)} | {_meaning(declared)}{_named(declared)} |")
     table = "\n".join(lines) + "\n" if len(lines) > 2 else ""
     listed = [f"As in [GRPO](grpo.md): {', '.join(same)}."] * bool(same)
     listed += [
         f"{'With other values' if same else 'As in [GRPO](grpo.md), with other values'}: {', '.join(other)}."
     ] * bool(other)
     return table + (f"\n{' '.join(listed)}\n" if listed else "")
+
+
+def _named(declared: _Declared) -> str:
+    values = _values(declared)
+    return "" if values == "as said" else f" Values: {values}."
+
+
+def _defaults(presets: Mapping[str, Any], values: Sequence[str]) -> str:
+    """The first preset's value, and those of presets that differ from it."""
+    differing = [f"{preset} `{value}`" for preset, value in zip(presets, values, strict=True) if value != values[0]]
+    return "; ".join([f"`{values[0]}`", *differing])
 
 
 def finite_numbers(name: str, values: ArrayLike, length: int, unit: str = "row") -> Floats:

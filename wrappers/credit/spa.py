@@ -3,7 +3,7 @@
 r_t = c_t + g_t / 2        sum_t c_t is fitted to the outcome R,   g_t = 1 for an executable action
 
 Use the rewards with any estimator of returns: `dataclasses.replace(table, reward=spa(table, ...))`.
-Source: the SPA paper and its release; see docs/credit/spa.md for differences.
+Source: the SPA paper and its release; see docs/credit/attribution.md for differences.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import cache
 
 import pytest
 
@@ -17,11 +18,15 @@ from agentgym.alfworld.text import introduction
 from agentgym.tasks import check_split
 from tests.agentgym.alfworld.support import fits, games
 
-GAMES = [generate(GameSpec(split, index)) for split in SPLITS for index in range(2 * BLOCK)]
 FORM = re.compile(
     r"(?P<kind>[a-z_]+)-(?P<thing>[A-Za-z]+)-None-(?P<place>[A-Za-z]+)-(?P<scene>\d+)"
     r"/trial_(?P<split>\w+)_(?P<index>\d+)"
 )
+
+
+@cache
+def all_games() -> list[Game]:
+    return [generate(GameSpec(split, index)) for split in SPLITS for index in range(2 * BLOCK)]
 
 
 def parts(game: Game) -> dict[str, str]:
@@ -31,7 +36,7 @@ def parts(game: Game) -> dict[str, str]:
 
 
 def test_every_walkthrough_wins_is_shortest_and_needed() -> None:
-    for game in GAMES:
+    for game in all_games():
         world = World(game)
         assert not world.won
         assert len(game.walkthrough) == distance(world)
@@ -43,7 +48,7 @@ def test_every_walkthrough_wins_is_shortest_and_needed() -> None:
 
 
 def test_names_count_down_within_a_kind_and_kinds_are_in_order() -> None:
-    for game in GAMES:
+    for game in all_games():
         for names, kinds in ((game.receptacles, game.receptacle_types), (game.objects, game.object_types)):
             assert list(kinds) == sorted(kinds)
             for kind, count in Counter(kinds).items():
@@ -52,7 +57,7 @@ def test_names_count_down_within_a_kind_and_kinds_are_in_order() -> None:
 
 
 def test_the_agent_starts_where_nothing_is_in_reach() -> None:
-    for game in GAMES:
+    for game in all_games():
         assert game.start not in game.places
         # locations as the games of one room share them: numbered in the order of the receptacles
         assert list(dict.fromkeys(game.places)) == list(range(len(game.locations) - 1))
@@ -61,7 +66,7 @@ def test_the_agent_starts_where_nothing_is_in_reach() -> None:
 
 
 def test_objects_lie_where_they_are_seen_from_and_at_most_in_one_receptacle() -> None:
-    for game in GAMES:
+    for game in all_games():
         union = 0
         for content, place in zip(game.contents, game.places, strict=True):
             assert not union & content
@@ -76,15 +81,11 @@ def test_objects_lie_where_they_are_seen_from_and_at_most_in_one_receptacle() ->
 
 def test_flags_and_fits_are_those_of_the_official_kinds() -> None:
     tables = {
-        "pickupable": things.PICKUPABLE,
-        "cleanable": things.CLEANABLE,
-        "heatable": things.HEATABLE,
-        "coolable": things.COOLABLE,
-        "toggleable": things.TOGGLEABLE,
-        "sliceable": things.SLICEABLE,
+        "pickupable": things.PICKUPABLE, "cleanable": things.CLEANABLE, "heatable": things.HEATABLE,
+        "coolable": things.COOLABLE, "toggleable": things.TOGGLEABLE, "sliceable": things.SLICEABLE,
         "vessels": things.VESSELS,
-    }
-    for game in GAMES:
+    }  # fmt: skip
+    for game in all_games():
         for name, kinds in tables.items():
             lower = {kind.lower() for kind in kinds}
             assert getattr(game, name) == mask(i for i, kind in enumerate(game.object_types) if kind in lower), name
@@ -104,7 +105,7 @@ def test_goals_are_those_of_the_task_and_its_sentence() -> None:
         COOL: ("put a cool {o} in {r}", "cool some {o} and put it in {r}"),
         TWO: ("put two {o} in {r}", "find two {o} and put them in {r}"),
     }
-    for game in GAMES:
+    for game in all_games():
         named = parts(game)
         thing, place = named["thing"].lower(), named["place"].lower()
         assert named["kind"] == game.task_type
@@ -199,7 +200,7 @@ def test_unseen_layouts_are_others_whatever_the_seed() -> None:
                 found.update(layout.kinds for layout in choice)
     assert len(seen) > 250
     assert not seen & unseen
-    intros = {split: {g.receptacles for g in GAMES if parts(g)["split"] == split} for split in SPLITS}
+    intros = {split: {g.receptacles for g in all_games() if parts(g)["split"] == split} for split in SPLITS}
     assert intros["train"] & intros["valid_seen"]
     assert not intros["valid_unseen"] & (intros["train"] | intros["valid_seen"])
 
@@ -207,7 +208,7 @@ def test_unseen_layouts_are_others_whatever_the_seed() -> None:
 def test_a_scene_number_is_one_layout() -> None:
     first = {"kitchen": 1, "living room": 201, "bedroom": 301, "bathroom": 401}
     rooms = {}
-    for game in GAMES:
+    for game in all_games():
         scene = int(parts(game)["scene"])
         assert rooms.setdefault(scene, game.room) is game.room
         kind = max((name for name in first if first[name] <= scene), key=first.__getitem__)
@@ -220,15 +221,15 @@ def test_each_block_has_the_types_of_the_official_split_in_another_order() -> No
     counts = {PICK: 8, LOOK: 3, CLEAN: 7, HEAT: 5, COOL: 5, TWO: 8}
     assert Counter(schedule(0, "train", 0)) == Counter(schedule(0, "train", 1)) == counts
     assert schedule(0, "train", 0) != schedule(0, "train", 1)
-    assert [game.task_type for game in GAMES[:BLOCK]] == list(schedule(0, "train", 0))
+    assert [game.task_type for game in all_games()[:BLOCK]] == list(schedule(0, "train", 0))
 
 
 def test_a_game_is_a_function_of_its_spec() -> None:
     late = generate.__wrapped__(GameSpec("train", 5))
-    assert late is not GAMES[5]
+    assert late is not all_games()[5]
     names = {name for name in Game.__dataclass_fields__ if Game.__dataclass_fields__[name].init}
     for name in names:
-        assert getattr(late, name) == getattr(GAMES[5], name)
+        assert getattr(late, name) == getattr(all_games()[5], name)
     others = [GameSpec("train", 6), GameSpec("valid_seen", 5), GameSpec("train", 5, seed=1)]
     for spec in others:
         assert generate(spec).contents != late.contents
@@ -265,7 +266,7 @@ def test_specs_out_of_range_are_explained() -> None:
 def test_the_collection_selects_by_type_index_and_task_id() -> None:
     games = GeneratedGames()
     everything = [games.by_index("valid_seen", i) for i in range(2 * BLOCK)]
-    assert everything == GAMES[2 * BLOCK : 4 * BLOCK]
+    assert everything == all_games()[2 * BLOCK : 4 * BLOCK]
     for kind in TASK_TYPES:
         expected = [game for game in everything if game.task_type == kind]
         assert [games.of_types((kind,)).by_index("valid_seen", i) for i in range(len(expected))] == expected
@@ -282,7 +283,7 @@ def test_the_collection_selects_by_type_index_and_task_id() -> None:
 
 def test_unknown_task_ids_are_explained() -> None:
     games = GeneratedGames()
-    known = GAMES[0].task_id
+    known = all_games()[0].task_id
     with pytest.raises(ValueError, match="belongs to split 'train', not to 'valid_seen'"):
         games.by_id(known, "valid_seen")
     with pytest.raises(ValueError, match=r"with game_seed=9, game 0 .*made with another game_seed"):
@@ -302,16 +303,16 @@ def test_unknown_task_ids_are_explained() -> None:
 
 
 def test_objects_that_count_are_more_than_enough_now_and_then() -> None:
-    numbers = Counter(sum(1 for _ in bits(game.goal_objects)) for game in GAMES if game.task_type == TWO)
+    numbers = Counter(sum(1 for _ in bits(game.goal_objects)) for game in all_games() if game.task_type == TWO)
     assert set(numbers) >= {2, 3, 4}
     assert min(numbers) == 2
 
 
 def test_games_are_the_same_on_every_machine() -> None:
     # written down once; a change here changes every generated game that anyone has trained or evaluated on
-    assert [game.task_id for game in GAMES[:3]] == [
+    assert [game.task_id for game in all_games()[:3]] == [
         "pick_clean_then_place_in_recep-Apple-None-GarbageCan-14/trial_train_0",
         "pick_and_place_simple-CellPhone-None-Safe-327/trial_train_1",
         "pick_two_obj_and_place-CellPhone-None-Drawer-323/trial_train_2",
     ]
-    assert hashlib.sha256(repr([game.contents for game in GAMES]).encode()).hexdigest()[:16] == "760dc0216f54be13"
+    assert hashlib.sha256(repr([game.contents for game in all_games()]).encode()).hexdigest()[:16] == "760dc0216f54be13"

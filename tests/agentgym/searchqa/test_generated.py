@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from itertools import combinations
 
 import gymnasium as gym
@@ -21,8 +22,12 @@ from agentgym.searchqa.scoring import normalise
 from agentgym.searchqa.tasks import find_data
 from tests.agentgym.searchqa.support import ROOT
 
-MADE = make_encyclopaedia()
-BY_ID = {passage.id: passage for passage in MADE.passages}
+made = make_encyclopaedia  # made once per process, and not while tests are collected
+
+
+@cache
+def by_id():
+    return {passage.id: passage for passage in made().passages}
 
 
 @pytest.fixture(scope="module")
@@ -33,41 +38,41 @@ def worlds():
 
 
 def test_there_are_more_than_5000_passages_with_titles_and_ids_of_their_own():
-    assert len(MADE.passages) >= 5000
-    assert len(BY_ID) == len(MADE.passages)
-    assert len({normalise(passage.title) for passage in MADE.passages}) == len(MADE.passages)
-    lengths = [len(passage.text.split()) for passage in MADE.passages]
+    assert len(made().passages) >= 5000
+    assert len(by_id()) == len(made().passages)
+    assert len({normalise(passage.title) for passage in made().passages}) == len(made().passages)
+    lengths = [len(passage.text.split()) for passage in made().passages]
     assert min(lengths) >= 10
     assert max(lengths) <= 100
 
 
 def test_every_split_has_questions_of_every_source_with_ids_of_their_own():
-    counts = Counter((question.split, question.source) for question in MADE.questions)
+    counts = Counter((question.split, question.source) for question in made().questions)
     assert set(counts) == {(split, source) for split in SPLITS for source in SOURCES}
     for split, (_, most) in SPLITS.items():
         assert [counts[split, source] for source in SOURCES] == list(most)
-    assert len({question.id for question in MADE.questions}) == len(MADE.questions)
-    texts = Counter((question.split, question.text) for question in MADE.questions)
+    assert len({question.id for question in made().questions}) == len(made().questions)
+    texts = Counter((question.split, question.text) for question in made().questions)
     assert max(texts.values()) == 1
 
 
 def test_splits_share_no_passage_and_no_answer_that_is_a_name():
     for one, other in combinations(SPLITS, 2):
-        used = [{p for q in MADE.questions if q.split == split for p in q.supports} for split in (one, other)]
+        used = [{p for q in made().questions if q.split == split for p in q.supports} for split in (one, other)]
         assert not used[0] & used[1]
-        titles = [{BY_ID[passage].title for passage in passages} for passages in used]
+        titles = [{by_id()[passage].title for passage in passages} for passages in used]
         assert not titles[0] & titles[1]
         golds = [
-            {gold for q in MADE.questions if q.split == split for gold in q.golds if len(gold.split()) > 1}
+            {gold for q in made().questions if q.split == split for gold in q.golds if len(gold.split()) > 1}
             for split in (one, other)
         ]
         assert not golds[0] & golds[1]
 
 
 def test_no_question_names_an_entity_of_another_split():
-    used = {(q.split, BY_ID[passage].title.strip('"')) for q in MADE.questions for passage in q.supports}
+    used = {(q.split, by_id()[passage].title.strip('"')) for q in made().questions for passage in q.supports}
     split_of = {name: split for split, name in used}
-    for question in MADE.questions:
+    for question in made().questions:
         words = re.findall(r"\w+", question.text)
         phrases = {" ".join(words[i : i + n]) for n in (2, 3, 4) for i in range(len(words))}
         assert {split_of[phrase] for phrase in phrases & split_of.keys()} <= {question.split}
@@ -75,31 +80,31 @@ def test_no_question_names_an_entity_of_another_split():
 
 def test_the_answer_stands_in_the_last_passage_that_is_needed():
     """But for comparisons, whose answers are made of two passages."""
-    for question in MADE.questions:
+    for question in made().questions:
         if question.source == "comparison":
             assert len(question.supports) == 2
             continue
-        last = BY_ID[question.supports[-1]]
+        last = by_id()[question.supports[-1]]
         assert question.golds[0] in last.text, (question, last)
 
 
 def test_each_passage_leads_to_the_next():
     """The name of what the second passage is about stands in the first; only so can it be found in steps."""
     hops = {"one_hop": 1, "two_hop": 2, "three_hop": 3, "bridge": 2}
-    for question in MADE.questions:
+    for question in made().questions:
         if question.source in hops:
             assert len(question.supports) == hops[question.source]
             for before, after in zip(question.supports, question.supports[1:], strict=False):
-                assert BY_ID[after].title.strip('"') in BY_ID[before].text
+                assert by_id()[after].title.strip('"') in by_id()[before].text
 
 
 def test_the_first_thing_is_named_but_a_bridge_names_nobody():
-    for question in MADE.questions:
-        names = [BY_ID[passage].title.strip('"') for passage in question.supports]
+    for question in made().questions:
+        names = [by_id()[passage].title.strip('"') for passage in question.supports]
         also = re.search(
-            r"(?:name is|called|known as|title was) (The \w+ \w+|\w+ \w+)", BY_ID[question.supports[0]].text
+            r"(?:name is|called|known as|title was) (The \w+ \w+|\w+ \w+)", by_id()[question.supports[0]].text
         )
-        full = re.search(r"([A-Z]\w+ [A-Z]\w+ [A-Z]\w+), known as", BY_ID[question.supports[0]].text)
+        full = re.search(r"([A-Z]\w+ [A-Z]\w+ [A-Z]\w+), known as", by_id()[question.supports[0]].text)
         known = [names[0], *(match[1] for match in (also, full) if match)]
         if question.source == "bridge":
             assert not any(name in question.text for name in names)
@@ -115,10 +120,10 @@ def test_comparisons_agree_with_the_passages():
         "Which town": r"[Ff]ounded in (\d+)",
         "Which is": r"(?:from|in) (\d+)\.",
     }
-    for question in MADE.questions:
+    for question in made().questions:
         if question.source != "comparison":
             continue
-        one, other = (BY_ID[passage] for passage in question.supports)
+        one, other = (by_id()[passage] for passage in question.supports)
         for start in ("Who", "Which town", "Which is"):
             if question.text.startswith(start):
                 years = [int(re.search(patterns[start], each.text)[1]) for each in (one, other)]
@@ -130,7 +135,7 @@ def test_comparisons_agree_with_the_passages():
             if question.text.startswith(start):
                 found = [re.search(pattern, each.text)[1] for each in (one, other)]
                 assert question.golds == (("yes",) if found[0] == found[1] else ("no",))
-    closed = Counter(question.golds for question in MADE.questions if question.kind == "same")
+    closed = Counter(question.golds for question in made().questions if question.kind == "same")
     assert 0.4 < closed[("yes",)] / closed.total() < 0.6
 
 
@@ -182,16 +187,15 @@ def test_worlds_share_no_entity_and_no_name(worlds):
 
 
 def test_seeds():
-    assert make_encyclopaedia() is MADE
-    assert make_encyclopaedia(1).passages != MADE.passages
+    assert make_encyclopaedia() is made()
+    assert make_encyclopaedia(1).passages != made().passages
     for seed in (-1, 1.5, True, "0"):
         with pytest.raises(ValueError, match="integer of at least 0"):
             make_encyclopaedia(seed)
 
 
 def digest() -> str:
-    made = make_encyclopaedia()
-    return hashlib.sha256(repr((made.passages, made.questions)).encode()).hexdigest()
+    return hashlib.sha256(repr((made().passages, made().questions)).encode()).hexdigest()
 
 
 def test_another_process_makes_the_same():

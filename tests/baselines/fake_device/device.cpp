@@ -1,5 +1,6 @@
 // A second device for tests: PyTorch's spare backend over ordinary memory, computed by the kernels of the CPU.
 // As on a GPU, operands on two devices are an error, and the host waits for the device in counted places.
+#include <ATen/ATen.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
@@ -12,12 +13,14 @@
 #include <ATen/ops/view_native.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <c10/core/impl/alloc_cpu.h>
-#include <torch/extension.h>
+#include <pybind11/pybind11.h>
+#include <torch/library.h>
 
 #include <atomic>
 #include <set>
 #include <string>
 
+namespace py = pybind11;
 namespace {
 using at::Tensor;
 constexpr auto DEVICE = c10::DeviceType::PrivateUse1;

@@ -63,7 +63,7 @@ def start() -> Any:
     os.environ.setdefault("MAX_JOBS", "1")
     os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # ninja may be a package
     source = Path(__file__).parent / "device.cpp"
-    native = load("stepcredit_fake_device", [str(source)], extra_cflags=["-O1", "-std=c++20"])
+    native = load("stepcredit_fake_device", [str(source)], extra_cflags=["-O0", "-std=c++20"])
     torch.utils.rename_privateuse1_backend("fakegpu")
     torch._register_device_module("fakegpu", _Module)
     torch.utils.generate_methods_for_privateuse1_backend()

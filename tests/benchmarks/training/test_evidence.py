@@ -3,7 +3,9 @@
 import dataclasses
 import io
 import math
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import typer
 from rich.console import Console
@@ -11,9 +13,11 @@ from rich.console import Console
 from baselines.environments.registry import settings_of
 from benchmarks.machine import describe_machine
 from benchmarks.statistics import paired_t
-from benchmarks.training import evidence
+from benchmarks.training import dose, evidence
+from benchmarks.training.dose import Dose
 from benchmarks.training.head_to_head import plan_study, run_until_settled
 from benchmarks.training.records import Point, Record, Setting, Trainings
+from policies.scripted import RandomPolicy
 
 PLAN = plan_study(
     settings_of("corridor"), "tiny", ["grpo", "oracle"], [0], settings=1, tokens=100, options={"length": 12}
@@ -106,9 +110,33 @@ def test_looks_go_on_until_settled_or_out_of_time():
 def test_every_line_of_the_report_is_filled():
     lines = evidence.reported(study(4))
     assert len(lines) == 14
-    assert all(words for _, words in lines)
-    assert dict(lines)["seeds"] == "0, 1, 2, 3"
-    assert "length" in dict(lines)["task set"]
+    assert all(lines.values())
+    assert lines["seeds"] == "0, 1, 2, 3"
+    assert "length" in lines["task set"]
+
+
+def test_the_dose_of_a_run_by_hand(tmp_path):
+    trainer = SimpleNamespace(advantages=np.array([1.0, -1.0, np.nan, 0.0]))
+    counted = Dose(tmp_path)
+    counted(trainer, None, {"iteration": 0})
+    table = object()
+    counted(trainer, table, {"iteration": 1, "updates": 2.0})
+    counted(trainer, table, {"iteration": 2, "updates": 9.0})
+    trainer.advantages = np.array([[3.0, 1.0, np.nan], [0.0, 0.0, 0.0]])  # of reply tokens: means 2 and 0
+    counted(trainer, table, {"iteration": 2, "updates": 1.0})  # after Ctrl-C, played again
+    counted(trainer, table, {"iteration": 3, "updates": 5.0})  # past the end
+    assert counted.sums(2) == {"samples": 3.0, "updates": 3.0, "credit": 4.0, "silent": 0.5}
+    assert dose.cells([{"samples": 1200.0, "silent": 0.5}, {"samples": 1000.0}]) == ["1,100", "-", "-", "-", "-"]
+    assert dose.cells([{}]) == ["-"] * 5  # a record from before
+
+
+def test_every_step_of_a_corridor_is_a_decision_and_one_of_an_unknown_world_is_not_known():
+    config = plan_study(settings_of("corridor"), "tiny", ["grpo"], [0], settings=1, options={"length": 2}).config
+    assert dose.decisions(config.learning, RandomPolicy(), 0) == 1.0
+    config = plan_study(settings_of("sokoban"), "tiny", ["grpo"], [0], settings=1).config
+    assert 0 < dose.decisions(config.learning, RandomPolicy(), 0) < 1
+    config = plan_study(settings_of("webshop"), "tiny", ["grpo"], [0], settings=1).config
+    assert dose.decisions(config.learning, RandomPolicy(), 0) is None
 
 
 def test_the_horizon_has_a_picture(tmp_path):
@@ -123,3 +151,20 @@ def test_the_horizon_has_a_picture(tmp_path):
     assert "settled)" in text
     evidence.draw_horizon(both, tmp_path / "horizon.png")
     assert (tmp_path / "horizon.png").stat().st_size > 10_000
+
+
+def test_success_by_faults_counts_the_tasks_of_all_splits():
+    row = settings_of("telecom")
+    plan = plan_study(row, "tiny", ["grpo"], [0], settings=0, beside=["test_hard"], options={"faults": [1, 1]},
+                      changes={"eval_tasks": 4})  # fmt: skip
+    clone, grpo = record("clone", 0, 0, 0.1, 0.1), record("grpo", 0, 0, 0.1, 0.5)
+    test, hard = (dict.fromkeys(("greedy", "sampled"), won) for won in ("1110", "0000"))
+    clone = dataclasses.replace(clone, test=hard, beside={"test_hard": hard})
+    grpo = dataclasses.replace(grpo, setting=Setting.stated("grpo"), test=test, beside={"test_hard": hard})
+    made = Trainings(1, describe_machine(), plan.config, [clone, grpo])
+    assert (made.config.name, evidence.most_faults(made), evidence.length_of(made)) == ("telecom-n1", 1, 0)
+    heads, _, first, second = evidence.by_faults(made).splitlines()[-4:]
+    assert heads.startswith("| method | 1 (4 tasks) | ")
+    assert sum(int(cell.split("(")[1].split()[0]) for cell in heads.split("|")[2:-1]) == 8
+    assert first.startswith("| clone | 0.0 [")
+    assert second.startswith("| grpo | 75.0 [")

@@ -23,10 +23,10 @@ from benchmarks.training.head_to_head import plan_study
 from benchmarks.training.head_to_head_page import Cost
 from benchmarks.training.records import Point, Record, Setting, Trainings, check, save
 from benchmarks.training.studies import TRAINED, Arm, Trained, costs, outcomes, plan_of
-from benchmarks.truth.studies import STUDIES, found_in, load, picture_name, section, tables
+from benchmarks.truth.studies import SHARED, STUDIES, figure, found_in, load, picture_name, tables
+from website.method_results import with_studies
 
 #: Studies whose page is made of the head to head's records.
-SHARED = ("share-of-time",)
 DOCS = Path(__file__).parents[3] / "docs"
 RECORDS = DOCS / "studies" / "records"
 
@@ -128,7 +128,8 @@ def test_a_page_is_rebuilt_from_the_file_alone(folder, tmp_path):
     text = page.read_text(encoding="utf-8")
     assert text.startswith("# Title\n")
     assert text.endswith("Words that stay.\n")
-    assert "| nearest success |" in text
+    assert "(images/study_distance.png)" in text
+    assert "study distance --from" in text
     assert (tmp_path / "docs" / "images" / "study_distance.png").stat().st_size > 1000
 
 
@@ -206,7 +207,7 @@ def test_costs_of_records_made_by_hand():
         Trained("sokoban", ARMS[:1], "method", 1, shares=True), _trainings([_record("grpo", "1100", shares=shares)])
     )
     # 100 tokens and 20 seconds in 10 iterations.
-    assert found == {"grpo": Cost(1, 10, 100, 20.0, 2.0, shares)}
+    assert found == {"grpo": Cost(1, 10, 100, 20.0, 2.0, shares, [{}])}
 
 
 def test_a_run_is_trained_as_its_name_says():
@@ -240,7 +241,10 @@ def test_a_page_holds_what_its_records_say(name):
     assert tables(STUDIES[name], found)
     picture = DOCS / "images" / picture_name(STUDIES[name])
     assert picture.stat().st_size > 1000
-    assert replaced(text, name, section(STUDIES[name], found, f"images/{picture.name}")) == text
+    assert replaced(text, name, figure(STUDIES[name], found, f"images/{picture.name}")) == text
+    table = tables(STUDIES[name], found)[0]
+    shown = with_studies(text, DOCS).split(f"<!-- {name} -->")[1].split(picture.name)[0]
+    assert f"{table.texts[0][0]} | {table.texts[0][1]}" in shown
 
 
 @pytest.mark.parametrize("name", [name for name in TRAINED if name not in SHARED])

@@ -1,7 +1,7 @@
 import dataclasses
 import inspect
+import itertools
 import math
-import os
 import re
 import warnings
 from pathlib import Path
@@ -14,6 +14,7 @@ from agentgym.trajectory import StepTable
 from tests.wrappers.credit.every_method import METHODS, beside
 from tests.wrappers.credit.random_tables import random_table
 from tests.wrappers.credit.random_trees import random_trees
+from website.tables import with_options
 from wrappers.credit import importance, options, vetta
 from wrappers.credit.dapo import dapo, overlong_penalty
 from wrappers.credit.gigpo import gigpo
@@ -228,42 +229,41 @@ def test_all_methods_with_options_are_there() -> None:
     assert len(OPTIONS) > 150
 
 
-@pytest.mark.parametrize(("name", "preset", "option", "kind"), OPTIONS)
-def test_a_number_gives_finite_credit_or_an_error_that_names_it(
-    name: str, preset: str, option: str, kind: type
-) -> None:
+@pytest.mark.parametrize("name", METHODS)
+def test_a_number_gives_finite_credit_or_an_error_that_names_it(name: str) -> None:
     method = METHODS[name]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for table in TABLES.values():
+        for (_, preset, key, kind), table in itertools.product(
+            (row for row in OPTIONS if row[0] == name), TABLES.values()
+        ):
             given: dict[str, Any] = beside(name, table) | {"preset": preset}
             scored = ~np.isnan(method(table, **given))
             for number in NUMBERS:
                 try:
-                    found = method(table, **given, **{option: number})
+                    found = method(table, **given, **{key: number})
                 except ValueError as error:
-                    assert option in str(error)  # noqa: PT017
+                    assert key in str(error)  # noqa: PT017
                     assert "must be" in str(error)  # noqa: PT017
                     assert "got" in str(error)  # noqa: PT017
                 except TypeError as error:
                     assert kind is int
                     assert not isinstance(number, (int, np.integer))
-                    assert f"{option} must be an integer, got {number!r}" == str(error)  # noqa: PT017
+                    assert f"{key} must be an integer, got {number!r}" == str(error)  # noqa: PT017
                 else:
-                    assert not np.isinf(found).any(), (number, table)
+                    assert not np.isinf(found).any(), (preset, key, number, table)
                     # Which groups it leaves out is what RAGEN-2's options are about.
-                    assert name == "ragen2" or not np.isnan(found[scored]).any(), (number, table)
+                    assert name == "ragen2" or not np.isnan(found[scored]).any(), (preset, key, number)
 
 
-@pytest.mark.parametrize(
-    ("name", "preset", "option", "kind"), [row for row in OPTIONS if row[1] in ("paper", "default")]
-)
-def test_what_is_no_finite_number_is_refused(name: str, preset: str, option: str, kind: type) -> None:
+@pytest.mark.parametrize("name", METHODS)
+def test_what_is_no_finite_number_is_refused(name: str) -> None:
     table = TABLES["walks"]
-    given: dict[str, Any] = beside(name, table) | {"preset": preset}
-    for number in (math.nan, math.inf, -math.inf, 1e101, 10**400, "1", None, True, [1.0]):
-        with pytest.raises((ValueError, TypeError), match=f"^{option} must be .*, got "):
-            METHODS[name](table, **given, **{option: number})
+    for _, preset, key, _ in (row for row in OPTIONS if row[0] == name and row[1] in ("paper", "default")):
+        given: dict[str, Any] = beside(name, table) | {"preset": preset}
+        for number in (math.nan, math.inf, -math.inf, 1e101, 10**400, "1", None, True, [1.0]):
+            with pytest.raises((ValueError, TypeError), match=f"^{key} must be .*, got "):
+                METHODS[name](table, **given, **{key: number})
 
 
 @pytest.mark.parametrize("name", ["reinforce_plus_plus", "reinforce_plus_plus_baseline"])
@@ -317,30 +317,22 @@ def test_numbers_of_functions_without_presets_are_checked_too() -> None:
 PAGES = Path(__file__).parents[3] / "docs" / "credit"
 
 
-def _page(function: str) -> Path:
-    """The one page with the function's options, its own or one of related methods."""
-    pages = [page for page in sorted(PAGES.glob("*.md")) if f"<!-- options of {function}:" in page.read_text("utf-8")]
-    assert len(pages) == 1, f"{function}: expected its options on one page of docs/credit, found {pages}"
-    return pages[0]
-
-
 def test_every_method_with_options_is_tested() -> None:
     assert len(METHODS) >= 31
     assert {"action_targets", "reinforce_plus_plus_baseline", "istar", "aem"} <= set(METHODS)
 
 
-# Those of `graphgpo_filled` are graphgpo's and a share, which the page on combinations tells of.
+# Those of `graphgpo_filled` are graphgpo's and a share, which the page on attribution names.
 @pytest.mark.parametrize("function", sorted(METHODS.keys() - {"graphgpo_filled"}))
-def test_the_page_holds_the_table_of_the_code(function: str) -> None:
-    path = _page(function)
-    text = path.read_text(encoding="utf-8")
-    block = re.compile(rf"(<!-- options of {function}:[^\n]*-->\n\n).*?(\n<!-- end -->)", re.DOTALL)
-    assert len(block.findall(text)) == 1
-    table = option_table(*declaration(METHODS[function]))
-    right = block.sub(lambda match: match[1] + table + match[2], text)
-    if os.environ.get("WRITE_DOCS"):
-        path.write_text(right, encoding="utf-8")
-    assert path.read_text(encoding="utf-8") == right
+def test_one_page_names_the_options_of_a_method_and_the_site_shows_them(function: str) -> None:
+    texts = [page.read_text("utf-8") for page in sorted(PAGES.glob("*.md"))]
+    (text,) = [text for text in texts if f"\nOptions: `help({function})`.\n" in text]
+    kind, known = declaration(METHODS[function])
+    shown = with_options(text).split(f"\nOptions: `help({function})`.\n")[1].split("\n\n", 2)[:2]
+    for name in kind.__annotations__:
+        assert f"`{name}`" in "\n".join(shown)
+        own = [row.split(" | ")[1] for row in shown[0].splitlines() if row.startswith(f"| `{name}` |")]
+        assert not own or own[0].startswith(f"`{next(iter(known.values()))[name]!r}`")
 
 
 @pytest.mark.parametrize("function", METHODS)
@@ -356,9 +348,9 @@ def test_the_documentation_of_the_function_lists_every_option(function: str) -> 
 def test_a_table_by_hand() -> None:
     presets = options.presets(options.OutcomeOptions, paper={"outcome": "won"}, authors={})
     rows = option_table(options.OutcomeOptions, presets).splitlines()
-    assert rows[:2] == ["| option | paper | authors | values | meaning |", "|---|---|---|---|---|"]
+    assert rows[:2] == ["| option | default (`paper`) | meaning |", "|---|---|---|"]
     assert rows[2] == (
-        "| `invalid_penalty` | `0.0` | `0.1` | number at least 0 | Subtracted for every step whose action was not "
-        "valid; 0 for none. |"
+        "| `invalid_penalty` | `0.0`; authors `0.1` | Subtracted for every step whose action was not valid; 0 for "
+        "none. Values: number at least 0. |"
     )
-    assert rows[4].startswith("| `outcome` | `'won'` | `'return'` | 'return' or 'won' | Worth of an episode: ")
+    assert rows[4].startswith("| `outcome` | `'won'`; authors `'return'` | Worth of an episode: ")

@@ -73,7 +73,7 @@ def test_plain_text_takes_the_same_way_as_any_text(text):
 
 def test_classes_of_characters():
     assert [class_of(code) for code in (0x41, 0x2019, 0x200B, 0x3006, 0x3005, 0xE31, 0xE01, 0x24C2, 0x1F600)] == [
-        *("A", ".", " ", " ", "A", "y", "S", "E", "e"),
+        *("A", ".", " ", " ", "A", "y", "S", "E", "e")
     ]
 
 
@@ -103,9 +103,6 @@ def test_terms():
     assert len(STOP_WORDS) == 33
 
 
-nltk = pytest.importorskip("nltk.stem.porter", reason="nltk is not installed: pip install 'stepcredit[dev]'")
-
-
 def words() -> set[str]:
     """Lower-case words of the generated shop and, where they are, of official products and an encyclopaedia."""
     texts = [search_text(product) for product in generate(2_000)]
@@ -119,6 +116,7 @@ def words() -> set[str]:
 
 @pytest.mark.slow
 def test_stems_are_nltks() -> None:
+    nltk = pytest.importorskip("nltk.stem.porter", reason="nltk is not installed: pip install 'stepcredit[dev]'")
     stemmer = nltk.PorterStemmer(mode=nltk.PorterStemmer.MARTIN_EXTENSIONS)
     known = words()
     assert len(known) > 1_000
