@@ -368,7 +368,7 @@ def configure(
     """Train step scorers beside a policy that stands still, and measure how well they rank actions in Sokoban.
 
     All scorers learn from the same episodes. On held-out levels their scores are turned into step credit and held
-    against the moves that the steps really gained. Prints one table and writes [bold]scorers.json[/].
+    against the moves that the steps really gained. Prints one table and writes scorers.json.
     """
     names = [name.strip() for name in only.split(",") if name.strip()] if only else ()
     return make_config(policy, names, sizes=QUICK if quick else FULL, seed=seed)
