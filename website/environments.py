@@ -77,12 +77,12 @@ def drawn(name: str) -> bytes:
         if edge.source != edge.target:
             ends = places[[edge.source, edge.target]]
             width = 0.5 + np.log(edge.count)
-            axes.plot(*ends.T, color="#1b7f5c" if edge.gain > 0 else "#9aa5b1", linewidth=width, alpha=0.6, zorder=1)
+            axes.plot(ends[:, 0], ends[:, 1], color="#1b7f5c" if edge.gain > 0 else "#9aa5b1", linewidth=width, alpha=0.6, zorder=1)
     far = max([node.distance or 0 for node in graph.nodes], default=0) or 1
     ways = matplotlib.colormaps["viridis"]
     colours = ["#c3cad2" if node.distance is None else ways(1 - node.distance / far) for node in graph.nodes]
     sizes = [20 + 12 * np.sqrt(node.visits) for node in graph.nodes]
-    axes.scatter(*places.T, c=colours, s=sizes, edgecolors="#22303c", linewidths=0.5, zorder=2)
+    axes.scatter(places[:, 0], places[:, 1], c=colours, s=sizes, edgecolors="#22303c", linewidths=0.5, zorder=2)
     title = f"{len(graph.nodes)} states of {_EPISODES} episodes of one task, {graph.won} won"
     axes.set_title(title, fontsize=10, color="#52606d")
     file = io.BytesIO()
@@ -112,7 +112,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return markdown
     text = (
         "\n## An episode\n\nThe expert's first steps in `train`, index 0, after `>`:\n\n"
-        f"```text\n{episode(found[1])}\n```\n\n"
+        f"``` {{ .text .episode }}\n{episode(found[1])}\n```\n\n"
         "The states of that task that sixteen episodes of a player visit, half of whose actions are the expert's, the "
         "others random. From left to right: steps after the start. Yellow: near success; grey: no success was reached "
         "from there. Green steps come nearer to success.\n\n"

@@ -27,6 +27,7 @@ for (const cell of document.querySelectorAll("article table:not([class]) td")) {
 
 for (const table of document.querySelectorAll("article table:not([class])")) {
   const [head, body] = [table.tHead, table.tBodies[0]];
+  if (head && head.rows[0].cells[0].textContent === "option") table.dataset.kind = "options";
   if (!head || !body || body.rows.length < 4) continue;
   const numbers = [...body.rows].filter((row) => [...row.cells].slice(1).some((cell) => typeof sortValue(cell) === "number"));
   if (numbers.length < body.rows.length / 2) continue;

@@ -351,13 +351,18 @@ def option_table(options_type: type[OptionsT], presets: Mapping[str, OptionsT]) 
                 f"`{name}`" if values == standard else f"`{name}` ({_defaults(presets, values)})"
             )
             continue
-        lines.append(f"| `{name}` | {_defaults(presets, values)} | {_meaning(declared)} Values: {_values(declared)}. |")
+        lines.append(f"| `{name}` | {_defaults(presets, values)} | {_meaning(declared)}{_named(declared)} |")
     table = "\n".join(lines) + "\n" if len(lines) > 2 else ""
     listed = [f"As in [GRPO](grpo.md): {', '.join(same)}."] * bool(same)
     listed += [
         f"{'With other values' if same else 'As in [GRPO](grpo.md), with other values'}: {', '.join(other)}."
     ] * bool(other)
     return table + (f"\n{' '.join(listed)}\n" if listed else "")
+
+
+def _named(declared: _Declared) -> str:
+    values = _values(declared)
+    return "" if values == "as said" else f" Values: {values}."
 
 
 def _defaults(presets: Mapping[str, Any], values: Sequence[str]) -> str:
