@@ -182,7 +182,8 @@ class Draws:
     @classmethod
     def seeded(cls, *seed: int) -> Draws:
         """Return unlimited choices from a seed."""
-        rng = np.random.default_rng(seed)
+        # The same numbers as from the tuple, which takes longer to be read.
+        rng = np.random.default_rng(np.array(seed, np.uint32) if max(seed) < 2**32 else seed)
         return cls(number for _ in itertools.count() for number in rng.random(_NUMBERS).tolist())
 
     def uniform(self, low: float = 0.0, high: float = 1.0) -> float:

@@ -286,21 +286,25 @@ class Memory:
         microbatch_rows: distinct rows per forward and backward pass; None: a mini-batch at once.
         microbatch_tokens: tokens (prompts and replies) per pass, with and without gradients; a row that is longer
             has a pass of its own. Rows that continue each other share their tokens and go into the same mini-batch,
-            see `policies.scoring.packed`. None: no limit on a CPU; on a GPU 8,192, and 4,096 with an attention whose
-            cost grows with the square of a pass.
-        share_prefixes: rows that begin alike read their common beginning once, see `policies.scoring.prefix_tree`: for
-            CPUs, where arithmetic is what an update costs. Needs `microbatch_tokens`.
+            see `policies.scoring.packed`. "auto": by device, model and batch, see `baselines.update.Limits`. None: a
+            mini-batch at once, each row by itself. `memory.pass_tokens` is the same setting.
+        share_prefixes: rows that begin alike read their common beginning once, see `policies.scoring.prefix_tree`.
+            "auto" of `microbatch_tokens` decides by the batch; else it needs a number there.
         activation_checkpointing: keep the inputs of each layer and compute the rest again in the backward pass: a
             thirtieth of the memory per token for a third more arithmetic. None: on a GPU, where the model can.
     """
 
     microbatch_rows: Size | None = None
-    microbatch_tokens: Size | None = None
+    microbatch_tokens: int | Literal["auto"] | None = "auto"
     share_prefixes: bool = False
     activation_checkpointing: bool | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)
+        tokens = self.microbatch_tokens
+        if isinstance(tokens, bool) or not (tokens in ("auto", None) or isinstance(tokens, numbers.Integral)):
+            raise TypeError(f"Memory.microbatch_tokens must be 'auto', an integer or None, got {tokens!r}")
+        refuse(self, "microbatch_tokens", tokens in ("auto", None) or int(tokens) >= 1, "'auto', None or at least 1")
         expected = "False unless microbatch_tokens says how many tokens a pass has"
         refuse(self, "share_prefixes", not self.share_prefixes or self.microbatch_tokens is not None, expected)
 
@@ -374,6 +378,7 @@ _RENAMED = {
     "checkpoint_every": "checkpoint.every",
     "keep_checkpoints": "checkpoint.keep",
 }
+_SYNONYMS = {"memory.pass_tokens": "memory.microbatch_tokens"}
 _GROUPED = [f"{group}.{field.name}" for group, cls in _GROUPS.items() for field in dataclasses.fields(cls)]
 #: The flat names of version 0.2.
 _LATER = ("distillation.",)
@@ -398,7 +403,7 @@ def by_name(given: Mapping[str, Any]) -> dict[str, Any]:
             found |= {f"{name}.{field}": each for field, each in within.items()}
         else:
             found[_FLAT.get(name, name)] = value
-    return found
+    return {_SYNONYMS.get(name, name): value for name, value in found.items()}
 
 
 def _takes_names(cls: ClassT) -> ClassT:

@@ -118,6 +118,7 @@ def gather(
         rounds=config.rollout.resample_rounds,
         contrast=getattr(credit, "contrasting", contrasting_groups),
     )
+    getattr(policy, "forget", lambda: None)()  # the update has the memory of the kept keys
     first = Evaluation.from_table(episodes_of(sample.first, config.groups * config.group_size))
     return Experience(
         table=sample.table,

@@ -157,7 +157,8 @@ class Learner:
             figures["seconds_scorer"] = scoring + time.perf_counter() - asked
         kept = batch.kept()
         figures |= _sizes(table, advantages, batch, kept) | dict(estimate.figures) | {"learning_rate": rate}
-        lengths = [length for length, _ in sequences(kept, Limits.of(self.policy, config.memory))]
+        limits = Limits.of(self.policy, config.memory, batch.prompts, batch.replies)
+        lengths = [length for length, _ in sequences(kept, limits)]
         return Lesson(table, advantages, learned | figures, lengths, credited - begin)
 
     def _costed(self, table: StepTable) -> tuple[StepTable, Row]:

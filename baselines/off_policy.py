@@ -7,6 +7,7 @@ under these prompts. An importance ratio needs some, and those of another prompt
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 
@@ -16,7 +17,9 @@ from baselines.config import Memory
 from baselines.update import Scorer, score_batch
 
 
-def rescored(policy: Scorer, table: StepTable, *, temperature: float, tokens_per_pass: int | None = None) -> StepTable:
+def rescored(
+    policy: Scorer, table: StepTable, *, temperature: float, tokens_per_pass: int | Literal["auto"] | None = "auto"
+) -> StepTable:
     """Return the table with the log-probabilities that its replies have now, as if this policy had written them.
 
     The importance ratio of the next update then begins at 1, as with replies of its own: the clipped objective is
@@ -28,8 +31,7 @@ def rescored(policy: Scorer, table: StepTable, *, temperature: float, tokens_per
         table: a reply with prompt ids and token ids in every row, for instance `relabel_goals` with
             `demonstrate=policy.demonstrate`. Not changed.
         temperature: that of the update (`TrainerConfig.temperature`).
-        tokens_per_pass: rows are packed into passes of so many tokens (`TrainerConfig.microbatch_tokens`); None: in
-            rectangles.
+        tokens_per_pass: see `baselines.config.Memory.microbatch_tokens`.
 
     Raises:
         ValueError: a row has no reply tokens.

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from agentgym.outside.dialogue import Act, Failure, View, parse, turn_line, write
 from agentgym.rollout import Policy
-from agentgym.sotopia.acts import COMMANDS, INSTRUCTIONS, Act, parse, turn_line, write
-from agentgym.sotopia.dialogue import Failure, View
+from agentgym.sotopia.dialogue import COMMANDS, INSTRUCTIONS
 from agentgym.sotopia.rules import check_order
 from wrappers.prompt import Episode, Messages, PromptStyle
 from wrappers.reply import parse_reply
@@ -53,7 +53,7 @@ class PolicyPartner:
         parse_reply("", **self.reply)  # wrong options are said now
 
     def act(self, views: Sequence[View]) -> list[Act | Failure]:
-        """Return the next act of each dialogue; see `agentgym.sotopia.dialogue.Player`."""
+        """Return the next act of each dialogue; see `agentgym.outside.dialogue.Player`."""
         if not views:
             return []
         admissible = np.empty(len(views), np.object_)

@@ -26,10 +26,14 @@ from baselines.losses import (
     importance_ratio,
     normaliser,
 )
+from policies.scoring.attention import may_take_runs
 from policies.scoring.head import check_finite, not_finite
 from policies.scoring.packed import can_pack, has_varlen, merge_chains, rows_per_pass
 from policies.scoring.prefix_tree import merge_trees, tree_rows_per_pass
 from policies.training import can_recompute, is_exact, memory_explained, on_gpu, recomputed_activations
+
+#: n token sequences.
+Rows = Sequence[Sequence[int]]
 
 
 class Scores(Protocol):
@@ -63,11 +67,22 @@ class Scorer(Protocol):
 _SCORING_ROWS = 256
 # Tokens per pass on a GPU: with attention that reads packed sequences by their positions, and with any other.
 _GPU_TOKENS, _GPU_TOKENS_SQUARED = 8192, 4096
+# The same on a CPU, and the parameters from which a pass costs more there than its preparation.
+_CPU_TOKENS, _LARGE = 2048, 10_000_000
+# Rows share prefixes where that leaves at most this share of the tokens that packing leaves.
+_WORTH_SHARING = 0.9
 
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """`Memory`, with the defaults of the device that a policy is on.
+    """`Memory`, with what "auto" is for a policy and some rows.
+
+        device  model                                    a pass
+        GPU     that keeps packed sequences apart        packed, 8,192 tokens (4,096 if attention grows with the square)
+        GPU     any other                                rectangles of as many tokens
+        CPU     of 10 million parameters                 packed, 2,048 tokens; prefixes are shared where 10 % are saved
+        CPU     of 10 million, with recurrent layers     rectangles of 2,048 tokens
+        CPU     smaller                                  a mini-batch at once, in rectangles
 
     Attributes:
         rows: per pass; None: no limit.
@@ -84,17 +99,24 @@ class Limits:
     recompute: bool = False
 
     @classmethod
-    def of(cls, policy: Any, memory: Memory) -> Limits:
-        """Return what a pass of a policy may hold."""
-        model, tokens, packed = policy.model, memory.microbatch_tokens, memory.microbatch_tokens is not None
-        gpu = on_gpu(model)
-        if gpu and tokens is None:
-            tokens = _GPU_TOKENS if has_varlen(model) else _GPU_TOKENS_SQUARED
-            packed = can_pack(model, getattr(policy, "precision", None))
+    def of(cls, policy: Any, memory: Memory, prompts: Rows = (), replies: Rows = ()) -> Limits:
+        """Return what a pass of a policy may hold, for these rows."""
+        model, gpu = policy.model, on_gpu(policy.model)
         recompute = memory.activation_checkpointing
         if recompute is None:
             recompute = gpu and can_recompute(model)
-        return cls(memory.microbatch_rows, tokens, memory.share_prefixes, packed, recompute)
+        tokens, share, packed = memory.microbatch_tokens, memory.share_prefixes, memory.microbatch_tokens is not None
+        if tokens == "auto":
+            large = gpu or sum(weight.numel() for weight in model.parameters()) >= _LARGE
+            tokens = _CPU_TOKENS if large else None
+            if gpu:
+                tokens = _GPU_TOKENS if has_varlen(model) else _GPU_TOKENS_SQUARED
+            packed = large and can_pack(model, getattr(policy, "precision", None))
+            if packed and not gpu and not share and may_take_runs(model) and prompts:
+                shared = sum(map(len, merge_trees(prompts, replies, _CPU_TOKENS)))
+                chained = sum(len(chain.tokens) for chain in merge_chains(prompts, replies))
+                share = shared <= _WORTH_SHARING * chained
+        return cls(memory.microbatch_rows, tokens, share and packed, packed, recompute)
 
     @property
     def scoring(self) -> dict[str, Any]:
@@ -174,7 +196,7 @@ def score_batch(policy: Scorer, batch: Batch, temperature: float, memory: Memory
         temperature: divides the logits.
         memory: limits of a pass; without `microbatch_rows` a pass has at most 256 rows. None: `Memory()`.
     """
-    limits = Limits.of(policy, memory or Memory())
+    limits = Limits.of(policy, memory or Memory(), batch.prompts, batch.replies)
     result = torch.zeros(batch.mask.shape)
     # Rows of one prompt side by side, prompts of like length together: shared passes and little padding.
     order = np.array(sorted(range(len(batch)), key=lambda row: (len(batch.prompts[row]), batch.prompts[row])), np.int64)
@@ -244,7 +266,7 @@ def update(
         raise ValueError(f"loss.kl={config.loss.kl} needs the frozen start policy as reference")
     if batch.informed and teacher is None:
         raise ValueError("rows with an informed prompt need the teacher that reads it")
-    limits = Limits.of(policy, config.memory)
+    limits = Limits.of(policy, config.memory, batch.prompts, batch.replies)
     if batch.informed and not config.distillation.sampled:  # distributions are those of rectangles
         limits = dataclasses.replace(limits, packed=False, share_prefixes=False)
     longest = max((len(p) + len(r) for p, r in zip(batch.prompts, batch.replies, strict=True)), default=0)

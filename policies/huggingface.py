@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from agentgym.outside.text import clean
 from agentgym.trajectory import Reply
 from policies.decode.cache import WeightsCount, weights_version
+from policies.decode.loop import LoopSampler, Reuse
 from policies.decode.queue import PolicyQueue
 from policies.decode.reply import CommandTokens, ReplyEnd, ReplyText
-from policies.decode.sampler import Completion, Decoding, LoopSampler, Restriction, Sampler
+from policies.decode.sampler import Completion, Decoding, Restriction, Sampler
 from policies.lora import ADAPTER_FILE, has_adapter, load_adapter, save_adapter
 from policies.pretrained import (
     SETTINGS_FILE,
@@ -61,9 +62,10 @@ class HuggingFacePolicy:
         temperature: see `Settings`, as for `max_new_tokens`, `prefix`, `suffix`, `stop`, `batch_size`, `template`,
             `admissible`, `max_prompt_tokens` and `truncate`.
         device: where the model is moved; None leaves it where it is.
-        sampler: who writes the replies; None: the loop of `policies.decode.sampler` over this very model.
+        sampler: who writes the replies; None: the loop of `policies.decode.loop` over this very model.
         autocast: mixed-precision type; "auto" is bfloat16 on a CUDA device, and for models of 50 million parameters
             on CPUs that multiply it (two to three times faster there); None computes in the weights' own type.
+        reuse: what the loop keeps of earlier turns, see `policies.decode.loop.LoopSampler`.
 
     Raises:
         TypeError: the model has no output head, or the settings have wrong types.
@@ -88,6 +90,7 @@ class HuggingFacePolicy:
         truncate: Truncate = "raise",
         sampler: Sampler | None = None,
         autocast: torch.dtype | Literal["auto"] | None = "auto",
+        reuse: Reuse = "auto",
     ) -> None:
         if getattr(model, "get_output_embeddings", lambda: None)() is None:
             raise TypeError(
@@ -107,7 +110,8 @@ class HuggingFacePolicy:
         ends = [ends] if isinstance(ends, int) else list(ends or ())
         self._ends = frozenset([*ends, *([] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id])])
         self._fill = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
-        self.sampler: Sampler = LoopSampler(self.model) if sampler is None else sampler
+        self.sampler: Sampler = LoopSampler(self.model, reuse) if sampler is None else sampler
+        self._reuse = reuse
         self._count = WeightsCount()
         frame = (prefix or "<action>", suffix or "</action>")
         self._text = ReplyText(tokenizer, self.settings)
@@ -164,15 +168,15 @@ class HuggingFacePolicy:
 
     def _other(self, model: Any, sampler: Sampler, settings: Mapping[str, Any]) -> HuggingFacePolicy:
         kept = None if type(sampler) is LoopSampler else sampler  # whose cache belongs to model and settings
-        return self._like(model, autocast=self.precision, sampler=kept, **settings)
+        return self._like(model, autocast=self.precision, sampler=kept, reuse=self._reuse, **settings)
 
     def _like(self, model: Any, **given: Any) -> HuggingFacePolicy:
         return HuggingFacePolicy(model, self.tokenizer, **given)
 
     def forget(self) -> None:
-        """Empty the cache of logits; weights that change are noticed without this call.
+        """Drop logits, keys and values of earlier prompts; weights that change are noticed without this call.
 
-        It is for runs that must agree to the last bit although one of them met some prompts earlier, in other company.
+        It gives memory back, and runs that met the same prompts in other company then agree to the last bit.
         """
         if isinstance(self.sampler, LoopSampler):
             self.sampler.forget()
@@ -254,7 +258,8 @@ class HuggingFacePolicy:
         """
         version = self._count(self._finite_state())
         self.sampler.follow(self.model, version)
-        return PolicyQueue(self, version)
+        with self.memory_explained():
+            return PolicyQueue(self, version)
 
     def _finite_state(self) -> tuple[float, ...]:
         state = weights_version(self.model)

@@ -102,6 +102,28 @@ def has_adapter(model: Any) -> bool:
     return hasattr(model, "peft_config") and hasattr(model, "disable_adapter")
 
 
+def merged_weights(model: Any) -> dict[int, torch.Tensor] | None:
+    """Return the sums of base weights and adapters, in the base's type, by the `id` of the base weight.
+
+    None where playing with the sums would not be playing with the model: there is no adapter or it is switched off, or
+    merged already, the base is quantised, or the adapter is more than a sum (biases, magnitudes of DoRA).
+    """
+    if not has_adapter(model) or getattr(model.get_base_model(), "hf_quantizer", None) is not None:
+        return None
+    found: dict[int, torch.Tensor] = {}
+    for layer in (module for module in model.modules() if hasattr(module, "get_delta_weight")):
+        weight = getattr(layer.get_base_layer(), "weight", None)
+        active = [name for name in layer.active_adapters if name in layer.lora_A]
+        more = getattr(layer, "lora_variant", None) or any(getattr(layer, "lora_bias", {}).values())
+        if layer.disable_adapters or layer.merged or more or weight is None or not weight.is_floating_point():
+            return None
+        total = weight.detach().float()
+        for name in active:
+            total = total + layer.get_delta_weight(name).detach().float()
+        found[id(weight)] = total.to(weight.dtype)
+    return found
+
+
 def merge_lora(policy: Policy) -> Policy:
     """Return a policy whose weights are the sums of base and adapter; an ordinary model again, on the CPU.
 

@@ -125,17 +125,21 @@ def recomputed_activations(model: Any) -> Iterator[None]:
         disable()
 
 
-def copied(model: Any, dtype: torch.dtype | None = None) -> Any:
+def copied(model: Any, dtype: torch.dtype | None = None, instead: Mapping[int, Tensor] | None = None) -> Any:
     """Return a copy of a model.
 
     Args:
         model: of torch.
         dtype: None: the trainable weights are copied, the frozen ones are shared. A type: no weight of the copy is
             trainable, floating-point weights have that type, and those that have it already are shared.
+        instead: values of some weights in the copy, by their `id`; then no weight of the copy is trainable.
     """
     memo: dict[int, Any] = {}
     for weight in model.parameters():
-        if dtype is None:
+        if instead is not None:
+            value = instead.get(id(weight), weight.detach())
+            memo[id(weight)] = nn.Parameter(value.to(dtype or value.dtype), requires_grad=False)
+        elif dtype is None:
             memo |= {} if weight.requires_grad else {id(weight): weight}
         else:  # cast one by one, so that there is no whole copy in between
             cast = weight.detach().to(dtype) if weight.is_floating_point() else weight.detach()

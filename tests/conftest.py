@@ -1,5 +1,6 @@
 """Settings of the whole test run."""
 
+import gc
 import os
 import signal
 
@@ -18,6 +19,8 @@ for variable in (
     os.environ.pop(variable, None)
 # What test processes and the processes that they start compile once is kept: a new one compiles 500 files otherwise.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# Nothing that tests write must survive a loss of power, and small files wait for the disk most of their time.
+vars(os).update(fsync=lambda descriptor: None)
 # A shell's background job inherits an ignored Ctrl-C; the tests of interruption send one.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -25,3 +28,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile("default", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays: collections of garbage need not look at it again."""
+    gc.freeze()

@@ -39,13 +39,9 @@ class CorridorEnv(TextEnv[str]):
 
     def describe(self, valid: bool) -> dict[str, Any]:
         info = {
-            "admissible_actions": ("left", "right"),
-            "is_action_valid": valid,
-            "state_key": str(self.cell),
-            "task_id": f"start-{self.start}",
-            "won": self.cell == 4,
-            "score": self.cell / 4,
-        }
+            "admissible_actions": ("left", "right"), "is_action_valid": valid, "state_key": str(self.cell),
+            "task_id": f"start-{self.start}", "won": self.cell == 4, "score": self.cell / 4,
+        }  # fmt: skip
         if self.expert:
             info["expert_action"] = "right"
         return info

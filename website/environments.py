@@ -77,7 +77,14 @@ def drawn(name: str) -> bytes:
         if edge.source != edge.target:
             ends = places[[edge.source, edge.target]]
             width = 0.5 + np.log(edge.count)
-            axes.plot(ends[:, 0], ends[:, 1], color="#1b7f5c" if edge.gain > 0 else "#9aa5b1", linewidth=width, alpha=0.6, zorder=1)
+            axes.plot(
+                ends[:, 0],
+                ends[:, 1],
+                color="#1b7f5c" if edge.gain > 0 else "#9aa5b1",
+                linewidth=width,
+                alpha=0.6,
+                zorder=1,
+            )
     far = max([node.distance or 0 for node in graph.nodes], default=0) or 1
     ways = matplotlib.colormaps["viridis"]
     colours = ["#c3cad2" if node.distance is None else ways(1 - node.distance / far) for node in graph.nodes]

@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from benchmarks.report.markdown import filled, markdown_table
-from benchmarks.training.head_to_head_page import draw_method
+from benchmarks.report.markdown import filled, markdown_table, replaced
+from benchmarks.training.head_to_head_page import draw_method, section
 from benchmarks.training.records import Trainings, load_folder
 from benchmarks.truth.studies import SHARED, STUDIES, found_in
 from benchmarks.truth.studies import tables as tables_of_study
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 #: Rows that are called neither like the page nor like a preset of its method.
 _ALSO = {"gae": {"ppo"}, "potential": {"bellman"}, "attribution": {"graphgpo_filled"}}
 _LEAGUE, _HEAD_TO_HEAD = "results/league-tables.md", "results/head-to-head.md"
+_TABLES = "results/head-to-head-tables.md"
 
 
 def names(page: str, text: str = "") -> set[str]:
@@ -130,6 +131,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         whole = f"{title}\n\n{markdown_table(head, rows)}\n"
         first = markdown.index("**")
         return f"{markdown[:first]}{whole}\n{markdown[first:]}"
+    if str(place) == _TABLES:
+        for study in _studies(docs / "results" / "head-to-head"):
+            picture = f"../images/head_to_head_{study.config.name}.png"
+            markdown = replaced(markdown, study.config.name, section(study, picture))
+        return markdown
     if str(place) == "studies.md":
         return with_studies(markdown, docs)
     if place.parts[0] != "credit":

@@ -6,15 +6,12 @@ import math
 import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from agentgym.checks import check_name
-from agentgym.outside.text import clean
-from agentgym.sotopia.acts import KINDS, LONGEST, Act, Turn, turn_lines
+from agentgym.outside.dialogue import KINDS, LEAVE, NONE, Act, Failure, Turn, complete, lost, turn_lines, write
 from agentgym.sotopia.games.game import Outcome, Standing
 from agentgym.sotopia.profiles import Task, opening
-
-_T = TypeVar("_T")
 
 #: The dimensions of SOTOPIA-EVAL with lowest and highest score, in the order of `Rating`.
 DIMENSIONS: Mapping[str, tuple[int, int]] = {
@@ -59,61 +56,6 @@ class Dialogue:
         return game.settle(game.follow(self.turns) if self.standing is None else self.standing)
 
 
-class View(NamedTuple):
-    """What one side may know; input of a player.
-
-    Attributes:
-        task_id: the task's id.
-        role: 0 or 1.
-        names: of both people, by role.
-        opening: first observation of this side.
-        turns: the turns so far.
-        kinds: kinds of acts allowed now; only "none" when the other is in turn.
-        max_turns: turns after which the dialogue is cut.
-        private: this side's part of the game, such as its prices; None without a game.
-        seed: for scripted players, and models with `draw`.
-        standing: state of the game; None without a game, or if it was not followed.
-        draw: selects another sample of a model's answers; None: by the seed alone.
-    """
-
-    task_id: str
-    role: int
-    names: tuple[str, str]
-    opening: str
-    turns: Sequence[Turn]
-    kinds: tuple[str, ...]
-    max_turns: int
-    private: Any
-    seed: int
-    standing: Standing | None = None
-    draw: int | None = None
-
-    @property
-    def name(self) -> str:
-        return self.names[self.role]
-
-    @property
-    def partner_name(self) -> str:
-        return self.names[1 - self.role]
-
-    @property
-    def turn(self) -> int:
-        """Number of the next turn, from 0."""
-        return len(self.turns)
-
-    @property
-    def text(self) -> str:
-        """All observations of this side."""
-        return self.opening + turn_lines(self.names, self.turns)
-
-
-class Failure(NamedTuple):
-    """Why a player or judge did not answer, in one sentence, and the number of tries."""
-
-    reason: str
-    attempts: int = 1
-
-
 class Rating(NamedTuple):
     """Scores of one side, in the ranges of `DIMENSIONS`."""
 
@@ -134,18 +76,6 @@ class Verdict(NamedTuple):
 
 
 @runtime_checkable
-class Player(Protocol):
-    """Takes a side of dialogues."""
-
-    def act(self, views: Sequence[View]) -> list[Act | Failure]:
-        """Return the next act of each dialogue, or a failure.
-
-        It must depend on the view alone, so that dialogues can be branched.
-        """
-        ...
-
-
-@runtime_checkable
 class Judge(Protocol):
     """Scores finished dialogues."""
 
@@ -154,42 +84,13 @@ class Judge(Protocol):
         ...
 
 
-def ask_player(player: Player, views: Sequence[View]) -> list[Act | Failure]:
-    """Return a player's acts; an `OSError` and non-acts become failures, a wrong number of acts a RuntimeError."""
-    try:
-        acts: Sequence[Act | Failure] = player.act(views)
-    except OSError as error:
-        acts = [_lost(player, error)] * len(views)
-    return [_sound(act, player) for act in _complete(acts, len(views), player, "act")]
-
-
 def ask_judge(judge: Judge, dialogues: Sequence[Dialogue]) -> Sequence[Verdict | Failure]:
     """Return a judge's answers; errors as of `ask_player`."""
     try:
         verdicts: Sequence[Verdict | Failure] = judge.score(dialogues)
     except OSError as error:
-        verdicts = [_lost(judge, error)] * len(dialogues)
-    return _complete(verdicts, len(dialogues), judge, "score")
-
-
-def _lost(who: object, error: OSError) -> Failure:
-    return Failure(f"{type(who).__name__}: {type(error).__name__}: {error!s:.500}")
-
-
-def _complete(answers: Sequence[_T], count: int, who: object, method: str) -> Sequence[_T]:
-    if len(answers) != count:
-        raise RuntimeError(f"{type(who).__name__}.{method}: {len(answers)} answers to {count} dialogues")
-    return answers
-
-
-def _sound(act: Act | Failure, partner: Player) -> Act | Failure:
-    if isinstance(act, Failure):
-        return act
-    if not isinstance(act, Act) or act.kind not in KINDS or not isinstance(act.text, str):
-        shown = f"kind {act.kind:.50}" if isinstance(act, Act) and isinstance(act.kind, str) else type(act).__name__
-        return Failure(f"{type(partner).__name__}: {shown} is no act: its kind must be one of {', '.join(KINDS)}")
-    text = "" if act.kind in ("none", "leave") else clean(act.text, LONGEST)
-    return act if text is act.text else Act(act.kind, text)
+        verdicts = [lost(judge, error)] * len(dialogues)
+    return complete(verdicts, len(dialogues), judge, "score")
 
 
 def needs_game(*whom: object) -> bool:
@@ -282,3 +183,22 @@ def check_threshold(threshold: Any) -> float:
     if not 0 <= value < 10:
         raise ValueError(f"success_threshold must be a number from 0 to below 10, got {threshold!r}")
     return value
+
+
+INSTRUCTIONS = (
+    "You are one of the two people of the scenario, the one whose goal you can read. Talk with the other to reach that "
+    "goal; the other does not know it, and has another one. Each turn, answer one JSON object with an action_type and "
+    'an argument, such as {{"action_type": "speak", "argument": "What would you pay?"}}. Action types: "speak" (the '
+    'argument is what you say), "non-verbal communication" (such as a nod), "action" (something you do), "none" (you '
+    'wait) and "leave" (you end the conversation, when your goal is reached or there is no hope for it). After {turns} '
+    "turns of both together the conversation is cut off."
+)
+
+#: Example commands of every kind.
+COMMANDS = tuple(
+    write(act)
+    for act in (
+        NONE, Act("speak", "Hello."), Act("speak", "What would you like?"), Act("speak", "I agree."),
+        Act("speak", "I cannot agree to that."), Act(KINDS[2], "nods"), Act("action", "sits down"), LEAVE,
+    )
+)  # fmt: skip

@@ -10,22 +10,21 @@ from typing import Any, ClassVar
 
 from agentgym.checks import keywords_checked
 from agentgym.core import Info, TextEnv, TextSpace
-from agentgym.sotopia.acts import COMMANDS, INSTRUCTIONS, NONE, Act, parse, write
-from agentgym.sotopia.dialogue import (
-    Failure,
+from agentgym.outside.dialogue import NONE, Act, Failure, Player, ask_player, parse, write
+from agentgym.sotopia.dialogue import (  # fmt: skip
+    COMMANDS,
+    INSTRUCTIONS,
     Judge,
-    Player,
     Result,
     Verdict,
     ask_judge,
-    ask_player,
     check_playable,
     check_reward,
     check_threshold,
     failed,
     needs_game,
     result_of,
-)  # fmt: skip
+)
 from agentgym.sotopia.judge import make_judge
 from agentgym.sotopia.players import make_player
 from agentgym.sotopia.profiles import Task

@@ -18,8 +18,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from agentgym.checks import suggest
+from agentgym.outside.dialogue import Failure
 from agentgym.outside.redaction import refuse_credential
-from agentgym.sotopia.dialogue import Dialogue, Failure, Judge, Rating, Verdict
+from agentgym.sotopia.dialogue import Dialogue, Judge, Rating, Verdict
 from agentgym.sotopia.games.friend import MutualFriend
 from agentgym.sotopia.games.game import Game, Outcome
 

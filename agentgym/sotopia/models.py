@@ -11,9 +11,9 @@ from typing import Any, Self, TypeVar
 from agentgym.checks import suggest
 from agentgym.outside.chat.endpoint import ChatEndpoint
 from agentgym.outside.chat.wire import ChatAnswer, ChatFailure, ChatRequest, only_object
+from agentgym.outside.dialogue import KINDS, NONE, Act, Failure, Turn, View, parse
 from agentgym.outside.text import DataError, clean, quote
-from agentgym.sotopia.acts import KINDS, NONE, Act, Turn, parse
-from agentgym.sotopia.dialogue import DIMENSIONS, Dialogue, Failure, Rating, Verdict, View
+from agentgym.sotopia.dialogue import DIMENSIONS, Dialogue, Rating, Verdict
 from agentgym.sotopia.profiles import opening
 
 _T = TypeVar("_T")

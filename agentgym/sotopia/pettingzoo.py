@@ -13,8 +13,10 @@ from pettingzoo import AECEnv, ParallelEnv
 
 from agentgym.checks import suggest, whole
 from agentgym.core import TextSpace
-from agentgym.sotopia.acts import COMMANDS, INSTRUCTIONS, NONE, Act, parse
+from agentgym.outside.dialogue import NONE, Act, parse
 from agentgym.sotopia.dialogue import (
+    COMMANDS,
+    INSTRUCTIONS,
     Judge,
     Result,
     ask_judge,

@@ -8,9 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agentgym.checks import suggest
+from agentgym.outside.dialogue import LEAVE, NONE, Act, Failure, Player, Turn, View
 from agentgym.outside.redaction import refuse_credential
-from agentgym.sotopia.acts import LEAVE, NONE, Act, Turn
-from agentgym.sotopia.dialogue import Failure, Player, View
 from agentgym.sotopia.games.friend import FriendSide
 from agentgym.sotopia.games.game import DealSide, Heard, Standing, TurnTree
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from agentgym.checks import check_name, whole
-from agentgym.sotopia.acts import KINDS, NONE, Act, Turn, turn_lines
-from agentgym.sotopia.dialogue import Dialogue, View
+from agentgym.outside.dialogue import KINDS, NONE, Act, Turn, View, turn_lines
+from agentgym.sotopia.dialogue import Dialogue
 from agentgym.sotopia.games.game import Standing
 from agentgym.sotopia.profiles import Task, opening
 

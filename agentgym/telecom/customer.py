@@ -1,17 +1,17 @@
 """The customer as a second side: it has the phone, and the desk has only words to reach it.
 
-A customer is a player of SOTOPIA's slot (`agentgym.sotopia.dialogue.Player`), role 1 of a dialogue: views and acts have
-the same fields there. It speaks, uses a tool of the phone by an act of the kind "action", whose text is the call, or
-leaves. Behind the arrow of such an act stands what the phone showed.
+A customer is a player (`agentgym.outside.dialogue.Player`) of role 1, as a partner in SOTOPIA is. It speaks, leaves, or
+uses a tool of the phone by an act of the kind "action", whose text is the call; what the phone showed is added to it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
-from agentgym.outside.text import DataError, clean, one_line, read_json
+from agentgym.outside.dialogue import KINDS, LEAVE, NONE, Act, Failure, Player, Turn, View
+from agentgym.outside.text import clean
 from agentgym.outside.tool_calls import ToolCall, read_calls, write_call
 from agentgym.telecom.rules import TOOLS
 
@@ -21,7 +21,7 @@ MOST_ACTS = 12
 PATIENCE = 5
 #: What stands between a call and what the phone showed.
 ARROW = " -> "
-_KINDS = ("none", "speak", "action", "leave")
+_KINDS = tuple(kind for kind in KINDS if kind != "non-verbal communication")
 _OPENING = """\
 {name} is a customer of a phone company and talks with its support desk. The case: {ticket}
 {name} has the phone in hand and can use it by an action, one call at a time, such as toggle_data(); what the phone \
@@ -43,138 +43,11 @@ SAY = {
 }  # fmt: skip
 
 
-class Act(NamedTuple):
-    """What one side does: a kind, "none", "speak", "action" or "leave", and its text."""
-
-    kind: str
-    text: str = ""
-
-
-NONE, LEAVE = Act("none"), Act("leave")
-
-
-class Turn(NamedTuple):
-    """What both did in a turn, the desk first; who was not in turn did nothing."""
-
-    number: int
-    acts: tuple[Act, Act]
-
-
-class Failure(NamedTuple):
-    """Why a customer did not act, in a sentence."""
-
-    reason: str
-
-
-class View(NamedTuple):
-    """What a customer may know; the fields are those of SOTOPIA's view.
-
-    Attributes:
-        task_id: id of the case.
-        role: 1.
-        names: of the desk and the customer.
-        opening: who the customer is, the case, and the tools of the phone.
-        turns: what was said and done so far.
-        kinds: kinds of acts allowed now.
-        max_turns: after so many turns the case is cut.
-        private: None.
-        seed: what models' samples follow from.
-        standing: None.
-        draw: None.
-    """
-
-    task_id: str
-    role: int
-    names: tuple[str, str]
-    opening: str
-    turns: Sequence[Turn]
-    kinds: tuple[str, ...]
-    max_turns: int
-    private: Any
-    seed: int
-    standing: Any = None
-    draw: int | None = None
-
-    @property
-    def name(self) -> str:
-        """The customer's name."""
-        return self.names[1]
-
-    @property
-    def partner_name(self) -> str:
-        """The name of the other."""
-        return self.names[0]
-
-    @property
-    def turn(self) -> int:
-        """Number of the turn that is to be played."""
-        return len(self.turns)
-
-    @property
-    def text(self) -> str:
-        """All that the customer knows, as text."""
-        return self.opening + "".join(map(self._told, self.turns))
-
-    def _told(self, turn: Turn) -> str:
-        acts = zip(self.names, turn.acts, strict=True)
-        name, act = next(((name, act) for name, act in acts if act.kind != "none"), ("", NONE))
-        words = f'said: "{one_line(act.text)}"' if act.kind == "speak" else f"[{act.kind}] {one_line(act.text)}"
-        return f"Turn #{turn.number}: {name} {words}\n"
-
-
-@runtime_checkable
-class Player(Protocol):
-    """Who plays the customer: anything with this method."""
-
-    def act(self, views: Sequence[Any]) -> Sequence[Any]:
-        """Return the next act of each dialogue: something with `kind` and `text`, or a `reason` why there is none."""
-        ...
-
-
-def ask(player: Player, views: Sequence[View]) -> list[Act | Failure]:
-    """Return a player's acts; an `OSError` fails all, what is no act fails.
-
-    Raises:
-        RuntimeError: another number of acts than of views.
-    """
-    try:
-        acts = player.act(views)
-    except OSError as error:
-        return [Failure(f"{type(player).__name__}: {type(error).__name__}: {error!s:.500}")] * len(views)
-    if len(acts) != len(views):
-        raise RuntimeError(f"{type(player).__name__}.act: {len(acts)} answers to {len(views)} dialogues")
-    return [_sound(act, player) for act in acts]
-
-
-def _sound(act: Any, player: Player) -> Act | Failure:
-    if isinstance(getattr(act, "reason", None), str):
-        return Failure(act.reason)
-    kind, text = getattr(act, "kind", None), getattr(act, "text", None)
-    if kind not in _KINDS or not isinstance(text, str):
-        return Failure(f"{type(player).__name__}: {act!r:.100} is no act: its kind must be one of {', '.join(_KINDS)}")
-    return Act(kind, "" if kind in ("none", "leave") else clean(text))
-
-
-def read_act(command: str) -> Act:
-    """Return the act of a JSON object with `action_type` and `argument`; anything else does nothing.
-
-    >>> read_act('{"action_type": "speak", "argument": "Yes."}'), read_act("Yes.")
-    (Act(kind='speak', text='Yes.'), Act(kind='none', text=''))
-    """
-    try:
-        given = read_json(command)
-    except DataError:
-        return NONE
-    kind = given.get("action_type") if isinstance(given, dict) else None
-    text = given.get("argument", "") if kind in _KINDS else None
-    return Act(str(kind), clean(text)) if isinstance(text, str) else NONE
-
-
 class Talk(NamedTuple):
     """What was said and done so far; a value.
 
     Attributes:
-        turns: of SOTOPIA; role 0 is the desk, role 1 the customer.
+        turns: role 0 is the desk, role 1 the customer.
         waits: the customer is in turn.
         acts: the customer's acts since the desk's last words.
     """

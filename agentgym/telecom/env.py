@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 from agentgym.checks import check_name, keywords_checked, suggest, whole
 from agentgym.core import Info, TextEnv, TextSpace
+from agentgym.outside.dialogue import Act, Failure, View, ask_player
 from agentgym.outside.tool_calls import ToolCall, check_call, read_calls, write_call
 from agentgym.tasks import check_split, choose
 from agentgym.telecom import text
@@ -21,12 +22,8 @@ from agentgym.telecom.customer import (
     ARROW,
     MOST_ACTS,
     SAY,
-    Act,
-    Failure,
     RulesCustomer,
     Talk,
-    View,
-    ask,
     idle,
     make_customer,
     phone_call,
@@ -112,7 +109,7 @@ class TelecomEnv(TextEnv[str]):
         errors_are_valid: count calls that end in an error as valid actions.
         key: what `state_key` is made of, "state" or "seen".
         side: "solo", or "agent": the phone's tools are the customer's.
-        customer: "rules", or an object with `act(views)`, see `agentgym.telecom.customer.Player`; a player of SOTOPIA's
+        customer: "rules", or an object with `act(views)`, see `agentgym.outside.dialogue.Player`; a player of SOTOPIA's
             slot is one, such as `agentgym.sotopia.models.ModelPlayer.at("MODEL@URL")`.
         split: split of episodes whose options name none; None for "train".
         expert: put `expert_action` into info.
@@ -472,7 +469,7 @@ def converse(envs: Sequence[TelecomEnv]) -> None:
             return
         customer = envs[0].customer
         assert customer is not None
-        for (env, _), act in zip(views, ask(customer, [view for _, view in views]), strict=True):
+        for (env, _), act in zip(views, ask_player(customer, [view for _, view in views]), strict=True):
             env.hear(act)
 
 

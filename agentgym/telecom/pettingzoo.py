@@ -11,8 +11,8 @@ from pettingzoo import AECEnv, ParallelEnv
 
 from agentgym.checks import suggest
 from agentgym.core import TextSpace
+from agentgym.outside.dialogue import parse
 from agentgym.outside.text import clean
-from agentgym.telecom.customer import read_act
 from agentgym.telecom.env import TelecomEnv
 
 #: Names of the agents, by role.
@@ -34,7 +34,7 @@ class TelecomAECEnv(AECEnv[str, str, str]):  # type: ignore[misc]  # PettingZoo 
     """The desk, with the company's tools, and the customer, with the phone, in turns.
 
     "desk" acts as the agent of `TelecomEnv(side="agent")`; the turn goes to "customer" with `say(text=...)`. "customer"
-    acts by JSON objects as in SOTOPIA (`agentgym.telecom.customer.read_act`): an "action" whose argument is a call of
+    acts by JSON objects as in SOTOPIA (`agentgym.outside.dialogue.parse`): an "action" whose argument is a call of
     the phone, after which it is in turn again, "speak", "none" or "leave". Both get the reward of the case.
 
     Args:
@@ -108,7 +108,7 @@ class TelecomAECEnv(AECEnv[str, str, str]):  # type: ignore[misc]  # PettingZoo 
             self._command = clean(action)
             self.env.submit(self._command)
         else:
-            self.env.hear(read_act(clean(action)))
+            self.env.hear(parse(clean(action))[0])
         if self.env.view is None:
             reward, over, valid = self.env.act(self._command)
             self._steps += 1

@@ -7,6 +7,8 @@ of a line only keeps lines short here.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from agentgym.telecom.state import APN, PERMISSIONS, World
@@ -482,11 +484,6 @@ def set_user_info(world: World, name: str, phone_number: str) -> None:
     world.name, world.phone_number, world.owner, world.agreed = name, phone_number, None, ()
 
 
-def set_user_location(world: World, abroad: bool) -> None:
-    """Say whether the customer is abroad."""
-    world.is_abroad = abroad
-
-
 def turn_airplane_mode_on(world: World) -> None:
     """Switch airplane mode on."""
     toggle_airplane_mode(world)
@@ -494,61 +491,10 @@ def turn_airplane_mode_on(world: World) -> None:
         toggle_airplane_mode(world)
 
 
-def turn_data_off(world: World) -> None:
-    """Switch mobile data off."""
-    world.data_enabled = False
-    search_network(world)
-
-
-def turn_roaming_on(world: World) -> None:
-    """Let the phone roam."""
-    world.roaming_enabled = True
-    search_network(world)
-
-
-def turn_roaming_off(world: World) -> None:
-    """Keep the phone from roaming."""
-    world.roaming_enabled = False
-    search_network(world)
-
-
-def turn_data_saver_mode_on(world: World) -> None:
-    """Make mobile data slow."""
-    world.data_saver_mode = True
-
-
-def unseat_sim_card(world: World) -> None:
-    """Take the SIM card out."""
-    world.sim_card_missing = True
-    search_network(world)
-
-
-def lock_sim_card(world: World, mode: str) -> None:
-    """Lock the SIM card, by "pin" or "puk", which no tool can mend."""
-    world.sim_card_status = f"locked_{mode}"
-    search_network(world)
-
-
-def break_apn_settings(world: World) -> None:
-    """Make the network unreachable."""
-    world.active_apn_settings = {**world.active_apn_settings, "apn_name": "broken"}
-    search_network(world)
-
-
-def break_apn_mms_setting(world: World) -> None:
-    """Take the address away that pictures are sent to."""
-    world.active_apn_settings = {**world.active_apn_settings, "mmsc_url": None}
-
-
 def break_vpn(world: World) -> None:
     """Connect to a slow VPN."""
     connect_vpn(world)
     world.vpn_details = {**VPN, "server_performance": "poor"}
-
-
-def remove_app_permission(world: World, app_name: str, permission: str) -> None:
-    """Take a permission away from an app."""
-    _permit(world, app_name, permission, False)
 
 
 def set_wifi_calling(world: World, enabled: bool, mms_over_wifi: bool | None = None) -> None:
@@ -558,8 +504,32 @@ def set_wifi_calling(world: World, enabled: bool, mms_over_wifi: bool | None = N
         world.wifi_calling_mms_over_wifi = mms_over_wifi
 
 
-FAULTS = (
-    set_user_info, set_user_location, turn_airplane_mode_on, turn_data_off, turn_roaming_on, turn_roaming_off,
-    turn_data_saver_mode_on, unseat_sim_card, lock_sim_card, break_apn_settings, break_apn_mms_setting, break_vpn,
-    remove_app_permission, set_wifi_calling, search_network, set_network_mode_preference,
-)  # fmt: skip
+def _set(world: World, search: bool = True, **values: Any) -> None:
+    for name, value in values.items():
+        setattr(world, name, value)
+    if search:
+        search_network(world)
+
+
+def _break_apn(world: World, search: bool = True, **values: Any) -> None:
+    _set(world, search, active_apn_settings={**world.active_apn_settings, **values})
+
+
+FAULTS: Mapping[str, Callable[..., Any]] = {
+    "set_user_info": set_user_info,
+    "set_user_location": lambda world, abroad: _set(world, False, is_abroad=abroad),
+    "turn_airplane_mode_on": turn_airplane_mode_on,
+    "turn_data_off": partial(_set, data_enabled=False),
+    "turn_roaming_on": partial(_set, roaming_enabled=True),
+    "turn_roaming_off": partial(_set, roaming_enabled=False),
+    "turn_data_saver_mode_on": partial(_set, search=False, data_saver_mode=True),
+    "unseat_sim_card": partial(_set, sim_card_missing=True),
+    "lock_sim_card": lambda world, mode: _set(world, sim_card_status=f"locked_{mode}"),
+    "break_apn_settings": partial(_break_apn, apn_name="broken"),
+    "break_apn_mms_setting": partial(_break_apn, search=False, mmsc_url=None),
+    "break_vpn": break_vpn,
+    "remove_app_permission": partial(_permit, granted=False),
+    "set_wifi_calling": set_wifi_calling,
+    "simulate_network_search": search_network,
+    "set_network_mode_preference": set_network_mode_preference,
+}

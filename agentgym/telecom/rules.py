@@ -225,8 +225,8 @@ def synchronise(world: World) -> None:
 
 
 _BEGINNINGS: dict[str, Callable[..., Any]] = {
-    **{function.__name__: function for function in (*phone.FAULTS, *company.FAULTS)},
-    "simulate_network_search": phone.search_network,
+    **phone.FAULTS,
+    **{function.__name__: function for function in company.FAULTS},
 }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import compress
-from operator import attrgetter, is_not
+from operator import is_not
 from typing import Any
 
 Table = dict[str, "Record"]
@@ -142,7 +142,6 @@ SURROUNDINGS: Mapping[str, Any] = {
 TABLES = ("plans", "customers", "lines", "bills", "devices")
 _NAMES = (*PHONE, *SURROUNDINGS, *TABLES, "made", "owner", "agreed")
 _PLACES = tuple(range(len(_NAMES)))
-_VALUES = attrgetter(*_NAMES)
 
 
 class World:
@@ -151,8 +150,6 @@ class World:
     `made` counts the bills that were made since the start: their ids are numbered with it. `owner` is customer and line
     of the phone's number, and `agreed` the tables that phone and company last agreed on: both follow from the rest.
     """
-
-    __slots__ = _NAMES
 
     sim_card_status: str
     sim_card_missing: bool
@@ -198,13 +195,11 @@ class World:
 
     def load(self, values: tuple[Any, ...]) -> None:
         """Become the world of which `values` are the `snapshot`."""
-        for name, value in zip(_NAMES, values, strict=True):
-            setattr(self, name, value)
+        vars(self).update(zip(_NAMES, values, strict=True))
 
     def snapshot(self) -> tuple[Any, ...]:
         """Return all values: hardly more than a tuple of references."""
-        values: tuple[Any, ...] = _VALUES(self)
-        return values
+        return tuple(vars(self).values())
 
 
 def make_world(tables: Mapping[str, Table], phone: Mapping[str, Any], surroundings: Mapping[str, Any]) -> World:

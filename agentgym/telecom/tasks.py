@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from agentgym.outside.tool_calls import ToolCall
@@ -132,7 +132,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
 }
 #: Faults that no tool mends: the case belongs to a person.
 HOPELESS = ("lock_sim_card_pin", "contract_end_suspension")
-_MEND = {name: maker for group in GROUPS.values() for name, maker in group.items()}
+_BREAK = {name: maker for group in GROUPS.values() for name, maker in group.items()}
 _WANTED: Mapping[str, tuple[ToolCall, ...]] = {
     "service": _calls("assert_service_status", expected_status="connected"),
     "mobile_data": (
@@ -193,22 +193,35 @@ def _generated(
         kind = draws.pick([each for each in kinds if len(KINDS[each]) >= least] or ["mms"])
         count = min(least + draws.below(most - least + 1), len(KINDS[kind]))
         groups = sorted(draws.sample(KINDS[kind], count), key=KINDS[kind].index)
-        variants = [[name for name in GROUPS[group] if _possible(name, kind, hopeless)] for group in groups]
-        names = tuple(draws.pick(each) for each in variants)
-        digest = hashlib.blake2b(" ".join((kind, *names)).encode(), digest_size=1).digest()
-        if digest[0] % 8 in _SPLITS[split]:
+        names = tuple([draws.pick(_variants(group, hopeless and kind == "service")) for group in groups])
+        if _eighth(kind, names) in _SPLITS[split]:
             return _made(f"{split}/{index}", kind, names, draws)
 
 
-def _possible(name: str, kind: str, hopeless: bool) -> bool:
-    return name not in HOPELESS or (hopeless and kind == "service")
+@cache
+def _variants(group: str, hopeless: bool) -> list[str]:
+    return [name for name in GROUPS[group] if hopeless or name not in HOPELESS]
+
+
+@lru_cache(maxsize=20_000)
+def _eighth(kind: str, names: tuple[str, ...]) -> int:
+    """Return to which eighth of all sets of faults one belongs."""
+    return hashlib.blake2b(" ".join((kind, *names)).encode(), digest_size=1).digest()[0] % 8
+
+
+@cache
+def _people() -> list[list[_Person]]:
+    """Return who may call, by customer and line."""
+    found = company()
+    return [
+        [_Person(each["customer_id"], line, each["full_name"], found.lines[line]["phone_number"])
+         for line in each["line_ids"]]
+        for each in found.customers.values()
+    ]  # fmt: skip
 
 
 def _made(task_id: str, kind: str, names: tuple[str, ...], draws: Draws) -> Task:
-    found = company()
-    customer = draws.pick(list(found.customers.values()))
-    line = found.lines[draws.pick(customer["line_ids"])]
-    person = _Person(customer["customer_id"], line["line_id"], customer["full_name"], line["phone_number"])
+    person = draws.pick(draws.pick(_people()))
     start = _broken(person, names)
     assertions, actions = list(_WANTED[kind]), tuple[ToolCall, ...]()
     if "overdue_bill_suspension" in names:
@@ -223,18 +236,24 @@ def _made(task_id: str, kind: str, names: tuple[str, ...], draws: Draws) -> Task
     return Task(task_id, kind, names, ticket, start, tuple(assertions), actions)
 
 
-@lru_cache(maxsize=20_000)
 def _broken(person: _Person, names: tuple[str, ...]) -> tuple[Any, ...]:
-    """Return the world with faults, brought about one after the other: cases share their beginnings."""
-    if names:
-        world, calls = World(_broken(person, names[:-1])), _MEND[names[-1]](person)
-    else:
-        world, calls = (
-            World(company().snapshot()),
-            _calls("set_user_info", name=person.name, phone_number=person.number),
-        )
-    begin(world, calls)
+    """Return the world with faults, brought about one after the other."""
+    world = World(_untouched(person))
+    for name in names:
+        begin(world, _breaking(name, person))
     return world.snapshot()
+
+
+@cache
+def _untouched(person: _Person) -> tuple[Any, ...]:
+    world = World(company().snapshot())
+    begin(world, _calls("set_user_info", name=person.name, phone_number=person.number))
+    return world.snapshot()
+
+
+@cache
+def _breaking(name: str, person: _Person) -> tuple[ToolCall, ...]:
+    return _BREAK[name](person)
 
 
 class OfficialDesk:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from baselines.config import Checkpoints, Loss, Optimiser, Schedule, TrainerConfig, Validation
@@ -71,6 +71,7 @@ class Setup:
         beside: further splits that the finished policies play, reported beside the test split.
         kinds: info entry by which episodes are sorted into kinds, such as "task_type"; "": they are all of one kind.
         adviser: who is cloned: "" for the environment's own expert, else one of the environment's advisers.
+        cloned: keyword arguments of `gymnasium.make_vec` that are others while cloning.
         prompt: options of `wrappers.prompt.PromptStyle` besides history and instructions.
         policy: keyword arguments of `policies.tiny.tiny_policy`, or of `policies.huggingface.HuggingFacePolicy`.
         clone: keyword arguments of `baselines.imitation.cloning.clone`, besides epochs and seed.
@@ -87,12 +88,17 @@ class Setup:
     beside: list[str] = field(default_factory=list)
     kinds: str = ""
     adviser: str = ""
+    cloned: dict[str, Any] = field(default_factory=dict)
     prompt: dict[str, Any] = field(default_factory=dict)
     policy: dict[str, Any] = field(default_factory=dict)
     clone: dict[str, Any] = field(default_factory=dict)
     clone_until: float = 0.0
     look_from: int = 24
     look_every: int = 6
+
+    def while_cloned(self) -> Setup:
+        """Return the setup with the options that count while cloning."""
+        return replace(self, options=self.options | self.cloned)
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ _SAMPLE = 400
 
 def _words() -> list[str]:
     """Return texts that hold every name, phrase and number of the generated meetings, and what is said in them."""
-    from agentgym.sotopia.acts import LEAVE, Act, write
+    from agentgym.outside.dialogue import LEAVE, Act, write
     from agentgym.sotopia.profiles import opening
 
     slots = [

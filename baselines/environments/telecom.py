@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+import zlib
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
 
 from baselines.environments.settings import (
     COPYING,
+    QUICK,
+    SMOLLM2,
     SOKOBAN_PRETRAINED,
     SOKOBAN_TINY,
     EnvSettings,
+    ModelSettings,
     Scripted,
     Setup,
     Sizes,
 )
-from wrappers.advice import Adviser
+
+if TYPE_CHECKING:
+    from wrappers.advice import Adviser
 
 #: A call is a few tokens: the tool's name, and each id. Of a record, what no repair depends on is one token.
 _PIECES: tuple[str, ...] = (
@@ -111,37 +119,116 @@ def _desk() -> Adviser:
     return TelecomPlayer()
 
 
-# One or two faults whose repairs take nine to twelve calls with the checks before them. A call is up to eight tokens,
-# and one slip is an error, hence the temperature. Both splits of more faults are played beside the test split.
+#: How often the trainee that is cloned takes a repair for another, and which it takes for it.
+NOISE = 0.6
+_MISTAKES = {
+    "toggle_airplane_mode()": "toggle_wifi()",
+    "toggle_data()": "toggle_roaming()",
+    "toggle_roaming()": "toggle_data()",
+    "toggle_data_saver_mode()": "toggle_airplane_mode()",
+    "disconnect_vpn()": "connect_vpn()",
+    'set_network_mode_preference(mode="4g_5g_preferred")': 'set_network_mode_preference(mode="3g_only")',
+}
+
+
+class Trainee:
+    """A fair player that takes a repair for another, with a probability; what it has seen decides when.
+
+    Args:
+        noise: the probability.
+    """
+
+    def __init__(self, noise: float) -> None:
+        self.noise, self._player, self._seen = noise, _desk(), 0
+
+    def act(self, observation: str, admissible: Collection[str]) -> str:
+        """Return the next call."""
+        self._seen = zlib.crc32(observation.encode(), self._seen)
+        call = self._player.act(observation, admissible)
+        return _MISTAKES.get(call, call) if self._seen < self.noise * 2**32 else call
+
+
+# A call is up to eight tokens, and one slip is an error, hence the temperature.
 TELECOM_TINY = SOKOBAN_TINY.changed(
-    iterations=120, groups=8, group_size=8, learning_rate=2e-4, temperature=0.7, validation={"every": 15}
+    iterations=40, groups=2, group_size=8, learning_rate=8e-4, temperature=0.7, validation={"every": 5}
 )
 _SETUP = Setup(
-    options={"faults": [1, 2], "hopeless": False, "max_episode_steps": 20},
+    options={"faults": [1, 2], "kinds": ["mobile_data"], "hopeless": False, "max_episode_steps": 20},
     plenty={"num_tasks": 100_000},
     validation="valid",
     beside=["test_hard"],
     kinds="kind",
-    adviser="desk",
+    adviser="trainee",
     prompt={"keep_first": True},
     policy=COPYING | {"max_new_tokens": 10, "suffix": ""},
 )
+# A pretrained model reads about 200 tokens a second on a core. It clones the expert, whose episodes take a third of the
+# steps. The expert knows what is broken: its clone guesses, and practice has what to add.
+_SMOLLM2 = SOKOBAN_PRETRAINED.changed(
+    iterations=6,
+    groups=2,
+    group_size=8,
+    learning_rate=2e-5,
+    temperature=0.9,
+    loss={"kl": 0.0, "keep_zero": False},
+    memory={"microbatch_rows": None, "microbatch_tokens": 768, "share_prefixes": True},
+    validation={"every": 3},
+)
+#: Reply tokens of a run in the head to head: about 24 iterations.
+_TOKENS = 12_000
+
+
+def _of_faults(row: EnvSettings, options: Mapping[str, Any]) -> EnvSettings:
+    """Return the row with the name of the largest number of faults that is trained on."""
+    most = options.get("faults", _SETUP.options["faults"])[1]
+    return row if options.get("data") else dataclasses.replace(row, name=f"telecom-n{most}")
+
+
 TELECOM = EnvSettings(
     name="telecom",
     id="AgentRL/Telecom-v0",
     tiny=TELECOM_TINY,
     pretrained=SOKOBAN_PRETRAINED,
     full=Sizes.trained(
-        TELECOM_TINY, clone_tasks=1500, clone_epochs=2, training_tasks=4000, eval_tasks=256, validation_tasks=128
+        TELECOM_TINY, clone_tasks=300, clone_epochs=2, training_tasks=4000, eval_tasks=64, validation_tasks=24
     ),
     setup=_SETUP,
-    pretrained_setup=dataclasses.replace(_SETUP, policy={"max_new_tokens": 64}),
-    history=3,
+    pretrained_setup=dataclasses.replace(
+        _SETUP,
+        options={"faults": [1, 2], "hopeless": False, "max_episode_steps": 20},
+        adviser="desk",
+        policy={"max_new_tokens": 64},
+    ),
+    history=2,
     words=_words,
     pieces=_PIECES,
     data={"data": ""},
     made=("faults", "kinds", "hopeless", "num_tasks"),
-    advisers={"desk": _desk},
+    advisers={"desk": _desk, "trainee": lambda: Trainee(NOISE)},
     kind_names={"service": "Service", "mobile_data": "Data", "mms": "MMS"},
     scripted=Scripted(16, (0.1, 0.19, 0.34)),
+    models={
+        SMOLLM2: ModelSettings(
+            training=_SMOLLM2,
+            token_budget=4000,
+            full=Sizes.trained(
+                _SMOLLM2, clone_tasks=48, clone_epochs=2, training_tasks=1000, eval_tasks=32, validation_tasks=4
+            ),
+            quick=dataclasses.replace(QUICK, groups=2, clone_tasks=4, clone_epochs=1, eval_tasks=2, validation_tasks=2),
+            setup=Setup(
+                options={"faults": [1, 3], "kinds": ["mobile_data"], "hopeless": False, "max_episode_steps": 10},
+                plenty={"num_tasks": 100_000},
+                validation="valid",
+                cloned={"faults": [1, 2]},
+                prompt={"keep_first": True},
+                policy={"max_new_tokens": 40},
+                clone={"batch_size": 4, "warmup": 4, "weight_decay": 0.0},
+            ),
+            history=2,
+            instructions=False,
+        )
+    },
+    token_budget=_TOKENS,
+    search="rates",
+    with_options=_of_faults,
 )

@@ -10,7 +10,7 @@ import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
@@ -129,7 +129,7 @@ def clone(
     seed: int,
     batch_size: int = 32,
     microbatch_rows: int | None = None,
-    microbatch_tokens: int | None = None,
+    microbatch_tokens: int | Literal["auto"] | None = "auto",
     learning_rate: float = 3e-3,
     weight_decay: float = 0.01,
     warmup: int = 20,
@@ -188,7 +188,7 @@ def imitate(
     seed: int,
     batch_size: int = 32,
     microbatch_rows: int | None = None,
-    microbatch_tokens: int | None = None,
+    microbatch_tokens: int | Literal["auto"] | None = "auto",
     learning_rate: float = 3e-3,
     weight_decay: float = 0.01,
     warmup: int = 20,
@@ -209,8 +209,8 @@ def imitate(
         seed: of the order of the rows.
         batch_size: rows per update.
         microbatch_rows: rows per forward and backward pass; None: a batch at once. Changes memory only.
-        microbatch_tokens: tokens per pass, in packed sequences; None: as of `baselines.config.Memory`, which also says
-            where activations are computed again.
+        microbatch_tokens: tokens per pass, as of `baselines.config.Memory`, which also says where activations are
+            computed again.
         learning_rate: of AdamW, at its highest.
         weight_decay: of AdamW, on matrices only.
         warmup: updates until the learning rate is reached.
@@ -232,7 +232,8 @@ def imitate(
     if empty is not None or not len(rows):
         what = "there are no rows" if empty is None else f"row {empty} has no tokens ({rows[empty]!r:.80})"
         raise ValueError(f"nothing can be learned, {what}: imitate needs replies as policy.demonstrate makes them")
-    limits = Limits.of(policy, Memory(microbatch_rows, microbatch_tokens))
+    prompts, replies = [row.prompt_ids for row in rows], [row.token_ids for row in rows]
+    limits = Limits.of(policy, Memory(microbatch_rows, microbatch_tokens), prompts, replies)
     longest = max(len(row.prompt_ids) + len(row.token_ids) for row in rows)
     with (
         memory_explained(lambda: limits.advice(f"an update of {batch_size} rows", longest)),

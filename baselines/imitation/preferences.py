@@ -8,6 +8,7 @@ Only reply tokens are in it. A row (prompt and reply) that both sides have cance
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,10 +20,13 @@ from torch import Tensor
 
 from agentgym.checks import real, whole
 from agentgym.trajectory import Reply, Trajectory
+from baselines.config import Memory
 from baselines.imitation.episodes import written_replies
 from baselines.imitation.updates import check_updates, updates
 from baselines.losses import preference
 from baselines.scorers.losses import outcome_pairs, trajectory_scores
+from baselines.update import Limits
+from policies.training import recomputed_activations
 
 #: Rows per pass where no gradients are kept.
 _SCORING_ROWS = 256
@@ -149,7 +153,9 @@ def prefer(
     rows, sides = _distinct(pairs)
     with torch.no_grad():
         frozen = policy if reference is None else reference
-        start = torch.cat([_likelihoods(frozen, part) for part in _parts(rows, microbatch_rows or _SCORING_ROWS)])
+        scoring = Limits.of(frozen, Memory(microbatch_rows or _SCORING_ROWS), *_tokens(rows))
+        start = _all_likelihoods(frozen, rows, scoring)
+    limits = Limits.of(policy, Memory(microbatch_rows), *_tokens(rows))
     sums = torch.zeros(3, dtype=torch.float64)
     for batch in updates(
         policy.model, len(pairs), epochs=epochs, seed=seed, batch_size=batch_size, learning_rate=learning_rate,
@@ -165,7 +171,8 @@ def prefer(
             sums.add_(torch.stack([losses.detach().sum(), (margins > 0).sum(), margins.sum()]).double().cpu())
             return losses.mean()
 
-        _add_gradient(policy, [rows[row] for row in compared.rows], loss_of, microbatch_rows)
+        with recomputed_activations(policy.model) if limits.recompute else contextlib.nullcontext():
+            _add_gradient(policy, [rows[row] for row in compared.rows], loss_of, limits)
     loss, accuracy, margin = (sums / (epochs * len(pairs))).tolist()
     return Preferred(loss, accuracy, margin, len(pairs))
 
@@ -217,31 +224,33 @@ def _distinct(pairs: Sequence[Preference]) -> tuple[list[Reply], list[tuple[list
     return rows, [([number(r) for r in pair.better], [number(r) for r in pair.worse]) for pair in pairs]
 
 
-def _parts(rows: Sequence[Reply], size: int) -> list[Sequence[Reply]]:
-    return [rows[low : low + size] for low in range(0, len(rows), size)]
+def _tokens(rows: Sequence[Reply]) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+    return [row.prompt_ids for row in rows], [row.token_ids for row in rows]
 
 
-def _likelihoods(policy: Any, rows: Sequence[Reply]) -> Tensor:
+def _likelihoods(policy: Any, rows: Sequence[Reply], limits: Limits) -> Tensor:
     """Return float (n,): each reply's log-likelihood at temperature 1, a sum over its tokens."""
     allowed = [row.allowed for row in rows]
-    given = {"allowed": allowed} if any(allowed) else {}
-    scores = policy.score(
-        [row.prompt_ids for row in rows], [row.token_ids for row in rows], temperature=1.0, entropy=None, **given
-    )
-    likelihoods: Tensor = scores.logprobs.sum(1)
+    given = limits.scoring | ({"allowed": allowed} if any(allowed) else {})
+    likelihoods: Tensor = policy.score(*_tokens(rows), temperature=1.0, entropy=None, **given).logprobs.sum(1)
     return likelihoods
 
 
-def _add_gradient(
-    policy: Any, rows: Sequence[Reply], loss_of: Callable[[Tensor], Tensor], microbatch_rows: int | None
-) -> None:
+@torch.no_grad()
+def _all_likelihoods(policy: Any, rows: Sequence[Reply], limits: Limits) -> Tensor:
+    parts = limits.passes(*_tokens(rows), np.arange(len(rows)))
+    found = torch.cat([_likelihoods(policy, [rows[row] for row in part], limits) for part in parts])
+    return found[torch.from_numpy(np.argsort(np.concatenate(parts))).to(found.device)]
+
+
+def _add_gradient(policy: Any, rows: Sequence[Reply], loss_of: Callable[[Tensor], Tensor], limits: Limits) -> None:
     """Add the gradient of a loss that is a function of the rows' log-likelihoods."""
-    if microbatch_rows is None or microbatch_rows >= len(rows):
-        loss_of(_likelihoods(policy, rows)).backward()
+    parts = limits.passes(*_tokens(rows), np.arange(len(rows)))
+    if len(parts) == 1:
+        loss_of(_likelihoods(policy, rows, limits)).backward()
         return
-    parts = _parts(rows, microbatch_rows)
-    with torch.no_grad():
-        values = torch.cat([_likelihoods(policy, part) for part in parts])
-    slopes = torch.autograd.grad(loss_of(values.requires_grad_()), values)[0]
-    for part, slope in zip(parts, slopes.split(microbatch_rows), strict=True):
-        (_likelihoods(policy, part) * slope).sum().backward()
+    values = _all_likelihoods(policy, rows, limits).requires_grad_()
+    slopes = torch.autograd.grad(loss_of(values), values)[0]
+    for part in parts:
+        slope = slopes[torch.from_numpy(part).to(slopes.device)]
+        (_likelihoods(policy, [rows[row] for row in part], limits) * slope).sum().backward()

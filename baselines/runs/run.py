@@ -295,8 +295,9 @@ def cloned(config: Config, seed: int, progress: Progress | None = None) -> tuple
     policy = new_policy(config, seed)
     if not config.clone_tasks:
         return policy, None
+    shown = dataclasses.replace(config, setup=config.setup.while_cloned())
     return policy, clone(
-        policy, make_envs(config, config.clone_tasks, expert=True), tasks(config.setup.train, config.clone_tasks),
+        policy, make_envs(shown, config.clone_tasks, expert=True), tasks(config.setup.train, config.clone_tasks),
         seed=seed, progress=progress, enough=_looking(config, policy, seed), **cloning(config),
     )  # fmt: skip
 

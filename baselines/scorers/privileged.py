@@ -245,7 +245,7 @@ class PrivilegedScorer(OwnLikelihood):
         given = dataclasses.replace(table, replies=np.fromiter(asked, np.object_, len(table)))
         batch = make_batch(given, np.where([bool(prompt) for prompt in prompts], 0.0, np.nan))
         heat = self.config.temperature or self._policy.settings.temperature or 1.0
-        memory = Memory(microbatch_tokens=self.config.microbatch_tokens)
+        memory = Memory(microbatch_tokens=self.config.microbatch_tokens or "auto")
         scored = score_batch(self.teacher, batch, heat, memory).double().numpy()
         allowed = batch.allowed or ((),) * len(batch)
         place = {key: at for at, key in enumerate(zip(batch.prompts, batch.replies, allowed, strict=True))}

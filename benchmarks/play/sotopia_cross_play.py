@@ -11,8 +11,8 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from agentgym.sotopia.acts import NONE
-from agentgym.sotopia.dialogue import Failure, Judge, Player, Verdict
+from agentgym.outside.dialogue import NONE, Failure, Player
+from agentgym.sotopia.dialogue import Judge, Verdict
 from agentgym.sotopia.judge import make_judge
 from agentgym.sotopia.players import make_player
 from agentgym.sotopia.profiles import Task

@@ -14,8 +14,8 @@ import numpy as np
 import typer
 
 import agentgym  # noqa: F401  # registers the environments
-from agentgym.sotopia.acts import NONE, Act, write
-from agentgym.sotopia.dialogue import DIMENSIONS, View
+from agentgym.outside.dialogue import NONE, Act, View, write
+from agentgym.sotopia.dialogue import DIMENSIONS
 from agentgym.sotopia.games.game import DealSide
 from agentgym.sotopia.generated import generate
 from agentgym.sotopia.models import ModelJudge, ModelPlayer

@@ -18,11 +18,21 @@ from typing import Any
 
 import numpy as np
 
-from baselines.runs.stack import CLONE, SAMPLED
+from baselines.runs.stack import CLONE, SAMPLED, bare_envs, held_out_tasks
 from benchmarks.console import NONE
 from benchmarks.report import assemble
 from benchmarks.report.markdown import filled, markdown_table
-from benchmarks.statistics import Interval, bits, holm, paired_t, points, seed_band, seeds_needed
+from benchmarks.statistics import (
+    Interval,
+    bits,
+    holm,
+    paired_t,
+    percent,
+    points,
+    seed_band,
+    seeds_needed,
+    success_interval,
+)
 from benchmarks.training.records import FINAL, REFERENCE, Record, Trainings
 
 MEASURES = ("end", "area")
@@ -187,7 +197,8 @@ def reported(study: Trainings) -> dict[str, str]:
         "tokens": f"{config.token_budget:,} reply tokens a run",
         "processor time": f"{hours:.1f} hours of training, search included",
         "settings tried": "; ".join(f"{method} {count}" for method, count in tried.items()),
-        "how chosen": f"by the last {config.judged_points} validations, sampled and greedy, of {config.search_runs} "
+        "how chosen": "nothing was searched: all methods have the environment's settings" if not config.settings else
+                       f"by the last {config.judged_points} validations, sampled and greedy, of {config.search_runs} "
                        f"seeds from {config.search_seed}; ties: the lowest rate",
         "variance": "standard deviation over seeds of success at the end, points: "
                      + "; ".join(f"{method} {value:.1f}" for method, value in spread.items()),
@@ -206,9 +217,46 @@ def reported(study: Trainings) -> dict[str, str]:
 
 
 def length_of(study: Trainings) -> int:
-    """Return the steps that the tasks of a study need, from the end of its name, "corridor-n12"; 0: it says none."""
-    found = re.search(r"-n(\d+)$", study.config.name)
+    """Return the steps that the tasks of a study need, from its name, "corridor-n12"; 0: it says none."""
+    return _number_in(study, r"corridor-n(\d+)")
+
+
+def most_faults(study: Trainings) -> int:
+    """Return the most faults that a study trains on, from its name, "telecom-n2", "telecom-n2-smollm2"; 0: none."""
+    return _number_in(study, r"telecom-n(\d+)(?:-.*)?")
+
+
+def _number_in(study: Trainings, pattern: str) -> int:
+    found = re.fullmatch(pattern, study.config.name)
     return int(found[1]) if found else 0
+
+
+def by_faults(study: Trainings) -> str:
+    """Return the table of a study of `most_faults`: success of sampled play against the number of a task's faults.
+
+    The tasks are those of the test split and of the splits beside it.
+    """
+    learning = study.config.learning
+    envs: Any = bare_envs(learning, learning.eval_tasks)
+    sizes = dict[int, int]()
+    won: dict[str, dict[int, list[str]]] = {}
+    for split in (learning.setup.test, *learning.setup.beside):
+        faults = envs.reset(options=held_out_tasks(learning, split))[1]["faults"]
+        for number in sorted(set(faults.tolist())):
+            places = np.flatnonzero(faults == number).tolist()
+            sizes[number] = len(places)
+            for method in (CLONE, *study.methods):
+                played = [
+                    (record.test if split == learning.setup.test else record.beside[split])[SAMPLED]
+                    for record in study.of(method, CLONE if method == CLONE else FINAL)
+                ]
+                won.setdefault(method, {})[number] = ["".join(each[place] for place in places) for each in played]
+    numbers = sorted(sizes)
+    heads = ["method", *(f"{number} ({sizes[number]} tasks)" for number in numbers)]
+    lines = [[method, *(percent(success_interval(each[number])) for number in numbers)] for method, each in won.items()]
+    clone = f"{learning.model}, {len(study.of(REFERENCE, FINAL))} seeds"
+    title = f"**Trained on up to {most_faults(study)} faults** ({clone}), success in percent by the number of faults:"
+    return f"{filled(title)}\n\n{markdown_table(heads, lines)}"
 
 
 def horizon(studies: Sequence[Trainings]) -> str:

@@ -446,7 +446,15 @@ def head_to_head(
         int | None, of(SIZES, "Reply tokens of a run. Default: as the environment's settings say.", min=1)
     ] = None,
     settings: Annotated[
-        int | None, of(SIZES, f"Tried per method, at most all. Default: {_SETTINGS}; quick: 2.", min=1)
+        int | None,
+        of(
+            SIZES,
+            f"Tried per method, at most all; 0: none, every run has the environment's. Default: {_SETTINGS}; quick: 2.",
+            min=0,
+        ),
+    ] = None,
+    beside: Annotated[
+        str | None, of(WHAT, "Further splits that clones and final runs play, separated by commas.")
     ] = None,
     search_seed: Annotated[int, of(WHAT, "First training seed of the search.", min=0)] = 100,
     search_runs: Annotated[int, of(SIZES, "Seeds that each setting is tried with.", min=1)] = 1,
@@ -482,7 +490,10 @@ def head_to_head(
     place = out or Path("runs") / ("head-to-head-quick" if quick else "head-to-head")
     with explained("stopped; the same command continues where it was", "Finished runs are kept."):
         if rebuilt:
-            if any(given is not None for given in (methods, seeds, tokens, settings, jobs, option, until)) or quick:
+            if (
+                any(given is not None for given in (methods, seeds, tokens, settings, beside, jobs, option, until))
+                or quick
+            ):
                 raise typer.BadParameter("nothing is trained: leave out what says how", param_hint="--from")
             studies = _read(rebuilt)
         else:
@@ -492,7 +503,8 @@ def head_to_head(
             plan = plan_study(
                 row, check_model(model), names, numbers,
                 tokens=tokens, settings=settings, search_seed=search_seed, search_runs=search_runs,
-                draw_seed=draw_seed, quick=quick, options=arguments(option or ()),
+                draw_seed=draw_seed, quick=quick, beside=beside.split(",") if beside else (),
+                options=arguments(option or ()),
             )  # fmt: skip
             processes = jobs or (1 if quick else usable_cores())
             run = functools.partial(run_study, out=place, processes=processes, console=console)

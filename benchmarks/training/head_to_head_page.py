@@ -214,8 +214,8 @@ def write_reports(studies: Sequence[Trainings], out: Path, pages: Path | None = 
     Args:
         studies: one per environment.
         out: folder, created when missing.
-        pages: a folder of Markdown pages; what stands in one of them between the lines `<!-- <name> -->` and
-            `<!-- end of <name> -->` is replaced instead, and pictures go to the folder images beside it.
+        pages: a folder of Markdown pages; a summary replaces the text of one of them between the lines
+            `<!-- <name> -->` and `<!-- end of <name> -->` instead, and pictures go to the folder images beside it.
 
     Raises:
         ResultsError: there is no such page, or it has no such lines.
@@ -231,10 +231,14 @@ def write_reports(studies: Sequence[Trainings], out: Path, pages: Path | None = 
             text = section(study, picture.name)
         else:
             page, picture = _page_of(pages, name), pages.parent / "images" / f"head_to_head_{name}.png"
-            text = replaced(page.read_text(encoding="utf-8"), name, section(study, f"../images/{picture.name}"))
+            text = replaced(page.read_text(encoding="utf-8"), name, summary(study, f"../images/{picture.name}"))
         draw_curves(study, picture)
         write_file(page, text.encode())
         written += [page, picture]
+    faults = [study for study in studies if study.methods and evidence.most_faults(study)]
+    if faults and pages is not None:
+        page, tables = _page_of(pages, "faults"), "\n\n".join(map(evidence.by_faults, faults)) + "\n"
+        write_file(page, replaced(page.read_text(encoding="utf-8"), "faults", tables).encode())
     lengths = [study for study in studies if study.methods and evidence.length_of(study)]
     if len(lengths) > 1:
         written.append((out if pages is None else pages.parent / "images") / "horizon.png")
@@ -256,24 +260,45 @@ def _page_of(pages: Path, name: str) -> Path:
     )
 
 
-def section(study: Trainings, picture: str) -> str:
-    """Return the part of a page about one study: what was run, its table, its search and its curves."""
+def summary(study: Trainings, picture: str) -> str:
+    """Return outcomes, verdicts and curves of a study; `section` has the rest."""
+    parts = [
+        filled(_told(study)),
+        markdown_table(OUTCOMES, [outcomes(row) for row in table_rows(study)]),
+        markdown_table(evidence.HEADS, evidence.rows(study)),
+        f"![Validation success of every method over tokens and over processor time]({picture})",
+    ]
+    return "\n\n".join([*parts, *(f"* {words}" for words in study.left_out())]) + "\n"
+
+
+def _told(study: Trainings) -> str:
     config = study.config
-    learning, training, rows = config.learning, config.learning.training, table_rows(study)
+    learning, training = config.learning, config.learning.training
     epochs = f"{learning.clone_epochs} time{'s' if learning.clone_epochs > 1 else ''}"
     told = (
         f"{config.token_budget:,} reply tokens per run; per iteration {learning.groups} tasks x {learning.group_size} "
         f"episodes at temperature {learning.temperature:g}, unless a setting says otherwise; learning rates fall "
         f"linearly with the tokens, mini-batches have {training['optimiser.minibatch_rows']} rows. Clones read "
-        f"{learning.clone_tasks} expert episodes, at most {epochs}. {config.settings} settings per method, "
-        f"trained with seed {config.search_seed}, chosen on {learning.validation_tasks} validation tasks by the mean "
-        "of sampled and greedy success."
+        f"{learning.clone_tasks} expert episodes, at most {epochs}. "
     )
+    if config.settings:
+        told += (
+            f"{config.settings} settings per method, trained with seed {config.search_seed}, chosen on "
+            f"{learning.validation_tasks} validation tasks by the mean of sampled and greedy success."
+        )
+    else:
+        told += f"Nothing was searched: all methods have the learning rate {training['learning_rate']:g}."
     if learning.data is not None:
         told += f" The tasks are those of others, with the fingerprint {learning.data}."
+    return told
+
+
+def section(study: Trainings, picture: str) -> str:
+    """Return all of a study: what was run, its tables, its curves, its search, and how it was measured."""
+    rows = table_rows(study)
     tried = "What was tried, and what was chosen (validation success in percent, sampled and greedy):"
     parts = [
-        filled(told),
+        filled(_told(study)),
         markdown_table(OUTCOMES, [outcomes(row) for row in rows]),
         filled(caption(study)),
         markdown_table(evidence.HEADS, evidence.rows(study)),
@@ -281,8 +306,11 @@ def section(study: Trainings, picture: str) -> str:
         markdown_table(COSTS, [costs(row) for row in trained(rows)]),
         filled(COST_CAPTION),
         f"![Validation success of every method over tokens and over processor time]({picture})",
-        tried,
-        markdown_table(("method", "settings"), [[method, _tried(study, method)] for method in searched(study)]),
+        *(
+            [tried, markdown_table(("method", "settings"), [[each, _tried(study, each)] for each in searched(study)])]
+            if study.config.settings
+            else []
+        ),
         *(f"* {words}" for words in study.left_out()),
         checklist(evidence.reported(study)),
     ]

@@ -1,148 +1,28 @@
-"""What decoding keeps: keys and values of prompts in progress, a copy of the weights in 16 bits, and known logits."""
+"""What decoding keeps: a copy of the weights to play with, their version, and known logits."""
 
 from __future__ import annotations
 
 import copy
+import zlib
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from policies.pretrained import pictures_of
+from policies.lora import has_adapter, merged_weights
 from policies.prompts import Prompt
-from policies.scoring.head import logits_at, pad, takes_positions
+from policies.scoring.head import weight_sums
 from policies.training import copied
-
-#: Most tokens, padding included, of one pass over prompts.
-_READ_TOKENS = 2**16
-
-
-class DecodeBatch:
-    """A key-value cache with one row per prompt; equal prompts share their prefill. Used without gradients.
-
-    Padding is on the left: the newest tokens line up, and a sliding attention window covers the right tokens. `logits`,
-    float32 (n, V), are those of the next token of every row.
-    """
-
-    def __init__(self, model: Any, prompts: Sequence[Prompt], fill: int) -> None:
-        self._model, self._takes_positions = model, takes_positions(model)
-        self.logits: Tensor
-        self._pictures = pictures_of(model)
-        # A mask in attention's own shape: transformers waits for the device to know whether an (n, S) mask hides any.
-        config = model.config
-        self._masks_keys = (
-            getattr(config, "_attn_implementation", "") == "sdpa" and not getattr(config, "alibi", False)
-            and self._takes_positions and self._pictures is None and can_join(model)
-        )  # fmt: skip
-        distinct = list(dict.fromkeys(prompts))
-        first, *more = _parts(distinct) if can_join(model) else [distinct]
-        self._read(first, fill)
-        for part in more:
-            self.join(DecodeBatch(model, part, fill))
-        if len(distinct) < len(prompts):
-            index = {prompt: row for row, prompt in enumerate(distinct)}
-            self.logits = self.logits[self.keep([index[prompt] for prompt in prompts])]
-
-    def _read(self, prompts: Sequence[Prompt], fill: int) -> None:
-        from transformers import DynamicCache
-
-        device = next(self._model.parameters()).device
-        ids, self._mask = pad(prompts, fill=fill, left=True, device=device)
-        self._lengths = [len(prompt) for prompt in prompts]
-        self._cache: Any = DynamicCache(config=self._model.config)
-        positions = (self._mask.long().cumsum(1) - 1).clamp(min=0)
-        every = torch.arange(len(prompts), device=device)
-        last = torch.full_like(every, ids.shape[1] - 1)
-        self.logits = logits_at(self._model, ids, every, last, **self._arguments(self._mask, positions))
-        self._position = positions[:, -1]
-        if self._pictures is not None:
-            self._position = self._position + self._pictures.shifts(ids)
-
-    def _arguments(self, mask: Tensor, positions: Tensor) -> dict[str, Any]:
-        given: dict[str, Any] = {"past_key_values": self._cache, "use_cache": True}
-        padded = min(self._lengths) < mask.shape[1]
-        if padded:
-            one = positions.shape[1] == 1 and self._masks_keys
-            given["attention_mask"] = mask[:, None, None] if one else mask.long()
-        if self._pictures is not None or (padded and self._takes_positions):
-            given["position_ids"] = positions
-        return given
-
-    def keep(self, rows: Sequence[int]) -> Tensor:
-        """Take some rows, by number, for the next `append`, and return their numbers on the device, int64 (n,).
-
-        `logits` stays as it is: the caller has drawn from it.
-        """
-        chosen = torch.tensor(rows).to(self._mask.device)
-        # All layers have this method; those with a recurrent state lack `batch_select_indices`.
-        self._cache.reorder_cache(chosen)
-        self._mask, self._position = self._mask[chosen], self._position[chosen]
-        self._lengths = [self._lengths[row] for row in rows]
-        return chosen
-
-    def append(self, tokens: Tensor) -> None:
-        """Add a token, int64 (n,), to every row, and compute the next logits."""
-        self._mask = torch.cat([self._mask, torch.ones_like(self._mask[:, :1])], dim=1)
-        self._position = self._position + 1
-        self._lengths = [length + 1 for length in self._lengths]
-        given = self._arguments(self._mask, self._position[:, None])
-        self.logits = self._model(input_ids=tokens[:, None], **given).logits[:, -1].float()
-
-    def join(self, other: Self) -> None:
-        """Add the rows of another batch behind these; the shorter ones are padded on the left."""
-        for batch in (self, other):  # columns that are padding in all rows are removed first
-            batch._cut(batch._mask.shape[1] - max(batch._lengths))
-        length = max(self._mask.shape[1], other._mask.shape[1])
-        for batch in (self, other):
-            batch._lengthen(length - batch._mask.shape[1])
-        for mine, theirs in zip(self._cache.layers, other._cache.layers, strict=True):
-            mine.keys, mine.values = torch.cat([mine.keys, theirs.keys]), torch.cat([mine.values, theirs.values])
-        self._mask = torch.cat([self._mask, other._mask])
-        self._position = torch.cat([self._position, other._position])
-        self.logits = torch.cat([self.logits, other.logits])
-        self._lengths = [*self._lengths, *other._lengths]
-
-    def _cut(self, columns: int) -> None:
-        if columns:
-            self._mask = self._mask[:, columns:]
-            for layer in self._cache.layers:
-                layer.keys, layer.values = layer.keys[..., columns:, :], layer.values[..., columns:, :]
-
-    def _lengthen(self, columns: int) -> None:
-        if columns:
-            self._mask = torch.nn.functional.pad(self._mask, (columns, 0))
-            for layer in self._cache.layers:
-                layer.keys = torch.nn.functional.pad(layer.keys, (0, 0, columns, 0))
-                layer.values = torch.nn.functional.pad(layer.values, (0, 0, columns, 0))
-
-
-def _parts(prompts: Sequence[Prompt]) -> list[list[Prompt]]:
-    """Cut prompts into passes of at most `_READ_TOKENS` tokens, padding included; a longer prompt is read alone."""
-    parts: list[list[Prompt]] = []
-    longest = 0
-    for prompt in prompts:
-        longest = max(longest, len(prompt))
-        if not parts or longest * (len(parts[-1]) + 1) > _READ_TOKENS:
-            parts.append([])
-            longest = len(prompt)
-        parts[-1].append(prompt)
-    return parts
-
-
-def can_join(model: Any) -> bool:
-    """Return whether batches of a model can be joined: all of its layers keep all keys, one after the other."""
-    from transformers.cache_utils import DynamicCache, DynamicLayer
-
-    return all(type(layer) is DynamicLayer for layer in DynamicCache(config=model.config).layers)
 
 
 class PlayedModel:
-    """The model that the loop decodes with: the policy's own, or a copy of it in 16 bits.
+    """The model that the loop decodes with: the policy's own, or a copy of it in 16 bits, or with its adapter merged.
 
     Mixed precision would cast every float32 weight again at every token, and the keys and values would be float32. So a
-    policy that computes in another type than its weights' plays with a copy in that type, without autocast. Weights
-    that have the type already, such as the base under an adapter, are shared. The copy follows the weights.
+    policy that computes in another type than its weights' plays with a copy in that type, without autocast. An adapter
+    costs two more products at every layer and token: the copy holds sums of base and adapter. Other weights are
+    shared, and the policy's own are never written. The copy follows the weights, and `forget` gives its memory back.
     """
 
     def __init__(self, model: Any) -> None:
@@ -152,8 +32,13 @@ class PlayedModel:
         self._version: object = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> PlayedModel:
-        """Copy the model; the new one makes its own copy in 16 bits when it plays."""
+        """Copy the model; the new one makes its own copy when it plays."""
         return PlayedModel(copy.deepcopy(self._model, memo))
+
+    def forget(self) -> None:
+        """Drop a merged copy, which is made again at little cost."""
+        if has_adapter(self._model):
+            self._copy = None
 
     @torch.no_grad()
     def of(self, dtype: torch.dtype | None, version: object) -> Any:
@@ -163,16 +48,31 @@ class PlayedModel:
             dtype: the type to compute in; None: the weights' own.
             version: of the weights, as `WeightsCount` counts them; None: not known, the copy is made again.
         """
-        if dtype is None or all(weight.dtype == dtype for weight in self._model.parameters()):
+        adapted = has_adapter(self._model)
+        if not adapted and (dtype is None or all(weight.dtype == dtype for weight in self._model.parameters())):
             return self._model
-        if self._copy is None or self._dtype != dtype:
-            self._copy, self._dtype = copied(self._model, dtype), dtype
+        if self._copy is None or self._dtype != dtype or (adapted and (version is None or version != self._version)):
+            self._copy = None
+            sums = merged_weights(self._model) if adapted and self._fits() else None
+            if sums is None and (dtype is None or all(weight.dtype == dtype for weight in self._model.parameters())):
+                return self._model
+            self._copy, self._dtype = copied(self._model, dtype, sums), dtype
+            if sums is not None:
+                self._copy = self._copy.unload()
         elif version is None or version != self._version:
             for mine, theirs in zip(self._copy.parameters(), self._model.parameters(), strict=True):
                 if mine.data_ptr() != theirs.data_ptr():
                     mine.copy_(theirs)
         self._version = version
         return self._copy
+
+    def _fits(self) -> bool:
+        """Whether the device has twice the memory of a merged copy."""
+        weight = next(self._model.parameters())
+        if weight.device.type != "cuda":
+            return True
+        size = sum(each.numel() * each.element_size() for each in self._model.parameters())
+        return bool(torch.cuda.mem_get_info(weight.device)[0] > 2 * size)
 
 
 #: Entries of a `LogitsCache` are float32 rows over the vocabulary; 2**24 numbers are 64 MiB.
@@ -183,15 +83,24 @@ _MOST_NUMBERS = 2**24
 def weights_version(model: nn.Module) -> tuple[float, ...]:
     """Return a value that changes when anything writes into the weights.
 
-    Torch counts most writes, but not those of fused optimisers or through `parameter.data`: the sum of every
-    tensor is compared as well. For the tiny model this costs a hundredth of a forward pass. Weights on the "meta"
-    device, which are elsewhere, never change here.
+    Torch counts most writes; for the others the sums of all weights are compared, see `weight_sums`. Weights on the
+    "meta" device, which are elsewhere, never change here. An adapter that is switched off or merged is another state.
     """
     weights = list(model.parameters())
     if weights[0].is_meta:
         return (0.0,)
     counters = [number for weight in weights for number in (weight.data_ptr(), weight._version)]
-    return (*counters, *torch.stack([weight.sum(dtype=torch.float32) for weight in weights]).tolist())
+    return (*counters, *_adapters(model), *weight_sums(model))
+
+
+def _adapters(model: Any) -> list[float]:
+    if not hasattr(model, "peft_config"):
+        return []
+    layers = (module for module in model.modules() if hasattr(module, "merged_adapters"))
+    return [
+        float(zlib.crc32(repr((each.disable_adapters, each.active_adapters, each.merged_adapters)).encode()))
+        for each in layers
+    ]
 
 
 class WeightsCount:

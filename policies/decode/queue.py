@@ -3,47 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from agentgym.rollout.lanes import answers_of
 from agentgym.trajectory import Reply
-from policies.decode.cache import DecodeBatch, can_join
-from policies.decode.sampler import (
-    Completion,
-    Decoding,
-    LoopSampler,
-    Restriction,
-    Sampler,
-    allowed_next,
-    append_tokens,
-    pick,
-)
+from policies.decode.batch import takes_runs
+from policies.decode.continuous import Request
+from policies.decode.loop import LoopSampler
+from policies.decode.sampler import Completion, Decoding, Sampler
 from policies.prompts import Prompt
 
 if TYPE_CHECKING:
     from policies.huggingface import HuggingFacePolicy
-
-#: New prompts are read once they are this share of the rows that are being written, so that a pass reads several.
-_SHARE = 1 / 8
-
-
-@dataclass
-class Request:
-    """A completion that is wanted, with what is written so far.
-
-    `draws`, float64 (max_new_tokens,), and `restriction` are as `policies.decode.sampler.Sampler.write` takes them.
-    """
-
-    name: int
-    prompt: Prompt
-    draws: NDArray[np.float64] | None
-    restriction: Restriction | None = None
-    completion: Completion = field(default_factory=Completion)
 
 
 class CompletionQueue(Protocol):
@@ -102,100 +76,17 @@ class Together:
         self._waiting = []
 
 
-class Continuous:
-    """Continuous batching over a model (Yu et al., Orca, OSDI 2022): rows leave and join between two tokens.
-
-    A completion is the one of `policies.decode.sampler.complete`, up to the rounding of differently shaped matrix
-    products. `decoding.batch_size` is the most rows at a time; `passes` counts forward passes.
-    """
-
-    def __init__(self, model: Any, decoding: Decoding) -> None:
-        self._model, self._decoding = model, decoding
-        self._waiting: list[Request] = []
-        self._live: list[Request] = []
-        self._batch: DecodeBatch | None = None
-        self._tokens: torch.Tensor | None = None  # drawn for the live rows, and not read yet
-        self._draws: torch.Tensor | None = None  # float64 (live, max_new_tokens)
-        self._steps: torch.Tensor | None = None  # int64 (live, 1), how many of them are used
-        self.passes = 0
-
-    def put(self, request: Request) -> None:
-        """Let a prompt wait for its place."""
-        self._waiting.append(request)
-
-    @torch.no_grad()
-    def get(self) -> list[tuple[int, Completion | Exception]]:
-        """Write until at least one completion is finished."""
-        done: list[Request] = []
-        while not done:
-            if self._batch is not None and self._tokens is not None:
-                self._batch.append(self._tokens)
-                self.passes += 1
-            self._admit()
-            done = self._draw()
-        return [(each.name, each.completion) for each in done]
-
-    def _admit(self) -> None:
-        room = self._decoding.batch_size - len(self._live)
-        if not self._waiting or not room or len(self._waiting) < _SHARE * len(self._live):
-            return
-        # Neighbours in length share a pass.
-        new = sorted(self._waiting[:room], key=lambda each: (len(each.prompt), each.prompt))
-        self._waiting = self._waiting[room:]
-        read = DecodeBatch(self._model, [each.prompt for each in new], self._decoding.fill)
-        self.passes += 1
-        self._live += new
-        draws = [each.draws for each in new if each.draws is not None]
-        if draws:
-            table = torch.from_numpy(np.stack(draws)).to(read.logits.device)
-            steps = table.new_zeros((len(new), 1), dtype=torch.int64)
-            joins = self._draws is not None and self._steps is not None
-            self._draws = torch.cat([self._draws, table]) if joins else table  # type: ignore[list-item]
-            self._steps = torch.cat([self._steps, steps]) if joins else steps  # type: ignore[list-item]
-        if self._batch is None:
-            self._batch = read
-        else:
-            self._batch.join(read)
-
-    def _draw(self) -> list[Request]:
-        """Draw one token for every row, and take out those that are finished."""
-        assert self._batch is not None
-        rows, decoding = self._live, self._decoding
-        completions, places = [each.completion for each in rows], list(range(len(rows)))
-        limits = [each.restriction for each in rows]
-        allowed = allowed_next(completions, places, limits if any(each is not None for each in limits) else None)
-        drawn = None
-        if self._draws is not None and self._steps is not None:
-            drawn, self._steps = self._draws.gather(1, self._steps)[:, 0], self._steps + 1
-        tokens, logprobs = pick(self._batch.logits, drawn, decoding.temperature, allowed)
-        going = append_tokens(completions, places, tokens, logprobs, allowed, decoding)
-        self._live, self._tokens = [rows[place] for place in going], tokens
-        if not going:
-            self._batch = self._tokens = self._draws = self._steps = None
-        elif len(going) < len(rows):
-            chosen = self._batch.keep(going)
-            self._tokens = tokens[chosen]
-            if self._draws is not None and self._steps is not None:
-                self._draws, self._steps = self._draws[chosen], self._steps[chosen]
-        return [each for place, each in enumerate(rows) if place not in set(going)]
-
-    def close(self) -> None:
-        """Forget all prompts and the cache."""
-        self._waiting, self._live = [], []
-        self._batch = self._tokens = self._draws = self._steps = None
-
-
 def completion_queue(sampler: Sampler, model: Any, decoding: Decoding) -> CompletionQueue:
     """Return the queue of a sampler: its own, continuous batching for the loop, or one of whole batches.
 
-    The loop's batches are whole ones where a reply is one token, and where the model's cache cannot be joined.
+    The loop's batches are whole ones where a reply is one token, and where the model takes no runs.
     """
     own: Callable[[Decoding], CompletionQueue] | None = getattr(sampler, "completion_queue", None)
     if own is not None:
         return own(decoding)
     # Replies of one token end together, and the loop remembers their logits.
-    if type(sampler) is LoopSampler and decoding.max_new_tokens > 1 and can_join(model):
-        return Continuous(sampler.playing(decoding.precision), decoding)
+    if type(sampler) is LoopSampler and decoding.max_new_tokens > 1 and takes_runs(model):
+        return sampler.continuous(decoding)
     return Together(sampler, decoding)
 
 

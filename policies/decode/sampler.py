@@ -1,8 +1,4 @@
-"""Sampling of replies: who writes them (`Sampler`), and the loop that does it here (`LoopSampler`).
-
-The loop is one prefill per distinct prompt, then decoding over the key-value cache. Where a reply is one token, a
-`LogitsCache` answers repeated prompts without the model.
-"""
+"""Sampling of replies: who writes them (`Sampler`), and how a token is drawn."""
 
 from __future__ import annotations
 
@@ -16,7 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from policies.decode.cache import DecodeBatch, LogitsCache, PlayedModel
+from policies.decode.batch import PaddedBatch
+from policies.decode.kept import TokenCounts
 from policies.prompts import Prompt
 from policies.scoring.head import logits_at, pad, restrict
 
@@ -104,55 +101,6 @@ class Sampler(Protocol):
         ...
 
 
-class LoopSampler:
-    """The decode loop of this file over the policy's own model: exact, and slow for long replies.
-
-    Args:
-        model: a Hugging Face causal language model.
-    """
-
-    def __init__(self, model: Any) -> None:
-        self._played = PlayedModel(model)
-        self._cache = LogitsCache(model)
-        self._version: tuple[float, ...] | None = None
-
-    def share(self, other: LoopSampler) -> None:
-        """Decode with the copy in 16 bits of another sampler over the same model, whose versions are counted alike."""
-        self._played = other._played
-
-    def playing(self, precision: torch.dtype | None) -> Any:
-        """Return the model that is decoded with, see `policies.decode.cache.PlayedModel`."""
-        return self._played.of(precision, self._version)
-
-    def write(
-        self,
-        prompts: Sequence[Prompt],
-        draws: NDArray[np.float64] | None,
-        decoding: Decoding,
-        restrictions: Sequence[Restriction | None] | None = None,
-    ) -> list[Completion]:
-        """Write one completion per prompt, see `complete`."""
-        model = self.playing(decoding.precision)
-        if decoding.max_new_tokens > 1:
-            return complete(model, prompts, draws, decoding, restrictions)
-        logits = self._cache(prompts, lambda missing: first_logits(model, missing, decoding), self._version)
-        completions = [Completion() for _ in prompts]
-        rows = list(range(len(prompts)))
-        allowed = allowed_next(completions, rows, restrictions)
-        drawn = None if draws is None else torch.from_numpy(draws[:, 0]).to(logits.device)
-        tokens, logprobs = pick(logits, drawn, decoding.temperature, allowed)
-        append_tokens(completions, rows, tokens, logprobs, allowed, decoding)
-        return completions
-
-    def follow(self, model: nn.Module, version: int) -> None:
-        """Forget the logits of other weights; the loop itself reads the model's."""
-        self._version = (float(version),)
-
-    def forget(self) -> None:
-        """Empty the cache of logits."""
-        self._cache.clear()
-
-
 def allowed_next(
     completions: Sequence[Completion], rows: Sequence[int], restrictions: Sequence[Restriction | None] | None
 ) -> list[tuple[int, ...]] | None:
@@ -234,7 +182,9 @@ def pick(
 
 
 @torch.no_grad()
-def first_logits(model: Any, prompts: Sequence[Prompt], decoding: Decoding) -> Tensor:
+def first_logits(
+    model: Any, prompts: Sequence[Prompt], decoding: Decoding, counts: TokenCounts | None = None
+) -> Tensor:
     """Return the logits of the first reply token, float32 (n, V) for n prompts; no cache is built."""
     device = next(model.parameters()).device
     # Neighbours in length share a pass, so little of a rectangle is padding.
@@ -244,6 +194,8 @@ def first_logits(model: Any, prompts: Sequence[Prompt], decoding: Decoding) -> T
         chunk = [prompts[i] for i in order[start : start + decoding.batch_size]]
         ids, mask = pad(chunk, fill=decoding.fill, left=False, device=device)
         rows = torch.arange(len(chunk), device=device)
+        if counts is not None:
+            counts.prompts, counts.read = counts.prompts + sum(map(len, chunk)), counts.read + ids.numel()
         parts.append(logits_at(model, ids, rows, mask.sum(1) - 1, use_cache=False))
     back = torch.empty(len(order), dtype=torch.int64, device=device)
     back[torch.tensor(order, device=device)] = torch.arange(len(order), device=device)
@@ -257,8 +209,9 @@ def complete(
     uniforms: NDArray[np.float64] | None,
     decoding: Decoding,
     restrictions: Sequence[Restriction | None] | None = None,
+    counts: TokenCounts | None = None,
 ) -> list[Completion]:
-    """Write one completion per prompt; equal prompts share their prefill.
+    """Write one completion per prompt, reading whole prompts in batches of similar length; for any model.
 
     The tokens of prompt i depend on it and on row i of `uniforms`, never on the other prompts (up to the
     rounding of differently shaped matrix products).
@@ -269,13 +222,14 @@ def complete(
         uniforms: float64 (n, max_new_tokens) in [0, 1); None for greedy decoding.
         decoding: temperature, limits and end test.
         restrictions: what each completion may be.
+        counts: is added to.
     """
     completions = [Completion() for _ in prompts]
     # Sorting puts equal prompts into the same pass.
     order = sorted(range(len(prompts)), key=lambda i: (len(prompts[i]), prompts[i]))
     for start in range(0, len(order), decoding.batch_size):
         indices = order[start : start + decoding.batch_size]
-        _complete_chunk(model, prompts, indices, uniforms, decoding, completions, restrictions)
+        _complete_chunk(model, prompts, indices, uniforms, decoding, completions, restrictions, counts)
     return completions
 
 
@@ -287,8 +241,9 @@ def _complete_chunk(
     decoding: Decoding,
     completions: list[Completion],
     restrictions: Sequence[Restriction | None] | None,
+    counts: TokenCounts | None,
 ) -> None:
-    batch = DecodeBatch(model, [prompts[i] for i in indices], decoding.fill)
+    batch = PaddedBatch(model, [prompts[i] for i in indices], decoding.fill, counts)
     live = indices
     draws = None if uniforms is None else torch.from_numpy(uniforms[live]).to(batch.logits.device)
     for step in range(decoding.max_new_tokens):
@@ -298,7 +253,7 @@ def _complete_chunk(
         if not keep:
             return
         if len(keep) < len(live):
-            chosen = batch.keep(keep)
+            keep, chosen = batch.keep(keep)
             tokens, live = tokens[chosen], [live[row] for row in keep]
             draws = None if draws is None else draws[chosen]
         batch.append(tokens)

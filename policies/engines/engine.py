@@ -21,8 +21,10 @@ from numpy.typing import NDArray
 from torch import nn
 
 from agentgym.rollout.lanes import answers_of
-from policies.decode.cache import DecodeBatch, PlayedModel
-from policies.decode.queue import CompletionQueue, Request, Together
+from policies.decode.batch import PaddedBatch
+from policies.decode.cache import PlayedModel
+from policies.decode.continuous import Request
+from policies.decode.queue import CompletionQueue, Together
 from policies.decode.sampler import Completion, Decoding, Restriction
 from policies.prompts import Prompt
 from policies.scoring import score_replies
@@ -270,7 +272,7 @@ def _loop_logprobs(
     """Return the log-probabilities of given replies in the loop, token by token: float32 (n, L)."""
     device = next(model.parameters()).device
     ids, _ = pad(replies, fill=decoding.fill, left=False, device=device)
-    batch = DecodeBatch(PlayedModel(model).of(decoding.precision, None), prompts, decoding.fill)
+    batch = PaddedBatch(PlayedModel(model).of(decoding.precision, None), prompts, decoding.fill)
     logits = [batch.logits]
     for tokens in ids[:, :-1].unbind(1):
         batch.append(tokens)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils.checkpoint import checkpoint
 
 from policies.pretrained import text_config
@@ -83,13 +84,50 @@ def autocast(device: torch.device, dtype: torch.dtype | None) -> contextlib.Abst
     return torch.autocast(device.type, dtype=dtype)
 
 
+# Steps of any optimiser in this process: fused ones write without torch's counters.
+_STEPS = [0]
+# The sums of a model's weights, and what was seen of them then.
+_SUMS: weakref.WeakKeyDictionary[nn.Module, tuple[tuple[float, ...], tuple[float, ...]]] = weakref.WeakKeyDictionary()
+# Numbers of a weight that are looked at to see whether it has changed.
+_LOOKED_AT = 1024
+
+
+def _count_step(*_: object) -> None:
+    _STEPS[0] += 1
+
+
+register_optimizer_step_post_hook(_count_step)
+
+
+@torch.no_grad()
+def weight_sums(model: nn.Module) -> tuple[float, ...]:
+    """Return the sum of every weight in float32; only what may have changed since the last call is summed again.
+
+    Torch counts most writes, this module the steps of optimisers. For other ways to write (`weight.data`) some numbers
+    of each weight are compared.
+    """
+    weights = list(model.parameters())
+    some = [weight.flatten() for weight in weights]
+    some = [one[:: len(one) // _LOOKED_AT] if len(one) > 2 * _LOOKED_AT else one for one in some]
+    seen = _sums(some)
+    counters = [number for weight in weights for number in (weight.data_ptr(), weight._version)]
+    now = (_STEPS[0], *counters, *seen)
+    known = _SUMS.get(model)
+    if known is None or known[0] != now:
+        known = _SUMS[model] = now, _sums(weights)
+    return known[1]
+
+
+def _sums(values: Sequence[Tensor]) -> tuple[float, ...]:
+    return tuple(torch.stack([value.sum(dtype=torch.float32) for value in values]).tolist())
+
+
 @torch.no_grad()
 def not_finite(model: nn.Module, *, gradients: bool = False) -> str:
     """Say which weight, or gradient of a weight, is the first that holds nan or infinity; "" where none does."""
-    values = [weight.grad if gradients else weight for weight in model.parameters()]
-    sums = [value.sum(dtype=torch.float32) for value in values if value is not None]
+    values = [weight.grad for weight in model.parameters() if weight.grad is not None] if gradients else []
     # A sum passes nan and infinity on, and one transfer brings all sums; a large sum may itself be infinite.
-    if not sums or all(map(math.isfinite, torch.stack(sums).tolist())):
+    if all(map(math.isfinite, (_sums(values) if values else ()) if gradients else weight_sums(model))):
         return ""
     for name, weight in model.named_parameters():
         value = weight.grad if gradients else weight

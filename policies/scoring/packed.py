@@ -6,8 +6,8 @@
 
 Attention is causal, so the beginning of a sequence does not notice how it goes on: a transcript whose turns are the
 rows costs its length once instead of once per turn. Chains are laid one after another with position numbers that start
-anew and no attention mask; transformers lets no chain see another. `policies.scoring.score_replies` computes the same
-row by row.
+anew, and no chain sees another: by the kernel of the attention, or run by run (`policies.scoring.attention`).
+`policies.scoring.score_replies` computes the same row by row.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ import warnings
 import weakref
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from agentgym.trajectory import Ints
+from policies.scoring.attention import Runs, may_take_runs, with_runs
 from policies.scoring.head import (
     TokenFigures,
     autocast,
@@ -38,6 +39,14 @@ from policies.scoring.tokens import TokenScores, by_token, check_rows
 _SAME, _SAME_IN_16_BITS = {torch.float32: 1e-4, torch.float64: 1e-4}, 0.02
 # Attention whose cost is that of the chains, not of the whole pass squared.
 _VARLEN = ("flash", "flex")
+
+
+class _Tokens(Protocol):
+    @property
+    def tokens(self) -> Sequence[int] | Ints: ...
+
+
+Line = TypeVar("Line", bound=_Tokens)
 
 
 @dataclass(frozen=True)
@@ -80,8 +89,8 @@ def merge_chains(prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[in
     return sorted(found, key=lambda chain: chain.spans[0][0])
 
 
-def pack(chains: Sequence[Chain], tokens: int) -> list[list[Chain]]:
-    """Distribute chains over passes of at most `tokens` tokens; a longer chain gets one of its own.
+def pack(chains: Sequence[Line], tokens: int) -> list[list[Line]]:
+    """Distribute chains, or trees, over passes of at most `tokens` tokens; a longer one gets one of its own.
 
     First fit, longest first: at most 11/9 of the fewest passes possible, plus one (Johnson 1973).
 
@@ -90,7 +99,7 @@ def pack(chains: Sequence[Chain], tokens: int) -> list[list[Chain]]:
     """
     if tokens < 1:
         raise ValueError(f"a pass holds at least 1 token, got {tokens}")
-    passes: list[list[Chain]] = []
+    passes: list[list[Line]] = []
     room: list[int] = []
     for chain in sorted(chains, key=lambda chain: -len(chain.tokens)):
         length = len(chain.tokens)
@@ -130,8 +139,7 @@ def score_packed(
         replies: n non-empty token sequences.
         temperature: divides the logits, above 0.
         tokens_per_pass: most tokens of one forward pass; a chain that is longer gets a pass of its own. With gradients
-            enabled all passes are kept until the backward pass: see `rows_per_pass`. Without flash or flex attention
-            the cost of a pass grows with its square: a few thousand there.
+            enabled all passes are kept until the backward pass: see `rows_per_pass`.
         entropy: see `policies.scoring.score_replies`, as `precision` and `allowed`.
         precision: autocast type.
         allowed: what each reply token was drawn among.
@@ -140,7 +148,7 @@ def score_packed(
         ValueError: see `policies.scoring.score_replies`; or the model lets packed sequences see each other.
     """
     check_rows(prompts, replies, temperature)
-    _examine(model, precision)
+    runs = _examine(model, precision)
     lengths = [len(reply) for reply in replies]
 
     def passes() -> Iterable[Pass]:
@@ -149,7 +157,7 @@ def score_packed(
             for chain in chains:
                 reads += [(row, 0, begin + start - 1 + np.arange(lengths[row])) for row, start in chain.spans]
                 begin += len(chain.tokens)
-            yield Pass(_lay(chains), reads)
+            yield Pass(_lay(chains, runs), reads)
 
     given: dict[str, Any] = {"entropy": entropy, "precision": precision, "allowed": allowed}
     return score_passes(model, passes(), replies, temperature=temperature, **given)
@@ -159,11 +167,11 @@ class Pass(NamedTuple):
     """A forward pass over several replies.
 
     Attributes:
-        inputs: `input_ids`, int64 (n, W), and what belongs to them, by name.
+        inputs: `input_ids`, int64 (n, W), and other arguments of the forward pass.
         reads: of each reply its number, the line of `input_ids`, and the tokens behind which its tokens follow.
     """
 
-    inputs: dict[str, Tensor]
+    inputs: dict[str, Any]
     reads: Sequence[tuple[int, int, Ints]]
 
 
@@ -190,8 +198,7 @@ def score_passes(
         joined = (np.concatenate([np.asarray(each, np.int64) for each in part]) for part in zip(*parts, strict=True))
         lines, columns, targets, flat = (torch.from_numpy(part).to(device) for part in joined)
         with autocast(device, precision):
-            given: dict[str, Any] = {name: value.to(device) for name, value in inputs.items()} | {"use_cache": False}
-            ids = given.pop("input_ids")
+            ids, given = _on(device, inputs)
             if plain:
                 hidden, head = hidden_at(model, ids, lines, columns, **given)[0], model.get_output_embeddings()
             else:
@@ -205,9 +212,14 @@ def score_passes(
     return TokenScores.from_tokens(replies, *(torch.cat(parts)[order] for parts in zip(*figures, strict=True)))
 
 
+def _on(device: torch.device, inputs: dict[str, Any]) -> tuple[Tensor, dict[str, Any]]:
+    given = {name: value.to(device) if isinstance(value, Tensor) else value for name, value in inputs.items()}
+    return given.pop("input_ids"), given | {"use_cache": False}
+
+
 @torch.no_grad()
 def look_alike(
-    model: Any, inputs: dict[str, Tensor], one: slice, other: slice, precision: torch.dtype | None
+    model: Any, inputs: dict[str, Any], one: slice, other: slice, precision: torch.dtype | None
 ) -> tuple[float, float]:
     """Read one line in which two places hold the same sequence.
 
@@ -215,8 +227,7 @@ def look_alike(
         How much their hidden states differ, relative to the largest number; and how much they may.
     """
     device = next(model.parameters()).device
-    given: dict[str, Any] = {name: value.to(device) for name, value in inputs.items()} | {"use_cache": False}
-    ids = given.pop("input_ids")
+    ids, given = _on(device, inputs)
     columns = torch.arange(ids.shape[1], device=device)
     # The cache of mixed precision would give these copies, which have no gradient, to the pass that needs one.
     with torch.autocast(device.type, dtype=precision, enabled=precision is not None, cache_enabled=False):
@@ -226,50 +237,60 @@ def look_alike(
     return apart, _SAME.get(precision or hidden.dtype, _SAME_IN_16_BITS)
 
 
-def _lay(chains: Sequence[Chain]) -> dict[str, Tensor]:
-    """Token ids and positions of chains one after another, int64 (1, T) each."""
+def _lay(chains: Sequence[Chain], runs: bool) -> dict[str, Any]:
+    """Token ids and positions of chains one after another, int64 (1, T) each, with their runs if a model takes them."""
     ids = np.concatenate([np.asarray(chain.tokens, np.int64) for chain in chains])
-    positions = np.concatenate([np.arange(len(chain.tokens)) for chain in chains])
-    return {"input_ids": torch.from_numpy(ids)[None], "position_ids": torch.from_numpy(positions)[None]}
+    positions = torch.from_numpy(np.concatenate([np.arange(len(chain.tokens)) for chain in chains]))[None]
+    given: dict[str, Any] = {"position_ids": positions}
+    if runs:
+        given = with_runs(Runs.of([len(chain.tokens) for chain in chains]), positions)
+    return {"input_ids": torch.from_numpy(ids)[None], **given}
 
 
-# The attention under which a model was found to keep packed sequences apart.
-_EXAMINED: weakref.WeakKeyDictionary[nn.Module, str] = weakref.WeakKeyDictionary()
+# The attention under which a model was found to keep packed sequences apart, and whether it takes runs.
+_EXAMINED: weakref.WeakKeyDictionary[nn.Module, tuple[str, bool]] = weakref.WeakKeyDictionary()
 
 
-def _examine(model: Any, precision: torch.dtype | None) -> None:
-    """Refuse a model that cannot be packed.
+def _examine(model: Any, precision: torch.dtype | None) -> bool:
+    """Return whether a model is given runs; refuse one that cannot be packed at all.
 
     Two equal sequences in one pass must be read alike. Where the second one sees the first, or goes on counting its
     positions, the log-probabilities of every packed row would be wrong without an error.
     """
     attention = str(getattr(model.config, "_attn_implementation", ""))
-    if _EXAMINED.get(model) == attention:
-        return
+    known = _EXAMINED.get(model)
+    if known is not None and known[0] == attention:
+        return known[1]
     name = type(model).__name__
     if not takes_positions(model):
         raise ValueError(f"{name} takes no position_ids: score it without packing (microbatch_tokens=None)")
-    device = next(model.parameters()).device
     size = min(8, model.get_input_embeddings().num_embeddings)
     chain = Chain(tuple(range(size)), ())
-    apart, most = look_alike(model, _lay([chain, chain]), slice(size), slice(size, None), precision)
-    if apart > most:
+    halves = slice(size), slice(size, None)
+    for runs in (True, False) if may_take_runs(model) else (False,):
+        apart, most = look_alike(model, _lay([chain, chain], runs), *halves, precision)
+        if apart <= most:
+            break
+    else:
         raise ValueError(
             f"{name} with attention {attention!r} lets sequences that share a pass see each other (they differ by "
             f"{apart:.1e}): score it without packing (microbatch_tokens=None)"
         )
-    if device.type == "cuda" and not has_varlen(model):
+    if next(model.parameters()).device.type == "cuda" and not runs and not has_varlen(model):
         warnings.warn(
             f"attention {attention!r} computes every pair of tokens of a packed pass: load the model with "
             "attn_implementation='flash_attention_2', or keep microbatch_tokens at a few thousand",
             stacklevel=3,
         )
-    _EXAMINED[model] = attention
+    _EXAMINED[model] = attention, runs
+    return runs
 
 
 def has_varlen(model: Any) -> bool:
     """Return whether the cost of a packed pass is that of its sequences, not that of the whole pass squared."""
-    return any(kind in str(getattr(model.config, "_attn_implementation", "")) for kind in _VARLEN)
+    return may_take_runs(model) or any(
+        kind in str(getattr(model.config, "_attn_implementation", "")) for kind in _VARLEN
+    )
 
 
 def can_pack(model: Any, precision: torch.dtype | None) -> bool:

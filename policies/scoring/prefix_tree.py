@@ -7,14 +7,15 @@
 Rollouts of one task repeat the question, and often a whole prompt, under different replies. A token sees itself and its
 ancestors, at the position it has in its own row, so every number is that of `policies.scoring.score_replies`, and
 gradients of what is shared add up. In depth-first order the descendants of a token follow it without a gap: one
-number a token, where they stop, gives the mask.
+number a token, where they stop, says what it is seen by. Attention goes run by run (`policies.scoring.attention`).
 
-`policies.scoring.packed` shares only between rows that continue each other, needs no mask, and suits attention that
-reads packed sequences by their positions. Here the mask is dense: for CPUs, and passes of a few hundred tokens.
+`policies.scoring.packed` shares only between rows that continue each other, and suits any attention that reads packed
+sequences by their positions.
 """
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -22,20 +23,17 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
 from agentgym.trajectory import Ints
 from policies.pretrained import text_config
-from policies.scoring.head import takes_positions
-from policies.scoring.packed import Pass, look_alike, score_passes
+from policies.scoring.attention import Runs, may_take_runs, with_runs
+from policies.scoring.packed import Pass, look_alike, pack, score_passes
 from policies.scoring.tokens import TokenScores, check_rows
 
-# A row joins the tree before it where it brings at most so many new tokens for each one it shares: attention over
-# branches that it does not see would cost more than what is saved.
+# A row joins the tree before it where it brings at most so many new tokens for each one it shares: rows of one tree go
+# into the same mini-batch, and a common first token is no reason for that.
 _NEW_PER_SHARED = 4
-# Masks of these kinds of attention can be given.
-_MASKED = ("sdpa", "eager")
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +55,20 @@ class Tree:
     def __len__(self) -> int:
         """Return the number of tokens T."""
         return len(self.tokens)
+
+    def runs(self, begin: int) -> list[tuple[int, int, list[tuple[int, int]]]]:
+        """Return the runs of `policies.scoring.attention.Runs`, for a tree that begins at a place of a line."""
+        breaks = (np.flatnonzero((np.diff(self.positions) != 1) | np.diff(self.stops).astype(bool)) + 1).tolist()
+        found, path = [], list[tuple[int, int]]()
+        for first, last in itertools.pairwise([0, *breaks, len(self)]):
+            while path and self.stops[path[-1][0]] <= first:
+                path.pop()
+            path.append((first, last))
+            sees: list[tuple[int, int]] = []
+            for low, high in path:  # neighbours become one
+                sees.append((sees.pop()[0] if sees and sees[-1][1] == begin + low else begin + low, begin + high))
+            found.append((begin + first, begin + last, sees))
+        return found
 
 
 def merge_trees(prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]], most_tokens: int) -> list[Tree]:
@@ -122,48 +134,12 @@ class _Growing:
         return Tree(np.concatenate(self._tokens), np.concatenate(self._positions), stops, self.columns)
 
 
-def pack_trees(trees: Sequence[Tree], tokens: int) -> list[list[list[Tree]]]:
-    """Distribute trees over passes, and within a pass over lines that are as long as its longest tree.
-
-    A pass of several lines costs attention the square of a line, not of all its tokens.
-
-    Args:
-        trees: of any lengths.
-        tokens: most tokens of a pass, padding included; a longer tree gets one of its own.
-
-    Returns:
-        passes of lines of trees; first fit, longest first.
-
-    Raises:
-        ValueError: `tokens` is below 1.
-    """
-    if tokens < 1:
-        raise ValueError(f"a pass holds at least 1 token, got {tokens}")
-    passes = []
-    left = sorted(trees, key=lambda tree: -len(tree))
-    while left:
-        width = len(left[0])
-        lines: list[list[Tree]] = [[] for _ in range(max(1, tokens // width))]
-        room = [width] * len(lines)
-        later = []
-        for tree in left:
-            line = next((i for i, free in enumerate(room) if free >= len(tree)), None)
-            if line is None:
-                later.append(tree)
-            else:
-                lines[line].append(tree)
-                room[line] -= len(tree)
-        passes.append([line for line in lines if line])
-        left = later
-    return passes
-
-
 def tree_rows_per_pass(
     prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]], tokens_per_pass: int
 ) -> list[list[int]]:
     """Return the rows of each pass of `score_trees`, so that each can have its backward pass before the next."""
-    passes = pack_trees(merge_trees(prompts, replies, tokens_per_pass), tokens_per_pass)
-    return [sorted(row for line in lines for tree in line for row in tree.columns) for lines in passes]
+    passes = pack(merge_trees(prompts, replies, tokens_per_pass), tokens_per_pass)
+    return [sorted(row for tree in trees for row in tree.columns) for trees in passes]
 
 
 def score_trees(
@@ -180,13 +156,12 @@ def score_trees(
     """Score replies: trees instead of rows, passes of a given size, the output head in pieces.
 
     Args:
-        model: a Hugging Face causal language model whose layers all attend to everything before, with attention
-            "sdpa" or "eager".
+        model: a Hugging Face causal language model whose layers all attend to everything before, with attention "sdpa".
         prompts: see `policies.scoring.packed.score_packed`, as the rest.
         replies: n non-empty token sequences.
         temperature: divides the logits, above 0.
-        tokens_per_pass: most tokens of one forward pass, padding included; a row that is longer gets a pass of its
-            own. With gradients enabled all passes are kept until the backward pass: see `tree_rows_per_pass`.
+        tokens_per_pass: most tokens of one forward pass; a row that is longer gets a pass of its own. With gradients
+            enabled all passes are kept until the backward pass: see `tree_rows_per_pass`.
         entropy: see `policies.scoring.score_replies`, as `precision` and `allowed`.
         precision: autocast type.
         allowed: what each reply token was drawn among.
@@ -198,43 +173,24 @@ def score_trees(
     _examine(model, precision)
 
     def passes() -> Iterable[Pass]:
-        for lines in pack_trees(merge_trees(prompts, replies, tokens_per_pass), tokens_per_pass):
-            reads = []
-            for number, line in enumerate(lines):
-                begin = 0
-                for tree in line:
-                    reads += [(row, number, begin + columns) for row, columns in tree.columns.items()]
-                    begin += len(tree)
-            yield Pass(_lay(model, lines), reads)
+        for trees in pack(merge_trees(prompts, replies, tokens_per_pass), tokens_per_pass):
+            reads, begin = [], 0
+            for tree in trees:
+                reads += [(row, 0, begin + columns) for row, columns in tree.columns.items()]
+                begin += len(tree)
+            yield Pass(_lay(trees), reads)
 
     given: dict[str, Any] = {"entropy": entropy, "precision": precision, "allowed": allowed}
     return score_passes(model, passes(), replies, temperature=temperature, **given)
 
 
-def _lay(model: Any, lines: Sequence[Sequence[Tree]]) -> dict[str, Tensor]:
-    """Token ids and positions int64 (n, W) of n lines, and the mask (n, 1, W, W): query i sees key j."""
-    width = max(sum(map(len, line)) for line in lines)
-    ids, positions = np.zeros((2, len(lines), width), np.int64)
-    stops: NDArray[np.int64] = np.tile(np.arange(1, width + 1), (len(lines), 1))  # padding sees itself
-    for number, line in enumerate(lines):
-        begin = 0
-        for tree in line:
-            place = slice(begin, begin + len(tree))
-            ids[number, place], positions[number, place] = tree.tokens, tree.positions
-            stops[number, place] = begin + tree.stops
-            begin += len(tree)
-    query, key = np.arange(width)[:, None], np.arange(width)
-    seen = (key <= query) & (query < stops[:, None, :])
-    mask = _mask(model, torch.from_numpy(seen)[:, None])
-    return {"input_ids": torch.from_numpy(ids), "position_ids": torch.from_numpy(positions), "attention_mask": mask}
-
-
-def _mask(model: Any, seen: Tensor) -> Tensor:
-    """Return the mask as the model's attention takes it: "eager" adds it to its scores."""
-    if model.config._attn_implementation == "sdpa":
-        return seen
-    dtype = next(model.parameters()).dtype
-    return torch.zeros(seen.shape, dtype=dtype, device=seen.device).masked_fill(~seen, torch.finfo(dtype).min)
+def _lay(trees: Sequence[Tree]) -> dict[str, Any]:
+    """Token ids and positions of trees one after another, int64 (1, T) each, and their runs."""
+    begins = itertools.accumulate((len(tree) for tree in trees), initial=0)
+    runs = Runs([run for begin, tree in zip(begins, trees, strict=False) for run in tree.runs(begin)])
+    positions = torch.from_numpy(np.concatenate([tree.positions for tree in trees]))[None]
+    ids = torch.from_numpy(np.concatenate([tree.tokens for tree in trees]))[None]
+    return {"input_ids": ids, **with_runs(runs, positions)}
 
 
 # The attention under which a model was found to keep branches apart.
@@ -242,7 +198,7 @@ _EXAMINED: weakref.WeakKeyDictionary[nn.Module, str] = weakref.WeakKeyDictionary
 
 
 def _examine(model: Any, precision: torch.dtype | None) -> None:
-    """Refuse a model that cannot be given a mask.
+    """Refuse a model that cannot be told what a token sees.
 
     Two equal branches must be read alike. Where the second sees the first, or goes on counting its positions, the
     log-probabilities of every row but the first would be wrong without an error.
@@ -251,13 +207,11 @@ def _examine(model: Any, precision: torch.dtype | None) -> None:
     if _EXAMINED.get(model) == attention:
         return
     name, instead = type(model).__name__, "score it with share_prefixes=False"
-    config = text_config(model)
-    kinds = set(getattr(config, "layer_types", None) or ())
-    windowed = not kinds and getattr(config, "sliding_window", None) is not None
-    if not takes_positions(model) or attention not in _MASKED or kinds - {"full_attention"} or windowed:
+    kinds = sorted(set(getattr(text_config(model), "layer_types", None) or ()))
+    if not may_take_runs(model):
         raise ValueError(
-            f"{name} with attention {attention!r} and layers {sorted(kinds) or ''} cannot share prefixes: it needs "
-            f"position_ids, attention out of {_MASKED}, and layers that attend to everything before; {instead}"
+            f"{name} with attention {attention!r} and layers {kinds or ''} cannot share prefixes: it needs "
+            f"position_ids, attention 'sdpa', and layers that attend to everything before; {instead}"
         )
     size = min(8, model.get_input_embeddings().num_embeddings)
     shared = size // 2
@@ -266,7 +220,7 @@ def _examine(model: Any, precision: torch.dtype | None) -> None:
     stops = np.full(size + len(again), size + len(again))
     stops[shared:size] = size
     tree = Tree(np.concatenate([tokens, again]), np.concatenate([tokens, again]), stops, {})
-    apart, most = look_alike(model, _lay(model, [[tree]]), slice(shared, size), slice(size, None), precision)
+    apart, most = look_alike(model, _lay([tree]), slice(shared, size), slice(size, None), precision)
     if not apart <= most:
         raise ValueError(
             f"{name} with attention {attention!r} lets branches that share a prefix see each other (they differ by "

@@ -15,7 +15,8 @@ from typing import Any, Self
 
 from agentgym.outside.packages import install
 from agentgym.outside.text import DataError, read_json, read_text
-from policies.decode.sampler import LoopSampler, Sampler
+from policies.decode.loop import LoopSampler
+from policies.decode.sampler import Sampler
 from policies.huggingface import HuggingFacePolicy
 from policies.lora import ADAPTER_FILE, adapter_base
 from policies.pretrained import SEEING, pictures_of
@@ -40,7 +41,7 @@ class VisionPolicy(HuggingFacePolicy):
         processor: its image processor, `image_processor` makes one; it says how large pictures are shown.
         pictures: those that are known already, to share them with another policy; None: those of another policy over
             this model, else none.
-        sampler: None: the loop of `policies.decode.sampler`. Engines are refused: they would need the pictures, too.
+        sampler: None: the loop of `policies.decode.loop`. Engines are refused: they would need the pictures, too.
         **settings: as of `HuggingFacePolicy`.
 
     Raises:

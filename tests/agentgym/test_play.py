@@ -57,21 +57,8 @@ def test_a_board_that_would_be_a_picture_is_shown_as_text(play) -> None:
 @pytest.mark.parametrize("env_id", [row.id for row in ROWS])
 def test_any_line_is_taken_and_the_end_of_input_is_the_end(env_id: str, play) -> None:
     lines = [
-        "",
-        "1",
-        "socks",
-        "0",
-        "99",
-        "9" * 40,
-        ":nothing",
-        "save",
-        "2",
-        "restore",
-        "undo",
-        "info",
-        "help",
-        "\x00é√",
-    ]
+        "", "1", "socks", "0", "99", "9" * 40, ":nothing", "save", "2", "restore", "undo", "info", "help", "\x00é√",
+    ]  # fmt: skip
     status, shown = play([env_id, "--seed", "1"], *lines)
     assert status == 0
     assert "there is no command 99: 1 to" in shown

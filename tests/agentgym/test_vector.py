@@ -232,16 +232,11 @@ def test_wrong_use_is_explained() -> None:
 @pytest.mark.parametrize(
     "batch",
     [
-        {"left", "right"},
-        {"left": 0, "right": 1},
-        {"left": 0, "right": 1}.keys(),
-        b"ab",
-        3,
-        None,
+        {"left", "right"}, {"left": 0, "right": 1}, {"left": 0, "right": 1}.keys(), b"ab", 3, None,
         iter(["left", "left"]),
     ],
     ids=lambda batch: type(batch).__name__,
-)
+)  # fmt: skip
 def test_a_batch_without_an_order_of_its_own_is_refused(batch: object) -> None:
     envs = CorridorVectorEnv(2)
     envs.reset(options={"index": 2})

@@ -22,16 +22,8 @@ ARROWS: dict[str, tuple[set[str], set[str] | None]] = {
         {"agentgym"},
         NUMERIC
         | {
-            "pettingzoo",
-            "tantivy",
-            "sentence_transformers",
-            "faiss",
-            "pyserini",
-            "pyarrow",
-            "spacy",
-            "aiohttp",
-            "tenacity",
-            "pandas",
+            "pettingzoo", "tantivy", "sentence_transformers", "faiss", "pyserini", "pyarrow", "spacy", "aiohttp",
+            "tenacity", "pandas",
         },
     ),
     "wrappers": ({"agentgym", "wrappers"}, NUMERIC | {"sentence_transformers"}),
@@ -39,7 +31,7 @@ ARROWS: dict[str, tuple[set[str], set[str] | None]] = {
     "policies": ({"agentgym", "policies"}, None),
     "baselines": ({"agentgym", "wrappers", "policies", "baselines"}, None),
     "benchmarks": (set(FOLDERS), None),
-}
+}  # fmt: skip
 SOURCES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
 LONG_SUFFIXES = {".py", ".js", ".css", ".j2", ".html"}
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}

@@ -162,11 +162,11 @@ def at_call(number: int, act: Callable[[], None], monkeypatch: pytest.MonkeyPatc
 def test_a_kill_at_any_call_leaves_a_whole_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: bool
 ) -> None:
+    save_checkpoint(tmp_path / "before", checkpoint(iteration=1))
+    if after:
+        save_checkpoint(tmp_path / "before", checkpoint(iteration=2))
     for number in range(80):
-        folder = tmp_path / str(number)
-        save_checkpoint(folder, checkpoint(iteration=1))
-        if after:
-            save_checkpoint(folder, checkpoint(iteration=2))
+        folder = shutil.copytree(tmp_path / "before", tmp_path / str(number))
         process = os.fork()
         if not process:
             at_call(number, lambda: os._exit(9), monkeypatch)

@@ -11,14 +11,7 @@ import pytest
 import torch
 
 from agentgym.trajectory import StepTable
-from baselines.distillation import (
-    contrast_target,
-    divergence,
-    importance,
-    on,
-    sampled_token,
-    supported,
-)
+from baselines.distillation import contrast_target, divergence, importance, on, sampled_token, supported
 from baselines.losses import clipped_surrogate
 from baselines.losses import divergence as estimate
 from benchmarks.truth.privileged import beliefs

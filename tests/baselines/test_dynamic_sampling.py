@@ -120,12 +120,8 @@ def test_the_draw_depends_on_the_generator_alone() -> None:
 def test_the_trainer_reports_the_first_round_and_repeats_itself(tmp_path: Any) -> None:
     dapo = RECIPES["dapo"]
     config: dict[str, Any] = {
-        "credit": dapo,
-        "rollout.resample_rounds": 4,
-        "groups": 4,
-        "group_size": 3,
-        "iterations": 5,
-    }
+        "credit": dapo, "rollout.resample_rounds": 4, "groups": 4, "group_size": 3, "iterations": 5,
+    }  # fmt: skip
     plain = trainer(**{**config, "rollout.resample_rounds": 0, "iterations": 1}).run()
     straight = babbling_policy()
     expected = trainer(straight, folder=tmp_path / "a", **config).run()

@@ -99,11 +99,7 @@ def test_where_the_penalty_is_felt(level: Any, where: Any, lost: list[float], un
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        (
-            {"values": np.zeros((2, 1))},
-            ValueError,
-            r"one value per step, shape \(2,\), got shape \(2, 1\)",
-        ),
+        ({"values": np.zeros((2, 1))}, ValueError, r"one value per step, shape \(2,\), got shape \(2, 1\)"),
         ({"values": np.zeros(2), "level": "token"}, ValueError, r"one value per reply token, shape \(2, 2\)"),
         ({"level": "bi-level", "horizon": "step"}, ValueError, "horizon 'step' has no level of turns"),
         ({"level": "word"}, ValueError, "unknown level 'word'"),

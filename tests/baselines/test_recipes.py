@@ -161,7 +161,7 @@ def test_a_function_of_ones_own_is_a_method(tmp_path: Path, monkeypatch: pytest.
         ),
         ({"loss.dual_clip": 1.0}, "dual_clip must be None or above 1"),
         ({"loss.kl": -1.0}, "kl must be at least 0"),
-        ({"memory.microbatch_tokens": 0}, "microbatch_tokens must be None or at least 1, got 0"),
+        ({"memory.microbatch_tokens": 0}, "microbatch_tokens must be 'auto', None or at least 1, got 0"),
         ({"learning_rate": float("nan")}, "learning_rate must be at least 0, got nan"),
     ],
 )

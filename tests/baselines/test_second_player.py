@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import agentgym  # noqa: F401  # registers the environments
+from agentgym.outside.dialogue import NONE, Act, Player, write
 from agentgym.rollout import collect
-from agentgym.sotopia.acts import NONE, Act, write
-from agentgym.sotopia.dialogue import Player
 from agentgym.sotopia.env import SotopiaEnv
 from agentgym.sotopia.players import PLAYERS
 from agentgym.trajectory import Reply

@@ -163,10 +163,10 @@ def test_a_full_device_is_explained_while_replies_are_written_and_while_cloning(
     def full(*_: Any) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
+    queue = policy.reply_queue()
     policy.model.model.register_forward_pre_hook(full)
     with pytest.raises(torch.OutOfMemoryError, match=r"lower batch_size \(256.*expandable_segments.*CUDA out"):
         policy.act(["cell 2"], {}, np.random.default_rng(0))
-    queue = policy.reply_queue()
     queue.put([0], ["cell 2"], {}, [np.random.default_rng(0)])
     with pytest.raises(torch.OutOfMemoryError, match="lower batch_size"):
         queue.get()

@@ -17,7 +17,7 @@ vllm = pytest.importorskip("vllm", reason="needs vLLM in an environment of its o
 import torch  # noqa: E402
 from vllm.lora.request import LoRARequest  # noqa: E402
 
-from policies.decode.sampler import LoopSampler  # noqa: E402
+from policies.decode.loop import LoopSampler  # noqa: E402
 from policies.engines.engine import EngineError, save_weights  # noqa: E402
 from policies.engines.server import ServerSampler  # noqa: E402
 from policies.engines.vllm import VllmSampler  # noqa: E402

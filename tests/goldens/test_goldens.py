@@ -21,8 +21,7 @@ _FAST = ("environments/", "credit/", "training/")
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=() if name.startswith(_FAST) else pytest.mark.slow) for name in GOLDENS],
+    "name", [pytest.param(name, marks=() if name.startswith(_FAST) else pytest.mark.slow) for name in GOLDENS]
 )
 def test_it_is_as_it_was_frozen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     golden = GOLDENS[name]

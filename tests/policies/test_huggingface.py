@@ -314,7 +314,7 @@ def test_a_suffix_that_the_model_wrote_itself_is_there_once(policy):
     writer = policy.with_settings(max_new_tokens=4)
     ids = writer.tokenizer("up</action>\n", add_special_tokens=False)["input_ids"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("policies.decode.sampler.complete", lambda *_: [Completion(ids, [0.0] * len(ids))])
+        patch.setattr("policies.decode.loop.complete", lambda *_: [Completion(ids, [0.0] * len(ids))])
         assert act(writer, [BOARD])[0].text == "<action>up</action>"
 
 

@@ -239,3 +239,26 @@ def test_a_model_that_was_cast_in_memory_plays_what_it_plays_when_it_is_read_aga
     assert all(torch.equal(value, buffers[1][name]) for name, value in buffers[0].items())
     prompts, replies = rows(adapted)
     assert torch.equal(adapted.score(prompts, replies).logprobs, again.score(prompts, replies).logprobs)
+
+
+def test_replies_are_written_with_sums_of_base_and_adapter_and_no_weight_drifts() -> None:
+    policy = add_lora(plain(), SMALL, seed=0)
+    before = {name: value.clone() for name, value in policy.model.state_dict().items() if "lora" not in name}
+    for _ in range(3):
+        trained(policy, steps=1)
+        policy.forget()
+        replies = policy.act([BOARD, OTHER], {}, np.random.default_rng(0))
+        played = policy.sampler.playing(None)  # type: ignore[attr-defined]
+        assert not has_adapter(played)
+        assert not any("lora" in name for name, _ in played.named_modules())
+        scores = policy.score([reply.prompt_ids for reply in replies], [reply.token_ids for reply in replies])
+        found = torch.tensor([number for reply in replies for number in reply.logprobs])
+        torch.testing.assert_close(scores.logprobs[scores.mask], found, atol=1e-5, rtol=0)
+    assert all(torch.equal(policy.model.state_dict()[name], value) for name, value in before.items())
+    with policy.model.disable_adapter():  # another state of the same weights
+        policy.act([BOARD], {}, np.random.default_rng(0))
+        assert policy.sampler.playing(None) is policy.model  # type: ignore[attr-defined]
+    policy.model.get_base_model().hf_quantizer = object()  # sums would not be what a quantised base computes
+    policy.forget()
+    policy.act([BOARD], {}, np.random.default_rng(0))
+    assert policy.sampler.playing(None) is policy.model  # type: ignore[attr-defined]

@@ -173,7 +173,10 @@ def test_the_real_model_answers(tmp_path):
 @pytest.mark.slow
 def test_smollm2_plays_telecom_by_tool_calls_through_its_chat_template() -> None:
     """Three steps: the schemas go to the template, answers are messages of the role "tool", prompts only grow."""
-    folder = smollm2.smollm2_folder()
+    try:
+        folder = smollm2.smollm2_folder()
+    except (ImportError, RuntimeError, ValueError) as error:
+        pytest.skip(str(error))
     made = gym.make_vec("AgentRL/Telecom-v0", num_envs=1, autoreset_mode="Disabled")
     envs = VectorTranscript(VectorReplyParser(made, form="tool_calls"), tools="template", instructions=FORM)
     policy = HuggingFacePolicy.from_pretrained(

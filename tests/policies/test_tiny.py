@@ -18,7 +18,7 @@ def tokens(tokenizer, text):
 
 def test_words_and_tags_and_symbols_are_one_token_each(tokenizer):
     assert tokens(tokenizer, "<think>Push box.</think><action>up</action>") == [
-        *("<think>", "Push", " ", "box", ".", "</think>", "<action>", "up", "</action>"),
+        *("<think>", "Push", " ", "box", ".", "</think>", "<action>", "up", "</action>")
     ]
     assert tokens(tokenizer, "#_OX√P\nO") == ["#", "_", "O", "X", "√", "P", "\n", "O"]
 

@@ -463,6 +463,4 @@ def play_homes(folder: str, goal: str, protocol: str, seed: int) -> None:
         whole.restore(saved)
 
 
-TRIALS += [
-    Trial("homes/any", st.fixed_dictionaries({"folder": _drawn, "seed": st.integers(0, 99)}), check, 30),
-]
+TRIALS += [Trial("homes/any", st.fixed_dictionaries({"folder": _drawn, "seed": st.integers(0, 99)}), check, 30)]

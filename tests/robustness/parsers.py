@@ -16,6 +16,8 @@ import gymnasium as gym
 from agentgym.alfworld.official.problem import read_game as read_problem
 from agentgym.alfworld.player import ALFWorldPlayer, Beliefs, read_task
 from agentgym.outside.chat.wire import read_answer
+from agentgym.outside.dialogue import Turn, act_line, write
+from agentgym.outside.dialogue import parse as parse_act
 from agentgym.outside.redaction import redact
 from agentgym.outside.text import clean, one_line, quote, read_json
 from agentgym.registry import ROWS
@@ -37,8 +39,6 @@ from agentgym.searchqa.scoring import (
 )
 from agentgym.sokoban.tasks import LevelFiles
 from agentgym.sokoban.text import parse_level
-from agentgym.sotopia.acts import Turn, act_line, write
-from agentgym.sotopia.acts import parse as parse_act
 from agentgym.sotopia.dialogue import Dialogue
 from agentgym.sotopia.games.bargain import Bargain
 from agentgym.sotopia.games.divide import Divide, Pool

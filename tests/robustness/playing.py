@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from agentgym.core import INFO_TYPES
 from agentgym.registry import ROWS
 from agentgym.sotopia import aec_env, parallel_env
-from agentgym.sotopia.acts import COMMANDS
+from agentgym.sotopia.dialogue import COMMANDS
 from tests.robustness.trial import Trial, fragments, json_values, pieces, text_of
 
 FORMS = {
@@ -234,13 +234,8 @@ TRIALS = [
 
 #: What is no action, by name: JSON holds none of them.
 OBJECTS = {
-    "bytes": b"speak",
-    "nan": float("nan"),
-    "array": np.zeros(3),
-    "text": np.str_("leave"),
-    "none": None,
-    "set": {1},
-}
+    "bytes": b"speak", "nan": float("nan"), "array": np.zeros(3), "text": np.str_("leave"), "none": None, "set": {1},
+}  # fmt: skip
 
 ALLOWED = (KeyError, TypeError, ValueError, ResetNeeded)
 
@@ -353,8 +348,5 @@ TRIALS += [
         quiet,
         30,
     )
-    for form, orders in (
-        ("parallel", ["simultaneous", "round-robin", "random"]),
-        ("turns", ["round-robin", "random"]),
-    )
+    for form, orders in (("parallel", ["simultaneous", "round-robin", "random"]), ("turns", ["round-robin", "random"]))
 ]

@@ -160,12 +160,8 @@ TRIALS = [
         "tables/credit",
         st.fixed_dictionaries(
             {
-                "kind": _kinds,
-                "rewards": st.sampled_from(list(REWARDS)),
-                "rows": st.integers(4, 60),
-                "seed": st.integers(0, 999),
-                "texts": st.booleans(),
-                "method": _methods,
+                "kind": _kinds, "rewards": st.sampled_from(list(REWARDS)), "rows": st.integers(4, 60),
+                "seed": st.integers(0, 999), "texts": st.booleans(), "method": _methods,
             }
         ),
         check_credit,
@@ -195,4 +191,4 @@ TRIALS = [
         cheap=False,
         long=True,
     ),
-]
+]  # fmt: skip

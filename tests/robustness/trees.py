@@ -233,11 +233,7 @@ def check_pairs(given: dict[str, Any]) -> None:
 _ids = st.lists(st.integers(0, 20) | st.sampled_from([0, 1, 5, -1, 109, 110, 10**6, 2**63]), max_size=4)
 
 _reply = st.fixed_dictionaries(
-    {
-        "prompt_ids": _ids,
-        "token_ids": _ids,
-        "allowed": st.none() | st.none() | st.lists(_ids, max_size=3),
-    }
+    {"prompt_ids": _ids, "token_ids": _ids, "allowed": st.none() | st.none() | st.lists(_ids, max_size=3)}
 )
 
 _good = st.fixed_dictionaries(

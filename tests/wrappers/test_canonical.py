@@ -79,16 +79,10 @@ def test_the_observation_key_reads_the_text_of_a_picture_observation() -> None:
 def _table(**changes: object) -> StepTable:
     """Two episodes: a1 -> b -> goal (won) and a2 -> b (cut off), rows shuffled."""
     columns: dict = {
-        "group": ["g", "g", "g"],
-        "trajectory": ["y", "x", "x"],
-        "t": [0, 1, 0],
-        "state": ["a2", "b", "a1"],
-        "action": ["go", "go", "go"],
-        "next_state": ["b", "goal", "b"],
-        "reward": [0.0, 1.0, 0.0],
-        "won": [False, True, True],
-        "truncated": [True, False, False],
-    }
+        "group": ["g", "g", "g"], "trajectory": ["y", "x", "x"], "t": [0, 1, 0], "state": ["a2", "b", "a1"],
+        "action": ["go", "go", "go"], "next_state": ["b", "goal", "b"], "reward": [0.0, 1.0, 0.0],
+        "won": [False, True, True], "truncated": [True, False, False],
+    }  # fmt: skip
     return StepTable.from_arrays(**{**columns, **changes})
 
 

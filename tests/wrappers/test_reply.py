@@ -116,15 +116,11 @@ def test_every_error_is_reached_by_the_cases_above() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"several": "any"}, "'first'"),
-        ({"several": "all"}, "'first'"),
-        ({"form": "calls"}, "'tool_calls'"),
-        ({"outside": "warn"}, "'ignore'"),
-        ({"max_length": 0}, "at least 1"),
-        ({"action_tag": "a b"}, "tag name"),
+        ({"several": "any"}, "'first'"), ({"several": "all"}, "'first'"), ({"form": "calls"}, "'tool_calls'"),
+        ({"outside": "warn"}, "'ignore'"), ({"max_length": 0}, "at least 1"), ({"action_tag": "a b"}, "tag name"),
         ({"action_tag": "THINK"}, "must differ"),
     ],
-)
+)  # fmt: skip
 def test_wrong_options_say_what_is_expected(options: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         parse_reply("", **options)
@@ -140,21 +136,9 @@ def test_a_reply_that_is_no_string_is_a_wrong_call() -> None:
 
 
 PIECES = [
-    "<think>",
-    "</think>",
-    "<action>",
-    "</action>",
-    "<ACTION>",
-    "<",
-    ">",
-    "</",
-    "up",
-    " ",
-    "\n",
-    "\u017f",
-    "\u0130",
+    "<think>", "</think>", "<action>", "</action>", "<ACTION>", "<", ">", "</", "up", " ", "\n", "\u017f", "\u0130",
     "\x00",
-]
+]  # fmt: skip
 replies = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=3)), max_size=12).map("".join)
 
 

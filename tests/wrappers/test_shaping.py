@@ -80,11 +80,7 @@ def test_a_cut_keeps_the_potential_unless_told_otherwise() -> None:
     assert shapings(env, "rr") == [0.0, -0.5]
 
 
-CASES = {
-    "AgentRL/Sokoban-v0": {},
-    "FrozenLake-v1": {"key": cell},
-    "CliffWalking-v1": {"key": cell, "success": over},
-}
+CASES = {"AgentRL/Sokoban-v0": {}, "FrozenLake-v1": {"key": cell}, "CliffWalking-v1": {"key": cell, "success": over}}
 
 
 def make(env_id: str, **options: Any) -> GraphShaping:

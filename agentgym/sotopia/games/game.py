@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
-from agentgym.sotopia.acts import Turn
+from agentgym.outside.dialogue import Turn
 
 #: Highest goal score; scores are whole numbers from 0.
 BEST = 10

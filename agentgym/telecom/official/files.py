@@ -35,8 +35,6 @@ class OfficialTask:
         assertions: what must hold at the end.
         actions: calls that solve it, in order.
         needs_actions: whether these calls must have been made.
-        reason: why the customer calls, in their words.
-        known: what the customer knows of themselves.
     """
 
     id: str
@@ -45,8 +43,6 @@ class OfficialTask:
     assertions: tuple[ToolCall, ...]
     actions: tuple[ToolCall, ...]
     needs_actions: bool
-    reason: str
-    known: str
 
 
 class Files:
@@ -164,7 +160,6 @@ def _calls(rows: list[Mapping[str, Any]] | None, name: str) -> tuple[ToolCall, .
 def _task(row: Mapping[str, Any]) -> OfficialTask:
     try:
         criteria, start = row["evaluation_criteria"], row["initial_state"] or {}
-        told = row["user_scenario"]["instructions"]
         return OfficialTask(
             id=row["id"],
             ticket=row["ticket"] or "",
@@ -172,8 +167,6 @@ def _task(row: Mapping[str, Any]) -> OfficialTask:
             assertions=_calls(criteria["env_assertions"], "func_name"),
             actions=_calls(criteria["actions"], "name"),
             needs_actions="ACTION" in criteria["reward_basis"],
-            reason=told["reason_for_call"],
-            known=told["known_info"] or "",
         )
     except (KeyError, TypeError, AttributeError) as error:
         shown = row.get("id", "?") if isinstance(row, Mapping) else row

@@ -81,14 +81,10 @@ def test_objects_lie_where_they_are_seen_from_and_at_most_in_one_receptacle() ->
 
 def test_flags_and_fits_are_those_of_the_official_kinds() -> None:
     tables = {
-        "pickupable": things.PICKUPABLE,
-        "cleanable": things.CLEANABLE,
-        "heatable": things.HEATABLE,
-        "coolable": things.COOLABLE,
-        "toggleable": things.TOGGLEABLE,
-        "sliceable": things.SLICEABLE,
+        "pickupable": things.PICKUPABLE, "cleanable": things.CLEANABLE, "heatable": things.HEATABLE,
+        "coolable": things.COOLABLE, "toggleable": things.TOGGLEABLE, "sliceable": things.SLICEABLE,
         "vessels": things.VESSELS,
-    }
+    }  # fmt: skip
     for game in all_games():
         for name, kinds in tables.items():
             lower = {kind.lower() for kind in kinds}

@@ -219,15 +219,9 @@ def test_a_changed_folder_is_read_again(data: Path) -> None:
 @pytest.mark.parametrize(
     "damage",
     [
-        "",
-        "agentgym alfworld games\n",
-        "cut",
-        "grown",
-        "head is a list",
-        "head is empty",
-        "other version",
+        "", "agentgym alfworld games\n", "cut", "grown", "head is a list", "head is empty", "other version",
     ],
-)
+)  # fmt: skip
 def test_a_damaged_cache_is_written_again(
     data: Path, own_cache: Path, damage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,10 +234,7 @@ def test_a_damaged_cache_is_written_again(
         head = zlib.compress(b"[]" if damage == "head is a list" else b"{}")
         file.write_bytes(good[: good.index(b"\n") + 1] + len(head).to_bytes(8, "big") + head)
     else:
-        damaged = {
-            "cut": good[:-1],
-            "grown": good + b"#",
-        }
+        damaged = {"cut": good[:-1], "grown": good + b"#"}
         file.write_bytes(damaged.get(damage, damage.encode()))
     assert fresh(data) == first
     assert (file.read_bytes() == good) == (damage != "other version")

@@ -56,12 +56,8 @@ def test_fingerprints_differ_when_a_fact_does(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(b"1")
     prints = [
-        fingerprint(path),
-        fingerprint("a", "b"),
-        fingerprint("ab"),
-        fingerprint("a\nb"),
-        fingerprint("a", "b", ""),
-    ]
+        fingerprint(path), fingerprint("a", "b"), fingerprint("ab"), fingerprint("a\nb"), fingerprint("a", "b", ""),
+    ]  # fmt: skip
     path.write_bytes(b"12")
     prints += [fingerprint(path), fingerprint("\ud800"), fingerprint(3), fingerprint()]
     assert len(set(prints)) == len(prints)

@@ -227,14 +227,10 @@ def test_lines_of_json_are_numbered_as_in_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("Sokoban", ["levels"]),
-        ("ALFWorld", ["data"]),
-        ("WebShop", ["data"]),
-        ("SearchQA", ["corpus", "questions"]),
-        ("SOTOPIA", ["data"]),
-        ("VirtualHome", ["data"]),
+        ("Sokoban", ["levels"]), ("ALFWorld", ["data"]), ("WebShop", ["data"]), ("SearchQA", ["corpus", "questions"]),
+        ("SOTOPIA", ["data"]), ("VirtualHome", ["data"]),
     ],
-)
+)  # fmt: skip
 def test_missing_data_of_every_environment_are_one_error(name, options, tmp_path):
     with pytest.raises(DataError, match="nowhere"):
         gym.make(f"AgentRL/{name}-v0", **dict.fromkeys(options, str(tmp_path / "nowhere"))).reset(seed=0)

@@ -2,15 +2,7 @@
 
 import pytest
 
-from agentgym.outside.tool_calls import (
-    MOST_ARGUMENTS,
-    MOST_CALLS,
-    Calls,
-    ToolCall,
-    check_call,
-    read_calls,
-    write_call,
-)
+from agentgym.outside.tool_calls import MOST_ARGUMENTS, MOST_CALLS, Calls, ToolCall, check_call, read_calls, write_call
 
 ADD = ToolCall("add", {"a": 1, "b": "x"})
 

@@ -19,13 +19,10 @@ SPLITS = ("train", "validation", "test")
 @pytest.mark.parametrize(
     "spec",
     [
-        LevelSpec(),
-        LevelSpec(boxes=(1,), min_length=1, max_length=2),
-        LevelSpec(4, 6, (1,), 2, 8),
-        LevelSpec(7, 5, (2, 3), 6, 20),
-        LevelSpec(8, 8, (2,), 12, 25),
+        LevelSpec(), LevelSpec(boxes=(1,), min_length=1, max_length=2), LevelSpec(4, 6, (1,), 2, 8),
+        LevelSpec(7, 5, (2, 3), 6, 20), LevelSpec(8, 8, (2,), 12, 25),
     ],
-)
+)  # fmt: skip
 def test_optimal_length_is_in_range_by_naive_search(spec: LevelSpec) -> None:
     counts = Counter()
     for level in generate(30, spec, "test"):

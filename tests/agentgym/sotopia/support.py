@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from agentgym.sotopia.acts import NONE, Act, Turn
-from agentgym.sotopia.dialogue import Dialogue, Failure, Player, Rating, Verdict, View
+from agentgym.outside.dialogue import NONE, Act, Failure, Player, Turn, View
+from agentgym.sotopia.dialogue import Dialogue, Rating, Verdict
 from agentgym.sotopia.games.game import Game, Outcome, Standing
 from agentgym.sotopia.profiles import Person, Relationship, Scenario, Task
 from agentgym.sotopia.rules import SocialWorld

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from agentgym.outside.dialogue import LEAVE, NONE, Act, Failure, write
 from agentgym.rollout import collect
-from agentgym.sotopia.acts import LEAVE, NONE, Act, write
-from agentgym.sotopia.dialogue import Dialogue, Failure
+from agentgym.sotopia.dialogue import Dialogue
 from agentgym.sotopia.env import SotopiaEnv, SotopiaVectorEnv
 from agentgym.sotopia.keys import deal_key
 from agentgym.trajectory import Reply

@@ -9,7 +9,7 @@ import re
 import numpy as np
 import pytest
 
-from agentgym.sotopia.acts import LONGEST, NONE, Turn, write
+from agentgym.outside.dialogue import LONGEST, NONE, Turn, write
 from agentgym.sotopia.env import SotopiaEnv
 from agentgym.sotopia.games import bargain, divide, phrases
 from agentgym.sotopia.games import game as module
@@ -130,7 +130,7 @@ def test_nobody_accepts_an_own_offer_and_what_is_agreed_holds() -> None:
 
 
 def test_only_speech_counts() -> None:
-    from agentgym.sotopia.acts import Act
+    from agentgym.outside.dialogue import Act
 
     for kind in ("action", "non-verbal communication"):
         assert outcome(SALE, "I pay $85.", Act(kind, "Deal.")).agreed is None
@@ -138,7 +138,7 @@ def test_only_speech_counts() -> None:
 
 
 def test_what_is_said_at_once_answers_nothing() -> None:
-    from agentgym.sotopia.acts import Act, Turn
+    from agentgym.outside.dialogue import Act, Turn
     from agentgym.sotopia.games.game import Standing
 
     at_once = SALE.read(Standing(), Turn(0, (Act("speak", "I pay $70."), Act("speak", "Deal."))))

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from agentgym.core import TextSpace
+from agentgym.outside.dialogue import LONGEST, Act, Failure, act_line, write
 from agentgym.outside.text import MOST_CHARACTERS
 from agentgym.sotopia import aec_env, parallel_env
-from agentgym.sotopia.acts import LONGEST, Act, act_line, write
-from agentgym.sotopia.dialogue import DIMENSIONS, Failure, Rating, Verdict
+from agentgym.sotopia.dialogue import DIMENSIONS, Rating, Verdict
 from agentgym.sotopia.env import SotopiaEnv
 from agentgym.sotopia.games.divide import Pool
 from agentgym.sotopia.models import VerdictError, act_request, read_verdict, verdict_request

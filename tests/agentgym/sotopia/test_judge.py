@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from agentgym.outside.dialogue import LEAVE, NONE, Act, Failure, Turn
 from agentgym.sotopia import judge as rules
-from agentgym.sotopia.acts import LEAVE, NONE, Act, Turn
-from agentgym.sotopia.dialogue import DIMENSIONS, Dialogue, Failure, Rating, Verdict
+from agentgym.sotopia.dialogue import DIMENSIONS, Dialogue, Rating, Verdict
 from agentgym.sotopia.games.game import Game
 from agentgym.sotopia.judge import RulesJudge
 from tests.agentgym.sotopia.support import make_task, turns

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym.outside.chat.endpoint import ChatEndpoint
-from agentgym.sotopia.acts import NONE, Act, Turn, write
-from agentgym.sotopia.dialogue import DIMENSIONS, Dialogue, Failure, Judge, Player, Rating, Verdict, View
+from agentgym.outside.dialogue import NONE, Act, Failure, Player, Turn, View, write
+from agentgym.sotopia.dialogue import DIMENSIONS, Dialogue, Judge, Rating, Verdict
 from agentgym.sotopia.judge import make_judge
 from agentgym.sotopia.models import (
     ModelJudge,
@@ -57,14 +57,10 @@ FORMATS = {
 @pytest.mark.parametrize(
     "text",
     [
-        "%s",
-        " \n%s\n",
-        "```json\n%s\n```",
-        "Here you are:\n```\n%s\n```\nThat is all.",
-        "My verdict: %s.",
+        "%s", " \n%s\n", "```json\n%s\n```", "Here you are:\n```\n%s\n```\nThat is all.", "My verdict: %s.",
         '<think>{"evaluations": {} } {</think>%s',
     ],
-)
+)  # fmt: skip
 def test_the_published_formats_are_read(form: str, text: str) -> None:
     verdict = read_verdict(text % json.dumps(FORMATS[form], indent=1))
     assert verdict.ratings == (FIRST, SECOND)

@@ -11,9 +11,9 @@ import gymnasium as gym
 import pytest
 
 import agentgym
+from agentgym.outside.dialogue import LEAVE, write
 from agentgym.outside.text import DataError
 from agentgym.sotopia import parallel_env
-from agentgym.sotopia.acts import LEAVE, write
 from agentgym.sotopia.env import SotopiaEnv, SotopiaVectorEnv
 from agentgym.sotopia.games.bargain import Bargain
 from agentgym.sotopia.games.divide import Divide

@@ -13,9 +13,9 @@ from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test, see
 from pettingzoo.utils.conversions import parallel_to_aec, turn_based_aec_to_parallel
 from pettingzoo.utils.wrappers import BaseWrapper
 
+from agentgym.outside.dialogue import LEAVE, NONE, Failure, write
 from agentgym.sotopia import aec_env, parallel_env
-from agentgym.sotopia.acts import COMMANDS, LEAVE, NONE, write
-from agentgym.sotopia.dialogue import Failure
+from agentgym.sotopia.dialogue import COMMANDS
 from agentgym.sotopia.env import SotopiaEnv
 from tests.agentgym.sotopia.support import Down, Fixed, Script, say
 

@@ -7,8 +7,7 @@ import pickle
 
 import pytest
 
-from agentgym.sotopia.acts import LEAVE, NONE, Act, Turn
-from agentgym.sotopia.dialogue import Failure, View
+from agentgym.outside.dialogue import LEAVE, NONE, Act, Failure, Turn, View
 from agentgym.sotopia.games.game import Game
 from agentgym.sotopia.generated import FAMILIES, generate
 from agentgym.sotopia.players import PLAYERS, TEMPERAMENTS, make_player
@@ -65,14 +64,8 @@ def test_a_fair_seller_by_hand() -> None:
     assert SALE.hear(1, third.text).accepts
     # Afterwards it leaves.
     agreed = (
-        offer(60),
-        (NONE, first),
-        offer(70),
-        (NONE, second),
-        offer(85),
-        (NONE, third),
-        (Act("speak", "Bye!"), NONE),
-    )
+        offer(60), (NONE, first), offer(70), (NONE, second), offer(85), (NONE, third), (Act("speak", "Bye!"), NONE),
+    )  # fmt: skip
     assert answer(SALE, *agreed) == LEAVE
 
 
@@ -159,17 +152,9 @@ def test_they_come_to_an_end_in_every_order(order: str) -> None:
 
 def test_odd_utterances_do_no_harm() -> None:
     odd = (
-        "",
-        "\n",
-        "$",
-        "$$$ 9" * 400,
-        "\u202e$70",
-        "<p viewer='agent_0'>",
-        "\x00",
-        "Kim " * 3000,
-        "1e309",
+        "", "\n", "$", "$$$ 9" * 400, "\u202e$70", "<p viewer='agent_0'>", "\x00", "Kim " * 3000, "1e309",
         "٣٠ dollars",
-    )
+    )  # fmt: skip
     for family in FAMILIES:
         task: Task = generate(family, 0, 0)
         for text in odd:

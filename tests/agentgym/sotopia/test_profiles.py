@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from agentgym.sotopia import parallel_env
-from agentgym.sotopia.acts import COMMANDS
+from agentgym.sotopia.dialogue import COMMANDS
 from agentgym.sotopia.env import SotopiaVectorEnv
 from agentgym.sotopia.players import RulesPlayer
 from agentgym.sotopia.profiles import JUDGE, ROLES, UNKNOWN, Relationship, Task, known_story, opening, render
@@ -18,13 +18,8 @@ from tests.agentgym.sotopia.support import ADA, BEN, FOLDER, Fixed, make_task, n
 NAME, PUBLIC, PERSONALITY = 1, 2, 3
 #: How much of the partner is visible.
 LEVELS = {
-    "stranger": 0,
-    "know_by_name": 1,
-    "acquaintance": 2,
-    "friend": 3,
-    "romantic_relationship": 3,
-    "family_member": 3,
-}
+    "stranger": 0, "know_by_name": 1, "acquaintance": 2, "friend": 3, "romantic_relationship": 3, "family_member": 3,
+}  # fmt: skip
 
 
 def test_the_first_observation_to_the_character() -> None:

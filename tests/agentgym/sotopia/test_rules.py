@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from agentgym.sotopia.acts import KINDS, LEAVE, NONE, Act, Turn
+from agentgym.outside.dialogue import KINDS, LEAVE, NONE, Act, Turn
 from agentgym.sotopia.rules import SocialWorld, draw_schedule
 from tests.agentgym.sotopia.support import first, make_task, say, second
 

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
+from agentgym.outside.dialogue import LEAVE, Act, Failure, write
 from agentgym.outside.tool_calls import ToolCall, write_call
-from agentgym.sotopia.acts import LEAVE, Act, write
-from agentgym.sotopia.dialogue import Failure
 from agentgym.telecom.customer import MOST_ACTS, NONE, PATIENCE, View, asked
 from agentgym.telecom.env import TelecomEnv
 from agentgym.telecom.player import TelecomPlayer

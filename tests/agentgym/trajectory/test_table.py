@@ -19,18 +19,12 @@ from wrappers.credit import graphgpo, rewardflow
 
 # Two groups; trajectory "b" has two steps and was truncated, "a" and "c" one step each.
 COLUMNS = {
-    "group": ["g", "g", "g", "h"],
-    "trajectory": ["a", "b", "b", "c"],
-    "t": [0, 0, 1, 0],
-    "state": ["s", "s", "u", "s"],
-    "action": ["right", "left", "left", "right"],
-    "next_state": ["goal", "u", "s", "pit"],
-    "reward": [1.0, -0.1, -0.1, 0.0],
-    "valid": [True, True, False, True],
-    "terminated": [True, False, False, True],
-    "truncated": [False, False, True, False],
+    "group": ["g", "g", "g", "h"], "trajectory": ["a", "b", "b", "c"], "t": [0, 0, 1, 0],
+    "state": ["s", "s", "u", "s"], "action": ["right", "left", "left", "right"],
+    "next_state": ["goal", "u", "s", "pit"], "reward": [1.0, -0.1, -0.1, 0.0], "valid": [True, True, False, True],
+    "terminated": [True, False, False, True], "truncated": [False, False, True, False],
     "won": [True, False, False, False],
-}
+}  # fmt: skip
 
 
 def test_columns_offsets_and_last_rows() -> None:

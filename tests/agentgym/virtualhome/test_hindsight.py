@@ -72,10 +72,7 @@ def test_several_things_at_one_place_are_one_chore_too() -> None:
         "walk to mug 2", "grab mug 2", "walk to mug 1", "grab mug 1", "walk to bed 1", "put mug 2 on bed 1",
         "put mug 1 on bed 1",
     )  # fmt: skip
-    assert done[-2:] == [
-        ["place:mug_2:bed_1"],
-        ["place:mug_1:bed_1", "place:mug_2:bed_1", "place:mug_1,mug_2:bed_1"],
-    ]
+    assert done[-2:] == [["place:mug_2:bed_1"], ["place:mug_1:bed_1", "place:mug_2:bed_1", "place:mug_1,mug_2:bed_1"]]
 
 
 @pytest.mark.parametrize(

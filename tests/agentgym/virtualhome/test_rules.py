@@ -20,18 +20,7 @@ from agentgym.virtualhome.rules import DIALECTS, REPAIRS, World
 from agentgym.virtualhome.scene import PROPERTY_NAMES, RELATION_NAMES, STATE_NAMES, Edge, Node, Scene
 from agentgym.virtualhome.spa.episode import SpaEpisode
 from tests.agentgym.virtualhome import official_houses
-from tests.agentgym.virtualhome.micro_house import (
-    CUP,
-    EDGES,
-    FRIDGE,
-    NODES,
-    SOFA,
-    TABLE,
-    TV,
-    house,
-    line,
-    played,
-)
+from tests.agentgym.virtualhome.micro_house import CUP, EDGES, FRIDGE, NODES, SOFA, TABLE, TV, house, line, played
 from tests.agentgym.virtualhome.naive import Naive
 
 
@@ -135,8 +124,8 @@ def test_random_lines_in_random_graphs() -> None:
 
 
 @pytest.mark.slow
-def test_three_hundred_thousand_random_lines() -> None:
-    assert fuzz(3000, 100, seed=2) > 30_000
+def test_a_hundred_thousand_random_lines() -> None:
+    assert fuzz(1000, 100, seed=2) > 10_000
 
 
 def against_naive(seed: object, dialect: str, scene: Scene, steps: int) -> Counter[bool]:
@@ -227,24 +216,8 @@ def spa_texts(seed: int, steps: int) -> list[str]:
     choose = rng.choice
     played = SpaEpisode(World(scene, "head", ("find", "cycles", "grab_place")), lambda cells: False, {}, choose)
     said = []
-    words = (
-        "walk to",
-        "find",
-        "grab",
-        "put",
-        "on",
-        "in",
-        "back",
-        *CLASSES,
-        "open",
-        "<",
-        ">",
-        "(1)",
-        "[",
-        "]",
-        ":",
-        "9",
-    )
+    verbs = ("walk to", "find", "grab", "put", "open")
+    words = (*verbs, "on", "in", "back", *CLASSES, "<", ">", "(1)", "[", "]", ":", "9")
     for _ in range(steps):
         reply = "Action: " + " ".join(rng.choice(words) for _ in range(rng.randint(0, 5)))
         if rng.random() < 0.6:

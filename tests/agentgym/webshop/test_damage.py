@@ -170,17 +170,11 @@ def test_products_that_no_page_can_hold(tmp_path: Path, field: str, value: objec
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("attributes", [1]),
-        ("attributes", "a"),
-        ("attributes", ["a"] * 101),
-        ("goal_options", [["size", "s"]]),
-        ("goal_options", {"size": 7}),
-        ("price_upper", True),
-        ("price_upper", "30"),
-        ("instruction_text", "x" * 30_000),
-        ("asin", None),
+        ("attributes", [1]), ("attributes", "a"), ("attributes", ["a"] * 101), ("goal_options", [["size", "s"]]),
+        ("goal_options", {"size": 7}), ("price_upper", True), ("price_upper", "30"),
+        ("instruction_text", "x" * 30_000), ("asin", None),
     ],
-)
+)  # fmt: skip
 def test_damaged_goals_are_named(tmp_path: Path, field: str, value: object) -> None:
     path = written(tmp_path, "prices.json", json.dumps({"prices": {}, "goals": [GOAL, GOAL | {field: value}]}))
     with pytest.raises(ValueError, match=rf"prices\.json: goal 1: field '{field}'"):

@@ -33,16 +33,10 @@ PRODUCT = Product(
 
 def goal(**changes: object) -> Goal:
     facts = {
-        "asin": PRODUCT.asin,
-        "name": PRODUCT.title,
-        "category": PRODUCT.category,
-        "query": PRODUCT.query,
-        "product_category": PRODUCT.product_category,
-        "instruction": "",
-        "attributes": ("easy care",),
-        "options": (),
+        "asin": PRODUCT.asin, "name": PRODUCT.title, "category": PRODUCT.category, "query": PRODUCT.query,
+        "product_category": PRODUCT.product_category, "instruction": "", "attributes": ("easy care",), "options": (),
         "price_upper": 30.0,
-    }
+    }  # fmt: skip
     return Goal(**(facts | changes))  # type: ignore[arg-type]
 
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from agentgym.sotopia.acts import LEAVE, Act, write
+from agentgym.outside.dialogue import LEAVE, Act, write
 from agentgym.sotopia.generated import generate
 from agentgym.sotopia.players import make_player
 from baselines.environments.sotopia import SOTOPIA

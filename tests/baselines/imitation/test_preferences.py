@@ -128,16 +128,11 @@ def test_bad_numbers_and_empty_sides_are_refused():
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"epochs": 0},
-        {"batch_size": 0},
-        {"microbatch_rows": 0},
-        {"learning_rate": 0.0},
-        {"warmup": -1},
-        {"learning_rate": math.nan},
-        {"learning_rate": math.inf},
+        {"epochs": 0}, {"batch_size": 0}, {"microbatch_rows": 0}, {"learning_rate": 0.0}, {"warmup": -1},
+        {"learning_rate": math.nan}, {"learning_rate": math.inf},
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_numbers_are_looked_at_before_anything_is_scored(wrong):
     policy = babbling_policy()
     with pytest.raises(ValueError, match=next(iter(wrong))):

@@ -18,14 +18,10 @@ def test_names_read_their_options():
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("rft:sample=4", "sample"),
-        ("rft:samples=0", "at least 1"),
-        ("rft:samples=many", "an integer"),
-        ("ipr:span=all", "'rest' and 'step'|rest"),
-        ("rft:samples", "option=value"),
-        ("rtf", "unknown method"),
+        ("rft:sample=4", "sample"), ("rft:samples=0", "at least 1"), ("rft:samples=many", "an integer"),
+        ("ipr:span=all", "'rest' and 'step'|rest"), ("rft:samples", "option=value"), ("rtf", "unknown method"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_name_or_option_says_what_is_expected(name, words):
     with pytest.raises(ValueError, match=words):
         method(name)

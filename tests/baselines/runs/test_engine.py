@@ -18,7 +18,8 @@ from typer.testing import CliRunner
 from baselines.metrics import read_log, without_times
 from baselines.runs.engine import ENGINE_FOLDER, Engine
 from benchmarks.run import app
-from policies.decode.sampler import Decoding, LoopSampler
+from policies.decode.loop import LoopSampler
+from policies.decode.sampler import Decoding
 from policies.tiny import tiny_policy
 
 SMALL = ["--method", "grpo", "--quick", "--groups", "2", "--group-size", "4", "--validation-tasks", "4"]

@@ -109,8 +109,8 @@ def test_a_model_of_the_hub_is_found_in_the_cache_by_its_name(tmp_path):
     (cache / "refs").mkdir()
     (cache / "refs" / "main").write_text(revision)
     result = subprocess.run(
-        [sys.executable, "-c", PLAYED], cwd=ROOT, env={"HF_HOME": str(tmp_path), "PYTHONPATH": str(ROOT)},
-        capture_output=True, text=True, check=False,
+        [sys.executable, "-c", PLAYED], cwd=ROOT, capture_output=True, text=True, check=False,
+        env={"HF_HOME": str(tmp_path), "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     count = sum(weights.numel() for weights in policy.model.parameters())

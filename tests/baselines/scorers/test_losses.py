@@ -9,13 +9,7 @@ import torch
 from torch import Tensor
 
 from agentgym.trajectory import StepTable
-from baselines.scorers.losses import (
-    Pairs,
-    cross_entropy,
-    outcome_pairs,
-    pair_loss,
-    trajectory_scores,
-)
+from baselines.scorers.losses import Pairs, cross_entropy, outcome_pairs, pair_loss, trajectory_scores
 from tests.wrappers.credit import oracles
 from tests.wrappers.credit.learned import AUTHORS, PAPER, batches, load, mask, token_logprobs
 

@@ -57,17 +57,8 @@ def test_every_environment_has_its_split_of_the_test(name, words, tmp_path):
 
 def test_an_interrupted_panel_goes_on_and_repeats_no_episode(tmp_path, monkeypatch):
     options = (
-        "play",
-        "sokoban/generated@1",
-        "--player",
-        "random",
-        "--samples",
-        3,
-        "--tasks",
-        6,
-        "--out",
-        tmp_path / "a",
-    )
+        "play", "sokoban/generated@1", "--player", "random", "--samples", 3, "--tasks", 6, "--out", tmp_path / "a",
+    )  # fmt: skip
     code, words = run(*options, "--places", 5)
     assert code == 0, words
     plain = panel.play

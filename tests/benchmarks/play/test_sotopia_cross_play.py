@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from agentgym.sotopia.acts import Act
-from agentgym.sotopia.dialogue import Failure, Player, View
+from agentgym.outside.dialogue import Act, Failure, Player, View
 from agentgym.sotopia.generated import FAMILIES, generate
 from agentgym.sotopia.judge import RulesJudge
 from agentgym.sotopia.players import make_player

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from agentgym.sotopia.acts import parse
+from agentgym.outside.dialogue import parse
 from benchmarks.run import app
 from benchmarks.speed.sotopia_dialogues import (
     NUM_ENVS,

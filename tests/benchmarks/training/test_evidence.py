@@ -151,3 +151,20 @@ def test_the_horizon_has_a_picture(tmp_path):
     assert "settled)" in text
     evidence.draw_horizon(both, tmp_path / "horizon.png")
     assert (tmp_path / "horizon.png").stat().st_size > 10_000
+
+
+def test_success_by_faults_counts_the_tasks_of_all_splits():
+    row = settings_of("telecom")
+    plan = plan_study(row, "tiny", ["grpo"], [0], settings=0, beside=["test_hard"], options={"faults": [1, 1]},
+                      changes={"eval_tasks": 4})  # fmt: skip
+    clone, grpo = record("clone", 0, 0, 0.1, 0.1), record("grpo", 0, 0, 0.1, 0.5)
+    test, hard = (dict.fromkeys(("greedy", "sampled"), won) for won in ("1110", "0000"))
+    clone = dataclasses.replace(clone, test=hard, beside={"test_hard": hard})
+    grpo = dataclasses.replace(grpo, setting=Setting.stated("grpo"), test=test, beside={"test_hard": hard})
+    made = Trainings(1, describe_machine(), plan.config, [clone, grpo])
+    assert (made.config.name, evidence.most_faults(made), evidence.length_of(made)) == ("telecom-n1", 1, 0)
+    heads, _, first, second = evidence.by_faults(made).splitlines()[-4:]
+    assert heads.startswith("| method | 1 (4 tasks) | ")
+    assert sum(int(cell.split("(")[1].split()[0]) for cell in heads.split("|")[2:-1]) == 8
+    assert first.startswith("| clone | 0.0 [")
+    assert second.startswith("| grpo | 75.0 [")

@@ -33,7 +33,7 @@ from benchmarks.training.head_to_head import (
     run_one,
     search_job,
 )
-from benchmarks.training.head_to_head_page import section
+from benchmarks.training.head_to_head_page import section, summary
 from benchmarks.training.options import named_methods
 from benchmarks.training.records import (
     RATES,
@@ -318,7 +318,8 @@ def test_the_pages_hold_what_their_records_say():
         text = (RESULTS / "head-to-head-tables.md").read_text(encoding="utf-8")
         picture = f"../images/head_to_head_{study.config.name}.png"
         assert (RESULTS / picture).is_file()
-        assert replaced(text, study.config.name, section(study, picture)) == text
+        assert replaced(text, study.config.name, summary(study, picture)) == text
+        assert "processor s" in section(study, picture)
 
 
 def test_methods_that_try_the_same_setting_have_runs_of_their_own():
@@ -333,8 +334,12 @@ def test_methods_that_try_the_same_setting_have_runs_of_their_own():
 @pytest.mark.parametrize("path", sorted((RESULTS / "head-to-head").glob("*.json")), ids=lambda path: path.stem)
 def test_further_methods_join_what_is_published(path):
     env, _, model = path.stem.partition("-")
-    how = {"settings": 6, "search_runs": 2, "options": {"length": int(model[1:])}} if env == "corridor" else {}
-    model = "" if how else model
+    how = {}
+    if env == "corridor":
+        how, model = {"settings": 6, "search_runs": 2, "options": {"length": int(model[1:])}}, ""
+    elif env == "telecom":
+        faults, _, model = model.partition("-")
+        how = {"settings": 0, "beside": ["test_hard"], "options": {"faults": [1, int(faults[1:])]}}
     published, asked = load(path).config, plan_study(settings_of(env), model or "tiny", ["grpo"], [0], **how).config
     if not asked.learning.training["loss.keep_zero"]:  # the rules of training have changed for such runs since
         assert (published.rules, asked.rules) == (1, 2)

@@ -9,9 +9,11 @@ from transformers import Qwen2Config, Qwen2ForCausalLM
 
 from agentgym.rollout import act_each
 from agentgym.rollout.lanes import collect_lanes
-from policies.decode.cache import can_join
-from policies.decode.queue import Continuous, Request, Together, completion_queue
-from policies.decode.sampler import Decoding, LoopSampler, complete
+from policies.decode.batch import takes_runs
+from policies.decode.continuous import Continuous, Request
+from policies.decode.loop import LoopSampler
+from policies.decode.queue import Together, completion_queue
+from policies.decode.sampler import Decoding, complete
 from policies.tiny import tiny_policy
 from tests.agentgym.rollout.test_groups import disabled
 
@@ -112,7 +114,7 @@ def test_who_gets_which_queue(policy):
             intermediate_size=16, use_sliding_window=True, sliding_window=4, max_window_layers=1,
         )
     )  # fmt: skip
-    assert not can_join(sliding)
+    assert not takes_runs(sliding)
     assert isinstance(completion_queue(LoopSampler(sliding), sliding, decoding), Together)
 
 

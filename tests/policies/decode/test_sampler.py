@@ -7,8 +7,9 @@ import torch
 from torch import nn
 from transformers import GPT2Config, GPT2LMHeadModel, Qwen2Config, Qwen2ForCausalLM
 
-from policies.decode import cache
-from policies.decode.sampler import Completion, Decoding, LoopSampler, complete, first_logits, pick
+from policies.decode import batch
+from policies.decode.loop import LoopSampler
+from policies.decode.sampler import Completion, Decoding, complete, first_logits, pick
 from policies.huggingface import HuggingFacePolicy
 from policies.tiny import tiny_policy
 
@@ -234,20 +235,20 @@ def test_mixed_precision_decodes_with_a_copy_that_is_cast_once_and_follows_the_w
 def test_prompts_are_read_in_passes_of_so_many_tokens(monkeypatch):
     model, settings = MODELS["qwen"], Decoding(0.8, 6, lambda ids: ids[-1] % 5 == 3, 0, 64)
     rng = np.random.default_rng(2)
-    prompts = [tuple(rng.integers(4, 40, size=length).tolist()) for length in (3, 9, 1, 6, 9, 12)]
+    prompts = [(k + 4, *rng.integers(4, 40, size=k).tolist()) for k in (3, 9, 1, 6, 9, 12)]
     uniforms = rng.random((len(prompts), 6))
     expected = [one.token_ids for one in complete(model, prompts, uniforms, settings)]
     read = []
     hook = model.register_forward_pre_hook(
         lambda _, __, given: read.append(given["input_ids"].numel()), with_kwargs=True
     )
-    monkeypatch.setattr(cache, "_READ_TOKENS", 18)
+    monkeypatch.setattr(batch, "_READ_TOKENS", 18)
     try:
-        found = complete(model, prompts, uniforms, settings)
+        found = LoopSampler(model, reuse=True).write(prompts, uniforms, settings)
     finally:
         hook.remove()
     assert [one.token_ids for one in found] == expected
-    assert read[:3] == [18, 18, 12]  # lengths 1, 3 and 6, padded; 9 and 9; 12
+    assert read[4:8] == [13, 10, 9, 13]  # behind the looks at the model: lengths 2, 4 and 7; 10; 9 of 10; 13
 
 
 class Holding:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from policies.decode.sampler import Completion, LoopSampler, complete
+from policies.decode.loop import LoopSampler
+from policies.decode.sampler import Completion, complete
 from policies.engines import engine
 from policies.engines.engine import EngineError, EngineSampler, prove
 from policies.huggingface import HuggingFacePolicy

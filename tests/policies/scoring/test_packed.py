@@ -110,8 +110,8 @@ def test_positions_that_leak_are_found_by_these_tests_and_refused(monkeypatch: p
     model, (prompts, replies) = make("qwen2"), ROWS["windows"]
     lay = packed._lay
 
-    def leaking(chains):  # type: ignore[no-untyped-def]
-        laid = lay(chains)
+    def leaking(chains, runs):  # type: ignore[no-untyped-def]
+        laid = lay(chains, False)
         return laid | {"position_ids": torch.arange(laid["input_ids"].shape[1])[None]}
 
     plain = score_replies(model, prompts, replies).logprobs
@@ -125,9 +125,16 @@ def test_positions_that_leak_are_found_by_these_tests_and_refused(monkeypatch: p
 
 def test_models_that_cannot_keep_sequences_apart_are_refused() -> None:
     size = {"vocab_size": 40, "hidden_size": 32}
-    # OPT takes position ids and looks across the sequences all the same; Bloom takes none.
+    # OPT takes position ids and looks across the sequences all the same, where it takes no runs; Bloom takes none.
     opt = OPTForCausalLM(
-        OPTConfig(**size, ffn_dim=32, num_hidden_layers=1, num_attention_heads=2, word_embed_proj_dim=32)
+        OPTConfig(
+            **size,
+            ffn_dim=32,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            word_embed_proj_dim=32,
+            attn_implementation="eager",
+        )
     )
     with pytest.raises(ValueError, match=r"OPTForCausalLM.*see each other"):
         score_packed(opt.eval(), [(1,)], [(2,)])

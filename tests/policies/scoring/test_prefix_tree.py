@@ -8,7 +8,8 @@ import torch
 from transformers import BloomConfig, BloomForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM
 
 from policies.scoring import prefix_tree, score_replies
-from policies.scoring.prefix_tree import merge_trees, pack_trees, score_trees, tree_rows_per_pass
+from policies.scoring.attention import RUNS, Runs
+from policies.scoring.prefix_tree import merge_trees, score_trees, tree_rows_per_pass
 
 torch.set_num_threads(1)
 
@@ -50,11 +51,10 @@ ROWS: dict[str, Rows] = {
 }
 
 
-@pytest.mark.parametrize("attention", ["sdpa", "eager"])
 @pytest.mark.parametrize("rows", list(ROWS))
 @pytest.mark.parametrize("kind", ["qwen2", "qwen3"])
-def test_scores_and_gradients_equal_those_of_rows(kind: str, rows: str, attention: str) -> None:
-    model = make(kind, attention).double()  # so that what differs is no rounding
+def test_scores_and_gradients_equal_those_of_rows(kind: str, rows: str) -> None:
+    model = make(kind).double()  # so that what differs is no rounding
     prompts, replies = ROWS[rows]
     weights = torch.linspace(-1, 2, len(prompts))[:, None]
 
@@ -75,17 +75,17 @@ def test_scores_and_gradients_equal_those_of_rows(kind: str, rows: str, attentio
             torch.testing.assert_close(one, other, atol=1e-6 * largest, rtol=0)
 
 
-@pytest.mark.parametrize("wrong", ["positions", "mask"])
+@pytest.mark.parametrize("wrong", ["positions", "runs"])
 def test_branches_that_leak_are_found_by_these_tests_and_refused(monkeypatch: pytest.MonkeyPatch, wrong: str) -> None:
     model, (prompts, replies) = make(), ROWS["group"]
     lay = prefix_tree._lay
 
-    def leaking(model, lines):  # type: ignore[no-untyped-def]
-        laid = lay(model, lines)
-        ids, seen = laid["input_ids"], laid["attention_mask"]
+    def leaking(trees):  # type: ignore[no-untyped-def]
+        laid = lay(trees)
+        ids = laid["input_ids"]
         if wrong == "positions":  # they go on over the end of a branch
             return laid | {"position_ids": torch.arange(ids.shape[1]).expand_as(ids)}
-        return laid | {"attention_mask": torch.ones_like(seen).tril()}  # a token sees all branches before its own
+        return laid | {RUNS: Runs.of([ids.shape[1]])}  # a token sees all branches before its own
 
     plain = score_replies(model, prompts, replies).logprobs
     score_trees(model, prompts, replies)  # examined and found good: only the numbers can tell from here on
@@ -96,7 +96,7 @@ def test_branches_that_leak_are_found_by_these_tests_and_refused(monkeypatch: py
         score_trees(copy.deepcopy(model), prompts, replies)
 
 
-def test_models_that_cannot_be_given_a_mask_are_refused() -> None:
+def test_models_that_cannot_be_given_runs_are_refused() -> None:
     window = make(use_sliding_window=True, sliding_window=4, max_window_layers=1)
     with pytest.raises(ValueError, match=r"sliding_attention.*cannot share prefixes"):
         score_trees(window, [(1,)], [(2,)])
@@ -111,6 +111,7 @@ def test_a_tree_by_hand() -> None:
     assert tree.tokens.tolist() == [1, 2, 3, 4, 5, 4]
     assert tree.positions.tolist() == [0, 1, 2, 3, 2, 3]
     assert tree.stops.tolist() == [6, 6, 4, 4, 6, 6]
+    assert tree.runs(10) == [(10, 12, [(10, 12)]), (12, 14, [(10, 14)]), (14, 16, [(10, 12), (14, 16)])]
     assert {row: columns.tolist() for row, columns in tree.columns.items()} == {2: [2], 1: [3], 0: [4, 5]}
 
 
@@ -124,17 +125,6 @@ def test_trees_are_as_large_as_they_may_be() -> None:
         assert len(merge_trees(rows, [(9,)] * 2, 100)) == trees
     # Token ids above 255 keep the order of tuples.
     assert len(merge_trees([(300, 70_000), (44, 1), (300, 70_001)], [(1,)] * 3, 100)) == 2
-
-
-def test_passes_hold_what_they_may() -> None:
-    lengths = (3, 9, 4, 2, 5)
-    trees = merge_trees([(10 * row, *range(50, 49 + length)) for row, length in enumerate(lengths)], [(1,)] * 5, 100)
-    assert sorted(map(len, trees)) == sorted(lengths)
-    # Longest first: 9 alone is too long for 8; one line of 5, two of 4 tokens of which one has 3, and what is left.
-    shapes = [[[len(tree) for tree in line] for line in each] for each in pack_trees(trees, 8)]
-    assert shapes == [[[9]], [[5]], [[4], [3]], [[2]]]
-    with pytest.raises(ValueError, match="at least 1 token, got 0"):
-        pack_trees(trees, 0)
 
 
 def test_passes_of_rows_are_the_passes_of_a_score() -> None:

@@ -359,11 +359,7 @@ def test_what_is_not_unfolded_takes_linear_memory(monkeypatch: pytest.MonkeyPatc
 
 # 0: s u v w, cut after u (1) and after v (2); 3 is cut from 1; 4 is another tree.
 TABLE = episodes(
-    "s -a-> u -b-> v -c-> w -d-> goal +",
-    "0.0: u -e-> x -f-> y",
-    "0.1: v -g-> z",
-    "1.1: x -h-> goal +",
-    "s -i-> q",
+    "s -a-> u -b-> v -c-> w -d-> goal +", "0.0: u -e-> x -f-> y", "0.1: v -g-> z", "1.1: x -h-> goal +", "s -i-> q"
 )
 
 

@@ -14,12 +14,7 @@ from wrappers.credit.frontier import PRESETS, Frontier, frontier, frontier_value
 from wrappers.credit.grpo import grpo
 
 # One short and one long way to the goal, one way into the pit, and one that only waits.
-TABLE = episodes(
-    "s -a-> u -in-> goal +",
-    "s -b-> v -on-> u -in-> goal +",
-    "s -c-> pit",
-    "s -wait-> s -c-> pit",
-)
+TABLE = episodes("s -a-> u -in-> goal +", "s -b-> v -on-> u -in-> goal +", "s -c-> pit", "s -wait-> s -c-> pit")
 STEPS = {"gamma": 0.5, "std": "none", "alpha_episode": 0.0}
 
 

@@ -79,12 +79,8 @@ def test_equals_the_loops_in_any_order_of_rows(
     table = rebuild(table, rng.permutation(len(table)))
     scores = np.where(rng.random(len(table)) < silent, NAN, rng.normal(size=len(table)))
     options: Any = {
-        "compare": compare,
-        "horizon": horizon,
-        "gamma": 0.9,
-        "relative": relative,
-        "score_norm": score_norm,
-    }
+        "compare": compare, "horizon": horizon, "gamma": 0.9, "relative": relative, "score_norm": score_norm,
+    }  # fmt: skip
     found = process_reward(table, scores=scores, **STEPS, **options)
     np.testing.assert_allclose(found, naive(table, scores, **options), atol=1e-9)
 

@@ -6,10 +6,7 @@ import pytest
 from agentgym.trajectory import StepTable
 from tests.wrappers.credit.random_tables import random_table
 from tests.wrappers.credit.small_tables import episodes
-from wrappers.credit.reinforce_plus_plus import (
-    reinforce_plus_plus,
-    reinforce_plus_plus_baseline,
-)
+from wrappers.credit.reinforce_plus_plus import reinforce_plus_plus, reinforce_plus_plus_baseline
 
 BOTH = [reinforce_plus_plus, reinforce_plus_plus_baseline]
 # Returns 4 in two steps and 0 in one.

@@ -69,13 +69,10 @@ def test_an_event_is_asked_for_once_per_distinct_step() -> None:
 @pytest.mark.parametrize(
     ("length", "k", "expected"),
     [
-        (7, 1, [0] * 7),
-        (7, 3, [0, 0, 0, 1, 1, 2, 2]),
-        (8, 4, [0, 0, 1, 1, 2, 2, 3, 3]),
-        (2, 4, [0, 1]),
+        (7, 1, [0] * 7), (7, 3, [0, 0, 0, 1, 1, 2, 2]), (8, 4, [0, 0, 1, 1, 2, 2, 3, 3]), (2, 4, [0, 1]),
         (4, 4, [0, 1, 2, 3]),
     ],
-)
+)  # fmt: skip
 def test_a_count_cuts_evenly(length: int, k: int, expected: list[int]) -> None:
     table = episodes("s -a-> s", " ".join(["s", *["-a-> s"] * length]))
     assert by_count(table, k).tolist() == [0, *expected]

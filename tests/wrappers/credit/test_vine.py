@@ -16,12 +16,8 @@ from wrappers.credit.vine import vine
 
 nan = np.nan
 TREE = (
-    "s -a-> u -b-> v -c-> goal +",
-    "0.0: u -d-> pit",
-    "0.0: u -e-> goal +",
-    "0.1: v -f-> pit",
-    "s -g-> pit",
-)
+    "s -a-> u -b-> v -c-> goal +", "0.0: u -d-> pit", "0.0: u -e-> goal +", "0.1: v -f-> pit", "s -g-> pit",
+)  # fmt: skip
 
 
 def _equal(found, expected):

@@ -15,16 +15,7 @@ import pytest
 
 from agentgym.outside.chat.endpoint import ChatEndpoint
 from agentgym.outside.chat.wire import ChatAnswer, ChatFailure, ChatRequest, key_of
-from tests.agentgym.outside.chat.chat_server import (
-    Handler,
-    Play,
-    chat_server,
-    completion,
-    echo,
-    hang_up,
-    raw,
-    say,
-)
+from tests.agentgym.outside.chat.chat_server import Handler, Play, chat_server, completion, echo, hang_up, raw, say
 
 pytest.importorskip("aiohttp")
 
@@ -92,10 +83,7 @@ def test_equal_requests_are_sent_once_and_seeds_make_them_differ() -> None:
         ("json_object", {"type": "json_object"}),
         (
             "json_schema",
-            {
-                "type": "json_schema",
-                "json_schema": {"name": "answer", "strict": True, "schema": {"type": "object"}},
-            },
+            {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": {"type": "object"}}},
         ),
     ],
 )
@@ -109,14 +97,10 @@ def test_structured_output_is_asked_for_where_there_is_a_schema(structured: str,
 @pytest.mark.parametrize(
     "play",
     [
-        raw(b"busy", 503),
-        raw(b"{}", 500),
-        raw(b"{}", 429, Retry_After="0.01"),
-        hang_up,
-        raw(b'{"choices": [', length=500),
-        raw(b"", length=500),
+        raw(b"busy", 503), raw(b"{}", 500), raw(b"{}", 429, Retry_After="0.01"), hang_up,
+        raw(b'{"choices": [', length=500), raw(b"", length=500),
     ],
-)
+)  # fmt: skip
 def test_what_may_pass_is_tried_again(play: Play) -> None:
     with chat_server(play, echo) as server:
         model = endpoint(server.url, retries=1)

@@ -100,14 +100,10 @@ def test_a_malformed_or_refusing_server_is_a_failure_at_once(play: Play, words: 
 @pytest.mark.parametrize(
     "play",
     [
-        answer({"error": "busy"}, 503),
-        answer({}, 500),
-        answer({}, 429),
-        hang_up,
-        answer(b'{"result": [[', length=500),
-        answer(b"", length=500),
+        answer({"error": "busy"}, 503), answer({}, 500), answer({}, 429), hang_up,
+        answer(b'{"result": [[', length=500), answer(b"", length=500),
     ],
-)
+)  # fmt: skip
 def test_what_may_pass_is_tried_again(play: Play) -> None:
     with scripted(play, play, answer(GOOD)) as server:
         assert client(server.url, retries=2).search(["q"], 3) == [FOUND]

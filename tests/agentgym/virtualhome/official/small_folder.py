@@ -33,10 +33,7 @@ DIFFERENCE: dict[str, Any] = {
 }
 _EAI: dict[str, Any] = {
     "actions": ["GRAB"],
-    "goal": [
-        {"from_id": 30, "relation_type": "ON", "to_id": 10},
-        {"id": 12, "class_name": "bed", "state": "DIRTY"},
-    ],
+    "goal": [{"from_id": 30, "relation_type": "ON", "to_id": 10}, {"id": 12, "class_name": "bed", "state": "DIRTY"}],
 }
 GOALS: dict[str, Any] = {"scene_1": {"Serve": {"1_1": {"vh_goal": _EAI, "tl_goal": None}}}}
 

@@ -1,5 +1,6 @@
 import json
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,14 +15,14 @@ from tests.agentgym.virtualhome.official_houses import FOLDER, find, lines_of, r
 from tests.agentgym.virtualhome.small_houses import replay
 
 
-@pytest.fixture(scope="module")
-def folder() -> Path:
+@cache
+def official(goal: str) -> OfficialActivities:
     find("scene1_518_diffs.json.xz")
-    return FOLDER
+    return OfficialActivities(FOLDER, goal)
 
 
-def test_all_programs_are_there_with_houses_as_rebuilt_by_hand(folder: Path) -> None:
-    activities = OfficialActivities(folder, "strict")
+def test_all_programs_are_there_with_houses_as_rebuilt_by_hand() -> None:
+    activities = official("strict")
     ids = [name for name in activities.ids("all") if name.startswith("s1/")]
     assert len(ids) == 518
     for name in ids[::40]:
@@ -33,12 +34,11 @@ def test_all_programs_are_there_with_houses_as_rebuilt_by_hand(folder: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("kind", "flaws"),
-    [("strict", {}), ("loose", {"empty": 16}), ("object", {"empty": 187}), ("either", {"empty": 63})],
+    ("kind", "flaws"), [("strict", {}), ("loose", {"empty": 16}), ("object", {"empty": 187}), ("either", {"empty": 63})]
 )
-def test_degenerate_goals_are_named(folder: Path, kind: str, flaws: dict[str, int]) -> None:
+def test_degenerate_goals_are_named(kind: str, flaws: dict[str, int]) -> None:
     # specification: 16 and 187 are empty; 455 of 518 tasks are left where EAI's and object goals are taken together
-    activities = OfficialActivities(folder, kind)
+    activities = official(kind)
     found = {name: reason for name, reason in activities.degenerate().items() if name.startswith("s1/")}
     assert Counter(found.values()) == flaws
     recorded = read("traces/goals.json.xz")
@@ -50,8 +50,8 @@ def test_degenerate_goals_are_named(folder: Path, kind: str, flaws: dict[str, in
             activities.by_id(name, None)
 
 
-def test_goals_of_embodied_agent_interface(folder: Path) -> None:
-    activities = OfficialActivities(folder, "eai")
+def test_goals_of_embodied_agent_interface() -> None:
+    activities = official("eai")
     assert sum(name.startswith("s1/") for name in activities.ids("all")) == 338
     empty = {name for name, reason in activities.degenerate().items() if reason == "empty"}
     # these four say nothing, and so are true at once
@@ -59,8 +59,8 @@ def test_goals_of_embodied_agent_interface(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["strict", "loose", "object", "eai"])
-def test_goals_are_first_true_when_they_were_recorded_to_be(folder: Path, kind: str) -> None:
-    activities = OfficialActivities(folder, kind)
+def test_goals_are_first_true_when_they_were_recorded_to_be(kind: str) -> None:
+    activities = official(kind)
     recorded = read("traces/goals.json.xz")["first_true_after_step"]
     name = {"eai": "ltl"}.get(kind, kind)
     playable = set(activities.ids("all"))
@@ -73,8 +73,8 @@ def test_goals_are_first_true_when_they_were_recorded_to_be(folder: Path, kind: 
         assert scores.index(1.0) + 1 == recorded[program][name], program
 
 
-def test_splits_hold_out_titles_and_environments(folder: Path) -> None:
-    activities = OfficialActivities(folder, "strict")
+def test_splits_hold_out_titles_and_environments() -> None:
+    activities = official("strict")
     titles = {
         split: Counter(activities.by_id(name, split).title for name in activities.ids(split))
         for split in ("train", "valid_seen", "valid_unseen")
@@ -86,8 +86,8 @@ def test_splits_hold_out_titles_and_environments(folder: Path) -> None:
     assert 45 <= sum(name.startswith("s1/") for name in activities.ids("valid_seen")) <= 95
 
 
-def test_types_and_unknown_names(folder: Path) -> None:
-    activities = OfficialActivities(folder)
+def test_types_and_unknown_names() -> None:
+    activities = official("either")
     few = activities.of_types(("Wash clothes",))
     assert 0 < few.count("all") < 60
     assert all(few.by_index("all", index).task_type == "Wash clothes" for index in range(few.count("all")))
@@ -97,8 +97,8 @@ def test_types_and_unknown_names(folder: Path) -> None:
         activities.by_id("s1/475_1", "valid_unseen")
 
 
-def test_tasks_of_other_scenes(folder: Path) -> None:
-    activities = OfficialActivities(folder, "strict")
+def test_tasks_of_other_scenes() -> None:
+    activities = official("strict")
     names = [name for name in activities.ids("all") if not name.startswith("s1/")]
     assert len(names) >= 187
     for name in names[::25]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentgym.sotopia.acts import KINDS, LONGEST, NONE, Act, act_line, parse, write
+from agentgym.outside.dialogue import KINDS, LONGEST, NONE, Act, act_line, parse, write
 from agentgym.sotopia.models import read_act
 
 #: Control characters do not pass, see `agentgym.outside.text`.

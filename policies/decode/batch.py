@@ -1,0 +1,321 @@
+"""Replies in progress, one row each: their keys and values, and the logits of their next tokens.
+
+`KeyedBatch` reads each token once: what is kept from earlier turns, and what prompts of one call begin with alike, is
+not read again. `PaddedBatch` reads whole prompts in rectangles, for any model, and is what the other is compared with.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from policies.decode.kept import KeptKeys, TokenCounts
+from policies.pretrained import pictures_of, text_config
+from policies.prompts import Prompt
+from policies.scoring.attention import attend, may_take_runs, with_runs
+from policies.scoring.head import logits_at, pad, takes_positions
+
+#: Most tokens, padding included, of one pass over prompts.
+_READ_TOKENS = 2**16
+#: Columns that are made at once for tokens to come.
+_ROOM = 64
+#: Logits of a prompt read in two parts differ by at most this much, relative to the largest, in 32 and in 16 bits.
+_SAME, _SAME_IN_16_BITS = 1e-4, 0.05
+
+
+class Batch(Protocol):
+    """Rows of replies in progress; `logits`, float32 (n, V), are those of the next token of every row."""
+
+    logits: Tensor
+
+    def keep(self, rows: Sequence[int]) -> tuple[list[int], Tensor]:
+        """Drop all rows but some, ascending; return their numbers in their new order, also as int64 (m,) on the device.
+
+        `logits` stays as it is: the caller has drawn from it.
+        """
+        ...
+
+    def append(self, tokens: Tensor) -> None:
+        """Add a token, int64 (n,), to every row, and compute the next logits."""
+        ...
+
+
+class _Row(NamedTuple):
+    """A prompt of `KeyedBatch`: where it is, and what of it is new.
+
+    Attributes:
+        number: its row.
+        length: its tokens.
+        kept: so many are in `pieces`.
+        pieces: keys and values, (layers, 2, heads, m, size) each.
+        shared: so many it has in common with the row `like`, which is read before.
+        like: a row.
+    """
+
+    number: int
+    length: int
+    kept: int
+    pieces: Sequence[Tensor]
+    shared: int
+    like: int
+
+    @property
+    def first(self) -> int:
+        """The first token that is read."""
+        return max(self.kept, self.shared)
+
+
+class KeyedBatch:
+    """Replies in progress of a model that takes runs (`takes_runs`): each new token of the prompts is read once.
+
+    One tensor holds keys and values, (layers, 2, n, heads, columns, size). Rows end in the same column.
+    """
+
+    def __init__(
+        self, model: Any, prompts: Sequence[Prompt], kept: KeptKeys | None = None, counts: TokenCounts | None = None
+    ) -> None:
+        self._model, self._kept, self._counts = model, kept, counts or TokenCounts()
+        self._layers = text_config(model).num_hidden_layers
+        self._lengths = [len(prompt) for prompt in prompts]
+        self._width = max(self._lengths)
+        self._keys = torch.empty(0)
+        self._device = next(model.parameters()).device
+        self._mask: Tensor | None = None
+        self.logits: Tensor
+        parts: list[list[_Row]] = [[]]
+        size = 0
+        for row in self._rows(prompts):
+            new = row.length - row.first
+            if parts[-1] and size + new > _READ_TOKENS:
+                parts.append([])
+                size = 0
+            parts[-1].append(row)
+            size += new
+        self._counts.prompts += sum(self._lengths)
+        logits: dict[int, Tensor] = {}
+        for part in parts:
+            self._read(prompts, part, logits)
+        self.logits = torch.stack([logits[row] for row in range(len(prompts))])
+
+    def _rows(self, prompts: Sequence[Prompt]) -> list[_Row]:
+        """Plan the reading; in this order neighbours have the longest common beginnings."""
+        found: list[_Row] = []
+        before: Prompt = ()
+        for number in sorted(range(len(prompts)), key=lambda number: (prompts[number], number)):
+            prompt = prompts[number]
+            shared = next((i for i, (a, b) in enumerate(zip(prompt, before)) if a != b), min(len(prompt), len(before)))  # noqa: B905
+            kept, pieces = (0, []) if self._kept is None or shared == len(prompt) else self._kept.find(prompt)
+            found.append(_Row(number, len(prompt), kept, pieces, shared, found[-1].number if found else number))
+            before = prompt
+        return found
+
+    def _read(self, prompts: Sequence[Prompt], rows: list[_Row], logits: dict[int, Tensor]) -> None:
+        """Read what is new of some prompts in one line of tokens."""
+        places: list[tuple[int, int]] = []  # of each row in the line
+        for row in rows:
+            begin = places[-1][1] if places else 0
+            places.append((begin, begin + row.length - row.first))
+        new = [(prompts[row.number], row.first) for row in rows]
+        ids = torch.tensor([[token for prompt, first in new for token in prompt[first:]]])
+        positions = torch.tensor([[place for prompt, first in new for place in range(first, len(prompt))]])
+        reads = [(row.number, end - 1) for row, (begin, end) in zip(rows, places, strict=True) if end > begin]
+        self._counts.read += ids.shape[1]
+
+        def attention(layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float | None) -> Tensor:
+            if not layer:
+                self._begin(rows, key)
+            slots, found = self._keys[layer], []
+            for row, (begin, end) in zip(rows, places, strict=True):
+                start = self._width - row.length
+                if row.shared > row.kept:
+                    there = self._width - self._lengths[row.like]
+                    source = slots[:, row.like, :, there + row.kept : there + row.shared]
+                    slots[:, row.number, :, start + row.kept : start + row.shared] = source
+                if end > begin:
+                    whole = slots[:, row.number, :, start : self._width]
+                    whole[0, :, row.first :], whole[1, :, row.first :] = key[0, :, begin:end], value[0, :, begin:end]
+                    found.append(attend(query[:, :, begin:end], whole[:1], whole[1:], scale))
+            return torch.cat(found, dim=2)
+
+        columns = torch.tensor([column for _, column in reads]).to(self._device)
+        given = with_runs(attention, positions.to(self._device))
+        last = logits_at(
+            self._model, ids.to(self._device), torch.zeros_like(columns), columns, use_cache=False, **given
+        )
+        logits |= dict(zip((number for number, _ in reads), last, strict=True))
+        for row in rows:
+            if row.first == row.length:
+                logits[row.number] = logits[row.like]
+
+    def _begin(self, rows: Sequence[_Row], key: Tensor) -> None:
+        if not len(self._keys):
+            shape = (self._layers, 2, len(self._lengths), key.shape[1], self._width + _ROOM, key.shape[3])
+            self._keys = key.new_zeros(shape)
+        for row in rows:
+            place = self._width - row.length
+            for piece in row.pieces:
+                self._keys[:, :, row.number, :, place : place + piece.shape[3]] = piece
+                place += piece.shape[3]
+
+    def keep(self, rows: Sequence[int]) -> tuple[list[int], Tensor]:
+        """See `Batch`; the last rows move to the places of those that leave."""
+        left, moved = set(rows), sorted((row for row in rows if row >= len(rows)), reverse=True)
+        order = [row if row in left else moved.pop() for row in range(len(rows))]
+        for place, row in enumerate(order):
+            if place != row:
+                self._keys[:, :, place] = self._keys[:, :, row]
+        self._keys = self._keys[:, :, : len(order)]
+        self._lengths, self._mask = [self._lengths[row] for row in order], None
+        return order, torch.tensor(order).to(self._device)
+
+    def append(self, tokens: Tensor) -> None:
+        """See `Batch`."""
+        if self._width == self._keys.shape[4]:
+            self._keys = torch.nn.functional.pad(self._keys, (0, 0, 0, _ROOM))
+        positions = torch.tensor(self._lengths)[:, None].to(self._device)
+        self._width += 1
+        self._lengths = [length + 1 for length in self._lengths]
+        self._counts.written += len(self._lengths)
+        if min(self._lengths) == self._width:
+            self._mask = None
+        elif self._mask is None:
+            starts = torch.tensor([self._width - length for length in self._lengths])
+            self._mask = (torch.arange(self._width) >= starts[:, None])[:, None, None].to(self._device)
+        else:
+            self._mask = torch.nn.functional.pad(self._mask, (0, 1), value=True)
+
+        def attention(layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float | None) -> Tensor:
+            keys, values = self._keys[layer, :, :, :, : self._width]
+            keys[:, :, -1], values[:, :, -1] = key[:, :, 0], value[:, :, 0]
+            # All query heads of a group see the same keys: they are as good as several queries of one head.
+            grouped = query.view(len(query), key.shape[1], -1, query.shape[3])
+            found = torch.nn.functional.scaled_dot_product_attention(
+                grouped, keys, values, attn_mask=self._mask, scale=scale
+            )
+            return found.reshape(query.shape)
+
+        given = with_runs(attention, positions)
+        self.logits = self._model(input_ids=tokens[:, None], use_cache=False, **given).logits[:, -1].float()
+
+    def store(self, row: int, tokens: Prompt) -> None:
+        """Keep the keys and values of a row, whose tokens these are, for later prompts."""
+        if self._kept is not None:
+            start = self._width - len(tokens)
+            self._kept.add(tokens, self._keys[:, :, row, :, start : self._width])
+
+    def join(self, other: KeyedBatch) -> None:
+        """Add the rows of another batch behind these."""
+        lengths = [*self._lengths, *other._lengths]
+        layers, two, _, heads, _, size = self._keys.shape
+        joined = self._keys.new_zeros((layers, two, len(lengths), heads, max(lengths) + _ROOM, size))
+        rows = 0
+        for batch in (self, other):
+            wide, count = max(batch._lengths), len(batch._lengths)
+            joined[:, :, rows : rows + count, :, max(lengths) - wide : max(lengths)] = batch._keys[
+                :, :, :count, :, batch._width - wide : batch._width
+            ]
+            rows += count
+        self._keys, self._lengths, self._width, self._mask = joined, lengths, max(lengths), None
+        self.logits = torch.cat([self.logits, other.logits])
+
+
+class PaddedBatch:
+    """Replies in progress of any model, in transformers' cache; equal prompts share their reading.
+
+    Padding is on the left: the newest tokens line up, and a sliding attention window covers the right tokens.
+    """
+
+    def __init__(self, model: Any, prompts: Sequence[Prompt], fill: int, counts: TokenCounts | None = None) -> None:
+        self._model, self._takes_positions, self._counts = model, takes_positions(model), counts or TokenCounts()
+        self._pictures = pictures_of(model)
+        distinct = list(dict.fromkeys(prompts))
+        self._counts.prompts += sum(map(len, prompts))
+        self._read(distinct, fill)
+        if len(distinct) < len(prompts):
+            index = {prompt: row for row, prompt in enumerate(distinct)}
+            self.logits = self.logits[self.keep([index[prompt] for prompt in prompts])[1]]
+
+    def _read(self, prompts: Sequence[Prompt], fill: int) -> None:
+        from transformers import DynamicCache
+
+        device = next(self._model.parameters()).device
+        ids, self._mask = pad(prompts, fill=fill, left=True, device=device)
+        self._counts.read += ids.numel()
+        self._lengths = [len(prompt) for prompt in prompts]
+        self._cache: Any = DynamicCache(config=self._model.config)
+        positions = (self._mask.long().cumsum(1) - 1).clamp(min=0)
+        every = torch.arange(len(prompts), device=device)
+        last = torch.full_like(every, ids.shape[1] - 1)
+        self.logits = logits_at(self._model, ids, every, last, **self._arguments(positions))
+        self._position = positions[:, -1]
+        if self._pictures is not None:
+            self._position = self._position + self._pictures.shifts(ids)
+
+    def _arguments(self, positions: Tensor) -> dict[str, Any]:
+        given: dict[str, Any] = {"past_key_values": self._cache, "use_cache": True}
+        padded = min(self._lengths) < self._mask.shape[1]
+        if padded:
+            # In attention's own shape: transformers waits for the device to know whether an (n, S) mask hides any.
+            own = positions.shape[1] == 1 and self._pictures is None and may_take_runs(self._model)
+            given["attention_mask"] = self._mask[:, None, None] if own else self._mask.long()
+        if self._pictures is not None or (padded and self._takes_positions):
+            given["position_ids"] = positions
+        return given
+
+    def keep(self, rows: Sequence[int]) -> tuple[list[int], Tensor]:
+        """See `Batch`; rows may repeat, and stay in their order."""
+        chosen = torch.tensor(rows).to(self._mask.device)
+        # All layers have this method; those with a recurrent state lack `batch_select_indices`.
+        self._cache.reorder_cache(chosen)
+        self._mask, self._position = self._mask[chosen], self._position[chosen]
+        self._lengths = [self._lengths[row] for row in rows]
+        return list(rows), chosen
+
+    def append(self, tokens: Tensor) -> None:
+        """See `Batch`."""
+        self._mask = torch.cat([self._mask, torch.ones_like(self._mask[:, :1])], dim=1)
+        self._position = self._position + 1
+        self._lengths = [length + 1 for length in self._lengths]
+        self._counts.written += len(self._lengths)
+        given = self._arguments(self._position[:, None])
+        self.logits = self._model(input_ids=tokens[:, None], **given).logits[:, -1].float()
+
+
+# The attention under which a model was found to read new tokens behind kept ones, or not to.
+_EXAMINED: weakref.WeakKeyDictionary[nn.Module, tuple[str, bool]] = weakref.WeakKeyDictionary()
+
+
+@torch.no_grad()
+def takes_runs(model: Any) -> bool:
+    """Return whether a model reads new tokens behind kept keys as it reads the whole; two short passes find out.
+
+    Layers that keep a recurrent state or a window of keys do not, and no model whose attention is not PyTorch's own.
+    """
+    attention = str(getattr(getattr(model, "config", None), "_attn_implementation", ""))
+    known = _EXAMINED.get(model)
+    if known is None or known[0] != attention:
+        known = _EXAMINED[model] = attention, _reads_alike(model)
+    return known[1]
+
+
+def _reads_alike(model: Any) -> bool:
+    if not hasattr(model, "config") or pictures_of(model) is not None or not may_take_runs(model):
+        return False
+    size = min(8, model.get_input_embeddings().num_embeddings)
+    prompt, kept = tuple(range(size)), KeptKeys()
+    ids = torch.tensor([prompt], device=next(model.parameters()).device)
+    expected = model(input_ids=ids, use_cache=False).logits[0, -1].float()
+    try:
+        first = KeyedBatch(model, [prompt[: size // 2], prompt[:-2]], kept)
+        first.store(1, prompt[:-2])
+        found = KeyedBatch(model, [prompt[:-1], prompt[:-1]], kept)
+        found.append(ids[0, -1:].expand(2))
+    except (RuntimeError, TypeError, ValueError, IndexError, AttributeError):  # its layers are not given the runs
+        return False
+    apart = float((found.logits - expected).abs().max()) / max(float(expected.abs().max()), 1e-12)
+    exact = next(model.parameters()).dtype in (torch.float32, torch.float64)
+    return apart <= (_SAME if exact else _SAME_IN_16_BITS)

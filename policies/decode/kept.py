@@ -1,0 +1,144 @@
+"""Keys and values of what a model has read and written, found again by the tokens they belong to."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from agentgym.trajectory import Ints
+from policies.prompts import Prompt
+
+#: Share of the device's memory that is used where nothing else is asked for.
+_SHARE = 1 / 8
+#: Bytes where the system does not say how much memory there is.
+_WITHOUT_A_WORD = 2**30
+
+
+@dataclass
+class TokenCounts:
+    """What a loop was asked for, and what its model computed.
+
+    Attributes:
+        prompts: tokens of all prompts.
+        read: positions computed to read prompts, padding included.
+        written: positions computed to write replies.
+    """
+
+    prompts: int = 0
+    read: int = 0
+    written: int = 0
+
+
+@dataclass(eq=False)
+class _Run:
+    """Tokens, int64 (m,), that follow those of the run before, with keys and values (layers, 2, heads, m, size)."""
+
+    tokens: Ints
+    keys: Tensor
+    before: _Run | None
+    used: int
+    after: dict[int, _Run] = field(default_factory=dict)
+
+
+class KeptKeys:
+    """A tree of token sequences: what sequences begin with alike is kept once.
+
+    Turns of an episode continue each other, forks share their beginning. When it is full, the runs that were not asked
+    for the longest are dropped first, ends before beginnings: those of ended episodes.
+
+    Args:
+        most_bytes: of keys and values; None: an eighth of the device's memory.
+    """
+
+    def __init__(self, most_bytes: int | None = None) -> None:
+        self._most = most_bytes
+        self._clock = self.bytes = 0
+        self._roots: dict[int, _Run] = {}
+        self._version: object = None
+
+    def clear(self) -> None:
+        """Drop everything."""
+        self._roots, self.bytes = {}, 0
+
+    def at(self, version: object) -> None:
+        """Drop everything if the weights have another version than before."""
+        if version != self._version:
+            self.clear()
+            self._version = version
+
+    def find(self, prompt: Prompt) -> tuple[int, list[Tensor]]:
+        """Return how many tokens a prompt begins with are kept, at most all but its last, and their keys, run by run.
+
+        The last token is read in any case: the reply needs its logits.
+        """
+        path = self._walk(np.array(prompt[:-1], np.int64))
+        count = sum(size for _, size in path)
+        return count, [run.keys[..., :size, :] for run, size in path]
+
+    def add(self, tokens: Prompt, keys: Tensor) -> None:
+        """Keep a copy of what is new of a sequence: its tokens (n,), keys and values (layers, 2, heads, n, size)."""
+        sequence, before = np.array(tokens, np.int64), 0
+        last: _Run | None = None
+        for run, size in self._walk(sequence):
+            last, before = (run if size == len(run.tokens) else self._cut(run, size)), before + size
+        if before == len(sequence):
+            return
+        rest = keys[..., before:, :].clone()
+        most = _device_share(rest.device) if self._most is None else self._most
+        if rest.nbytes > most:
+            return
+        added = _Run(sequence[before:], rest, last, self._clock)
+        (self._roots if last is None else last.after)[int(sequence[before])] = added
+        self.bytes += rest.nbytes
+        while self.bytes > most:
+            self._remove(min(self._ends(), key=lambda run: run.used))
+
+    def _walk(self, tokens: Ints) -> list[tuple[_Run, int]]:
+        """Return the runs that a sequence begins with, and how many tokens of each."""
+        self._clock += 1
+        path: list[tuple[_Run, int]] = []
+        place, branches = 0, self._roots
+        while place < len(tokens) and (run := branches.get(int(tokens[place]))) is not None:
+            rest = tokens[place : place + len(run.tokens)]
+            differing = np.flatnonzero(rest != run.tokens[: len(rest)])
+            size = int(differing[0]) if len(differing) else len(rest)
+            run.used = self._clock
+            path.append((run, size))
+            if size < len(run.tokens):
+                break
+            place, branches = place + size, run.after
+        return path
+
+    def _cut(self, run: _Run, size: int) -> _Run:
+        """Cut a run in two, and return its first part; each has memory of its own."""
+        first = _Run(
+            run.tokens[:size], run.keys[..., :size, :].clone(), run.before, run.used, {int(run.tokens[size]): run}
+        )
+        (self._roots if run.before is None else run.before.after)[int(run.tokens[0])] = first
+        run.tokens, run.keys, run.before = run.tokens[size:], run.keys[..., size:, :].clone(), first
+        return first
+
+    def _ends(self) -> list[_Run]:
+        found, left = [], list(self._roots.values())
+        while left:
+            run = left.pop()
+            left += run.after.values()
+            found += [] if run.after else [run]
+        return found
+
+    def _remove(self, run: _Run) -> None:
+        del (self._roots if run.before is None else run.before.after)[int(run.tokens[0])]
+        self.bytes -= run.keys.nbytes
+
+
+def _device_share(device: torch.device) -> int:
+    if device.type == "cuda":
+        return int(torch.cuda.get_device_properties(device).total_memory * _SHARE)
+    try:
+        return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * _SHARE)
+    except (AttributeError, ValueError):  # not on Windows
+        return _WITHOUT_A_WORD
