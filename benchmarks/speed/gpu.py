@@ -156,7 +156,7 @@ _WHERE, _SIZES = "Where and how", "Sizes; defaults belong to the shape"
 def gpu(
     shapes: Annotated[
         str,
-        typer.Option(help="[bold]1.5B[/] (all weights), [bold]7B-lora[/] and [bold]tiny[/], separated by commas."),
+        typer.Option(help="1.5B (all weights), 7B-lora and tiny, separated by commas."),
     ] = "1.5B,7B-lora",
     out: Annotated[
         Path,
@@ -187,8 +187,8 @@ def gpu(
 ) -> None:
     """Measure generation, training, memory and agreement of models with random weights.
 
-    Writes [bold]gpu.json[/], [bold]report.md[/] and [bold]report.html[/]; [bold]check[/] says whether every figure is
-    there. Without a GPU only [bold]tiny[/] runs, and what only a GPU can tell is marked absent.
+    Writes gpu.json, report.md and report.html; check says whether every figure is
+    there. Without a GPU only tiny runs, and what only a GPU can tell is marked absent.
     """
     names = [name.strip() for name in shapes.split(",") if name.strip()]
     for name in names:

@@ -463,7 +463,7 @@ def head_to_head(
         str | None,
         of(
             SIZES,
-            f"[bold]settled[/]: go on after {', '.join(map(str, evidence.LOOKS))} seeds, from the first of --seeds, "
+            f"settled: go on after {', '.join(map(str, evidence.LOOKS))} seeds, from the first of --seeds, "
             "until every comparison with GRPO is settled or --hours are spent.",
         ),
     ] = None,
@@ -481,7 +481,7 @@ def head_to_head(
 ) -> None:
     """Train every method with the same number of generated tokens and the same search, and compare on test tasks.
 
-    Prints the table against tuned GRPO, and writes [bold]ENV.json[/] with every record, [bold]ENV.md[/] and pictures.
+    Prints the table against tuned GRPO, and writes ENV.json with every record, ENV.md and pictures.
     Ctrl-C and the same command again: finished runs are kept.
     """
     console = Console()

@@ -222,7 +222,7 @@ def configure(
     """Hold what a policy says of its steps, once it reads a context, against the exact gains of the steps.
 
     Every context is asked right, wrong, of another task, unrelated, shuffled and empty. Nothing is trained beside the
-    clone. Prints one table and writes [bold]privileged.json[/].
+    clone. Prints one table and writes privileged.json.
     """
     for name in context or ():
         if name not in get_args(Context):
