@@ -36,6 +36,7 @@ from agentgym.trajectory import Reply
 from baselines.environments.settings import SIDE_BY_SIDE, SMOLLM2, TINY
 from baselines.runs.settings import RunSettings
 from baselines.runs.stack import make_envs, new_policy, training_tasks
+from baselines.update import CPU_TOKENS, GPU_TOKENS, GPU_TOKENS_SQUARED, LARGE
 from baselines.utilisation import BANDWIDTHS, PEAKS, decode_seconds, forward_flops, training_flops
 from policies.pretrained import SEEING, mixed_precision
 from policies.scoring.head import autocast, hidden_at, token_logprobs
@@ -47,9 +48,9 @@ GIB = 2**30
 SHARE, DECODE_SHARE, HOST = 0.4, 0.5, 0.005
 #: Share of the memory that may be planned with: the rest is for the device's context and for fragments.
 USABLE = 0.94
-#: Depths of the models whose passes are counted; tokens of a pass over prompts (`policies.decode`); defaults of a pass
-#: of the update on a GPU (`baselines.update`); vLLM's share of the card (`baselines.runs.engine`).
-_DEPTHS, _READ, _GPU_TOKENS, _GPU_TOKENS_SQUARED, _ENGINE_SHARE = (2, 4), 2**16, 8192, 4096, 0.4
+#: Depths of the models whose passes are counted; tokens of a pass over prompts (`policies.decode`); vLLM's share of the
+#: card (`baselines.runs.engine`).
+_DEPTHS, _READ, _ENGINE_SHARE = (2, 4), 2**16, 0.4
 
 
 class DoesNotFitError(ValueError):
@@ -363,6 +364,7 @@ class Planner:
         self.played = _played(settings, policy)
         self._side = SIDE_BY_SIDE if policy is None else min(SIDE_BY_SIDE, policy.settings.batch_size)
         self.attention, self._words = best_attention(self.device.gpu and not self._tiny, attention)
+        self._parameters = sum(each.numel() for each in _model(self._config, torch.float32, 0).parameters())
         self._known: dict[Any, _Sizes] = {}
 
     def plan(self, settings: RunSettings) -> Plan:
@@ -462,9 +464,11 @@ class Planner:
     def _pass(self, settings: RunSettings, row: int) -> int:
         """Tokens of a pass of the update, in which the longest row is `row`."""
         training = settings.training
-        most = training.memory.microbatch_tokens
-        if most is None and self.device.gpu:
-            most = _GPU_TOKENS if self.attention.startswith(("flash", "flex")) else _GPU_TOKENS_SQUARED
+        most: Any = training.memory.microbatch_tokens
+        if most == "auto":
+            varlen, large = self.attention.startswith(("flash", "flex")), self._parameters >= LARGE
+            gpu_tokens = GPU_TOKENS if varlen else GPU_TOKENS_SQUARED
+            most = gpu_tokens if self.device.gpu else CPU_TOKENS if large else None
         rows = math.ceil(training.groups * training.group_size * self.played.steps)
         rows = min(rows, training.optimiser.minibatch_rows, training.memory.microbatch_rows or rows)
         return max(min(rows * row, most or rows * row), row)

@@ -31,6 +31,7 @@ from baselines.runs.run import carry_out
 from baselines.runs.settings import RunSettings, run_settings
 from baselines.runs.stack import check_model, new_policy
 from baselines.trainer import Trainer
+from baselines.update import Limits
 from benchmarks import json_files
 from benchmarks.json_files import created
 from benchmarks.machine import describe_machine
@@ -213,7 +214,7 @@ class _Learning:
             policy = add_lora(policy, LoraSettings(settings.config.lora, 2.0 * settings.config.lora), seed=0)
         row, reply = planner.played.longest + planner.played.reply, planner.played.reply
         rows, recompute = max(int(plan.tokens["pass"]) // row, 1), plan.device.gpu
-        packed = recompute or settings.training.memory.microbatch_tokens is not None
+        packed = Limits.of(policy, settings.training.memory).packed
         measured = gpus.pass_memory(policy, rows, row, reply, packed=packed, recompute=recompute)
         part.figures = {"rows": float(rows), "tokens of a row": float(row), "planned [MB]": planned / 1e6,
                         "measured [MB]": measured / 1e6, "measured / planned": measured / planned}  # fmt: skip

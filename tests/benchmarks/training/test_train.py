@@ -5,6 +5,7 @@ import json
 import re
 import sys
 import types
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
@@ -224,7 +225,10 @@ def test_a_run_from_episodes_is_followed_pushed_lengthened_and_begun_from(
 ) -> None:
     sent: list[Any] = []
     package = types.SimpleNamespace(
-        init=lambda **_: None, finish=lambda: None, log=lambda row, step: sent.append((step, set(row)))
+        __spec__=ModuleSpec("wandb", None),
+        init=lambda **_: None,
+        finish=lambda: None,
+        log=lambda row, step: sent.append((step, set(row))),
     )
     monkeypatch.setitem(sys.modules, "wandb", package)
     monkeypatch.setattr("huggingface_hub.HfApi", Hub)
