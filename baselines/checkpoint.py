@@ -24,7 +24,7 @@ import shutil
 import signal
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -74,7 +74,7 @@ class Checkpoint:
         model: state of the trained model; with an adapter, of the adapter.
         optimizer: state of the optimiser.
         scorer: state of the scorer and its optimiser, None where there is none.
-        ahead: what the next iteration learns from, where it is played already (`TrainerConfig.staleness`).
+        ahead: episodes of the next iterations that are played already, in order (`Rollout.staleness`).
         training_rules: see `baselines.config.TRAINING_RULES`.
     """
 
@@ -84,7 +84,7 @@ class Checkpoint:
     model: dict[str, Tensor]
     optimizer: dict[str, Any]
     scorer: dict[str, Any] | None = None
-    ahead: Experience | None = None
+    ahead: Sequence[Experience] = ()
     training_rules: int = TRAINING_RULES
 
 
@@ -112,8 +112,8 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, *, keep: int = 2) -> N
             trees[part], tensors = split(getattr(checkpoint, part))
             if trees[part] is not None:
                 write_tensors(new, part, tensors)
-        if checkpoint.ahead is not None:
-            checkpoint.ahead.save(new)
+        for number, experience in enumerate(checkpoint.ahead):
+            experience.save(new, number)
         plain = {name: getattr(checkpoint, name) for name in ("identity", "iteration", "seconds", "training_rules")}
         (new / STATE_FILE).write_text(json.dumps({"format": _FORMAT, **plain, "trees": trees}), encoding="utf-8")
         seal(new)

@@ -146,8 +146,8 @@ class Rollout:
         common_numbers: whether the k-th continuations of a group's steps meet the same luck.
         resample_rounds: how many times tasks whose group has no contrast may be replaced by newly drawn ones, see
             `baselines.dynamic_sampling`; 0: train on what was drawn first.
-        staleness: 0 learns from episodes of the current weights; 1 plays the next iteration's episodes while this one's
-            update runs, with the weights from before it, see `baselines.experience`. Needs `loss.tis`.
+        staleness: how many updates old the weights are that play an iteration's episodes, 0 to 4: above 0, the episodes
+            of a later iteration are played while an update runs, see `baselines.experience`. Needs `loss.tis`.
         overlong: replies that the length limit cut off: "keep" trains on them; "mask" leaves them out of the loss,
             after credit; "drop" leaves the whole episode out, before credit.
         overlong_buffer: tokens before the length limit within which a reply costs reward, see
@@ -163,7 +163,7 @@ class Rollout:
     branch_at: str = "all"
     common_numbers: bool = True
     resample_rounds: Count = 0
-    staleness: Literal[0, 1] = 0
+    staleness: Literal[0, 1, 2, 3, 4] = 0
     overlong: Literal["keep", "mask", "drop"] = "keep"
     overlong_buffer: Count = 0
     overlong_penalty: Weight = 1.0

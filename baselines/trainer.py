@@ -171,7 +171,7 @@ class Trainer:
         self.folder = None if folder is None else Path(folder)
         self.iteration, self.tokens, self.seconds = 0, 0, 0.0
         self._new_rules: Row = {}
-        self._ahead: Experience | None = None
+        self._ahead: list[Experience] = []
         self.advantages: Floats | None = None
         self._sampler = at_temperature(policy, config.temperature)
         self._greedy = at_temperature(policy, 0.0)
@@ -275,7 +275,9 @@ class Trainer:
     def _iterate(self) -> tuple[StepTable, Row]:
         config, begin, processor = self.config, time.perf_counter(), time.process_time()
         memory = PeakMemory(next(self.policy.model.parameters()).device)
-        experience = self._ahead or self._gather(self._sampler, self.iteration)
+        while len(self._ahead) < max(config.rollout.staleness, 1) and self._wanted(len(self._ahead)):
+            self._ahead.append(self._gather(self._sampler, self.iteration + len(self._ahead)))
+        experience = self._ahead.pop(0)
         collected = time.perf_counter()
         memory.end("generation")
         probed = {}
@@ -286,7 +288,8 @@ class Trainer:
         with self._next_beside(experience.tokens) as following:
             lesson = self.learner.learn(experience.table, self.iteration, experience.generator, self.tokens)
             learned = time.perf_counter()
-        self._ahead = None if following is None else following.result()
+        if following is not None:
+            self._ahead.append(following.result())
         self.advantages = lesson.advantages
         end = time.perf_counter() if config.rollout.staleness else learned
         memory.end("update")
@@ -322,13 +325,18 @@ class Trainer:
         return gather(self.envs, player, self.tasks, self.config, iteration, self.credit, progress)
 
     def _next_beside(self, tokens: int) -> contextlib.AbstractContextManager[Future[Experience] | None]:
-        """Play what the next iteration learns from while a block runs, if there is one after these tokens."""
-        following, budget = self.iteration + 1, self.config.token_budget
-        over = following >= self.config.iterations or (budget is not None and self.tokens + tokens >= budget)
-        if not self.config.rollout.staleness or over:
+        """Play the episodes of a later iteration while a block runs, if that iteration will come after these tokens."""
+        following = self.config.rollout.staleness
+        if not following or not self._wanted(following, tokens):
             return contextlib.nullcontext(None)
         player = at_temperature(at_rest(self.policy), self.config.temperature)
-        return beside(lambda check: self._gather(player, following, check))
+        return beside(lambda check: self._gather(player, self.iteration + following, check))
+
+    def _wanted(self, later: int, tokens: int = 0) -> bool:
+        """Whether there will be an iteration so many later, after these tokens and those of what is played already."""
+        budget = self.config.token_budget
+        spent = self.tokens + tokens + sum(one.tokens for one in self._ahead)
+        return self.iteration + later < self.config.iterations and (budget is None or spent < budget)
 
     def _validate(self) -> Row:
         if not len(self.validation_tasks):

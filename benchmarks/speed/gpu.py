@@ -163,7 +163,7 @@ def gpu(
     download: Annotated[bool, typer.Option("--download", help="Fetch that model from the hub.")] = False,
     minutes: Annotated[float, typer.Option(min=0.1, help="With --first-hour: for everything.")] = 50.0,
     shapes: Annotated[
-        str, typer.Option(help="[bold]1.5B[/] (all weights), [bold]7B-lora[/] and [bold]tiny[/], separated by commas.")
+        str, typer.Option(help="1.5B (all weights), 7B-lora and tiny, separated by commas.")
     ] = "1.5B,7B-lora",
     out: Annotated[
         Path | None,
@@ -195,8 +195,8 @@ def gpu(
 ) -> None:
     """Measure generation, training, memory and agreement of models with random weights.
 
-    Writes [bold]gpu.json[/], [bold]report.md[/] and [bold]report.html[/]; [bold]check[/] says whether every figure is
-    there. Without a GPU only [bold]tiny[/] runs, and what only a GPU can tell is marked absent.
+    Writes gpu.json, report.md and report.html; check says whether every figure is
+    there. Without a GPU only tiny runs, and what only a GPU can tell is marked absent.
     """
     if first_hour:
         _first_hour(out or Path("runs/first-hour"), model, minutes, download)

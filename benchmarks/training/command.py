@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from agentgym.outside.text import DataError
 from benchmarks.console import arguments, explained, parse_seeds, say, stop
@@ -29,9 +28,9 @@ def learning(
         of(
             WHAT,
             "Credit methods, separated by commas: names in baselines.recipes, options after a colon each, such as "
-            "[bold]gigpo:gamma=.9:std=none[/]; functions of your own, [bold]my_module:credit[/]; or imitation: "
-            "[bold]sft[/], [bold]rft[/], [bold]hindsight[/], [bold]dpo[/], [bold]eto[/], [bold]ipr[/], "
-            "[bold]stepagent[/], [bold]spear[/].",
+            "gigpo:gamma=.9:std=none; functions of your own, my_module:credit; or imitation: "
+            "sft, rft, hindsight, dpo, eto, ipr, "
+            "stepagent, spear.",
             autocompletion=options.method_names,
         ),
     ] = DEFAULT_METHODS,
@@ -74,8 +73,8 @@ def learning(
     """Train policies with each credit method and compare them on held-out tasks.
 
     An expert is cloned, the clone is trained with every method, and all are tested on tasks that none has seen.
-    Prints one table and writes [bold]results.json[/], [bold]curves.png[/] and a self-contained
-    [bold]report.html[/]. Ctrl-C and the same command again: it goes on where it was.
+    Prints one table and writes results.json, curves.png and a self-contained
+    report.html. Ctrl-C and the same command again: it goes on where it was.
     """
     if context.invoked_subcommand is not None:
         return
@@ -108,7 +107,7 @@ def learning(
     _learn(config, out or Path("runs") / names[quick], jobs, source)
     if sizes.steps <= row.quick.steps:
         say(
-            Console(),
+            None,
             f"{sizes.steps} iterations of {sizes.groups * sizes.group_size} episodes are a smoke test: that everything "
             "works, not which method is better. For a result leave --quick and --steps out.",
             "yellow",
@@ -146,7 +145,9 @@ def _check_envs(config: Any) -> None:
 def report(
     folder: Annotated[Path, typer.Argument(help="Folder with a results.json.")],
 ) -> None:
-    """Print the table and rebuild the pictures and the page from [bold]results.json[/]."""
+    """Print the table and rebuild the pictures and the page from results.json."""
+    from rich.console import Console
+
     from benchmarks.training.learning import STUDY
 
     with explained("stopped; `report` writes pictures and page"):
@@ -162,10 +163,10 @@ def check(
 
     if not folder.is_dir():
         raise stop(f"{folder}: no such folder", 2)
-    measured, console = (folder / RESULTS).is_file(), Console()
+    measured = (folder / RESULTS).is_file()
     try:
         for line in check_results(folder) if measured else check_artefacts(folder):
-            say(console, line)
+            say(None, line)
     except DataError as error:
         raise stop(str(error), 1) from None
 
@@ -175,6 +176,8 @@ _LEARNING, _MEMORY, _WARM, _EVALUATION, _TRACKING = "Learning", "Memory", "Warm 
 
 def _settings_shown(asked: str) -> None:
     """Print the groups and fields of TrainerConfig, or of one group."""
+    from rich.console import Console
+
     from baselines.config import explained as meanings
     from benchmarks.console import table
 
@@ -197,7 +200,7 @@ def train(
         str,
         of(
             WHAT,
-            "Credit method: a name in baselines.recipes, options after a colon each, or [bold]my_module:credit[/].",
+            "Credit method: a name in baselines.recipes, options after a colon each, or my_module:credit.",
             autocompletion=options.method_names,
         ),
     ] = "grpo",
@@ -211,7 +214,7 @@ def train(
         str | None,
         of(
             SIZES,
-            "Prompts that do not fit: [bold]raise[/], [bold]left[/] (cut) or [bold]end-episode[/]. "
+            "Prompts that do not fit: raise, left (cut) or end-episode. "
             "Default: as the model's settings say, else raise.",
         ),
     ] = None,
@@ -224,7 +227,7 @@ def train(
     learning_rate: Annotated[float | None, of(_LEARNING, "Of AdamW. Default: the environment's.", min=0)] = None,
     precision: Annotated[
         str | None,
-        of(_LEARNING, "Computing in [bold]bf16[/] or [bold]fp32[/]; trained weights are fp32. Default: by device."),
+        of(_LEARNING, "Computing in bf16 or fp32; trained weights are fp32. Default: by device."),
     ] = None,
     lora: Annotated[
         int | None, of(_LEARNING, "Rank of an adapter; 0: all weights. Default: the paper's, else 0.", min=0)
@@ -233,7 +236,7 @@ def train(
         list[str] | None,
         of(
             _LEARNING,
-            "Any setting of TrainerConfig, such as loss.kl=0.02. [bold]--set list[/] shows all, [bold]--set loss[/] a "
+            "Any setting of TrainerConfig, such as loss.kl=0.02. --set list shows all, --set loss a "
             "group: rollout, optimiser, loss, distillation, memory, schedule, validation, checkpoint.",
             "--set",
         ),
@@ -274,8 +277,8 @@ def train(
         str,
         of(
             _TRACKING,
-            "Curves while it runs, with the same keys: [bold]tensorboard[/], [bold]wandb[/], [bold]trackio[/], several "
-            "separated by commas, or [bold]none[/].",
+            "Curves while it runs, with the same keys: tensorboard, wandb, trackio, several "
+            "separated by commas, or none.",
         ),
     ] = "tensorboard",
     project: Annotated[str, of(_TRACKING, "Of wandb and trackio.")] = "stepcredit",
@@ -287,8 +290,8 @@ def train(
         str,
         of(
             WHERE,
-            "Who writes the replies: the [bold]loop[/] over the model itself, [bold]vllm[/] in this process, or "
-            "[bold]server:URL[/] (OpenAI-compatible, with token ids).",
+            "Who writes the replies: the loop over the model itself, vllm in this process, or "
+            "server:URL (OpenAI-compatible, with token ids).",
         ),
     ] = "loop",
     lanes: Annotated[
@@ -308,7 +311,7 @@ def train(
     """Train a policy by one method; `from baselines import train` is the same in Python.
 
     Prints a plan of memory and time first. Leaves log, samples, checkpoints, the final model with its card, and a page
-    that follows the run. With [bold]--paper[/] it says before it starts what differs from the paper. Ctrl-C and the
+    that follows the run. With --paper it says before it starts what differs from the paper. Ctrl-C and the
     same command again: it goes on where it was.
     """
     for word in change or ():
@@ -317,6 +320,8 @@ def train(
             return
     named, changes = arguments(option or ()), arguments(change or (), "--set")
     env = known_env(env, pictures=True)
+    from rich.console import Console
+
     from baselines.config import TrainerConfig
     from baselines.environments.registry import settings_of
     from baselines.recipes import papers, recipe
