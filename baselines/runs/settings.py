@@ -208,7 +208,7 @@ def run_settings(
         return RunSettings(config, training, credit=credit, **given)
     for options in _environment(paper).values():
         config.setup.options.update(options)
-    limits = {"reply_tokens": paper.reply_tokens, "prompt_tokens": paper.prompt_tokens}
+    limits: dict[str, Any] = {"reply_tokens": paper.reply_tokens, "prompt_tokens": paper.prompt_tokens}
     return RunSettings(config, training, paper, **limits, **given)
 
 

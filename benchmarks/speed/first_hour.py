@@ -35,7 +35,7 @@ from baselines.update import Limits
 from benchmarks import json_files
 from benchmarks.json_files import created
 from benchmarks.machine import describe_machine
-from benchmarks.report.page import Page, Table, write_page
+from benchmarks.report.page import Cell, Page, Table, write_page
 from benchmarks.speed import gpu_measures as gpus
 from benchmarks.study import Tell
 from policies.lora import LoraSettings, add_lora
@@ -275,7 +275,7 @@ def page(found: FirstHour) -> Page:
     def shown(value: float | None) -> str:
         return "absent" if value is None else f"{value:.4g}"
 
-    parts = [[each.name, ("passed", "up") if each.passed else ("failed", "down"), f"{each.seconds:.0f}", each.words]
+    parts: list[list[Cell]] = [[each.name, ("passed", "up") if each.passed else ("failed", "down"), f"{each.seconds:.0f}", each.words]
              for each in found.parts]  # fmt: skip
     figures = [[each.name, name, shown(value)] for each in found.parts for name, value in each.figures.items()]
     return Page(

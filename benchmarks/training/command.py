@@ -335,7 +335,7 @@ def train(
     trackers = [name.strip() for name in tracker.split(",") if name.strip() not in ("", "none")]
     if unknown := sorted(set(trackers) - {"tensorboard", "wandb", "trackio"}):
         raise typer.BadParameter(f"expected tensorboard, wandb or trackio, got {unknown[0]!r}", param_hint="--tracker")
-    given = {
+    given: dict[str, Any] = {
         "learning_rate": learning_rate, "memory.microbatch_tokens": pass_tokens,
         "memory.activation_checkpointing": recompute,
     }  # fmt: skip
@@ -367,7 +367,7 @@ def train(
         settings = run_settings(
             row, method=method, model=model, seed=seed, quick=quick, lora=lora, history=history, paper=printed,
             sizes=sizes, changes=changes, transcript=transcript, truncate=truncate,
-            clone=int(clone) if (clone or "").isdecimal() else clone, precision=precision, start=begun,
+            clone=int(clone) if clone is not None and clone.isdecimal() else clone, precision=precision, start=begun,
         )  # fmt: skip
     except (TypeError, ValueError) as error:
         raise stop(str(error), 2) from None
