@@ -7,7 +7,9 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -21,6 +23,7 @@ from agentgym.rollout import Policy, collect
 from agentgym.trajectory import Reply, StepTable
 from baselines.config import Memory
 from baselines.imitation.updates import check_updates, updates
+from baselines.scorers.privileged import PrivilegedConfig
 from baselines.update import Limits
 from policies.huggingface import HuggingFacePolicy
 from policies.scripted import SILENT, ExpertPolicy
@@ -94,6 +97,50 @@ def demonstrations(
     found = [reply for reply in replies if reply is not None and reply.token_ids]
     if not found:
         raise ValueError(f"the expert had no answer in any of the {len(tasks)} tasks: are they solvable?")
+    return found
+
+
+def informed_demonstrations(
+    policy: HuggingFacePolicy,
+    envs: gym.vector.VectorEnv[Any, Any, Any],
+    tasks: Sequence[Mapping[str, Any]],
+    shares: Mapping[Any, float],
+    *,
+    seed: int,
+    swapped: float = 0.5,
+) -> list[Reply]:
+    """Return expert steps with contexts in front of their prompts: what makes a clone that reads contexts.
+
+    Some prompts get context and reply of another step. Otherwise a clone would learn the right commands from
+    observations, as soon as any block is in front of them, and would not read what is in it.
+
+    Args:
+        policy: see `demonstrations`.
+        envs: the same; their expert may be another than the one that is cloned.
+        tasks: the same.
+        shares: by name of the context, see `wrappers.privileged`, how many rows it gets, in multiples of the expert's
+            steps. For "sibling" every task is played twice.
+        seed: of the environments, and of which steps.
+        swapped: share of these rows with the context and the reply of another step.
+    """
+    rng, found = np.random.default_rng(seed), list[Reply]()
+    for context, share in shares.items():
+        config = PrivilegedConfig(context=context)
+        noted = config.around(envs)
+        with warnings.catch_warnings(category=RuntimeWarning, action="ignore"):  # episodes of a task may be alike here
+            size = 1 + (context == "sibling")
+            table = collect(noted, Demonstrator(policy), tasks=tasks, group_size=size, seed=seed)
+        scorer, replies = config.make_in(policy, noted), table.replies
+        assert replies is not None
+        texts = scorer.contexts(table).right
+        rows = np.array([i for i, text in enumerate(texts) if text is not None and replies[i].token_ids])
+        count = round(share * len(rows) / size)
+        chosen = rng.permuted(np.tile(rows, -(-count // len(rows))))[:count] if len(rows) else rows
+        sources = np.where(rng.random(len(chosen)) < swapped, rng.permutation(chosen), chosen)
+        for row, source in zip(chosen.tolist(), sources.tolist(), strict=True):
+            [prompt] = scorer.prompts(table, [texts[source]], [row])
+            if prompt:
+                found.append(dataclasses.replace(replies[source], prompt_ids=prompt))
     return found
 
 

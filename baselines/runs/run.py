@@ -290,15 +290,20 @@ def cloned(config: Config, seed: int, progress: Progress | None = None) -> tuple
         seed: of the weights, the episodes and the order of the steps.
         progress: is told of the updates.
     """
-    from baselines.imitation.cloning import clone
+    from baselines.imitation.cloning import clone, informed_demonstrations
 
-    policy = new_policy(config, seed)
+    policy, setup = new_policy(config, seed), config.setup
     if not config.clone_tasks:
         return policy, None
-    shown = dataclasses.replace(config, setup=config.setup.while_cloned())
+    played, beside = tasks(setup.train, config.clone_tasks), []
+    if setup.clone_contexts:  # the expert's, whoever is cloned
+        known = dataclasses.replace(config, setup=dataclasses.replace(setup.while_cloned(), adviser=""))
+        envs = make_envs(known, config.clone_tasks, expert=True)
+        beside = informed_demonstrations(policy, envs, played, setup.clone_contexts, seed=seed)
+    shown = dataclasses.replace(config, setup=setup.while_cloned())
     return policy, clone(
-        policy, make_envs(shown, config.clone_tasks, expert=True), tasks(config.setup.train, config.clone_tasks),
-        seed=seed, progress=progress, enough=_looking(config, policy, seed), **cloning(config),
+        policy, make_envs(shown, config.clone_tasks, expert=True), played, seed=seed, progress=progress,
+        enough=_looking(config, policy, seed), beside=beside, **cloning(config),
     )  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from baselines.runs.config import Config
 from policies.vision import data_url
 from wrappers.advice import VectorAdvice
 from wrappers.canonical import CanonicalStates
+from wrappers.privileged import PHRASES
 from wrappers.prompt import VectorPromptWindow
 from wrappers.reply import VectorReplyParser
 from wrappers.transcript import VectorTranscript
@@ -316,6 +317,8 @@ def new_policy(config: Config, seed: int, *, frozen: bool = False, attention: st
     words = sorted({action for actions in commands for action in actions})
     if config.instructions:
         texts.append(envs.unwrapped.instructions)
+    if config.setup.clone_contexts:
+        texts += PHRASES
     settings = dict(config.setup.policy)
     if row.pieces is not None:
         settings["pieces"] = row.pieces
