@@ -275,8 +275,11 @@ def page(found: FirstHour) -> Page:
     def shown(value: float | None) -> str:
         return "absent" if value is None else f"{value:.4g}"
 
-    parts: list[list[Cell]] = [[each.name, ("passed", "up") if each.passed else ("failed", "down"), f"{each.seconds:.0f}", each.words]
-             for each in found.parts]  # fmt: skip
+    def line(each: Part) -> list[Cell]:
+        mark = ("passed", "up") if each.passed else ("failed", "down")
+        return [each.name, mark, f"{each.seconds:.0f}", each.words]
+
+    parts = [line(each) for each in found.parts]
     figures = [[each.name, name, shown(value)] for each in found.parts for name, value in each.figures.items()]
     return Page(
         "The first hour on a card",
