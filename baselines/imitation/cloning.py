@@ -80,13 +80,6 @@ def demonstrations(
 ) -> list[Reply]:
     """Return expert steps as (prompt ids, token ids) of the policy, episode by episode.
 
-    Args:
-        policy: whose chat template, prefix, suffix and tokenizer are used; its weights are not.
-        envs: as for `clone`.
-        tasks: reset options, one episode each.
-        seed: of the environments.
-        progress: called with the number of finished episodes.
-
     Raises:
         KeyError: the environments were not made with `expert=True`.
         ValueError: the expert had no answer anywhere, or an answer the policy cannot write.
@@ -187,32 +180,13 @@ def clone(
 ) -> CloneResult:
     """Train the policy, in place, to write what the expert does: `demonstrations`, and `imitate`.
 
-    Args:
-        policy: the student.
-        envs: a vector environment with autoreset `DISABLED`, made with `expert=True` and wrapped (reply parser,
-            prompt window) exactly as it is for the student later on.
-        tasks: reset options of the demonstrated episodes.
-        epochs: passes over the demonstrated steps.
-        seed: of the environments and of the order of the steps.
-        batch_size: steps per update.
-        microbatch_rows: see `imitate`, as the rest.
-        microbatch_tokens: per pass.
-        learning_rate: at its highest.
-        weight_decay: on matrices.
-        warmup: updates.
-        max_grad_norm: of an update.
-        progress: called after each update.
-        enough: ends learning.
-        beside: further replies to learn together with the expert's, for instance `won_steps` of relabelled episodes.
-
-    Returns:
-        Loss and accuracy per epoch, of the last one as far as it went.
+    `envs` have autoreset `DISABLED`, are made with `expert=True` and wrapped (reply parser, prompt window) exactly as
+    for the student later on; `tasks` are the demonstrated ones; `beside` are further replies to learn,
+    such as `won_steps` of relabelled episodes. The rest, result and errors are those of `imitate`.
 
     Raises:
         KeyError: the environments were not made with `expert=True`.
-        ValueError: a number is out of range, the policy cannot write the expert's actions, or its weights have fewer
-            than 32 bits.
-        FloatingPointError: the gradient is not finite; the weights are those of the last good update.
+        ValueError: the policy cannot write the expert's actions, or as of `imitate`.
     """
     check_updates(policy.model, epochs, batch_size, microbatch_rows, learning_rate, warmup)
     started = time.perf_counter()
