@@ -136,8 +136,7 @@ def score_with_divergence(
     precision: torch.dtype | None = None,
     allowed: Sequence[Sequence[Sequence[int]]] | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Score replies, and say how far the model is from another one at each of their tokens; arguments of
-    `score_replies`.
+    """Score replies as `score_replies` does, and say how far the model is from another one at each of their tokens.
 
     The divergence is exact, a sum over the vocabulary: what a reply's log-ratio of the two models is short of 0 on
     average, where the other model writes. All logits of both models are kept for the backward pass; `other` gets none.
