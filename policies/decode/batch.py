@@ -230,6 +230,8 @@ class PaddedBatch:
     Padding is on the left: the newest tokens line up, and a sliding attention window covers the right tokens.
     """
 
+    logits: Tensor
+
     def __init__(self, model: Any, prompts: Sequence[Prompt], fill: int, counts: TokenCounts | None = None) -> None:
         self._model, self._takes_positions, self._counts = model, takes_positions(model), counts or TokenCounts()
         self._pictures = pictures_of(model)
