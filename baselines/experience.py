@@ -3,11 +3,14 @@
     staleness 0   | play 0 | update 0 | play 1 | update 1 | play 2 | update 2 |
     staleness 1   | play 0 | update 0 | update 1 | update 2 |
                            | play 1 ->| play 2 ->|
+    staleness 2   | play 0 | play 1 | update 0 | update 1 | update 2 |
+                                    | play 2 ->| play 3 ->|
 
-With a staleness of 1 (one-step off-policy training: Noukhovitch et al., ICLR 2025) the episodes of iteration k + 1 are
-played beside the update of iteration k, with a copy of the weights from before it. The update of iteration k + 1 then
-weighs them by how much more probable they are now, up to a limit (`baselines.losses.correction`). Nothing depends on
-who is done first: both begin from the same weights, and the next iteration waits for both.
+With a staleness of s (asynchronous training: Noukhovitch et al., ICLR 2025) the episodes of iteration i + s are played
+beside the update of iteration i, with a copy of the weights from before it: batch i is min(i, s) updates old. Its loss
+is weighted by how much more probable its tokens are now, up to a limit (`baselines.losses.correction`). The age of a
+batch does not depend on timing: an iteration ends when both the update and the episodes are done. A batch holds all
+episodes of its groups, however long they take, so that short episodes are not preferred.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ from baselines.scorers.scorer import ScorerConfig
 from wrappers.credit.dapo import contrasting_groups
 
 _Made = TypeVar("_Made")
-_TABLE_FILE, _REST_FILE = "experience.jsonl", "experience.json"
+_FILE = "experience"
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,26 +67,32 @@ class Experience:
     seconds_generation: float
     generator: np.random.Generator
 
-    def save(self, folder: Path) -> None:
-        """Write it into a folder."""
-        self.table.to_jsonl(folder / _TABLE_FILE)
+    def save(self, folder: Path, number: int = 0) -> None:
+        """Write it into a folder, which may hold several by number."""
+        path = _path(folder, number)
+        self.table.to_jsonl(path.with_suffix(".jsonl"))
         rest = {name: value for name, value in vars(self).items() if name not in ("table", "generator")}
         rest["generator"] = json.dumps(self.generator.bit_generator.state)  # a text: integers of 128 bits
-        (folder / _REST_FILE).write_text(json.dumps(rest), encoding="utf-8")
+        path.write_text(json.dumps(rest), encoding="utf-8")
 
     @classmethod
-    def load(cls, folder: Path) -> Experience | None:
-        """Read what `save` has written; None where there is nothing.
+    def load(cls, folder: Path) -> list[Experience]:
+        """Read all that `save` has written, by number.
 
         Raises:
-            ValueError: it is something else.
+            ValueError: a file holds something else.
         """
-        if not (folder / _REST_FILE).exists():
-            return None
-        rest = read_json((folder / _REST_FILE).read_bytes())
-        generator = np.random.default_rng()
-        generator.bit_generator.state = json.loads(rest.pop("generator"))
-        return cls(table=StepTable.from_jsonl(folder / _TABLE_FILE), generator=generator, **rest)
+        found: list[Experience] = []
+        while (path := _path(folder, len(found))).exists():
+            rest = read_json(path.read_bytes())
+            generator = np.random.default_rng()
+            generator.bit_generator.state = json.loads(rest.pop("generator"))
+            found.append(cls(table=StepTable.from_jsonl(path.with_suffix(".jsonl")), generator=generator, **rest))
+        return found
+
+
+def _path(folder: Path, number: int) -> Path:
+    return folder / (f"{_FILE}-{number}.json" if number else f"{_FILE}.json")
 
 
 def gather(
@@ -158,18 +167,18 @@ def adapted(envs: Envs, policy: Any, credit: Any, config: TrainerConfig) -> tupl
     if not config.rollout.staleness:
         return lanes, first
     if not hasattr(policy, "with_model"):
-        raise TypeError(f"staleness=1 needs a policy with with_model(model), {type(policy).__name__} has none")
+        raise TypeError(f"staleness needs a policy with with_model(model), {type(policy).__name__} has none")
     policy.with_model(policy.model)
     if isinstance(scorer, ScorerConfig) and type(scorer).make_in is not ScorerConfig.make_in:
         raise ValueError(
-            f"staleness=1: {type(scorer).__name__} asks the environments, which play meanwhile: set staleness=0"
+            f"staleness: {type(scorer).__name__} asks the environments, which play meanwhile: set staleness=0"
         )
     inside: Any = first.unwrapped
     partners = inside.get_attr("partner") if all(inside.call("has_wrapper_attr", "partner")) else ()
     for partner in partners:
         if getattr(getattr(partner, "policy", None), "model", None) is policy.model:
             raise ValueError(
-                f"staleness=1: {type(partner).__name__} plays with the weights that are being trained: set "
+                f"staleness: {type(partner).__name__} plays with the weights that are being trained: set "
                 "staleness=0, or give it a policy of its own"
             )
     return lanes, first

@@ -15,9 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.console import Console
-from rich.table import Column, Table
-from rich.text import Text
 
 from agentgym.outside.files import LockedError, OtherConfigurationError
 from agentgym.outside.text import DataError, clean
@@ -26,7 +23,10 @@ from benchmarks.machine import missing_package
 from benchmarks.processes import Job, JobFailedError
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.progress import Progress, TaskID
+    from rich.table import Table
+    from rich.text import Text
 
 #: Shown where there is no value.
 NONE = "-"
@@ -42,6 +42,8 @@ def stop(message: str, status: int) -> typer.Exit:
     Status 2: asked wrongly (an unknown name, a folder with other results, a missing package); 1: failed while it ran;
     130: Ctrl-C.
     """
+    from rich.console import Console
+
     style = "yellow" if status == 130 else "red"
     Console(stderr=True).print(clean(message), style=style, markup=False, highlight=False, soft_wrap=True)
     return typer.Exit(status)
@@ -94,8 +96,12 @@ def patient(console: Console, awaited: str) -> Iterator[Callable[[], None]]:
         signal.signal(signal.SIGINT, before)
 
 
-def say(console: Console, words: str, style: str = "") -> None:
-    """Print a line as it is: no markup, no colours of numbers, no line breaks of the terminal's."""
+def say(console: Console | None, words: str, style: str = "") -> None:
+    """Print a line as it is, on a new console for None: no markup, no colours of numbers, no line breaks."""
+    if console is None:
+        from rich.console import Console
+
+        console = Console()
     console.print(clean(words), style=style, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -155,6 +161,9 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str | Text] | None], *, 
         left: columns that are aligned left, the others are right.
         options: of `rich.table.Table`; "title" and "caption" are shown as they are.
     """
+    from rich.table import Table
+    from rich.text import Text
+
     for name in ("title", "caption"):
         if name in options:
             options[name] = Text(clean(options[name]), style="table." + name)
@@ -172,6 +181,8 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str | Text] | None], *, 
 @contextlib.contextmanager
 def telling(console: Console, begin: str) -> Iterator[Callable[[str], None]]:
     """Yield a function that shows a few words: as a status line in a terminal, as lines anywhere else."""
+    from rich.text import Text
+
     with console.status(begin) as status:
 
         def tell(words: str) -> None:
@@ -228,6 +239,7 @@ def _bars(console: Console) -> Progress:
         TimeElapsedColumn,
         TimeRemainingColumn,
     )
+    from rich.table import Column
 
     name, count = Column(no_wrap=True, min_width=16), Column(no_wrap=True, min_width=7)
     columns = [

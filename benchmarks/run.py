@@ -50,7 +50,7 @@ STUDIES = {
     **dict.fromkeys(
         (
             "seen-unseen", "rollout-budget", "group-size", "distance", "normalisation", "cosine-threshold", "adverts",
-            "graph-statistics", "share-of-time",
+            "graph-statistics", "staleness", "share-of-time",
         ),
         "benchmarks.truth.studies:STUDIES",
     ),
@@ -93,10 +93,28 @@ FORMER = {
 
 #: What the help says of commands that are groups.
 _GROUPS = {"study": "Answer one question with a table and a page.", "speed": "Measure speed and memory."}
+#: Plain text: importing rich for it would cost more than all the rest of the help.
 _SETTINGS: dict[str, Any] = {
-    "rich_markup_mode": "rich", "pretty_exceptions_enable": False,
-    "context_settings": {"help_option_names": ["-h", "--help"]},
+    "rich_markup_mode": None, "pretty_exceptions_enable": False,
+    "context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 110},
 }  # fmt: skip
+
+
+class Command(TyperCommand):
+    """A command whose help has its options under headings."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments, then the options of each heading (`rich_help_panel`), in the order of their first one."""
+        panels: dict[str, list[Any]] = {"Arguments": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                kind = {"argument": "Arguments"}.get(parameter.param_type_name, "Options")
+                panels.setdefault(getattr(parameter, "rich_help_panel", None) or kind, []).append(record)
+        for heading, records in panels.items():
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
 
 
 class Commands(TyperGroup):
@@ -116,13 +134,13 @@ class Commands(TyperGroup):
         if place is None:
             return None
         if self.listing:
-            return TyperCommand(cmd_name, help=_GROUPS.get(cmd_name) or _sentence(place), rich_markup_mode="rich")
+            return TyperCommand(cmd_name, help=_GROUPS.get(cmd_name) or _sentence(place))
         alone = typer.Typer(add_completion=False, **_SETTINGS)
         if isinstance(place, str):
             module, _, name = place.partition(":")
             found = getattr(importlib.import_module(module), name)
             found = found[cmd_name] if isinstance(found, Mapping) else found
-            alone.command(cmd_name)(found if inspect.isfunction(found) else found.command)
+            alone.command(cmd_name, cls=Command)(found if inspect.isfunction(found) else found.command)
         else:
             group = type("Group", (Commands,), {"places": place, "former": {}})
             alone = typer.Typer(cls=group, no_args_is_help=True, add_completion=False, **_SETTINGS)
@@ -138,6 +156,13 @@ class Commands(TyperGroup):
             super().format_help(ctx, formatter)
         finally:
             self.listing = False
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands, then the options under their headings."""
+        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.get_short_help_str(200)) for name, command in found])
+        Command.format_options(self, ctx, formatter)  # type: ignore[arg-type]  # reads parameters alone
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """Parse the words of a command, of those that train first the names of environments and methods."""

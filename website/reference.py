@@ -1,10 +1,14 @@
 """The reference: a page for every module, made of its docstrings, and for every package one that lists its modules."""
 
+from __future__ import annotations
+
 import ast
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import File, Files
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
 
 _ROOT = Path(__file__).parents[1]
 #: Packages whose modules are for users. Those of single environments show the class alone.
@@ -42,6 +46,8 @@ def _first_line(module: str) -> str:
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages."""
+    from mkdocs.structure.files import File
+
     for package in PACKAGES:
         listed = [f"# {package}\n"]
         for module in modules(package):

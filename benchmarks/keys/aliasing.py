@@ -137,9 +137,7 @@ def configure(
     split: Annotated[str, typer.Option(help="Whose tasks.")] = "valid_unseen",
     number: Annotated[int | None, typer.Option("--tasks", min=1, help="Number of tasks. Default: 134.")] = None,
     repeats: Annotated[int | None, typer.Option(min=1, help="Episodes of each. Default: 8.")] = None,
-    player: Annotated[
-        str, typer.Option(help="[bold]verbs[/]: a random verb, then a command; [bold]commands[/]: any command.")
-    ] = "verbs",
+    player: Annotated[str, typer.Option(help="verbs: a random verb, then a command; commands: any command.")] = "verbs",
     seed: Annotated[int, typer.Option(min=0, help="Of the draws.")] = 0,
 ) -> AliasingConfig:
     """Measure how often state keys mix different states of a household, on random play to the time limit."""

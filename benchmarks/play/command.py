@@ -40,7 +40,7 @@ Samples = Annotated[int, typer.Option(min=1, help="Episodes of each task.")]
 Options = Annotated[
     list[str] | None,
     typer.Option(
-        help="Argument of the environment, such as [bold]data=FOLDER[/], or for a split [bold]task_types=\\[1,2][/]. "
+        help="Argument of the environment, such as data=FOLDER, or for a split task_types=\\[1,2]. "
         "May be given several times."
     ),
 ]
@@ -60,16 +60,16 @@ def play(
         str | None,
         typer.Argument(
             metavar="PANEL",
-            help="A panel such as [bold]alfworld/valid_seen@1[/], or an environment and a split, "
-            "[bold]alfworld/valid_seen[/]. Without it, all panels are listed. An environment without a player is "
+            help="A panel such as alfworld/valid_seen@1, or an environment and a split, "
+            "alfworld/valid_seen. Without it, all panels are listed. An environment without a player is "
             "played in this terminal.",
         ),
     ] = None,
     player: Annotated[
         list[str] | None,
         typer.Option(
-            help="[bold]random[/], [bold]expert[/] (the environment's own), a fair player of the environment such as "
-            "[bold]explorer[/], a job folder such as runs/alfworld/clone-seed0, [bold]smollm2[/], the folder or hub "
+            help="random, expert (the environment's own), a fair player of the environment such as "
+            "explorer, a job folder such as runs/alfworld/clone-seed0, smollm2, the folder or hub "
             "name of a Hugging Face model, or MODEL@URL for an OpenAI-compatible endpoint. May be given several times. "
             "Default: all that need no folder."
         ),
@@ -113,15 +113,11 @@ def play(
 def prompt(
     name: Annotated[
         str,
-        typer.Argument(
-            metavar="PANEL", help="A panel such as [bold]alfworld/valid_seen@1[/], or an environment and a split."
-        ),
+        typer.Argument(metavar="PANEL", help="A panel such as alfworld/valid_seen@1, or an environment and a split."),
     ],
     model: Annotated[
         str,
-        typer.Option(
-            help="A model's name at the endpoint; without --endpoint [bold]smollm2[/], a folder or a hub name."
-        ),
+        typer.Option(help="A model's name at the endpoint; without --endpoint smollm2, a folder or a hub name."),
     ],
     endpoint: Annotated[
         str | None,
@@ -149,8 +145,7 @@ def prompt(
     body: Annotated[
         list[str] | None,
         typer.Option(
-            help="More of each request, such as [bold]top_p=0.9[/]; [bold]temperature=null[/] leaves it out. May be "
-            "given several times."
+            help="More of each request, such as top_p=0.9; temperature=null leaves it out. May be given several times."
         ),
     ] = None,
     send_seed: Annotated[bool, typer.Option(help="Whether the endpoint is sent a seed.")] = True,

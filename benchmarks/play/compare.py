@@ -157,7 +157,7 @@ def tasks_needed(apart: NDArray[np.float64]) -> tuple[int | None, float]:
 
 def compare(
     results: Annotated[list[Path], typer.Argument(help="Files results.json, or their folders; two or more.")],
-    measure: Annotated[str, typer.Option(help="[bold]success[/], or [bold]score[/].")] = "success",
+    measure: Annotated[str, typer.Option(help="success, or score.")] = "success",
     out: Annotated[Path | None, typer.Option(help="Also write the figures to this JSON file.")] = None,
 ) -> None:
     """Compare results on the same panel, task by task: differences, intervals, p values, tasks needed."""

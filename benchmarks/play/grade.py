@@ -217,7 +217,7 @@ def grade(
     quiet: Annotated[bool, typer.Option("--quiet", help="Print only the episodes that differ.")] = False,
     out: Annotated[Path | None, typer.Option(help="Also write the grades to this JSON file.")] = None,
     results: Annotated[
-        Path | None, typer.Option(help="Write what [bold]compare[/] reads, if every task is there equally often.")
+        Path | None, typer.Option(help="Write what compare reads, if every task is there equally often.")
     ] = None,
 ) -> None:
     """Replay the episodes of another program's log, and report where it differs from the engine."""

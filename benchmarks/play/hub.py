@@ -102,7 +102,7 @@ def upload(folder: Path, repository: str, *, private: bool = True) -> str:
 
 
 def hub(
-    results: Annotated[Path, typer.Argument(help="Folder of results, panel by panel, as [bold]play[/] makes it.")],
+    results: Annotated[Path, typer.Argument(help="Folder of results, panel by panel, as play makes it.")],
     out: Annotated[Path, typer.Option(help="Folder of the data set.")] = Path("runs/hub"),
     upload_to: Annotated[str, typer.Option("--upload", help="Send it to the data set NAME/REPOSITORY.")] = "",
     public: Annotated[bool, typer.Option(help="Everybody can see a new data set.")] = False,

@@ -260,13 +260,11 @@ def _advantage(tree: Tree, nodes: list[TreeNode]) -> float | None:
 def configure(
     env: Annotated[
         str,
-        typer.Option(help="An environment such as [bold]sokoban[/] or [bold]alfworld[/], or an id."),
+        typer.Option(help="An environment such as sokoban or alfworld, or an id."),
     ] = "sokoban",
     policy: Annotated[
         str,
-        typer.Option(
-            help="[bold]random[/], or a job folder of a learning benchmark such as runs/learning/clone-seed0."
-        ),
+        typer.Option(help="random, or a job folder of a learning benchmark such as runs/learning/clone-seed0."),
     ] = RANDOM,
     methods: Annotated[str, typer.Option(help="Ways to search, separated by commas.")] = ",".join(METHODS),
     budgets: Annotated[
@@ -293,9 +291,7 @@ def configure(
             "which judges states as they stand, -1 for models.",
         ),
     ] = None,
-    outcome: Annotated[
-        str, typer.Option(help="What counts: [bold]score[/], [bold]won[/] or [bold]return[/].")
-    ] = "score",
+    outcome: Annotated[str, typer.Option(help="What counts: score, won or return.")] = "score",
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Simulations do not see the random numbers that the episode will see.")
     ] = False,

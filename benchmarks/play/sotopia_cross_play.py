@@ -134,9 +134,9 @@ def configure(
         ),
     ] = _PLAYERS,
     partners: Annotated[
-        str, typer.Option(help="Against whom. [bold]rules[/] is what training meets; a player's own name is self-play.")
+        str, typer.Option(help="Against whom. rules is what training meets; a player's own name is self-play.")
     ] = "rules,firm,fair,yielding,negotiator",
-    judge: Annotated[str, typer.Option(help="[bold]rules[/], or MODEL@URL.")] = "rules",
+    judge: Annotated[str, typer.Option(help="rules, or MODEL@URL.")] = "rules",
     data: Annotated[Path | None, typer.Option(help="Folder of the official files. Default: generated tasks.")] = None,
     split: Annotated[str | None, typer.Option(help="Whose tasks. Default: test, of official ones numeric.")] = None,
     tasks: Annotated[

@@ -111,6 +111,7 @@ class Page:
         figures: in order.
         panel: None: there is none.
         warnings: one line each, below the tables.
+        refresh: seconds after which the page loads itself anew; 0: never.
         reported: what belongs to a published result, see `benchmarks.training.evidence.reported`.
     """
 
@@ -122,6 +123,7 @@ class Page:
     figures: Sequence[Figure] = ()
     panel: Panel | None = None
     warnings: Sequence[str] = ()
+    refresh: int = 0
     reported: Mapping[str, str] = field(default_factory=dict)
 
 

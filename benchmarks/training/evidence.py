@@ -202,7 +202,7 @@ def reported(study: Trainings) -> dict[str, str]:
                        f"seeds from {config.search_seed}; ties: the lowest rate",
         "variance": "standard deviation over seeds of success at the end, points: "
                      + "; ".join(f"{method} {value:.1f}" for method, value in spread.items()),
-        "baseline": f"{REFERENCE}, searched like every method; setting: "
+        "baseline": f"{REFERENCE}, {'searched like every method' if config.settings else 'not searched'}; setting: "
                      f"{chosen.label if (chosen := study.chosen(REFERENCE)) else NONE}",
         "model": f"{learning.model}; clone of {learning.clone_tasks} expert episodes, at most {learning.clone_epochs} "
                   "times",

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 import agentgym
 from agentgym.checks import suggest
@@ -38,8 +37,8 @@ Env = Annotated[
     str,
     of(
         WHAT,
-        "Environment: a name such as [bold]sokoban[/] or [bold]alfworld[/], an id, or one of your own, "
-        "[bold]my_module:Env-v0[/], whose module registers it.",
+        "Environment: a name such as sokoban or alfworld, an id, or one of your own, "
+        "my_module:Env-v0, whose module registers it.",
         autocompletion=_env_names,
     ),
 ]
@@ -47,7 +46,7 @@ EnvOption = Annotated[
     list[str] | None,
     of(
         WHAT,
-        "Argument of the environment, such as [bold]data=FOLDER[/]; as often as needed. Without one, the variables "
+        "Argument of the environment, such as data=FOLDER; as often as needed. Without one, the variables "
         "count that it has for its data, such as ALFWORLD_DATA.",
         "--option",
     ),
@@ -56,9 +55,9 @@ Model = Annotated[
     str,
     of(
         WHAT,
-        "[bold]tiny[/] (0.2M parameters, built from a config, no download), [bold]smollm2[/] (135M, a real pretrained "
+        "tiny (0.2M parameters, built from a config, no download), smollm2 (135M, a real pretrained "
         "model: downloads 93 MB once), or another Hugging Face causal language model: its folder, or its name on the "
-        "hub, such as [bold]Qwen/Qwen3-0.6B[/].",
+        "hub, such as Qwen/Qwen3-0.6B.",
     ),
 ]
 Download = Annotated[bool, of(WHAT, "Fetch a model from the hub that the local cache does not hold.", "--download")]
@@ -231,9 +230,9 @@ def on_data(
         found, source = open_data(config, row, given, **options)
         both = [(name, getattr(config, name), getattr(found, name)) for name in told]
         changed = [f"{name} {before:,} -> {after:,}" for name, before, after in both if before != after]
-        say(Console(), f"data: {source.words}")
+        say(None, f"data: {source.words}")
         if changed:
-            say(Console(), f"numbers of tasks that fit these data: {', '.join(changed)}")
+            say(None, f"numbers of tasks that fit these data: {', '.join(changed)}")
         return found, source
     except ModuleNotFoundError as error:
         raise stop(missing_package(error), 2) from None

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from agentgym.checks import suggest
-from baselines.config import NAMES, by_name
+from baselines.config import NAMES, TrainerConfig, by_name
 from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY
 from baselines.recipes import recipe
@@ -38,6 +38,7 @@ RATES = (0.5, 1.0, 2.0)
 SPACE: Mapping[str, Mapping[str, Sequence[Any]]] = {
     name: method.space for name, method in methods().items() if method.space
 }
+_DEFAULTS = TrainerConfig().settings()
 #: Draws until settings are distinct; where the space is hardly larger than their number, few draws are.
 _DRAWS = 1000
 
@@ -47,7 +48,7 @@ class Setting:
     """One point of a search space: a recipe's name with its options, and settings of `TrainerConfig`."""
 
     recipe: str
-    training: dict[str, float | int]
+    training: dict[str, float | int | str]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "training", by_name(self.training))  # results of version 0.2 have flat names
@@ -55,7 +56,8 @@ class Setting:
     @property
     def label(self) -> str:
         """Both in one line."""
-        return " ".join([self.recipe, *(f"{name}={value:g}" for name, value in self.training.items())])
+        texts = {name: value if isinstance(value, str) else f"{value:g}" for name, value in self.training.items()}
+        return " ".join([self.recipe, *(f"{name}={text}" for name, text in texts.items())])
 
     def made(self) -> Recipe:
         """Return the recipe."""
@@ -66,20 +68,25 @@ class Setting:
         """Return the setting of a label.
 
         Raises:
-            ValueError: there is no such recipe, option or setting of `TrainerConfig`, or a value that is no number.
+            ValueError: there is no such recipe, option or setting of `TrainerConfig`, or a value that is no number,
+                though the setting is one.
 
         >>> Setting.stated("grpo:std=none group_size=4 loss.clip_high=0.28")
         Setting(recipe='grpo:std=none', training={'group_size': 4, 'loss.clip_high': 0.28})
         """
         name, *words = label.split(" ")
-        training: dict[str, float | int] = {}
+        training: dict[str, float | int | str] = {}
         for word in words:
             field, _, value = word.partition("=")
+            (full,) = by_name({field: 0})
+            if full in NAMES and isinstance(_DEFAULTS[full], str):
+                training[field] = value
+                continue
             try:
                 training[field] = int(value) if value.isdigit() else float(value)
             except ValueError:
                 raise ValueError(f"{label!r}: expected name=number behind the recipe, got {word!r}") from None
-            if not by_name({field: 0}).keys() <= set(NAMES):
+            if full not in NAMES:
                 raise ValueError(f"{label!r}: {field!r} is no number of TrainerConfig; {suggest(field, NAMES)}")
         return cls(recipe(name).name, training)
 
@@ -196,7 +203,8 @@ class StudyConfig:
         """The name of the study on generated tasks."""
         row = settings_of(self.learning.env, self.learning.setup.options)
         model = Path(self.learning.model).name
-        return row.name if model == TINY else f"{row.name}-{model}"
+        name = row.name if model == TINY else f"{row.name}-{model}"
+        return name + ("-privileged" if self.learning.setup.clone_contexts else "")
 
 
 @dataclass(frozen=True)
@@ -226,6 +234,9 @@ class Record:
         curve: validations, the first before any training.
         test: per mode one character per test task, "1" solved; empty in the search, which never sees a test task.
         beside: the same on further splits, by name, where the configuration's setup has some.
+        course: means over the iterations before each validation but the first, of "entropy" (nats per token) and
+            "episode_length" (steps).
+        teacher_replies: replies that an informed teacher read, once per context.
         dose: of credit, see `benchmarks.training.dose`; empty: not recorded.
     """
 
@@ -241,6 +252,8 @@ class Record:
     curve: list[Point]
     test: dict[str, str]
     beside: dict[str, dict[str, str]] = field(default_factory=dict)
+    course: dict[str, list[float]] = field(default_factory=dict)
+    teacher_replies: int = 0
     dose: dict[str, float] = field(default_factory=dict)
 
     def validated(self, points: int = 1) -> float:

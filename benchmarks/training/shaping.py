@@ -106,8 +106,8 @@ def configure(
     """Train Stable-Baselines3's PPO with and without shaping by the graph of earlier episodes.
 
     Levels, seeds and all settings are the same; only the reward differs: 1 for success, the same shaped, and the
-    environment's own. Prints one table and writes [bold]shaping.json[/], [bold]shaping.png[/] and a self-contained
-    [bold]report.html[/]. Ctrl-C and the same command again: finished trainings are kept.
+    environment's own. Prints one table and writes shaping.json, shaping.png and a self-contained
+    report.html. Ctrl-C and the same command again: finished trainings are kept.
     """
     training = QUICK if quick else FULL
     if gae_lambda is not None:

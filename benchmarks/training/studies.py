@@ -97,6 +97,17 @@ def _unscaled(method: str) -> Iterator[Arm]:
     yield Arm(f"{method}:std=none", method, "none", method)
 
 
+#: Every arm has the correction, so that they differ in the age of their episodes alone.
+_CORRECTED = "loss.old_logprobs=recompute loss.tis=2"
+
+
+def _aged(method: str) -> Iterator[Arm]:
+    fresh = f"{method} {_CORRECTED}"
+    yield Arm(fresh, method, "0")
+    for age in (1, 2, 4):
+        yield Arm(f"{fresh} rollout.staleness={age}", method, str(age), fresh)
+
+
 _SCALE = "divided by the deviation of"
 #: By outcomes, by states, by graphs; with a critic, with a reward model, with continuations.
 _TIMED = ("grpo", "gigpo", "hgpo", "rewardflow", "graphgpo", "frontier", "ppo", "istar", "tree_grpo", "vine")
@@ -117,6 +128,7 @@ TRAINED: dict[str, tuple[Trained, ...]] = {
         ), "distance"),
     ),
     "normalisation": (_BOARDS((*_unscaled("grpo"), *_unscaled("gigpo"), *_unscaled("graphgpo")), _SCALE),),
+    "staleness": (Trained("corridor", (*_aged("grpo"), *_aged("graphgpo")), "updates behind", tokens=3_000),),
     "share-of-time": (_BOARDS(tuple(Arm(method, method, "") for method in _TIMED), "method", shares=True),),
 }  # fmt: skip
 

@@ -100,14 +100,14 @@ class PaperStudy:
                 str | None,
                 of(
                     WHAT,
-                    "[bold]against[/]: only what is held against the truth; [bold]trained[/]: only training.",
+                    "against: only what is held against the truth; trained: only training.",
                 ),
             ] = None,
             model: Annotated[
                 str | None,
                 of(
                     WHAT,
-                    "[bold]smollm2[/], another model's folder or hub name, or a job folder of the default benchmark: "
+                    "smollm2, another model's folder or hub name, or a job folder of the default benchmark: "
                     "it is trained, and its clone (or the job's policy) plays what is held against the truth. Default: "
                     "a tiny policy is trained, scripted players play.",
                 ),
@@ -131,7 +131,7 @@ class PaperStudy:
             """QUESTION.
 
             Answered against the true worth of steps, by training, or both. Prints the tables, and writes
-            [bold]NAME.json[/], [bold]NAME.md[/] and [bold]NAME.png[/]. Ctrl-C and the same command again: what is
+            NAME.json, NAME.md and NAME.png. Ctrl-C and the same command again: what is
             finished is kept, and studies share their trained runs.
             """
             console = Console()
@@ -305,6 +305,7 @@ STUDIES: dict[str, PaperStudy] = {
         "cosine-threshold": "From which similarity on should texts count as one state?",
         "adverts": "What do adverts between the lines of a page do to credit that compares states?",
         "graph-statistics": "What do the graphs of a group look like, and what is there to compare?",
+        "staleness": "What does training lose by episodes of older weights?",
         "share-of-time": "Where does the time of training go, and how much of it is credit?",
     }.items()
 }

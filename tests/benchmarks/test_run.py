@@ -293,7 +293,7 @@ def test_names_are_known_without_importing_a_method():
 )
 def test_help_and_refusals_import_nothing_heavy(words, said):
     code = "import sys; from benchmarks.run import main\ntry: main()\nfinally: print(sorted(HEAVY & set(sys.modules)))"
-    heavy = "HEAVY = {'torch', 'scipy', 'transformers', 'matplotlib', 'baselines'}\n"
+    heavy = "HEAVY = {'rich', 'torch', 'scipy', 'transformers', 'matplotlib', 'baselines'}\n"
     result = subprocess.run(
         [sys.executable, "-c", heavy + code, *words], cwd=Path(__file__).parents[2], capture_output=True, text=True,
         check=False, timeout=120,

@@ -4,16 +4,20 @@ Run by `./do engines verifiers`, in a separate environment; the model is a serve
 """
 
 import asyncio
+import itertools
 import json
 import re
 import runpy
 import shlex
 import sys
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import gymnasium as gym
+import numpy as np
 import pytest
 
 vf = pytest.importorskip("verifiers.v1", reason="needs verifiers in an environment of its own: ./do engines verifiers")
@@ -77,11 +81,10 @@ def says(replies: Sequence[str]):
     return play
 
 
-def episode(url: str, number: int = 0, **agent):
+def episode(url: str, number: int = 0, env: Mapping[str, Any] = MappingProxyType({}), **agent):
     """Let verifiers play a task."""
-    env = vf.load_environment(
-        served.GymConfig(taskset=served.PanelConfig(id="stepcredit", **TASKS), agent={**RUNTIME, **agent})
-    )
+    taskset = served.PanelConfig(id="stepcredit", **TASKS)
+    env = vf.load_environment(served.GymConfig(taskset=taskset, agent={**RUNTIME, **agent}, **env))
     task = list(env.taskset)[number]
     context = vf.ModelContext(model="stub", client=vf.EvalClientConfig(base_url=url), sampling=vf.SamplingConfig())
 
@@ -116,6 +119,46 @@ def test_a_won_episode_is_the_one_that_is_played_here() -> None:
         ]
         (messages,), *_ = envs.step([reply])
     assert len(server.requests) == len(replies)
+
+
+def test_traces_of_a_group_get_the_advantages_of_their_steps() -> None:
+    (first, _) = open_panel(Panel("x", SOKOBAN, "test", most=2), SIX).tasks
+    replies, opened = solution(first.id), itertools.count()
+
+    def play(handler: Handler) -> None:
+        said = [one["content"] for one in handler.asked["messages"] if one["role"] == "assistant"]
+        wins = said[0] == replies[0] if said else next(opened) == 0
+        handler.send(completion(replies[len(said)] if wins else "<action>left</action>"))
+
+    with chat_server(play) as server:
+        _, played = episode(f"http://127.0.0.1:{server.server_port}/v1", env={"group": 2, "method": "grpo"})
+    assert played.ok, played.errors
+    # An endpoint that relays text says nothing of tokens.
+    assert all(node.advantages == [] for trace in played.traces for node in trace.nodes if node.sampled)
+    for trace in played.traces:
+        for node in trace.nodes:
+            if node.sampled:
+                node.token_ids, node.mask, node.logprobs = [7, 8, 9], [False, True, True], [-0.5, -0.5]
+    table = served.assign_advantages(played.traces, served.named_credit("grpo:std=none:invalid_penalty=0"))
+    for trace in played.traces:
+        # Two returns around their mean.
+        expected = trace.reward - sum(one.reward for one in played.traces) / 2
+        nodes = [node for node in trace.nodes if node.sampled]
+        assert len(nodes) == trace.metrics["steps"]
+        np.testing.assert_allclose([node.advantages for node in nodes], np.full((len(nodes), 2), expected))
+        assert sum(trace.branches[0].advantages) == pytest.approx(expected * 2 * len(nodes))
+    assert {trace.metrics["won"] for trace in played.traces} == {0.0, 1.0}
+    assert [reply.token_ids for reply in table.replies] == [(8, 9)] * len(table)
+    served.assign_advantages(played.traces, lambda table: np.where(table.t == 0, np.nan, 1.0))
+    for trace in played.traces:
+        assert [node.advantages for node in trace.nodes if node.sampled][:2] == [None, [1.0, 1.0]]
+    with pytest.raises(ValueError, match=r"needs no scores, got 'grpoo'; known: .*; did you mean 'grpo'"):
+        served.named_credit("grpoo")
+    with pytest.raises(ValueError, match=r"expected one number for each of \d+ steps, got the shape \(1,\)"):
+        served.assign_advantages(played.traces, lambda table: np.zeros(1))
+    played.traces[0].info.clear()
+    with pytest.raises(ValueError, match="expected traces that GymEnv has played"):
+        served.assign_advantages(played.traces, len)
 
 
 def test_a_limit_of_turns_cuts_the_episode() -> None:

@@ -135,7 +135,7 @@ _QUICK: dict[str, tuple[str, str, bool]] = {
         for name, dear in (
             ("seen-unseen", False), ("rollout-budget", True), ("group-size", False), ("distance", False),
             ("normalisation", False), ("cosine-threshold", False), ("adverts", False), ("graph-statistics", False),
-            ("share-of-time", False),
+            ("staleness", False), ("share-of-time", False),
         )
     },
     **{

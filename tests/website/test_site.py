@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from website.navigation import navigation
+from website.reference import PACKAGES, modules
+from website.repository_links import site_page
 
 ROOT = Path(__file__).parents[2]
 SOURCES = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "docs/notebooks").glob("*.py")]
@@ -36,6 +38,19 @@ def test_a_row_without_a_page_of_its_own_is_a_group_of_those_that_it_names() -> 
     index = "\n".join(["## A", "| page | answers |", "|---|---|", *rows])
     pages = frozenset({"1.md", "2.md", "3.md", "4.md"})
     assert navigation(index, pages) == [{"A": [{"One": ["1.md", "4.md"]}, {"Two": "2.md"}, {"More": ["3.md"]}]}]
+
+
+def test_links_to_modules_lead_into_the_reference() -> None:
+    made = {
+        f"reference/{package}/{name.removeprefix(package + '.')}.md"
+        for package in PACKAGES
+        for name in modules(package)
+    }
+    for page in SOURCES:
+        for target in re.findall(r"\]\(((?!\w+:)[^)#]+\.py)", page.read_text(encoding="utf-8")):
+            path = os.path.relpath(page.parent / target, ROOT)
+            if path.split(os.sep)[0] not in ("examples", "docs"):
+                assert site_page(path) in made, f"{page}: {target} is not in the reference"
 
 
 def _loaded_from_elsewhere(site: Path) -> set[tuple[str, str]]:

@@ -4,18 +4,20 @@ r"""Environments for `verifiers` 0.4 (`vf-eval`, prime-rl): a taskset, an enviro
         --client.base-url http://127.0.0.1:8000/v1 --no-push
 
 The tasks are a panel's. An episode is one growing conversation (`wrappers.transcript`); `wrappers.reply` parses the
-replies, and an unreadable one is a refused action. Needs the extra `verifiers`.
+replies, and an unreadable one is a refused action. `assign_advantages` writes the credit of steps to the nodes of
+traces. Needs the extra `verifiers`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import importlib
 import sys
 import uuid
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -27,15 +29,19 @@ from pydantic import Field
 from verifiers.v1.cli.eval.main import main as vf_eval
 from verifiers.v1.dialects.chat import message_to_wire
 
+from agentgym.checks import suggest
 from agentgym.panels import Panel, open_panel
 from agentgym.rollout import collect
-from agentgym.trajectory import Reply, Trajectory
+from agentgym.trajectory import Floats, Reply, StepTable, Trajectory
 from agentgym.trajectory.episode import plain_steps
+from wrappers.credit.method import methods
+from wrappers.credit.options import read_options
 from wrappers.reply import ReplyParser, VectorReplyParser
 from wrappers.tools import reading
 from wrappers.transcript import Transcript, VectorTranscript
 
 __all__ = ["ConversationHarness", "GymEnv", "PanelTaskset"]  # where verifiers looks for its three parts
+_COLUMNS = ("t", "state", "action", "next_state", "reward", "valid", "won", "terminated", "truncated")
 _EPISODES = ThreadPoolExecutor(1024, "episode")  # each mostly waits for its model
 
 
@@ -95,23 +101,107 @@ class PanelTaskset(vf.Taskset[PanelTask, PanelConfig]):
 
 
 class GymConfig(vf.EnvConfig):
-    """The player, in this process: nothing that a model writes is executed."""
+    """The player, in this process: nothing that a model writes is executed.
+
+    Attributes:
+        group: episodes of a task that are played as one episode of verifiers, each with its trace.
+        method: credit method whose advantages the traces of a group get, "graphgpo" or "gigpo:gamma=.9"; "": none.
+    """
 
     agent: vf.AgentConfig = vf.AgentConfig(runtime={"type": "subprocess"})
+    group: int = Field(1, ge=1)
+    method: str = ""
 
 
 class GymEnv(vf.Env[GymConfig]):
     """Play an episode of a Gymnasium environment with verifiers' model, one user message per observation."""
 
     async def run(self, task: PanelTask, agents: vf.Agents) -> None:
-        """Play one episode and write its steps to `trace.info["episode"]` (`agentgym.trajectory.episode`).
+        """Play `group` episodes and write the steps of each to `trace.info["episode"]` (`agentgym.trajectory.episode`).
 
-        It ends where verifiers ends the conversation, such as at a limit of turns. A task has one seed and so one
-        start; random draws in steps differ between episodes.
+        An episode ends where verifiers ends the conversation, such as at a limit of turns. A task has one seed and so
+        one start; random draws in steps differ between episodes. With a `method`, the traces get its advantages.
         """
+        credit = named_credit(self.config.method) if self.config.method else None
+        traces = await asyncio.gather(*(self._play(task, agents) for _ in range(self.config.group)))
+        if credit is not None:
+            assign_advantages(traces, credit)
+
+    async def _play(self, task: PanelTask, agents: vf.Agents) -> vf.Trace:
         async with agents.agent.interaction(task) as interaction:
             played = asyncio.get_running_loop().run_in_executor(_EPISODES, _play, task.data, _Player(interaction))
             interaction.trace.info["episode"] = plain_steps(await played)
+        return interaction.trace
+
+
+def named_credit(name: str) -> Callable[[StepTable], Floats]:
+    """Return a credit method by name, with options: "graphgpo" or "gigpo:gamma=.9".
+
+    Raises:
+        ValueError: there is none of this name, or it needs a model's scores.
+        TypeError: as `read_options`.
+    """
+    first, *words = name.split(":")
+    known = {each: method for each, method in methods().items() if method.scored is None and not method.scorer}
+    if first not in known:
+        raise ValueError(f"expected a credit method that needs no scores, got {first!r}; {suggest(first, known)}")
+    function: Any = known[first].function
+    if isinstance(function, str):
+        module, _, function = function.partition(":")
+        function = getattr(importlib.import_module(module), function)
+    given = dict(word.partition("=")[::2] for word in words)
+    return functools.partial(function, **{**known[first].options, **read_options(function, given)})
+
+
+def assign_advantages(traces: Sequence[vf.Trace], credit: Callable[[StepTable], Floats]) -> StepTable:
+    """Write a credit method's advantages to the sampled nodes of whole groups: `node.advantages`, one a sampled token.
+
+    A trainer that groups episodes itself calls it where a group is complete, as prime-rl's `score_group` does; `GymEnv`
+    calls it with `group` and `method`. The advantage of a step stands at every token of its reply; a step that the
+    method does not score (nan) leaves None, which verifiers reads as "not assigned".
+
+    Args:
+        traces: of `GymEnv`; those of a task are a group.
+        credit: table -> float64 (N,), one number per step.
+
+    Returns:
+        The table of the N steps, in the order of traces.
+
+    Raises:
+        ValueError: a trace has no steps (`trace.info["episode"]`), or the credit has another shape.
+    """
+    if lacking := [trace.id for trace in traces if not trace.info.get("episode")]:
+        raise ValueError(f"expected traces that GymEnv has played, got {lacking[0]} without steps")
+    steps = [(trace, step) for trace in traces for step in trace.info["episode"]]
+    nodes = [node for trace in traces for node in _replies(trace)]
+    table = StepTable.from_arrays(
+        group=[trace.task.data.id for trace, _ in steps],
+        trajectory=[trace.id for trace, _ in steps],
+        replies=[
+            Reply(step["text"])
+            if node is None
+            else Reply(
+                step["text"],
+                token_ids=tuple(id for id, sampled in zip(node.token_ids, node.mask, strict=True) if sampled),
+                logprobs=tuple(node.logprobs),
+            )
+            for (_, step), node in zip(steps, nodes, strict=True)
+        ],
+        **dict[str, Any]({name: [step[name] for _, step in steps] for name in _COLUMNS}),
+    )
+    advantages = np.asarray(credit(table), np.float64)
+    if advantages.shape != (len(table),):
+        raise ValueError(f"expected one number for each of {len(table)} steps, got the shape {advantages.shape}")
+    for node, advantage in zip(nodes, advantages.tolist(), strict=True):
+        if node is not None:
+            node.advantages = None if np.isnan(advantage) else [advantage] * sum(node.mask)
+    return table
+
+
+def _replies(trace: vf.Trace) -> list[vf.MessageNode | None]:
+    """Return the node of each step's reply; None for a step that verifiers has ended before the model replied."""
+    nodes = [node for node in trace.nodes if node.sampled]
+    return [*nodes, *[None] * (len(trace.info["episode"]) - len(nodes))]
 
 
 class _Player:

@@ -207,7 +207,7 @@ def test_costs_of_records_made_by_hand():
         Trained("sokoban", ARMS[:1], "method", 1, shares=True), _trainings([_record("grpo", "1100", shares=shares)])
     )
     # 100 tokens and 20 seconds in 10 iterations.
-    assert found == {"grpo": Cost(1, 10, 100, 20.0, 2.0, shares)}
+    assert found == {"grpo": Cost(1, 10, 100, 20.0, 2.0, shares, [{}])}
 
 
 def test_a_run_is_trained_as_its_name_says():
