@@ -86,7 +86,7 @@ def test_auto_packs_large_models_and_shares_prefixes_where_that_saves_tokens(mon
     figures, policy, _ = trained(config)  # a small model reads rectangles
     batch = transcripts(policy)
     assert Limits.of(policy, config.memory, batch.prompts, batch.replies) == Limits()
-    monkeypatch.setattr("baselines.update._LARGE", 1)
+    monkeypatch.setattr("baselines.update.LARGE", 1)
     assert Limits.of(policy, config.memory, batch.prompts, batch.replies) == Limits(tokens=2048, packed=True)
     one = [(5, 6, 7, 8)] * 3, [(1, 2), (3, 4), (5, 6)]
     assert Limits.of(policy, config.memory, *one).share_prefixes
