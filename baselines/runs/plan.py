@@ -466,7 +466,7 @@ class Planner:
         training = settings.training
         most: Any = training.memory.microbatch_tokens
         if most == "auto":
-            varlen, large = self.attention.startswith(("flash", "flex", "sdpa")), self._parameters >= LARGE
+            varlen, large = self.attention.startswith(("flash", "flex")), self._parameters >= LARGE
             gpu_tokens = GPU_TOKENS if varlen else GPU_TOKENS_SQUARED
             most = gpu_tokens if self.device.gpu else CPU_TOKENS if large else None
         rows = math.ceil(training.groups * training.group_size * self.played.steps)
