@@ -111,6 +111,7 @@ class Page:
         figures: in order.
         panel: None: there is none.
         warnings: one line each, below the tables.
+        notice: what must be known before a number is read, above all else.
         reported: what belongs to a published result, see `benchmarks.training.evidence.reported`.
     """
 
@@ -122,6 +123,7 @@ class Page:
     figures: Sequence[Figure] = ()
     panel: Panel | None = None
     warnings: Sequence[str] = ()
+    notice: str = ""
     reported: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -159,7 +161,7 @@ def _terminal_table(shown: Table, narrow: bool) -> RichTable:
 
 def markdown(page: Page) -> str:
     """Return a page as Markdown; pictures are beside it."""
-    parts = [f"# {page.title}", filled(page.lead)]
+    parts = [f"# {page.title}", filled(f"**{page.notice}**") if page.notice else "", filled(page.lead)]
     if page.chips:
         parts.append(filled(", ".join(f"{name}: {value}" for name, value in page.chips) + "."))
     parts += _tables(page)
