@@ -104,11 +104,6 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, *, keep: int = 2) -> N
     """Write a checkpoint, and then remove all but the newest.
 
     A crash or a full disk on the way leaves the checkpoints before as they are.
-
-    Args:
-        folder: of the run.
-        checkpoint: its tensors are read, not copied as a whole.
-        keep: how many stay, at least 1.
     """
     path = folder / f"checkpoint-{checkpoint.iteration:06d}"
     trees = {}
@@ -130,10 +125,6 @@ def save_policy(policy: Any, path: Path) -> None:
 
     It is written beside it, and then the two are swapped: after a kill at any moment the older one is there or the new
     one, whole. Where the older one holds what no policy writes, it is kept under another name, with a warning.
-
-    Args:
-        policy: has `save_pretrained`.
-        path: of the model folder.
     """
     _keep_foreign(path)
     with new_folder(path, replace=True) as new:
@@ -212,7 +203,15 @@ def load_checkpoint(folder: Path, identity: dict[str, Any]) -> Checkpoint:
         checkpoint = _read(path)
     except DataError as error:
         raise DataError(f"{error}; {_advice(found)}") from error
-    differing = differences(checkpoint.identity, identity)
+    stored = checkpoint.identity
+    if _is_longer(stored, identity, checkpoint.iteration):
+        stored = identity
+        warnings.warn(
+            f"{folder}: the run of {checkpoint.iteration} iterations goes on to {identity['config']['iterations']}: "
+            "its learning rate had fallen to 0 and begins again where a run of that length would be",
+            stacklevel=3,
+        )
+    differing = differences(stored, identity)
     if differing:
         shown = "\n".join(f"  {line}" for line in differing[:8])
         more = f"\n  and {len(differing) - 8} more" if len(differing) > 8 else ""
@@ -221,6 +220,19 @@ def load_checkpoint(folder: Path, identity: dict[str, Any]) -> Checkpoint:
             "Resume it with the model and settings it was made with, or train into an empty folder."
         )
     return checkpoint
+
+
+def _is_longer(stored: dict[str, Any], given: dict[str, Any], done: int) -> bool:
+    """Whether a run is given that differs from a finished one in a larger number of iterations alone."""
+
+    def bare(identity: dict[str, Any]) -> dict[str, Any]:
+        config = {name: value for name, value in identity.get("config", {}).items() if name != "iterations"}
+        return {name: value for name, value in identity.items() if name != "iterations"} | {"config": config}
+
+    before, after = (each.get("config", {}).get("iterations") for each in (stored, given))
+    return before is not None and after is not None and before == done < after and not differences(
+        bare(stored), bare(given)
+    )  # fmt: skip
 
 
 def _read(path: Path) -> Checkpoint:
@@ -290,6 +302,8 @@ def describe_run(policy: Any, config: TrainerConfig, method: str, tasks: Any) ->
         "token_budget": constant or config.token_budget is None,
         "validation.tokens": not config.validation.tokens,
         "rollout.staleness": not rollout.staleness,
+        "rollout.probe_every": True,
+        "rollout.on_mismatch": True,
         "rollout.resample_rounds": not rollout.resample_rounds,
         "rollout.branches": not rollout.branches,
         "rollout.branch_at": not rollout.branches,

@@ -13,13 +13,14 @@ import dataclasses
 import functools
 import math
 import numbers
+import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import NoneType
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
-from agentgym.checks import fields_checked, nearest
+from agentgym.checks import fields_checked, nearest, suggest
 
 ClassT = TypeVar("ClassT", bound=type)
 
@@ -152,6 +153,10 @@ class Rollout:
         overlong_buffer: tokens before the length limit within which a reply costs reward, see
             `baselines.reply_costs.less_overlong`; 0: none does.
         overlong_penalty: what a reply costs at the limit.
+        probe_every: iterations between probes, the first included: some replies are scored, and the log-probabilities
+            that came with them must be the trainer's, see `baselines.learner.Learner.probe`; 0: none.
+        on_mismatch: "stop" ends a run whose probe fails; "weights" goes on with loss.old_logprobs="recompute" and
+            importance weights up to `loss.tis` (2 where none is set).
     """
 
     branches: Count = 0
@@ -162,6 +167,8 @@ class Rollout:
     overlong: Literal["keep", "mask", "drop"] = "keep"
     overlong_buffer: Count = 0
     overlong_penalty: Weight = 1.0
+    probe_every: Count = 0
+    on_mismatch: Literal["stop", "weights"] = "stop"
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -381,7 +388,7 @@ _RENAMED = {
 _SYNONYMS = {"memory.pass_tokens": "memory.microbatch_tokens"}
 _GROUPED = [f"{group}.{field.name}" for group, cls in _GROUPS.items() for field in dataclasses.fields(cls)]
 #: The flat names of version 0.2.
-_LATER = ("distillation.",)
+_LATER = ("distillation.", "rollout.probe_every", "rollout.on_mismatch")
 _FLAT = {
     name.partition(".")[2]: name for name in _GROUPED if name not in _RENAMED.values() and not name.startswith(_LATER)
 } | _RENAMED
@@ -390,8 +397,7 @@ _FLAT = {
 def by_name(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings by their names: groups taken apart, the flat names of version 0.2 as they are called today.
 
-    Args:
-        given: settings by name; groups as their dataclasses or as mappings. A single setting wins over its group.
+    Groups are dataclasses or mappings; a single setting wins over its group.
 
     >>> by_name({"groups": 4, "loss": {"kl": 0.1}, "microbatch_rows": 8, "schedule": "linear"})
     {'groups': 4, 'loss.kl': 0.1, 'memory.microbatch_rows': 8, 'schedule.shape': 'linear'}
@@ -495,10 +501,7 @@ class TrainerConfig:
         return {name: found[name] for name in sorted(found, key=lambda name: "." in name)}
 
     def changed(self, **changes: Any) -> TrainerConfig:
-        """Return the configuration with some settings replaced.
-
-        Args:
-            **changes: settings by name, as of `TrainerConfig`; a mapping replaces a part of a group.
+        """Return the configuration with some settings replaced; a mapping replaces a part of a group.
 
         >>> TrainerConfig().changed(groups=2, loss={"kl": 0.0}, **{"memory.microbatch_rows": 4}).groups
         2
@@ -510,3 +513,28 @@ class TrainerConfig:
 
 #: The name of every setting.
 NAMES = tuple(TrainerConfig().settings())
+
+
+def explained(group: str | None = None) -> list[tuple[str, str, str]]:
+    """Return name, default and meaning of settings, in order.
+
+    Args:
+        group: "loss", for instance; "" for those without a group; None: all.
+
+    Raises:
+        ValueError: there is no such group.
+
+    >>> explained("schedule")[1]
+    ('schedule.warmup', '0', 'iterations in which the rate rises linearly to its own; 0: none.')
+    """
+    groups: dict[str, type] = {"": TrainerConfig, **_GROUPS}
+    if group is not None and group not in groups:
+        raise ValueError(f"unknown group {group!r}; {suggest(group, list(_GROUPS))}")
+    meanings: dict[str, str] = {}
+    for name, cls in groups.items():
+        part = (cls.__doc__ or "").partition("Attributes:\n")[2]
+        for names, words in re.findall(r"^ {8}(\w[\w, ]*): (.*(?:\n {12}.*)*)", part, re.MULTILINE):
+            meanings |= {f"{name}.{each}".lstrip("."): " ".join(words.split()) for each in names.split(", ")}
+    values = TrainerConfig().settings()
+    chosen = [name for name in NAMES if group is None or name.rpartition(".")[0] == group]
+    return [(name, str(values[name]), meanings.get(name, "")) for name in chosen]

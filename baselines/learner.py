@@ -24,10 +24,12 @@ from baselines.reply_costs import cut_off, less_divergence, less_overlong, witho
 from baselines.scorers.scorer import SHARED_LIMITS, Estimate, StepScorer
 from baselines.update import Limits, make_optimizer, sequences, update
 from policies.scoring.head import check_finite
-from policies.training import frozen, memory_explained
+from policies.training import frozen, is_exact, memory_explained
 from wrappers.credit.forks import refuse_forks
 
 Credit = Callable[[StepTable], NDArray[np.float64]]
+#: Replies of a probe, mean differences that are rounding, in nats, and the limit of weights after a probe that failed.
+_PROBED, _PROBE, _PROBE_IN_16_BITS, _TIS = 8, 1e-3, 0.25, 2.0
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -106,14 +108,50 @@ class Learner:
         warmup = config.schedule.warmup
         return rate * min(1.0, (iteration + 1) / warmup) if warmup else rate
 
+    @torch.no_grad()
+    def probe(self, table: StepTable) -> Row:
+        """Compare the log-probabilities that came with some replies with the trainer's own, at the same temperature.
+
+        The replies are those that the table names first, so that a probe draws nothing.
+
+        Returns:
+            "probe_mean" and "probe_max", differences in nats over the tokens; nothing where replies have none. After a
+            failure that `rollout.on_mismatch` answers with weights, "probe_weights" is 1.
+
+        Raises:
+            FloatingPointError: the mean is above 0.001, in 16 bits above 0.25, and the run is to stop then.
+        """
+        config = self.config
+        replies: Any = [] if table.replies is None else table.replies
+        some = [one for one in replies if one is not None and one.logprobs and one.prompt_ids][:_PROBED]
+        if not some:
+            return {}
+        allowed = {"allowed": [one.allowed for one in some]} if any(one.allowed for one in some) else {}
+        prompts, written_tokens = [one.prompt_ids for one in some], [one.token_ids for one in some]
+        scores = self.policy.score(prompts, written_tokens, config.temperature, entropy=None, **allowed)
+        mine = scores.logprobs[scores.mask].double().cpu().numpy()
+        apart = np.abs(mine - np.concatenate([np.asarray(one.logprobs) for one in some]))
+        found = {"probe_mean": float(apart.mean()), "probe_max": float(apart.max())}
+        limit = _PROBE if is_exact(self.policy) else _PROBE_IN_16_BITS
+        if found["probe_mean"] <= limit:
+            return found
+        if config.rollout.on_mismatch == "stop":
+            raise FloatingPointError(
+                f"replies were not drawn from the trainer's policy: log-probabilities differ by "
+                f"{found['probe_mean']:.2g} nats in the mean over {len(mine)} tokens (largest "
+                f"{found['probe_max']:.2g}), at most {limit:g} is rounding. Usual causes: a sampler with older weights,"
+                " another temperature, another template. rollout.on_mismatch='weights' goes on with importance weights"
+            )
+        self.weigh()
+        return found | {"probe_weights": 1.0}
+
+    def weigh(self) -> None:
+        """Compute log-probabilities again from here on, and correct for the sampler's with importance weights."""
+        tis = self.config.loss.tis or _TIS
+        self.config = self.config.changed(**{"loss.old_logprobs": "recompute", "loss.tis": tis})
+
     def learn(self, table: StepTable, iteration: int, rng: np.random.Generator, tokens: int = 0) -> Lesson:
         """Train on a table.
-
-        Args:
-            table: rollouts of the policy as it is.
-            iteration: counted from 0.
-            rng: shuffles mini-batches.
-            tokens: reply tokens generated in earlier iterations, for a learning rate that falls with them.
 
         Raises:
             torch.OutOfMemoryError: a pass did not fit; the message says which setting to lower.

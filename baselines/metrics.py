@@ -66,9 +66,6 @@ class MetricsLog:
     def resume(self, iteration: int) -> None:
         """Keep what was logged up to an iteration and drop the rest, which is about to be played again.
 
-        Args:
-            iteration: finished iterations of the checkpoint at hand; -1: none, the run starts anew.
-
         Raises:
             ValueError: the file holds a line that is not one of its rows, or lacks a row up to the iteration.
         """

@@ -65,11 +65,7 @@ PRESETS: dict[str, PPOOptions] = presets(PPOOptions)
 
 @credit(PPOOptions, **PRESETS)
 def ppo(
-    table: StepTable,
-    values: NDArray[np.float64] | None = None,
-    *,
-    preset: str = "paper",
-    **options: Unpack[PPOOptions],
+    table: StepTable, values: NDArray[np.float64] | None = None, *, preset: str = "paper", **options: Unpack[PPOOptions]
 ) -> Estimate:
     """Return advantages, and as the critic's targets the returns.
 

@@ -75,12 +75,6 @@ def less_overlong(table: StepTable, limit: int, buffer: int, penalty: float) -> 
     With n tokens it is 0 up to limit - buffer, then rises linearly to `penalty` at the limit:
 
         penalty (n - (limit - buffer)) / buffer
-
-    Args:
-        table: rollouts with reply tokens.
-        limit: tokens a reply may have.
-        buffer: tokens within which the punishment rises, at least 1.
-        penalty: what a reply at the limit costs.
     """
     over = (reply_lengths(table) - (limit - buffer)) / buffer
     return dataclasses.replace(table, reward=table.reward - penalty * np.clip(over, 0.0, 1.0))

@@ -39,10 +39,7 @@ class Timed:
         return self._timed(lambda: self.policy.act(observations, infos, rng))
 
     def act_each(
-        self,
-        observations: Sequence[Any],
-        infos: Mapping[str, NDArray[Any]],
-        rngs: Sequence[np.random.Generator],
+        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rngs: Sequence[np.random.Generator]
     ) -> list[Reply]:
         """Act as the policy does with a generator for each observation."""
         return self._timed(lambda: act_each(self.policy, observations, infos, rngs))
@@ -168,10 +165,6 @@ def episodes_of(table: StepTable, count: int) -> StepTable:
     """Return what `play_groups` played before any continuation.
 
     Steps to continue are chosen, so that what becomes of continuations says nothing of how the policy plays.
-
-    Args:
-        table: what it returned; trajectories are numbered as they are begun, episodes first.
-        count: how many episodes it was asked for, those that could not be scored included.
     """
     episodes = np.array([int(str(number)) < count for number in table.trajectories])
     return table if episodes.all() else table.keep(episodes)

@@ -85,29 +85,21 @@ class Trainer:
     thing once: a Python warning that says what to do, and a key in the row, see `baselines.watch`. Row 0 is the start
     before any update, with "training_rules" (`baselines.config.TRAINING_RULES`). Keys:
 
-    - "success", "mean_return", "episode_length", "invalid_rate": of the iteration's episodes, before any group was
-      replaced, without continuations of their steps; with groups of several episodes "contrast", the share of groups
-      whose episodes differ in success or return;
-    - what `baselines.update.update` returns: "kl", "approx_kl", "clip_fraction", "entropy", "grad_norm", "updates",
-      "silent_updates", ...;
-    - "steps", "rows" (distinct rows trained on), "steps_per_row" (of all scored rows), "distinct_prompts", "signal"
-      (share of steps whose advantage is not 0: those that train), "learning_rate";
-    - "warning_*", 1 where a warning was given;
-    - with dynamic sampling, "groups_resampled" (groups played beyond the first round) and "groups_flat" (groups
-      without contrast that were trained on all the same);
-    - with overlong="mask" or "drop", "cut_off" (share of replies that the length limit ended);
-    - with a policy whose `truncate` is "end-episode", "prompt_too_long" (share of episodes that ended so);
-    - with a scorer, what its `update` returns: a critic's "value_loss" and "explained_variance", for instance;
-    - "tokens", reply tokens of the iteration, those of continuations and of groups that were replaced included;
-    - "seconds_*" and "share_*" (percent of the iteration) for environment (wrappers and recording included),
-      generation, credit (costs of replies and scores included), update (batching, reference and scorer
-      included); "seconds" of training so far, without validation; "seconds_processor", processor time of the
-      iteration; with a scorer, "seconds_scorer", what it took of credit and update; with a staleness of 1, whose
-      environment and generation ran beside an earlier update, "seconds_waiting" for the next iteration's episodes;
-    - "tokens_per_second" (reply tokens per second of generation), "steps_per_second" (of the whole iteration),
-      "update_tokens_per_second"; on a GPU also "memory_*" and "share_peak_flops", see `baselines.utilisation`;
-    - "validation_greedy_*" and "validation_sampled_*" (at the rollout temperature) where it was validated, and
-      "seconds_validation".
+    - "success", "mean_return", "episode_length", "invalid_rate": of the iteration's episodes before any group was
+      replaced; "contrast", the share of groups whose episodes differ in success or return;
+    - what `baselines.update.update` returns, and the update of a scorer; "steps", "rows" (distinct ones, trained on),
+      "steps_per_row" (of scored rows), "distinct_prompts", "signal" (share of steps with an advantage other than 0),
+      "learning_rate"; "warning_*", 1 where a warning was given;
+    - where they are asked for: "groups_resampled" (played beyond the first round), "groups_flat" (without contrast,
+      trained on all the same), "cut_off" (share of replies that the length limit ended), "prompt_too_long" (share of
+      episodes that ended so), "probe_mean" and "probe_max" (`baselines.learner.Learner.probe`);
+    - "tokens", reply tokens, those of continuations and of groups that were replaced included;
+    - "seconds_*" and "share_*" (percent) for environment (wrappers and recording included), generation, credit (costs
+      of replies and scores included), update (batching, reference and scorer included); "seconds" of training so far,
+      without validation; "seconds_processor"; "seconds_scorer"; with a staleness of 1 "seconds_waiting" for episodes;
+    - "tokens_per_second" (reply tokens per second of generation), "steps_per_second", "update_tokens_per_second";
+      "memory_*", and on a GPU "share_peak_flops", see `baselines.utilisation`;
+    - "validation_greedy_*" and "validation_sampled_*" (at the rollout temperature), and "seconds_validation".
 
     Args:
         policy: a policy with `model`, `score`, `with_settings` and `act`, such as
@@ -239,6 +231,8 @@ class Trainer:
                 "cannot be kept: go on without it, or begin in another folder"
             )
         self.tokens = int(sum(row.get("tokens", 0.0) for row in self.log.rows))
+        if any(row.get("probe_weights") for row in self.log.rows):
+            self.learner.weigh()
         if not self.is_over and self.log.rows:  # of a run that was shorter
             self.log.amend(unfinished(self.log.rows))
         if self.folder is not None and not self.is_over:
@@ -286,6 +280,11 @@ class Trainer:
         experience = self._ahead.pop(0)
         collected = time.perf_counter()
         memory.end("generation")
+        probed = {}
+        every = config.rollout.probe_every
+        due = every and self.iteration % every == 0 and not config.rollout.staleness  # those are of older weights
+        if due or getattr(getattr(self.policy, "sampler", None), "failed", False):
+            probed = self.learner.probe(experience.table)
         with self._next_beside(experience.tokens) as following:
             lesson = self.learner.learn(experience.table, self.iteration, experience.generator, self.tokens)
             learned = time.perf_counter()
@@ -308,6 +307,7 @@ class Trainer:
             "iteration": self.iteration,
             **experience.outcomes,
             **lesson.figures,
+            **probed,
             **(experience.resampling if config.rollout.resample_rounds else {}),
             "tokens": float(experience.tokens),
             "tokens_per_second": experience.tokens / max(experience.seconds_generation, 1e-9),

@@ -66,9 +66,9 @@ class Scorer(Protocol):
 # Rows per pass where no gradients are kept.
 _SCORING_ROWS = 256
 # Tokens per pass on a GPU: with attention that reads packed sequences by their positions, and with any other.
-_GPU_TOKENS, _GPU_TOKENS_SQUARED = 8192, 4096
+GPU_TOKENS, GPU_TOKENS_SQUARED = 8192, 4096
 # The same on a CPU, and the parameters from which a pass costs more there than its preparation.
-_CPU_TOKENS, _LARGE = 2048, 10_000_000
+CPU_TOKENS, LARGE = 2048, 10_000_000
 # Rows share prefixes where that leaves at most this share of the tokens that packing leaves.
 _WORTH_SHARING = 0.9
 
@@ -107,13 +107,13 @@ class Limits:
             recompute = gpu and can_recompute(model)
         tokens, share, packed = memory.microbatch_tokens, memory.share_prefixes, memory.microbatch_tokens is not None
         if tokens == "auto":
-            large = gpu or sum(weight.numel() for weight in model.parameters()) >= _LARGE
-            tokens = _CPU_TOKENS if large else None
+            large = gpu or sum(weight.numel() for weight in model.parameters()) >= LARGE
+            tokens = CPU_TOKENS if large else None
             if gpu:
-                tokens = _GPU_TOKENS if has_varlen(model) else _GPU_TOKENS_SQUARED
+                tokens = GPU_TOKENS if has_varlen(model) else GPU_TOKENS_SQUARED
             packed = large and can_pack(model, getattr(policy, "precision", None))
             if packed and not gpu and not share and may_take_runs(model) and prompts:
-                shared = sum(map(len, merge_trees(prompts, replies, _CPU_TOKENS)))
+                shared = sum(map(len, merge_trees(prompts, replies, CPU_TOKENS)))
                 chained = sum(len(chain.tokens) for chain in merge_chains(prompts, replies))
                 share = shared <= _WORTH_SHARING * chained
         return cls(memory.microbatch_rows, tokens, share and packed, packed, recompute)

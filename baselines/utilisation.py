@@ -20,7 +20,10 @@ seconds in 16 bits, kv = 4 L (key-value heads x head size) bytes per token.
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -31,11 +34,12 @@ from policies.pretrained import text_config
 #: Dense bf16 FLOP/s by a part of the device's name, as the maker prints them.
 PEAKS = {
     "H200": 989e12, "H100 PCIe": 756e12, "H100": 989e12, "A100": 312e12, "L40S": 362e12, "A10G": 70e12, "A10": 125e12,
+    "RTX 4090": 165e12,
 }  # fmt: skip
 #: Bytes per second of its memory, likewise.
 BANDWIDTHS = {
     "H200": 4.8e12, "H100 PCIe": 2.0e12, "H100": 3.35e12, "A100-SXM4-80GB": 2.039e12, "A100 80GB": 1.935e12,
-    "A100": 1.555e12, "L40S": 0.864e12, "A10G": 0.6e12, "A10": 0.6e12,
+    "A100": 1.555e12, "L40S": 0.864e12, "A10G": 0.6e12, "A10": 0.6e12, "RTX 4090": 1.008e12,
 }  # fmt: skip
 
 
@@ -89,8 +93,8 @@ def forward_flops(model: Any, lengths: Sequence[int]) -> float:
     return sum(2 * weights * n + _attention(model) * n * n / 2 for n in lengths)
 
 
-def decode_limit(model: Any, batch: int, context: int, bandwidth: float, peak: float) -> float:
-    """Return the most tokens per second that a decode step in 16 bits can give, see above.
+def decode_seconds(model: Any, batch: int, context: int, bandwidth: float, peak: float) -> float:
+    """Return the least seconds of a decode step in 16 bits, see above.
 
     Args:
         model: a Hugging Face causal language model.
@@ -104,16 +108,11 @@ def decode_limit(model: Any, batch: int, context: int, bandwidth: float, peak: f
     cache = 4 * config.num_hidden_layers * config.num_key_value_heads * _head_size(config)
     read = (2 * weights + batch * context * cache) / bandwidth
     computed = (2 * weights * batch + _attention(model) * batch * context) / peak
-    return batch / max(read, computed)
+    return max(read, computed)
 
 
 def training_flops(model: Any, lengths: Sequence[int]) -> float:
-    """Return the arithmetic of one forward and backward pass over sequences, see above.
-
-    Args:
-        model: a Hugging Face causal language model, with or without an adapter.
-        lengths: tokens of each sequence.
-    """
+    """Return the arithmetic of one forward and backward pass over sequences, see above."""
     weights, trained = product_weights(model)
     attention = _attention(model)
     return sum((4 * weights + 2 * trained) * n + 1.5 * attention * n * n for n in lengths)
@@ -121,12 +120,6 @@ def training_flops(model: Any, lengths: Sequence[int]) -> float:
 
 def update_figures(model: Any, lengths: Sequence[int], epochs: int, seconds: float) -> dict[str, float]:
     """Return what a log's row says of an update's speed.
-
-    Args:
-        model: that was trained.
-        lengths: tokens of each sequence that went through it.
-        epochs: how often.
-        seconds: that the update took, reference and batching included.
 
     Returns:
         "update_tokens_per_second"; on a device whose peak is known also "share_peak_flops", in percent: the model-FLOP
@@ -141,17 +134,29 @@ def update_figures(model: Any, lengths: Sequence[int], epochs: int, seconds: flo
 
 
 class PeakMemory:
-    """Peak memory of a CUDA device, stage by stage; nothing on a CPU."""
+    """Peak memory, stage by stage: of a CUDA device, or what the process held on a CPU (Linux)."""
 
     def __init__(self, device: torch.device) -> None:
-        self._device = device if device.type == "cuda" else None
+        self._device = device
         self.figures: dict[str, float] = {}
-        if self._device is not None:
+        self._begin()
+
+    def _begin(self) -> None:
+        if self._device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(self._device)
+        elif self._device.type == "cpu":
+            # What was freed goes back to the system, and from here on the kernel keeps the most that the process holds.
+            with contextlib.suppress(OSError, AttributeError):
+                ctypes.CDLL(None).malloc_trim(0)
+                Path("/proc/self/clear_refs").write_text("5")
 
     def end(self, stage: str) -> None:
-        """Note the peak since the stage before, in GiB: "memory_<stage>" allocated, "memory_<stage>_reserved"."""
-        if self._device is not None:
+        """Note the peak since the stage before in GiB: "memory_<stage>" and "..._reserved", or "..._resident"."""
+        if self._device.type == "cuda":
             self.figures[f"memory_{stage}"] = torch.cuda.max_memory_allocated(self._device) / 2**30
             self.figures[f"memory_{stage}_reserved"] = torch.cuda.max_memory_reserved(self._device) / 2**30
-            torch.cuda.reset_peak_memory_stats(self._device)
+        elif self._device.type == "cpu":
+            with contextlib.suppress(OSError, IndexError):
+                status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+                self.figures[f"memory_{stage}_resident"] = int(status.partition("VmHWM:")[2].split()[0]) / 2**20
+        self._begin()

@@ -41,11 +41,6 @@ _CALMER = "a smaller learning_rate, or a divergence from the start in the loss (
 def watch(rows: Sequence[Row], *, over: bool = False, kept: Mapping[int, str] | None = None) -> dict[str, str]:
     """Return what the newest row gives reason to say and no row before it has said.
 
-    Args:
-        rows: of a run's log, the start included, in order.
-        over: the run ends with the newest.
-        kept: what can be gone back to: finished iterations -> a name.
-
     Returns:
         Key for the row -> words.
 
@@ -66,12 +61,7 @@ def unfinished(rows: Sequence[Row]) -> Row:
 
 
 def told(rows: Sequence[Row], kept: Mapping[int, str] | None = None) -> list[str]:
-    """Return the warnings of a log in words, in order.
-
-    Args:
-        rows: of the log.
-        kept: see `watch`.
-    """
+    """Return the warnings of a log in words, in order."""
     lines = []
     for number, row in enumerate(rows, 1):
         given = [key for key in _RULES if row.get(key)]

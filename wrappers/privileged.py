@@ -37,12 +37,20 @@ NOTED: tuple[Context, ...] = ("expert", "demonstration", "next")
 
 #: Stands around every context and control, the same to the character.
 FRAME = "You may know this:\n{}\n"
+_SAID = {
+    "expert": "The best command now: ", "demonstration": "It is done by: ", "sibling": "From here it went on: ",
+    "next": "What is seen next:\n",
+}  # fmt: skip
+_REFUSED, _STILL, _ACCEPTED = (f"The command will {what}." for what in ("be refused", "change nothing", "be accepted"))
+_FAILS, _SUCCEEDS = (f"This attempt will {what}." for what in ("fail", "succeed"))
 #: Most commands of a demonstration or a continuation.
 MOST = 12
 _MANUAL = (
     "Before first use remove the lid and rinse the tank with warm water. Do not fill it above the line. Close the lid "
     "until it clicks. Keep the cable away from heat and wipe the case with a dry cloth once a week. "
 )
+#: All that contexts say beside commands and observations, for tokenizers that are made from texts.
+PHRASES = (FRAME.format(""), *_SAID.values(), _REFUSED, _STILL, _ACCEPTED, _FAILS, _SUCCEEDS, "; ")
 _ENDS = (" [success]", " [failure]")
 
 
@@ -146,13 +154,16 @@ class Contexts:
     right: list[str | None]
     wrong: list[tuple[str, ...]]
 
-    def under(self, control: Control, table: StepTable, seed: int = 0) -> list[str | None]:
+    def under(
+        self, control: Control, table: StepTable, seed: int = 0, elsewhere: Sequence[str] = ()
+    ) -> list[str | None]:
         """Return what stands in the block of each row; None: the row has no block.
 
         Args:
             control: see `Control`.
             table: of these contexts.
             seed: of "shuffled".
+            elsewhere: contexts of another task, for a table of one group under "task".
         """
         if control == "right":
             return self.right
@@ -164,6 +175,10 @@ class Contexts:
             return [None if text is None else _unrelated(len(text)) for text in self.right]
         found: list[str | None] = [None] * len(self.right)
         held = np.array([row for row, text in enumerate(self.right) if text is not None], np.int64)
+        if control == "task" and table.n_groups == 1:
+            for place, row in enumerate(held.tolist() if elsewhere else ()):
+                found[row] = elsewhere[place % len(elsewhere)]
+            return found
         generator = np.random.default_rng(seed)
         for group in range(table.n_groups):
             mine = held[table.group[held] == group]
@@ -213,35 +228,40 @@ def expert_texts(task: str, state: str, notes: Privileged) -> tuple[str | None, 
     if others:  # not always the first of the list
         start = zlib.crc32(f"{task} {state}".encode()) % len(others)
         others = others[start:] + others[:start]
-    said = "The best command now: "
+    said = _SAID["expert"]
     return said + seen.best[0] if seen.best else None, tuple(said + command for command in others)
 
 
 def _expert(table: StepTable, notes: Any) -> Contexts:
-    found = [expert_texts(task, state, notes) for task, state in _places(table, table.state)]
+    found = [expert_texts(task, state, notes) for task, state in places_of(table)]
     return Contexts([right for right, _ in found], [wrong for _, wrong in found])
 
 
 def _demonstrations(table: StepTable, notes: Any) -> Contexts:
     tasks = list(map(str, table.groups))
-    texts = [f"It is done by: {'; '.join(done[:MOST])}" if (done := notes.solved.get(task)) else None for task in tasks]
+    said = _SAID["demonstration"]
+    texts = [said + "; ".join(done[:MOST]) if (done := notes.solved.get(task)) else None for task in tasks]
     others = [tuple(text for text in texts[group + 1 :] + texts[:group] if text) for group in range(len(texts))]
     groups = table.group.tolist()
     return Contexts([texts[group] for group in groups], [others[group] for group in groups])
 
 
 def _siblings(table: StepTable) -> Contexts:
-    """Continuations of other episodes of the group from the row's state, the shortest first, from its last visit on."""
+    """Continuations of other episodes of the group from the row's state, the shortest first.
+
+    Those that won go on from the last visit of the state, those that lost from the first: what they did wrong there
+    stands in them.
+    """
     after: dict[tuple[int, int], list[tuple[int, int, str]]] = {}
+    won = table.trajectory_won.tolist()
     for episode in range(table.n_trajectories):
         rows = table.order[table.offsets[episode] : table.offsets[episode + 1]]
-        last = {int(state): place for place, state in enumerate(table.state[rows].tolist())}
+        visits = list(enumerate(table.state[rows].tolist()))
         commands = [str(table.actions[action]) for action in table.action[rows].tolist()]
-        for state, place in last.items():
-            text = f"From here it went on: {'; '.join(commands[place : place + MOST])}"
+        for state, place in {state: place for place, state in (visits if won[episode] else visits[::-1])}.items():
+            text = _SAID["sibling"] + "; ".join(commands[place : place + MOST])
             group = int(table.trajectory_group[episode])
             after.setdefault((group, state), []).append((len(rows) - place, episode, text))
-    won = table.trajectory_won.tolist()
     right, wrong = list[str | None](), list[tuple[str, ...]]()
     for group, state, own in zip(table.group.tolist(), table.state.tolist(), table.trajectory.tolist(), strict=True):
         others = sorted(each for each in after[group, state] if each[1] != own)
@@ -251,8 +271,8 @@ def _siblings(table: StepTable) -> Contexts:
 
 
 def _next(table: StepTable, notes: Any) -> Contexts:
-    after = [notes.seen.get(place) for place in _places(table, table.next_state)]
-    texts = [None if seen is None else f"What is seen next:\n{seen.text}" for seen in after]
+    after = [notes.seen.get(place) for place in places_of(table, table.next_state)]
+    texts = [None if seen is None else _SAID["next"] + seen.text for seen in after]
     beside: dict[tuple[int, int], dict[str, None]] = {}
     places = list(zip(table.group.tolist(), table.state.tolist(), strict=True))
     for at, text in zip(places, texts, strict=True):
@@ -265,24 +285,24 @@ def _next(table: StepTable, notes: Any) -> Contexts:
 
 
 def _feedback(table: StepTable) -> Contexts:
-    refused, still = "The command will be refused.", "The command will change nothing."
     fails = ~table.valid | (table.state == table.next_state)
     right = [
-        (still if valid else refused) if failed else None
+        (_STILL if valid else _REFUSED) if failed else None
         for valid, failed in zip(table.valid.tolist(), fails.tolist(), strict=True)
     ]
-    return Contexts(right, [("The command will be accepted.",) if text else () for text in right])
+    return Contexts(right, [(_ACCEPTED,) if text else () for text in right])
 
 
 def _outcome(table: StepTable) -> Contexts:
-    words = ("This attempt will fail.", "This attempt will succeed.")
+    words = (_FAILS, _SUCCEEDS)
     won = table.won.tolist()
     return Contexts([words[flag] for flag in won], [(words[not flag],) for flag in won])
 
 
-def _places(table: StepTable, states: Any) -> list[tuple[str, str]]:
-    """Task and state key of rows, as environments name them: without what a table adds to the keys of ends."""
+def places_of(table: StepTable, states: Any = None) -> list[tuple[str, str]]:
+    """Return task and state key of rows (None: of their states) as environments name them, without marks of ends."""
     found = []
+    states = table.state if states is None else states
     for group, state in zip(table.group.tolist(), states.tolist(), strict=True):
         key = str(table.states[state])
         for end in _ENDS:

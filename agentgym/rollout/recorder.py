@@ -52,7 +52,8 @@ class TableBuilder:
     `infos["canonical_key"]` if a wrapper provides it, else `infos["state_key"]`; a won episode ends in `"<key>
     [success]"`, another that *terminates* in `"<key> [failure]"`, a truncated one in an ordinary state. Actions are
     `infos["command"]` if a reply wrapper provides it, else those given to `step`. Episodes whose last info has
-    `unscored` true are left out.
+    `unscored` true are left out. Where a step's info has `reward_components`, numbers by name such as `{"format": .1,
+    "answer": 1.0}`, they become columns of the table.
 
     Attributes:
         started: number of episodes begun; an episode's number is its name.
@@ -158,6 +159,7 @@ class TableBuilder:
                     reward=float(rewards[i]),
                     valid=_said(after, "is_action_valid", i),
                     reply=None if replies is None else replies[i],
+                    reward_components=_components(after, i) if "reward_components" in after else None,
                 )
             )
             episode.state = key
@@ -249,6 +251,22 @@ def _state_key(infos: Mapping[str, Any], i: int) -> str:
 def _said(infos: Mapping[str, Any], name: str, i: int) -> bool:
     value = entry(infos, name, i)
     return bool(value) if type(value) is np.bool_ else flag(value, f"infos[{name!r}]", f"sub-environment {i}")
+
+
+def _components(infos: Mapping[str, Any], i: int) -> dict[str, float] | None:
+    """The reward components of a step: an object per sub-environment, or Gymnasium's arrays by name."""
+    given = infos["reward_components"]
+    if isinstance(given, Mapping):
+        one: Any = {name: given[name][i] for name in given if name[:1] != "_" and _has(given, name, i)}
+    else:
+        one = given[i] if _has(infos, "reward_components", i) else None
+    try:
+        return None if one is None else {str(name): float(value) for name, value in one.items()}
+    except (AttributeError, TypeError, ValueError):
+        raise ValueError(
+            f"infos['reward_components'] of sub-environment {i} must be numbers by name, such as {{'format': 0.1}}, "
+            f"got {one!r:.80}"
+        ) from None
 
 
 def entry(infos: Mapping[str, Any], name: str, i: int) -> Any:

@@ -85,6 +85,20 @@ def numbers(name: str, values: Any, dtype: type[np.generic]) -> NDArray[Any]:
     return column
 
 
+def named_rewards(given: Any, n: int) -> dict[str, NDArray[np.float64]]:
+    """Return columns of rewards by name; ValueError for another length or a number that is not finite or too large."""
+    found = {}
+    for name, column in given.items():
+        values = numbers(f"reward_components[{name!r}]", column, np.float64)
+        if len(values) != n or not (np.abs(values) <= MOST_REWARD).all():
+            raise ValueError(
+                f"reward_components[{name!r}] must hold {n} finite numbers of at most {MOST_REWARD:g}, one per row, "
+                f"got {len(values)} values"
+            )
+        found[str(name)] = values
+    return found
+
+
 def check_rows(table: Any) -> None:
     """Raise a ValueError at the first row that breaks a rule of `StepTable`."""
     trajectory, ordered = table.trajectory, table.order
@@ -158,6 +172,8 @@ def data_frame(table: Any) -> Any:
             columns["reply"] = [None if reply is None else reply.text for reply in column]
         elif name in _NUMBERS:
             columns[name] = column.copy()
+        elif name == "reward_components":
+            columns |= {f"reward_{part}": values.copy() for part, values in (column or {}).items()}
         elif name == "parent" and table.has_forks:
             columns[name] = column[table.trajectory]
     return pd.DataFrame(columns)

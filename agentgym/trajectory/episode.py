@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 
@@ -59,7 +59,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Step:
-    """One transition; `valid`: the environment accepted the action."""
+    """One transition; `valid`: the environment accepted the action; `reward_components`: what it earned, by name."""
 
     t: int
     state: Hashable
@@ -68,6 +68,7 @@ class Step:
     reward: float
     valid: bool = True
     reply: Reply | None = None
+    reward_components: dict[str, float] | None = field(default=None, hash=False)
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ class Trajectory:
 
 def trajectories_of(table: Any) -> list[Trajectory]:
     """Return the row form of a `StepTable`, one `Trajectory` per trajectory id."""
-    result = []
+    result, earned = [], table.reward_components
     for i, row in enumerate(table.last):
         rows, cut = table.order[table.offsets[i] : table.offsets[i + 1]], table.parent[i]
         steps = tuple(
@@ -98,6 +99,7 @@ def trajectories_of(table: Any) -> list[Trajectory]:
                 int(table.t[r]), table.states[table.state[r]], table.actions[table.action[r]],
                 table.states[table.next_state[r]], float(table.reward[r]), bool(table.valid[r]),
                 None if table.replies is None else table.replies[r],
+                None if earned is None else {name: float(column[r]) for name, column in earned.items()},
             )
             for r in rows
         )  # fmt: skip
@@ -122,6 +124,7 @@ def columns_of(trajectories: Iterable[Trajectory]) -> dict[str, Any]:
         pairs += [(trajectory, step, step is trajectory.steps[-1]) for step in trajectory.steps]
     replies = [step.reply for _, step, _ in pairs]
     return {
+        "reward_components": components_of([step.reward_components for _, step, _ in pairs]),
         "group": [a.group for a, _, _ in pairs],
         "trajectory": [a.trajectory for a, _, _ in pairs],
         "t": [step.t for _, step, _ in pairs],
@@ -136,6 +139,16 @@ def columns_of(trajectories: Iterable[Trajectory]) -> dict[str, Any]:
         "parent": parent,
         "replies": replies if any(reply is not None for reply in replies) else None,
     }
+
+
+def components_of(steps: Sequence[Mapping[str, float] | None]) -> dict[str, list[float]] | None:
+    """Return columns by name, in the order of their first appearance, 0 where a step does not name one; None: none.
+
+    >>> components_of([None, {"format": 0.5}, {"answer": 1.0}])
+    {'format': [0.0, 0.5, 0.0], 'answer': [0.0, 0.0, 1.0]}
+    """
+    names = dict.fromkeys(name for step in steps for name in step or ())
+    return {name: [(step or {}).get(name, 0.0) for step in steps] for name in names} or None
 
 
 def plain_steps(episode: Trajectory) -> list[dict[str, Any]]:

@@ -2,12 +2,13 @@
 
 A line is an object with `group`, `trajectory`, `won`, `terminated`, `truncated`, `steps` and `parent` (null or
 `[trajectory, t]`); a step has `t`, `state`, `action`, `next_state`, `reward`, `valid` and `reply` (null, or an object
-with the fields of `agentgym.trajectory.Reply`). Ids are strings, numbers or null. Older files lack `parent`, `finish`,
-`version` and `allowed`.
+with the fields of `agentgym.trajectory.Reply`), and `reward_components` (numbers by name) where it earned some. Ids are
+strings, numbers or null. Older files lack `parent`, `finish`, `version` and `allowed`.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -21,6 +22,15 @@ from agentgym.outside.text import DataError, packed, read_json_lines
 
 #: Larger rewards are refused: their sums and squares overflow.
 MOST_REWARD: Final = 1e300
+
+
+def line_of(trajectory: Any) -> dict[str, Any]:
+    """Return the fields of a `Trajectory`; a step without reward components has no such field."""
+    line = dataclasses.asdict(trajectory)
+    for step in line["steps"]:
+        if step["reward_components"] is None:
+            del step["reward_components"]
+    return line
 
 
 def write_lines(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -46,7 +56,7 @@ def read_columns(path: str | Path) -> tuple[dict[str, list[Any]], dict[Any, tupl
         for name in ("terminated", "truncated"):
             columns[name] += [False] * (len(steps) - 1) + [line[name]]
         for name in _STEP.keys() - {"reply"}:
-            columns[name] += [step[name] for step in steps]
+            columns[name] += [step.get(name) for step in steps]
         for step in steps:
             reply = step["reply"]
             columns["replies"].append(
@@ -85,7 +95,7 @@ def _check_steps(line: dict[str, Any]) -> None:
         raise DataError("no steps")
     before = -math.inf
     for k, step in enumerate(steps):
-        _check(step, _STEP, f"steps[{k}]")
+        _check({"reward_components": None, **step} if type(step) is dict else step, _STEP, f"steps[{k}]")
         if step["t"] <= before:
             raise DataError(f"steps[{k}].t must be more than {before}, the one before, got {step['t']}")
         before = step["t"]
@@ -136,6 +146,10 @@ def _is_reward(value: Any) -> bool:
     return type(value) in (int, float) and abs(value) <= MOST_REWARD
 
 
+def _are_rewards(value: Any) -> bool:
+    return type(value) is dict and all(map(_is_reward, value.values()))
+
+
 def _are_integers(value: Any) -> bool:
     return type(value) is list and set(map(type, value)) <= {int}
 
@@ -164,6 +178,7 @@ _STEP: Final = {
     "reward": (f"a number within {MOST_REWARD:g}", _is_reward),
     "valid": _FLAG,
     "reply": ("an object or null", lambda value: value is None or type(value) is dict),
+    "reward_components": ("an object of numbers or null", lambda value: value is None or _are_rewards(value)),
 }
 _REPLY: Final = {
     "text": ("a string", lambda value: type(value) is str),

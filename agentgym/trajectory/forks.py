@@ -92,6 +92,8 @@ def unfolded(table: TableT) -> tuple[TableT, Ints]:
     changes = {name: getattr(table, name)[source] for name in _ROW_COLUMNS}
     changes["trajectory"], changes["won"] = trajectory, table.trajectory_won[trajectory]
     changes["parent"] = np.full(table.n_trajectories, -1)
+    if table.reward_components is not None:
+        changes["reward_components"] = {name: column[source] for name, column in table.reward_components.items()}
     changes["replies"] = None if table.replies is None else table.replies[source]
     return dataclasses.replace(table, **changes), source
 

@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from agentgym.checks import keywords_checked
 from agentgym.outside.text import MOST_DIGITS
 from agentgym.trajectory import forks
-from agentgym.trajectory.columns import check_rows, check_states, data_frame, intern, length, numbers
-from agentgym.trajectory.episode import Ending, Reply, Trajectory, columns_of, trajectories_of
-from agentgym.trajectory.file import read_columns, write_lines
+from agentgym.trajectory.columns import check_rows, check_states, data_frame, intern, length, named_rewards, numbers
+from agentgym.trajectory.episode import Ending, Reply, Trajectory, columns_of, components_of, trajectories_of
+from agentgym.trajectory.file import line_of, read_columns, write_lines
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -48,6 +48,7 @@ class StepTable:
             starts in that row's next state with a larger `t`.
         states, actions, groups, trajectories: values of the integer ids; all groups share the states.
         replies: object (N,) of `Reply`, or None.
+        reward_components: float64 (N,) by name, what each step earned of each of several rewards, or None.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
@@ -72,6 +73,7 @@ class StepTable:
     groups: tuple[Hashable, ...]
     trajectories: tuple[Hashable, ...]
     replies: NDArray[np.object_] | None = None
+    reward_components: dict[str, Floats] | None = None
 
     @classmethod
     @keywords_checked
@@ -91,6 +93,7 @@ class StepTable:
         truncated: ArrayLike | None = None,
         parent: Mapping[Hashable, tuple[Hashable, int]] | None = None,
         replies: Sequence[Reply | None] | None = None,
+        reward_components: Mapping[str, ArrayLike] | None = None,
     ) -> Self:
         """Build a table from one entry per step, in any order of rows; columns are copied.
 
@@ -110,6 +113,7 @@ class StepTable:
             truncated: default all False.
             parent: `(trajectory, t)` of the step after which a trajectory was cut, for all that were.
             replies: the policy's answers, one per row.
+            reward_components: columns of finite numbers by name, beside `reward`.
 
         Raises:
             ValueError: lengths differ, or a rule above is broken; names the first bad row.
@@ -146,6 +150,7 @@ class StepTable:
             groups=groups,
             trajectories=trajectories,
             replies=None if replies is None else np.fromiter(replies, np.object_, n),
+            reward_components=None if reward_components is None else named_rewards(reward_components, n),
         )
         check_rows(table)
         if terminated is None:
@@ -299,17 +304,20 @@ class StepTable:
             huge = isinstance(value, (int, np.integer)) and abs(int(value)) >= 10**MOST_DIGITS
             if huge or not (value is None or isinstance(value, (str, int, float, np.generic))):
                 raise TypeError(f"cannot write {value!r:.80} to JSON and read it back; use strings or numbers as ids")
-        write_lines(path, map(dataclasses.asdict, self.to_trajectories()))
+        write_lines(path, map(line_of, self.to_trajectories()))
 
     @classmethod
     def from_jsonl(cls, path: str | Path) -> Self:
         """Read a file of `to_jsonl` with texts cleaned; a ValueError names file and line of a malformed one."""
         columns, parent, lines = read_columns(path)
         replies = [reply and Reply(**reply) for reply in columns.pop("replies")]
+        earned = components_of(columns.pop("reward_components"))
         if not replies:
             raise ValueError(f"{path}: no line holds a trajectory")
         try:
-            return cls.from_arrays(**columns, parent=parent, replies=replies if any(replies) else None)
+            return cls.from_arrays(
+                **columns, parent=parent, replies=replies if any(replies) else None, reward_components=earned
+            )
         except forks.ForkError as error:
             raise ValueError(f"{path}, line {lines[error.trajectory]}: {error}") from error
         except (TypeError, ValueError) as error:

@@ -40,10 +40,6 @@ ADVISERS: dict[str, Callable[[], Adviser]] = {
 def settings_of(env: str, options: Mapping[str, Any] | None = None) -> EnvSettings:
     """Return the row of an id or a name; an environment without a row has Sokoban's sizes and nothing to imitate.
 
-    Args:
-        env: id or name.
-        options: arguments of the environment, where sizes and the name of results may depend on them.
-
     >>> settings_of("alfworld").id, settings_of("corridor", {"length": 24}).name
     ('AgentRL/ALFWorld-v0', 'corridor-n24')
     """

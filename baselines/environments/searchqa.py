@@ -102,12 +102,7 @@ SEARCHQA = EnvSettings(
     tiny=SEARCHQA_TINY,
     pretrained=SOKOBAN_PRETRAINED,
     full=Sizes.trained(
-        SEARCHQA_TINY,
-        clone_tasks=5000,
-        clone_epochs=1,
-        training_tasks=1300,
-        eval_tasks=256,
-        validation_tasks=128,
+        SEARCHQA_TINY, clone_tasks=5000, clone_epochs=1, training_tasks=1300, eval_tasks=256, validation_tasks=128
     ),
     setup=Setup(
         options={"sources": ["two_hop"], "kinds": _FACTS, "top_k": 1, "max_turns": 3},

@@ -75,6 +75,8 @@ class Setup:
         prompt: options of `wrappers.prompt.PromptStyle` besides history and instructions.
         policy: keyword arguments of `policies.tiny.tiny_policy`, or of `policies.huggingface.HuggingFacePolicy`.
         clone: keyword arguments of `baselines.imitation.cloning.clone`, besides epochs and seed.
+        clone_contexts: what a clone learns to read in front of its prompts: by context, the share of the environment's
+            own expert's steps that are learned with it, see `baselines.imitation.cloning.informed_demonstrations`.
         clone_until: greedy success on the validation tasks with which cloning ends; 0: all epochs are read.
         look_from: updates before the first such look; earlier replies are long and lead nowhere.
         look_every: updates between two looks.
@@ -92,6 +94,7 @@ class Setup:
     prompt: dict[str, Any] = field(default_factory=dict)
     policy: dict[str, Any] = field(default_factory=dict)
     clone: dict[str, Any] = field(default_factory=dict)
+    clone_contexts: dict[str, float] = field(default_factory=dict)
     clone_until: float = 0.0
     look_from: int = 24
     look_every: int = 6

@@ -21,12 +21,7 @@ SOKOBAN = EnvSettings(
     tiny=SOKOBAN_TINY,
     pretrained=SOKOBAN_PRETRAINED,
     full=Sizes.trained(
-        SOKOBAN_TINY,
-        clone_tasks=300,
-        clone_epochs=6,
-        training_tasks=8000,
-        eval_tasks=512,
-        validation_tasks=128,
+        SOKOBAN_TINY, clone_tasks=300, clone_epochs=6, training_tasks=8000, eval_tasks=512, validation_tasks=128
     ),
     # For CI: every part of the pipeline, none of the luck.
     quick=Sizes(

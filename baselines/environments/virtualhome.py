@@ -71,12 +71,7 @@ VIRTUALHOME = EnvSettings(
     tiny=VIRTUALHOME_TINY,
     pretrained=SOKOBAN_PRETRAINED,
     full=Sizes.trained(
-        VIRTUALHOME_TINY,
-        clone_tasks=3000,
-        clone_epochs=2,
-        training_tasks=4000,
-        eval_tasks=256,
-        validation_tasks=128,
+        VIRTUALHOME_TINY, clone_tasks=3000, clone_epochs=2, training_tasks=4000, eval_tasks=256, validation_tasks=128
     ),
     setup=Setup(
         options={

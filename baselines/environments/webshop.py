@@ -138,12 +138,7 @@ WEBSHOP = EnvSettings(
     tiny=WEBSHOP_TINY,
     pretrained=SOKOBAN_PRETRAINED,
     full=Sizes.trained(
-        WEBSHOP_TINY,
-        clone_tasks=2000,
-        clone_epochs=1,
-        training_tasks=4000,
-        eval_tasks=256,
-        validation_tasks=128,
+        WEBSHOP_TINY, clone_tasks=2000, clone_epochs=1, training_tasks=4000, eval_tasks=256, validation_tasks=128
     ),
     setup=Setup(
         options={"data": "generated", "split_by": "product", "max_episode_steps": 10},

@@ -7,7 +7,9 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -21,6 +23,7 @@ from agentgym.rollout import Policy, collect
 from agentgym.trajectory import Reply, StepTable
 from baselines.config import Memory
 from baselines.imitation.updates import check_updates, updates
+from baselines.scorers.privileged import PrivilegedConfig
 from baselines.update import Limits
 from policies.huggingface import HuggingFacePolicy
 from policies.scripted import SILENT, ExpertPolicy
@@ -77,13 +80,6 @@ def demonstrations(
 ) -> list[Reply]:
     """Return expert steps as (prompt ids, token ids) of the policy, episode by episode.
 
-    Args:
-        policy: whose chat template, prefix, suffix and tokenizer are used; its weights are not.
-        envs: as for `clone`.
-        tasks: reset options, one episode each.
-        seed: of the environments.
-        progress: called with the number of finished episodes.
-
     Raises:
         KeyError: the environments were not made with `expert=True`.
         ValueError: the expert had no answer anywhere, or an answer the policy cannot write.
@@ -94,6 +90,50 @@ def demonstrations(
     found = [reply for reply in replies if reply is not None and reply.token_ids]
     if not found:
         raise ValueError(f"the expert had no answer in any of the {len(tasks)} tasks: are they solvable?")
+    return found
+
+
+def informed_demonstrations(
+    policy: HuggingFacePolicy,
+    envs: gym.vector.VectorEnv[Any, Any, Any],
+    tasks: Sequence[Mapping[str, Any]],
+    shares: Mapping[Any, float],
+    *,
+    seed: int,
+    swapped: float = 0.5,
+) -> list[Reply]:
+    """Return expert steps with contexts in front of their prompts: what makes a clone that reads contexts.
+
+    Some prompts get context and reply of another step. Otherwise a clone would learn the right commands from
+    observations, as soon as any block is in front of them, and would not read what is in it.
+
+    Args:
+        policy: see `demonstrations`.
+        envs: the same; their expert may be another than the one that is cloned.
+        tasks: the same.
+        shares: by name of the context, see `wrappers.privileged`, how many rows it gets, in multiples of the expert's
+            steps. For "sibling" every task is played twice.
+        seed: of the environments, and of which steps.
+        swapped: share of these rows with the context and the reply of another step.
+    """
+    rng, found = np.random.default_rng(seed), list[Reply]()
+    for context, share in shares.items():
+        config = PrivilegedConfig(context=context)
+        noted = config.around(envs)
+        with warnings.catch_warnings(category=RuntimeWarning, action="ignore"):  # episodes of a task may be alike here
+            size = 1 + (context == "sibling")
+            table = collect(noted, Demonstrator(policy), tasks=tasks, group_size=size, seed=seed)
+        scorer, replies = config.make_in(policy, noted), table.replies
+        assert replies is not None
+        texts = scorer.contexts(table).right
+        rows = np.array([i for i, text in enumerate(texts) if text is not None and replies[i].token_ids])
+        count = round(share * len(rows) / size)
+        chosen = rng.permuted(np.tile(rows, -(-count // len(rows))))[:count] if len(rows) else rows
+        sources = np.where(rng.random(len(chosen)) < swapped, rng.permutation(chosen), chosen)
+        for row, source in zip(chosen.tolist(), sources.tolist(), strict=True):
+            [prompt] = scorer.prompts(table, [texts[source]], [row])
+            if prompt:
+                found.append(dataclasses.replace(replies[source], prompt_ids=prompt))
     return found
 
 
@@ -140,32 +180,13 @@ def clone(
 ) -> CloneResult:
     """Train the policy, in place, to write what the expert does: `demonstrations`, and `imitate`.
 
-    Args:
-        policy: the student.
-        envs: a vector environment with autoreset `DISABLED`, made with `expert=True` and wrapped (reply parser,
-            prompt window) exactly as it is for the student later on.
-        tasks: reset options of the demonstrated episodes.
-        epochs: passes over the demonstrated steps.
-        seed: of the environments and of the order of the steps.
-        batch_size: steps per update.
-        microbatch_rows: see `imitate`, as the rest.
-        microbatch_tokens: per pass.
-        learning_rate: at its highest.
-        weight_decay: on matrices.
-        warmup: updates.
-        max_grad_norm: of an update.
-        progress: called after each update.
-        enough: ends learning.
-        beside: further replies to learn together with the expert's, for instance `won_steps` of relabelled episodes.
-
-    Returns:
-        Loss and accuracy per epoch, of the last one as far as it went.
+    `envs` have autoreset `DISABLED`, are made with `expert=True` and wrapped (reply parser, prompt window) exactly as
+    for the student later on; `tasks` are the demonstrated ones; `beside` are further replies to learn,
+    such as `won_steps` of relabelled episodes. The rest, result and errors are those of `imitate`.
 
     Raises:
         KeyError: the environments were not made with `expert=True`.
-        ValueError: a number is out of range, the policy cannot write the expert's actions, or its weights have fewer
-            than 32 bits.
-        FloatingPointError: the gradient is not finite; the weights are those of the last good update.
+        ValueError: the policy cannot write the expert's actions, or as of `imitate`.
     """
     check_updates(policy.model, epochs, batch_size, microbatch_rows, learning_rate, warmup)
     started = time.perf_counter()

@@ -6,10 +6,12 @@ All replies are in the policy's own tokens.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from agentgym.outside.text import DataError, read_json_lines
 from agentgym.rollout import Policy, collect
 from agentgym.rollout.hindsight import relabel_goals
 from agentgym.trajectory import Bools, Reply, StepTable, Trajectory
@@ -86,3 +88,35 @@ def written_replies(trajectory: Trajectory, begin: int = 0) -> tuple[Reply, ...]
     """Return the replies of an episode from step `begin` on, where something was written."""
     replies = (step.reply for step in trajectory.steps[begin:])
     return tuple(reply for reply in replies if reply is not None and reply.token_ids)
+
+
+def read_episodes(path: Path, policy: Any) -> list[Reply]:
+    """Read demonstrations from a file, as replies in the policy's own tokens, for `imitate` of `cloning`.
+
+    A line is a JSON object: a conversation, of which every message of the assistant is learned,
+    {"messages": [{"role": "user", "content": "..."}, {"role": "assistant", "content": "..."}, ...]}; or one step,
+    {"prompt": text or messages, "reply": text}. Where a reply lacks the policy's prefix and suffix, such as
+    <action> and </action>, it is put between them.
+
+    Raises:
+        DataError: a line is neither, there is none, or the policy cannot write a reply; names file and line.
+    """
+    found: list[Reply] = []
+    before, after = policy.settings.prefix, policy.settings.suffix
+    for number, line in read_json_lines(path):
+        try:
+            if "messages" in line:
+                messages = line["messages"]
+                steps = [(messages[:i], one["content"]) for i, one in enumerate(messages) if one["role"] == "assistant"]
+            else:
+                steps = [(line["prompt"], line["reply"])]
+            for prompt, text in steps:
+                framed = text if text.startswith(before) and text.endswith(after) else f"{before}{text}{after}"
+                found.append(policy.demonstrate(prompt, framed))
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise DataError(
+                f'{path}, line {number}: expected {{"messages": [...]}} or {{"prompt": ..., "reply": ...}} ({error})'
+            ) from None
+    if not found:
+        raise DataError(f"{path} holds no reply to learn: expected JSON lines with messages of the assistant")
+    return found

@@ -109,12 +109,6 @@ class IPR(Imitation):
         """Return the step pair of an expert's step and the policy's way on from there, if there is one.
 
         The policy's way on is the better one only where it has won and is no longer than the expert's.
-
-        Args:
-            step: of the expert.
-            own: what the policy did from there.
-            expert_value: share of continuations behind the expert's action that won.
-            own_value: behind the policy's action.
         """
         shown, way = written_replies(step.episode, step.t), written_replies(own)
         if not way:  # the prompt did not fit

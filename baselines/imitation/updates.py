@@ -63,19 +63,6 @@ def updates(
     AdamW with a linear warm-up and a cosine decay to 0. Sizes of batches differ by at most one. Call `check_updates`
     first: nothing here runs before the first batch is asked for.
 
-    Args:
-        model: whose trainable weights are moved.
-        count: number of items, at least 1.
-        epochs: passes over the items.
-        seed: of their order.
-        batch_size: items per update.
-        learning_rate: of AdamW, at its highest.
-        weight_decay: of AdamW, on matrices only.
-        warmup: updates until the learning rate is reached.
-        max_grad_norm: the gradient's norm is clipped to this.
-        progress: called after each update with the updates done and their total number.
-        enough: called after each update with the updates done; True ends learning there.
-
     Raises:
         ValueError: `weight_decay` or `max_grad_norm` is out of range; nothing has moved.
         FloatingPointError: the gradient is not finite; the weights are those of the last good update.

@@ -76,11 +76,7 @@ class Paper:
         return f"{self.method} in {self.env} ({self.source})"
 
     def config(self, **changes: Any) -> TrainerConfig:
-        """Return the trainer's configuration; what is not printed has its default.
-
-        Args:
-            **changes: settings of `TrainerConfig` that win over the paper's.
-        """
+        """Return the trainer's configuration; what is not printed has its default."""
         return TrainerConfig(**self.training).changed(**changes)
 
     def recipe(self) -> Recipe:

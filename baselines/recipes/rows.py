@@ -59,10 +59,7 @@ _SEARCH = (
         OwnEnv(_SEARCHQA, {"max_turns": 0, "last_turn": "extra"}),
     ),
     _search_row(
-        "search_r1",
-        "grpo",
-        "GRPO on the exact match of the answer, with a real search engine.",
-        OwnEnv(_SEARCHQA),
+        "search_r1", "grpo", "GRPO on the exact match of the answer, with a real search engine.", OwnEnv(_SEARCHQA)
     ),
     _search_row(
         "zerosearch",

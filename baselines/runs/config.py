@@ -17,7 +17,10 @@ from baselines.config import TrainerConfig, by_name
 from baselines.environments.settings import LORA_RATE, SMOLLM2, TINY, EnvSettings, Setup, Sizes
 
 #: Defaults of the settings that came after records were published: these were run with them.
-_NEW = by_name({"distillation": TrainerConfig().distillation})
+_NEW = by_name({"distillation": TrainerConfig().distillation}) | {
+    "rollout.probe_every": 0,
+    "rollout.on_mismatch": "stop",
+}
 #: Settings of `TrainerConfig` that a benchmark chooses itself, or that change nothing of what is learned.
 _OWN = ("iterations", "groups", "group_size", "temperature", "validation.every", "checkpoint.every", "seed")
 
@@ -30,25 +33,18 @@ class Config:
         env: Gymnasium id.
         methods: credit methods, names that `baselines.recipes.recipe` knows.
         seeds: training seeds; every method is trained once per seed, from the same clone.
-        steps: reinforcement-learning iterations per run.
-        groups: tasks per iteration.
-        group_size: episodes per task.
+        steps, groups, group_size: iterations, tasks of an iteration, episodes of a task.
         model: "tiny", "smollm2", or the folder or hub name of a Hugging Face causal language model.
         history: (observation, action) pairs shown in the prompt besides the current observation.
         instructions: whether the prompt begins with the task's rules.
-        temperature: sampling temperature of training and of the "sampled" evaluation.
-        clone_tasks: expert episodes of the warm start.
-        clone_epochs: passes over them.
-        eval_tasks: held-out test tasks of the final table.
-        validation_tasks: tasks of the learning curve; not trained on and not part of the test.
-        validation_every: iterations between two points of the curve.
-        training_tasks: tasks that reinforcement learning draws from.
-        training: settings of `baselines.config.TrainerConfig` by name, the same for all methods but for what
-            a recipe's `training` replaces.
+        temperature: of sampling, in training and in the "sampled" evaluation.
+        clone_tasks, clone_epochs: expert episodes of the warm start, and passes over them.
+        training_tasks, eval_tasks: tasks that learning draws from, and held-out ones of the final table.
+        validation_tasks, validation_every: tasks of the learning curve, in neither; iterations between its points.
+        training: settings of `TrainerConfig` by name, the same for all methods but for a recipe's own.
         setup: what is particular to the environment.
-        lora: rank of the adapter that the methods train instead of all weights; 0: all weights.
-        transcript: whether prompts are whole conversations, see `wrappers.transcript`, in place of windows; `history`
-            counts for nothing then.
+        lora: rank of the adapter that is trained instead of all weights; 0: all weights.
+        transcript: whether prompts are whole conversations (`wrappers.transcript`); `history` then counts for nothing.
         data: fingerprint of data of others, see `baselines.runs.data_source`; None: the tasks are generated.
     """
 

@@ -49,9 +49,6 @@ class Engine:
     def check(self, lora: int) -> None:
         """Refuse what cannot be, before a model is loaded.
 
-        Args:
-            lora: rank of the adapter that is trained, 0 for all weights.
-
         Raises:
             ImportError: vLLM is not installed, or in a release that is not known.
             ValueError: all weights are trained, and this engine takes adapters alone.
@@ -67,13 +64,6 @@ class Engine:
 
     def sampler(self, base: Any, folder: Path, *, lora: int, stored: Path | None, resumed: bool) -> Any:
         """Start the engine, or reach it, and return its sampler; None for the loop.
-
-        Args:
-            base: the policy, without an adapter yet.
-            folder: of the run.
-            lora: rank of the adapter that will be trained, 0 for all weights.
-            stored: the model's folder; where there is none, the model is written for the engine to read.
-            resumed: the run has a checkpoint, whose weights are not those of `base`.
 
         Raises:
             ValueError: replies are restricted to admissible commands, or the server does not answer.

@@ -27,6 +27,7 @@ from baselines.environments.registry import settings_of
 from baselines.environments.settings import SMOLLM2, TINY, tasks
 from baselines.evaluation import Evaluation, evaluate
 from baselines.recipes.definition import Recipe
+from baselines.runs import card
 from baselines.runs.config import Config
 from baselines.runs.data_source import hand_on, noted, open_data
 from baselines.runs.engine import ENGINE_FOLDER, Engine
@@ -84,11 +85,7 @@ class Run:
         return self.trainer.log.rows
 
     def test(self, temperature: float = 0.0) -> Evaluation:
-        """Play the held-out test tasks, of which training and validation have seen none.
-
-        Args:
-            temperature: of the policy; 0: greedy.
-        """
+        """Play the held-out test tasks, of which training and validation have seen none."""
         config = self.settings.config
         envs, seed = make_envs(config, config.eval_tasks), self.settings.training.seed
         return evaluate(envs, self.policy, held_out_tasks(config), seed=seed, temperature=temperature)
@@ -106,7 +103,7 @@ def train(
     method: str | Callable[[StepTable], Any] = "grpo",
     *,
     model: str | Path = TINY,
-    clone: int | None = None,
+    clone: int | str | Path | None = None,
     seed: int = 0,
     out: str | Path | None = None,
     options: Mapping[str, Any] | None = None,
@@ -132,8 +129,9 @@ def train(
             "my_module:credit"; or a function `credit(table) -> float64 (len(table),)`.
         model: "tiny" (0.2 million parameters, nothing to download), "smollm2" (135 million, downloads 93 MB once), or
             the folder of a Hugging Face causal language model.
-        clone: expert episodes that are imitated first; 0: none. None: for "tiny" what the environment's settings say
-            (300 in Sokoban), 0 for other models and for environments without settings.
+        clone: expert episodes that are imitated first, 0: none; or a file of episodes, see
+            `baselines.imitation.episodes.read_episodes`. None: for "tiny" what the environment's settings say (300 in
+            Sokoban), 0 for other models and for environments without settings.
         seed: of everything that is drawn.
         out: folder of the run; a run that it holds is continued. None: a new folder below runs/train.
         options: arguments of the environment, such as {"data": "~/alfworld"}.
@@ -154,7 +152,7 @@ def train(
         agentgym.outside.files.OtherConfigurationError: `out` holds a run on other tasks.
     """
     row = settings_of(known_env(env))
-    if clone is not None:
+    if isinstance(clone, int):
         whole("clone", clone, 0)
     model = check_model(str(model))
     check_sight(row.id, model)
@@ -185,20 +183,25 @@ def carry_out(
     lanes: int = 1,
     attention: str | None = None,
     imitating: Progress | None = None,
+    tensorboard: bool = True,
+    command: str = "",
 ) -> Trainer:
     """Clone and train, or go on where an earlier run of the same settings was stopped, and return the trainer.
 
     Args:
         settings: of the run.
-        folder: gets start policy, checkpoints, log, samples and the final policy.
+        folder: gets start policy, checkpoints, log, samples, and the final policy with its model card.
         *callbacks: of the trainer, besides the one that writes samples.
         engine: who writes the replies; None: the loop over the model itself.
         lanes: into which the episodes that are played side by side are divided.
         attention: transformers' name of the attention of a pretrained model; None: its choice.
-        imitating: is told of the start policy's updates.
+        imitating: called with the start policy's updates that are done, and their number.
+        tensorboard: whether files for TensorBoard are written.
+        command: that started the run, for the model card.
 
     Raises:
         agentgym.outside.files.OtherConfigurationError: the folder holds a run on other data.
+        ValueError: episodes of an expert are asked for, and the environment has none.
     """
     from policies.lora import LoraSettings, add_lora, merge_lora
     from policies.vision.policy import VisionPolicy
@@ -208,8 +211,14 @@ def carry_out(
     engine.check(config.lora)
     if settings.source is not None:
         settings.source.note(folder)
+    if config.clone_tasks and not checkpoints(folder):
+        check_expert(config)
+    card.note(settings, folder, command)
+    how: dict[str, Any] = {"attn_implementation": attention} | (
+        {"autocast": torch.bfloat16 if settings.precision == "bf16" else None} if settings.precision else {}
+    )
     with _threads(config):
-        policy: Any = _start(config, folder, attention, imitating)
+        policy: Any = _start(settings, folder, how, imitating)
         if engine.kind != "loop" and isinstance(policy, VisionPolicy):  # said before the engine is started
             raise ValueError(
                 f"--engine {engine.kind} is not given the pictures of prompts: leave --engine out for models that see"
@@ -224,19 +233,22 @@ def carry_out(
         stored = None if config.model in (TINY, SMOLLM2) else Path(config.model)
         sampler = engine.sampler(policy, folder, lora=config.lora, stored=stored, resumed=bool(checkpoints(folder)))
         if sampler is not None:
+            sampler.tolerant = settings.training.rollout.on_mismatch == "weights"
             policy = policy.with_sampler(sampler)
         if config.lora:
             policy = add_lora(policy, LoraSettings(config.lora, 2.0 * config.lora), seed=config.seeds[0])
         try:
             _, trainer = train_policy(
-                config, policy, settings.method, settings.training, folder, Samples(folder), *callbacks, lanes=lanes
-            )
+                config, policy, settings.method, settings.training, folder, Samples(folder), *callbacks, lanes=lanes,
+                tensorboard=tensorboard,
+            )  # fmt: skip
         finally:
             shutil.rmtree(folder / ENGINE_FOLDER, ignore_errors=True)
         if config.lora:
             save_policy(merge_lora(policy), folder / MERGED_FOLDER)
     for stored in (folder / FINAL_FOLDER, folder / MERGED_FOLDER, *best_policies(folder)):
         hand_on(folder, stored)
+        card.write(settings, folder, stored, trainer.log.rows)
     return trainer
 
 
@@ -251,16 +263,6 @@ def train_policy(
     tensorboard: bool = True,
 ) -> tuple[list[Row], Trainer]:
     """Train a policy, or go on from the newest checkpoint of the folder.
-
-    Args:
-        config: environment, prompt and tasks.
-        policy: is trained.
-        method: gives the credit, and its own environment where it has one.
-        training: numbers of the run: setting, seed and budget.
-        folder: of the run; data noted in it or its parent are named in the log.
-        *callbacks: of the trainer.
-        lanes: into which the episodes that are played side by side are divided.
-        tensorboard: whether files for TensorBoard are written.
 
     Returns:
         The rows of the log, and the trainer at the end.
@@ -282,23 +284,31 @@ def about(folder: Path) -> dict[str, str]:
     return {} if source is None else source.about
 
 
-def cloned(config: Config, seed: int, progress: Progress | None = None) -> tuple[Any, CloneResult | None]:
-    """Return a new policy that has imitated the expert's episodes, and how that went; None: there are none.
+def cloned(
+    config: Config, seed: int, progress: Progress | None = None, policy: Any = None
+) -> tuple[Any, CloneResult | None]:
+    """Return a policy that has imitated the expert's episodes, and how that went; None: there are none.
 
     Args:
         config: environment, model, and the number of episodes.
         seed: of the weights, the episodes and the order of the steps.
-        progress: is told of the updates.
+        progress: called with the updates that are done, and their number.
+        policy: that learns; None: a new one.
     """
-    from baselines.imitation.cloning import clone
+    from baselines.imitation.cloning import clone, informed_demonstrations
 
-    policy = new_policy(config, seed)
+    policy, setup = policy or new_policy(config, seed), config.setup
     if not config.clone_tasks:
         return policy, None
-    shown = dataclasses.replace(config, setup=config.setup.while_cloned())
+    played, beside = tasks(setup.train, config.clone_tasks), []
+    if setup.clone_contexts:  # the expert's, whoever is cloned
+        known = dataclasses.replace(config, setup=dataclasses.replace(setup.while_cloned(), adviser=""))
+        envs = make_envs(known, config.clone_tasks, expert=True)
+        beside = informed_demonstrations(policy, envs, played, setup.clone_contexts, seed=seed)
+    shown = dataclasses.replace(config, setup=setup.while_cloned())
     return policy, clone(
-        policy, make_envs(shown, config.clone_tasks, expert=True), tasks(config.setup.train, config.clone_tasks),
-        seed=seed, progress=progress, enough=_looking(config, policy, seed), **cloning(config),
+        policy, make_envs(shown, config.clone_tasks, expert=True), played, seed=seed, progress=progress,
+        enough=_looking(config, policy, seed), beside=beside, **cloning(config),
     )  # fmt: skip
 
 
@@ -317,17 +327,56 @@ def _looking(config: Config, policy: Any, seed: int) -> Callable[[int], bool] | 
     return enough
 
 
-def _start(config: Config, folder: Path, attention: str | None, progress: Progress | None) -> Any:
+def check_expert(config: Config) -> None:
+    """Refuse episodes of an expert where the environment has none.
+
+    Raises:
+        ValueError: it has none; the message says what to give instead.
+    """
+    try:
+        with contextlib.closing(make_envs(config, 1, expert=True)) as envs:
+            _, infos = envs.reset(options=tasks(config.setup.train, 1)[0])
+        if "expert_action" in infos:
+            return
+    except TypeError:  # the environment has no such argument
+        pass
+    raise ValueError(
+        f"{config.env} has no expert whose {config.clone_tasks} episodes could be imitated: name a file of episodes, "
+        '--clone FILE.jsonl with lines such as {"messages": [{"role": "user", "content": "..."}, {"role": "assistant", '
+        '"content": "<action>up</action>"}]}, or --clone 0'
+    )
+
+
+def _start(settings: RunSettings, folder: Path, how: dict[str, Any], progress: Progress | None) -> Any:
     """Return the policy that a run begins with: a clone is kept in the run's folder, for the run to go on with."""
+    from baselines.imitation.cloning import imitate
+    from baselines.imitation.episodes import read_episodes
     from policies.vision.policy import load_policy
 
-    place = folder / CLONE_FOLDER
-    if not config.clone_tasks:
-        return new_policy(config, config.seeds[0], frozen=bool(config.lora), attention=attention)
+    config, place = settings.config, folder / CLONE_FOLDER
+    tiny, seed = config.model == TINY, config.seeds[0]
+    if tiny:
+        how = {name: value for name, value in how.items() if name == "autocast"} | {"device": "cpu"}
+
+    def read(path: Path, dtype: Any = torch.float32) -> Any:
+        return load_policy(path, dtype=dtype, **how)
+
+    def begin(frozen: bool = False) -> Any:
+        if settings.start is not None:
+            return read(settings.start, "auto" if frozen else torch.float32)
+        return new_policy(config, seed, frozen=frozen, **({} if tiny else how))
+
+    if not config.clone_tasks and settings.episodes is None:
+        return begin(bool(config.lora))
     if not place.is_dir():
-        save_policy(cloned(config, config.seeds[0], progress)[0], place)
+        policy = begin()
+        if settings.episodes is not None:
+            imitate(policy, read_episodes(settings.episodes, policy), seed=seed, progress=progress, **cloning(config))
+        else:
+            cloned(config, seed, progress, policy)
+        save_policy(policy, place)
         hand_on(folder, place)
-    return load_policy(place, dtype=torch.float32, device="cpu" if config.model == TINY else None)
+    return read(place)
 
 
 @contextlib.contextmanager

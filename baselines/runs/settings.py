@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, get_args
+from pathlib import Path
+from typing import Any, Literal, get_args
 
 from baselines.config import TrainerConfig, by_name
 from baselines.environments.settings import TINY, EnvSettings
@@ -38,6 +39,8 @@ _ENVIRONMENT: dict[tuple[str, str], Callable[[Any], dict[str, Any]]] = {
     ("searchqa", "steps"): lambda turns: {"max_turns": turns, "last_turn": "counted"},
 }
 
+#: Iterations between probes of a run, see `baselines.config.Rollout`.
+_PROBE_EVERY = 10
 #: Options of environments by which a run plays some kinds of tasks alone, as tiny models do.
 _NARROWING = ("task_types", "families", "sources", "kinds")
 
@@ -57,6 +60,9 @@ class RunSettings:
         source: the data that are played; None: nobody has looked yet.
         credit: the method, where it is not one that a name stands for.
         variable: argument that says where data of others are, and the variable that counts without it.
+        precision: "bf16" or "fp32", what is computed in; None: as `policies.pretrained.mixed_precision` says.
+        start: folder of the policy that the run begins with, see `baselines.runs.card.earlier`; None: the model.
+        episodes: file of demonstrations that are imitated first, see `baselines.imitation.episodes.read_episodes`.
     """
 
     config: Config
@@ -68,6 +74,9 @@ class RunSettings:
     source: DataSource | None = None
     variable: tuple[str, str] | None = None
     credit: Recipe | None = None
+    precision: Literal["bf16", "fp32"] | None = None
+    start: Path | None = None
+    episodes: Path | None = None
 
     @property
     def method(self) -> Recipe:
@@ -142,34 +151,30 @@ def run_settings(
     changes: Mapping[str, Any] | None = None,
     transcript: bool = False,
     truncate: Any = None,
-    clone: int | None = 0,
+    clone: int | str | Path | None = 0,
     credit: Recipe | None = None,
+    precision: Any = None,
+    start: Path | None = None,
 ) -> RunSettings:
     """Put a run together.
 
-    Args:
-        row: the environment.
-        method: name of a recipe, or of a paper's method.
-        model: "tiny", "smollm2" or a model folder.
-        seed: of the run.
-        quick: sizes of a smoke test.
-        lora: rank of an adapter, 0 for all weights; None: the paper's, else 0.
-        history: pairs in the prompt; None: as the environment's settings say.
-        paper: settings that win over the benchmark's.
-        sizes: fields of `baselines.runs.config.Sizes` that win over those.
-        changes: settings of `TrainerConfig` that win over everything.
-        transcript: whole conversations as prompts.
-        truncate: what becomes of prompts that do not fit; None: as the model's own settings say.
-        clone: expert episodes that are imitated first; None: for the tiny model as the environment's settings say, for
-            any other and with a paper's settings none.
-        credit: the method, where `method` is no name of one.
+    `paper` wins over the benchmark's settings, `sizes` (fields of `baselines.runs.config.Sizes`) over those, `changes`
+    (settings of `TrainerConfig`) over everything. `lora` of None is the paper's rank, else 0. `clone` is a number of
+    expert episodes, or a file of episodes; None: for the tiny model as the environment's settings say, for any other,
+    with a paper's settings and after a `start` none. `history`, `truncate`, `precision` and `start` of None: as the
+    environment's and the model's own settings say. `credit` is the method where `method` is no name of one.
 
     Raises:
         TypeError: a change names no setting; the message suggests one.
-        ValueError: a change has a value that cannot be, or there is no such `truncate`.
+        ValueError: a change has a value that cannot be, or there is no such `truncate`, `precision` or file.
     """
     if truncate is not None and truncate not in get_args(Truncate):
         raise ValueError(f"--truncate is one of {get_args(Truncate)}, got {truncate!r}")
+    if precision not in (None, "bf16", "fp32"):
+        raise ValueError(f"--precision is bf16 or fp32, got {precision!r}")
+    episodes = Path(clone) if isinstance(clone, str | Path) else None
+    if episodes is not None and not episodes.is_file():
+        raise ValueError(f"--clone takes a number of expert episodes or a file of episodes; there is no {episodes}")
     printed = {} if paper is None else dict(paper.training)
     changes = dict(changes or {})
     sized = by_name(changes)
@@ -178,8 +183,8 @@ def run_settings(
     played = row.played_by(model)
     full = played.quick if quick else played.full
     if clone is None:
-        clone = full.clone_tasks if model == TINY and paper is None else 0
-    chosen = {"clone_tasks": clone}
+        clone = full.clone_tasks if model == TINY and paper is None and start is None else 0
+    chosen = {"clone_tasks": clone if isinstance(clone, int) else 0}
     if not quick:
         chosen |= {_SIZES[name]: value for name, value in printed.items() if name in _SIZES}
     chosen |= dict(sizes or {}) | {_SIZES[name]: value for name, value in sized.items() if name in _SIZES}
@@ -196,13 +201,15 @@ def run_settings(
         base = paper.config(
             **{**own, **{name: printed[name] for name in _OURS if name in printed and name not in _SIZES}}
         )
-    training = base.changed(**changes)
+    training = base.changed(**{"rollout.probe_every": _PROBE_EVERY, **changes})
     config = dataclasses.replace(config, temperature=training.temperature)
+    given: dict[str, Any] = {"truncate": truncate, "precision": precision, "start": start, "episodes": episodes}
     if paper is None:
-        return RunSettings(config, training, truncate=truncate, credit=credit)
+        return RunSettings(config, training, credit=credit, **given)
     for options in _environment(paper).values():
         config.setup.options.update(options)
-    return RunSettings(config, training, paper, paper.reply_tokens, truncate, paper.prompt_tokens)
+    limits: dict[str, Any] = {"reply_tokens": paper.reply_tokens, "prompt_tokens": paper.prompt_tokens}
+    return RunSettings(config, training, paper, **limits, **given)
 
 
 def _environment(paper: Paper) -> dict[str, dict[str, Any]]:

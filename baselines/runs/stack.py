@@ -24,6 +24,7 @@ from baselines.runs.config import Config
 from policies.vision import data_url
 from wrappers.advice import VectorAdvice
 from wrappers.canonical import CanonicalStates
+from wrappers.privileged import PHRASES
 from wrappers.prompt import VectorPromptWindow
 from wrappers.reply import VectorReplyParser
 from wrappers.transcript import VectorTranscript
@@ -55,10 +56,6 @@ _CLONE_RATES = {TINY: 3e-3, SMOLLM2: 2e-4}
 
 def find_model(model: str, *, download: bool = False) -> str:
     """Return the folder of a model, or the name on the Hugging Face hub of one that the local cache holds.
-
-    Args:
-        model: either.
-        download: fetch what is not in the cache.
 
     Raises:
         DataError: it is neither, or cannot be fetched.
@@ -161,15 +158,7 @@ def with_prompts(
     reply_format: str = COMMAND_ONLY,
     **parsing: Any,
 ) -> gym.vector.VectorEnv[Any, Any, Any]:
-    """Put reply parser and prompts around what `bare_envs` returns.
-
-    Args:
-        envs: the environments.
-        config: what the prompts show.
-        transcript: whether prompts are whole conversations instead of windows.
-        reply_format: what is said of replies, after the task's rules.
-        **parsing: of `wrappers.reply.parse_reply`.
-    """
+    """Put reply parser and prompts around what `bare_envs` returns."""
     envs, style = VectorReplyParser(envs, **parsing), dict(config.setup.prompt)
     if transcript:
         style = {name: value for name, value in style.items() if name not in _WINDOW_ONLY}
@@ -189,14 +178,6 @@ def bare_envs(
     training: bool = False,
 ) -> gym.vector.VectorEnv[Any, Any, Any]:
     """Vector environment with bare observations and commands as actions, autoreset off.
-
-    Args:
-        config: names the environment.
-        episodes: how many will be played; at most `SIDE_BY_SIDE` of them side by side.
-        expert: infos hold the action of the expert that is cloned.
-        log: keep the observations in an `ObservationLog`.
-        own: environment of a method, where it has one of its own.
-        training: whether the method is to be trained there, rather than played.
 
     Raises:
         ValueError: the method is for another environment.
@@ -292,7 +273,7 @@ def make_vec(env: str, places: int, **options: Any) -> gym.vector.VectorEnv[Any,
     return adapt(gym.make_vec(name, places, vectorization_mode="sync", vector_kwargs=mode, **options))
 
 
-def new_policy(config: Config, seed: int, *, frozen: bool = False, attention: str | None = None) -> HuggingFacePolicy:
+def new_policy(config: Config, seed: int, *, frozen: bool = False, **how: Any) -> HuggingFacePolicy:
     """The untrained policy: a tiny one with random weights, SmolLM2, or a model from a folder.
 
     Args:
@@ -300,10 +281,11 @@ def new_policy(config: Config, seed: int, *, frozen: bool = False, attention: st
         seed: of random weights.
         frozen: whether the weights of a pretrained model stay as they are, under an adapter; they then have the type
             that they are stored in, else float32.
-        attention: transformers' name of the attention of a pretrained model; None: its choice.
+        **how: `attn_implementation`, `device` and `autocast` of a pretrained model, see
+            `policies.huggingface.HuggingFacePolicy.from_pretrained`.
     """
     if config.model != TINY:
-        return _pretrained(config, frozen, attention)
+        return _pretrained(config, frozen, how)
     from policies.tiny import tiny_policy
     from policies.vision.tiny import tiny_vision_policy
 
@@ -316,6 +298,8 @@ def new_policy(config: Config, seed: int, *, frozen: bool = False, attention: st
     words = sorted({action for actions in commands for action in actions})
     if config.instructions:
         texts.append(envs.unwrapped.instructions)
+    if config.setup.clone_contexts:
+        texts += PHRASES
     settings = dict(config.setup.policy)
     if row.pieces is not None:
         settings["pieces"] = row.pieces
@@ -348,7 +332,7 @@ def _play_at_random(config: Config, texts: list[str]) -> set[str]:
     return commands
 
 
-def _pretrained(config: Config, frozen: bool, attention: str | None) -> HuggingFacePolicy:
+def _pretrained(config: Config, frozen: bool, how: dict[str, Any]) -> HuggingFacePolicy:
     import torch
 
     from policies.huggingface import SETTINGS_FILE
@@ -363,16 +347,11 @@ def _pretrained(config: Config, frozen: bool, attention: str | None) -> HuggingF
         settings = {} if (folder / SETTINGS_FILE).is_file() else {**_FOREIGN, **config.setup.policy}
     # Weights stored in 16 bits would swallow the small steps of an optimiser.
     dtype = "auto" if frozen else torch.float32
-    return load_policy(folder, dtype=dtype, attn_implementation=attention, **settings)
+    return load_policy(folder, dtype=dtype, **settings, **how)
 
 
 def learned_policy(folder: Path, model: str) -> HuggingFacePolicy:
-    """Load a policy that a benchmark has trained; a tiny one plays on the CPU in float32 on every machine.
-
-    Args:
-        folder: of the model.
-        model: what it was made from, as in `baselines.runs.config.Config.model`.
-    """
+    """Load a policy that a benchmark has trained; a tiny one plays on the CPU in float32 on every machine."""
     from policies.vision.policy import load_policy
 
     return load_policy(folder, device="cpu" if model == TINY else None)

@@ -108,16 +108,7 @@ def symbolic_sokoban(levels: Levels) -> gym.Env[NDArray[Any], Any]:
 def training_env(
     levels: Levels, reward: Reward, *, gamma: float, decay: float, scale: float, graphs: TaskGraphs
 ) -> gym.Env[NDArray[Any], Any]:
-    """Return the environment that a learner trains on.
-
-    Args:
-        levels: which.
-        reward: which.
-        gamma: the learner's discount, for the shaping.
-        decay: see `GraphShaping`.
-        scale: see `GraphShaping`.
-        graphs: where the shaping keeps what it has seen; unused by other rewards.
-    """
+    """Return the environment that a learner trains on."""
     if reward not in REWARDS:
         raise ValueError(f"unknown reward {reward!r}; known: {', '.join(REWARDS)}")
     env: gym.Env[Any, Any] = TaskChoice(symbolic_sokoban(levels), tasks_of("train", levels.training))

@@ -130,13 +130,6 @@ class Hindsight:
     ) -> dict[str, float]:
         """Learn to give the replies of finished episodes, won and lost, by the mean negative log-likelihood per token.
 
-        Args:
-            table: what `scores` was asked for.
-            scores: what it answered.
-            targets: not used.
-            generator: shuffles mini-batches.
-            learning_rate: the policy's, see `HindsightConfig.rate`.
-
         Returns:
             "prm_loss" and "prm_grad_norm" (before clipping), means over the updates; "prm_clipped", the share of
             `scores` at the bound.
@@ -227,13 +220,6 @@ def told(
     reply: Reply, known: tuple[int, ...], further: tuple[int, ...], positions: int | None, first: int | None
 ) -> tuple[int, ...]:
     """Return a reply's prompt with what is known in hindsight in front of it.
-
-    Args:
-        reply: with its prompt.
-        known: tokens that stand there in any case; the prompt's beginning is cut where it does not fit beside them.
-        further: tokens behind these, as many of the first ones as the rest leaves room for.
-        positions: most tokens of prompt and reply together, None for no limit.
-        first: a special token with which prompts may begin, and which then stays first.
 
     >>> told(Reply("", (1, 5, 6), (7,)), (8,), (9, 9), positions=6, first=1)
     (1, 8, 9, 5, 6)

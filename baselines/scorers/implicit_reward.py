@@ -158,13 +158,6 @@ class ImplicitReward:
     ) -> dict[str, float]:
         """Learn from finished groups; tasks that were always won, or never, teach the pair loss nothing.
 
-        Args:
-            table: what `scores` was asked for.
-            scores: not used.
-            targets: not used.
-            generator: shuffles tasks.
-            learning_rate: the policy's, see `ImplicitRewardConfig.rate`.
-
         Returns:
             "prm_loss" and "prm_grad_norm" (before clipping), means over the updates, 0 where there was nothing to
             learn. What the scores are worth is for `wrappers.credit.evidence` to say.

@@ -54,12 +54,7 @@ class OwnLikelihood:
         raise NotImplementedError(f"{type(self).__name__} scores nothing")
 
     def likelihoods(self, table: StepTable, asked: Iterable[Reply]) -> Floats:
-        """Return the mean log-probability of the tokens of a text per row, natural logarithm: float64 (N,).
-
-        Args:
-            table: N rows.
-            asked: prompt and text of each row, as a reply that would have been given.
-        """
+        """Return the mean log-probability of the tokens of a text per row, natural logarithm: float64 (N,)."""
         replies = np.fromiter(asked, np.object_, len(table))
         found = rescored(
             self._policy,

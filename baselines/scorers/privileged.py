@@ -116,13 +116,16 @@ class PrivilegedScorer(OwnLikelihood):
         if self.config.context in NOTED and notes is None:
             contexts(self.config.context, StepTable.from_trajectories(()), None)
         self.level = self.config.level
-        self.dropped, self._share, self._updates, self._notes = 0, 0.0, 0, notes
+        self.dropped, self._share, self._updates, self._read, self._notes = 0, 0.0, 0, 0, notes
         kind = self.config.teacher
         self._follows = kind == "rollout" and self.level == "turn"
         own = self._follows or kind in ("averaged", "snapshot")
         self.teacher = trained_beside(policy) if own else frozen(policy) if kind == "start" else policy
         self._blocks: dict[str, tuple[int, ...]] = {}
         self._texts: dict[int, str] = {}
+        # Contexts of the table before, of another task than those of a table of one group.
+        self._elsewhere: list[str] = []
+        self._last: list[str] = []
 
     def scores(self, table: StepTable) -> Floats:
         """Return float64 (N, K), or (N,) at level "turn"; nan: no context, or no token of the action.
@@ -130,16 +133,15 @@ class PrivilegedScorer(OwnLikelihood):
         Raises:
             ValueError: the table has no replies, a reply no tokens, or no log-probabilities.
         """
-        found = self._contexts(table)
+        found = self.contexts(table)
         if self.level == "turn":
             return np.where([bool(prompt) for prompt in self.informed(table, found)], 1.0, np.nan)
-        right = self._likelihoods(table, self.prompts(table, found.under(self.config.control, table)))
+        right = self.informed_likelihoods(table, self.prompts(table, self._under(found, table)))
         if self.config.contrast:
-            wrong = self._wrong(table, found)
+            wrong = self.wrong(table, found)
             scores = contrasts_of(right, wrong) if len(wrong) else np.full(right.shape, np.nan)
         else:
-            written: Any = table.replies
-            scores = right - _padded([reply.logprobs for reply in written], right.shape)
+            scores = right - recorded(table)
         scored = ~np.isnan(scores)
         self._share = float(scored.any(axis=1).mean()) if len(scores) else 0.0
         if self.config.tokens == "action":
@@ -148,16 +150,20 @@ class PrivilegedScorer(OwnLikelihood):
 
     def informed(self, table: StepTable, found: Contexts | None = None) -> list[tuple[int, ...]]:
         """Return every row's prompt with its block in front; () where it has none."""
-        found = found or self._contexts(table)
-        prompts = self.prompts(table, found.under(self.config.control, table))
+        found = found or self.contexts(table)
+        prompts = self.prompts(table, self._under(found, table))
         self._share = sum(map(bool, prompts)) / max(len(prompts), 1)
+        self._read += sum(map(bool, prompts))
         return prompts
 
-    def prompts(self, table: StepTable, texts: Sequence[str | None]) -> list[tuple[int, ...]]:
-        """Return prompts with a block of each row's text in front; () without a text, or where it is too long."""
+    def prompts(
+        self, table: StepTable, texts: Sequence[str | None], rows: Sequence[int] | None = None
+    ) -> list[tuple[int, ...]]:
+        """Return prompts of rows, None: all, with a text's block in front; () without one, or where it is too long."""
         first = getattr(self._tokenizer, "bos_token_id", None)
         found, self.dropped = list[tuple[int, ...]](), 0
-        for reply, text in zip(table.replies, texts, strict=True):  # type: ignore[arg-type]
+        replies: Any = table.replies if rows is None else table.replies[list(rows)]  # type: ignore[index]
+        for reply, text in zip(replies, texts, strict=True):
             special = int(first is not None and reply.prompt_ids[:1] == (first,))
             prompt = () if text is None else (
                 reply.prompt_ids[:special] + self.block(text) + reply.prompt_ids[special:]
@@ -198,19 +204,24 @@ class PrivilegedScorer(OwnLikelihood):
         learning_rate: float,
     ) -> dict[str, float]:
         """Move a teacher of its own towards the policy; return shares of rows with a context, and of those dropped."""
-        self._updates += 1
+        self._updates, self._elsewhere = self._updates + 1, self._last
         share = {"averaged": self.config.average, "snapshot": float(self._updates % self.config.every == 0)}
         self._move(1.0 if self._follows else share.get(self.config.teacher, 0.0))
-        return {"context_share": self._share, "context_dropped": self.dropped / max(len(table), 1)}
+        read, self._read = self._read, 0
+        return {
+            "context_share": self._share, "context_dropped": self.dropped / max(len(table), 1),
+            "teacher_replies": float(read),
+        }  # fmt: skip
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the number of updates, and the weights of a teacher of its own."""
+        """Return the number of updates, the last contexts, and the weights of a teacher of its own."""
         own = self.config.teacher in ("averaged", "snapshot")
-        return {"updates": self._updates, "teacher": self.teacher.model.state_dict() if own else {}}
+        teacher = self.teacher.model.state_dict() if own else {}
+        return {"updates": self._updates, "elsewhere": self._elsewhere, "teacher": teacher}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over what `state_dict` returned."""
-        self._updates = state["updates"]
+        self._updates, self._elsewhere = state["updates"], state.get("elsewhere", [])
         if state["teacher"]:
             self.teacher.model.load_state_dict(state["teacher"])
         elif self._follows:
@@ -224,19 +235,25 @@ class PrivilegedScorer(OwnLikelihood):
                 if mine is not theirs:
                     mine.copy_(theirs if share == 1 else torch.lerp(mine, theirs, share))
 
-    def _contexts(self, table: StepTable) -> Contexts:
+    def contexts(self, table: StepTable) -> Contexts:
+        """Return the contexts of a table's rows, see `wrappers.privileged.contexts`."""
         reply_lengths(table)
         # Labels of groups are task ids, but for what tells groups of one task apart.
         named = tuple(str(unnumbered(str(task_of(label)))) for label in table.groups)
         return contexts(self.config.context, dataclasses.replace(table, groups=named), self._notes, self.config.wrongs)
 
-    def _wrong(self, table: StepTable, found: Contexts) -> Floats:
+    def _under(self, found: Contexts, table: StepTable) -> list[str | None]:
+        self._last = [text for text in found.right if text is not None] or self._last
+        return found.under(self.config.control, table, elsewhere=self._elsewhere)
+
+    def wrong(self, table: StepTable, found: Contexts) -> Floats:
+        """Return log-probabilities with every wrong twin, float64 (W, N, K)."""
         deepest = max(map(len, found.wrong), default=0)
         layers = [[texts[k] if k < len(texts) else None for texts in found.wrong] for k in range(deepest)]
-        return np.array([self._likelihoods(table, self.prompts(table, layer)) for layer in layers])
+        return np.array([self.informed_likelihoods(table, self.prompts(table, layer)) for layer in layers])
 
-    def _likelihoods(self, table: StepTable, prompts: Sequence[tuple[int, ...]]) -> Floats:
-        """Log-probabilities of the reply tokens behind these prompts, float64 (N, K); nan where there is no prompt."""
+    def informed_likelihoods(self, table: StepTable, prompts: Sequence[tuple[int, ...]]) -> Floats:
+        """Return log-probabilities of the reply tokens behind prompts, float64 (N, K); nan where there is no prompt."""
         replies: Sequence[Reply] = table.replies  # type: ignore[assignment]
         asked = [
             dataclasses.replace(reply, prompt_ids=prompt or reply.prompt_ids, logprobs=(0.0,) * len(reply.token_ids))
@@ -246,6 +263,7 @@ class PrivilegedScorer(OwnLikelihood):
         batch = make_batch(given, np.where([bool(prompt) for prompt in prompts], 0.0, np.nan))
         heat = self.config.temperature or self._policy.settings.temperature or 1.0
         memory = Memory(microbatch_tokens=self.config.microbatch_tokens or "auto")
+        self._read += sum(map(bool, prompts))
         scored = score_batch(self.teacher, batch, heat, memory).double().numpy()
         allowed = batch.allowed or ((),) * len(batch)
         place = {key: at for at, key in enumerate(zip(batch.prompts, batch.replies, allowed, strict=True))}
@@ -262,8 +280,9 @@ class PrivilegedScorer(OwnLikelihood):
         return self._texts[token]
 
 
-def _padded(rows: Sequence[Sequence[float]], shape: tuple[int, ...]) -> Floats:
-    found = np.full(shape, np.nan)
-    for row, numbers in enumerate(rows):
-        found[row, : len(numbers)] = numbers
+def recorded(table: StepTable) -> Floats:
+    """Return the log-probabilities that the replies of a table hold, float64 (N, K); nan behind their ends."""
+    found = np.full(written_tokens(table).shape, np.nan)
+    for row, reply in enumerate(table.replies):  # type: ignore[arg-type]
+        found[row, : len(reply.logprobs)] = reply.logprobs
     return found

@@ -75,10 +75,6 @@ def value_model(policy: Any, head: Head = "linear") -> ValueModel:
 
     What is frozen under an adapter is shared with the policy, as nobody writes to it.
 
-    Args:
-        policy: with `model`, a Hugging Face causal language model.
-        head: what stands on the trunk.
-
     Raises:
         TypeError: the model has no base model, or no output head to take the width from.
     """

@@ -112,6 +112,7 @@ class Page:
         panel: None: there is none.
         warnings: one line each, below the tables.
         notice: what must be known before a number is read, above all else.
+        refresh: seconds after which the page loads itself anew; 0: never.
         reported: what belongs to a published result, see `benchmarks.training.evidence.reported`.
     """
 
@@ -124,6 +125,7 @@ class Page:
     panel: Panel | None = None
     warnings: Sequence[str] = ()
     notice: str = ""
+    refresh: int = 0
     reported: Mapping[str, str] = field(default_factory=dict)
 
 

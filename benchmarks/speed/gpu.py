@@ -33,12 +33,6 @@ class DoesNotFitError(RuntimeError):
 def run_shapes(asked: Mapping[str, Sizes], folder: Path, device: torch.device, tell: Tell) -> GpuResults:
     """Measure the shapes that are not measured yet, and write `gpu.json` after each.
 
-    Args:
-        asked: names of `benchmarks.speed.gpu_measures.SHAPES`, with what is to be measured.
-        folder: where; created when missing.
-        device: of the models.
-        tell: called with what is being done.
-
     Raises:
         agentgym.outside.files.LockedError: another process works in the folder.
         OtherConfigurationError: the folder holds a shape that was measured with other sizes.
@@ -154,16 +148,30 @@ _WHERE, _SIZES = "Where and how", "Sizes; defaults belong to the shape"
 
 
 def gpu(
+    first_hour: Annotated[
+        bool,
+        typer.Option(
+            "--first-hour",
+            help="For a new card, 50 minutes: probes, memory against plan, speed, and ten iterations of LoRA on "
+            "generated ALFWorld; one page, one JSON, and what failed.",
+        ),
+    ] = False,
+    model: Annotated[
+        str | None,
+        typer.Option(help="With --first-hour: who learns. Default: Qwen/Qwen2.5-1.5B-Instruct; on a CPU tiny."),
+    ] = None,
+    download: Annotated[bool, typer.Option("--download", help="Fetch that model from the hub.")] = False,
+    minutes: Annotated[float, typer.Option(min=0.1, help="With --first-hour: for everything.")] = 50.0,
     shapes: Annotated[
-        str,
-        typer.Option(help="1.5B (all weights), 7B-lora and tiny, separated by commas."),
+        str, typer.Option(help="1.5B (all weights), 7B-lora and tiny, separated by commas.")
     ] = "1.5B,7B-lora",
     out: Annotated[
-        Path,
+        Path | None,
         typer.Option(
-            help="Folder of the results; the same command goes on with the next shape.", rich_help_panel=_WHERE
+            help="Folder of the results; the same command goes on with the next shape. Default: below runs/.",
+            rich_help_panel=_WHERE,
         ),
-    ] = Path("runs/gpu"),
+    ] = None,
     attention: Annotated[
         str | None, typer.Option(help="Attention, as transformers names it. Default: sdpa.", rich_help_panel=_WHERE)
     ] = None,
@@ -190,6 +198,10 @@ def gpu(
     Writes gpu.json, report.md and report.html; check says whether every figure is
     there. Without a GPU only tiny runs, and what only a GPU can tell is marked absent.
     """
+    if first_hour:
+        _first_hour(out or Path("runs/first-hour"), model, minutes, download)
+        return
+    out = out or Path("runs/gpu")
     names = [name.strip() for name in shapes.split(",") if name.strip()]
     for name in names:
         if name not in gpus.SHAPES:
@@ -221,3 +233,18 @@ def gpu(
     shown = page(found)
     print_page(shown, console)
     say(console, "\n".join(f"written: {path}" for path in (out / RESULTS, *write_page(shown, out))))
+
+
+def _first_hour(folder: Path, model: str | None, minutes: float, download: bool) -> None:
+    from benchmarks.speed import first_hour as hour
+
+    console = Console()
+    folder.mkdir(parents=True, exist_ok=True)
+    if (folder / "run").exists():
+        raise stop(f"{folder} holds a first hour: give another folder with --out, or remove it", 2)
+    with explained("stopped"), locked(folder / ".lock", wait=False), telling(console, "first hour") as tell:
+        found = hour.first_hour(folder, model, minutes, tell, download=download)
+    print_page(hour.page(found), console)
+    say(console, f"written: {folder / hour.FILE}, {folder / 'report.html'}")
+    if found.failed:
+        raise stop(f"failed: {', '.join(part.name for part in found.failed)}", 1)

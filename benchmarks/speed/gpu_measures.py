@@ -24,15 +24,9 @@ from baselines.environments.settings import tasks
 from baselines.evaluation import evaluate
 from baselines.metrics import Row
 from baselines.recipes import recipe
+from baselines.runs.plan import Allocations
 from baselines.trainer import Trainer
-from baselines.utilisation import (
-    PeakMemory,
-    decode_limit,
-    forward_flops,
-    peak_bandwidth,
-    peak_flops,
-    training_flops,
-)
+from baselines.utilisation import PeakMemory, decode_seconds, forward_flops, peak_bandwidth, peak_flops, training_flops
 from benchmarks.speed.gpu_results import MEASURED, ON_DEVICE, STAGES, WARMUP, Figures, Sizes
 from benchmarks.statistics import wilson_interval
 from policies.decode.sampler import Decoding, complete
@@ -187,7 +181,7 @@ def measure_decode(policy: HuggingFacePolicy, sizes: Sizes) -> Figures:
     peak, bandwidth, limit = peak_flops(device), peak_bandwidth(device), None
     if peak is not None and bandwidth is not None:
         context = sizes.decode_context + sizes.decode_tokens // 2
-        limit = decode_limit(policy.model, batch, context, bandwidth, peak)
+        limit = batch / decode_seconds(policy.model, batch, context, bandwidth, peak)
     share = None if limit is None else 100 * rate / limit
     return {"decode.tokens_per_second": rate, "decode.limit": limit, "decode.share": share}
 
@@ -201,7 +195,7 @@ def measure_pass(policy: HuggingFacePolicy, tokens: int, *, recomputation: bool)
 
         def train() -> None:
             policy.model.zero_grad(set_to_none=True)
-            prompts, replies, _ = _rows(policy, tokens)
+            prompts, replies, _ = random_rows(len(policy.tokenizer), tokens)
             scores = policy.score(prompts, replies, 1.0, tokens_per_pass=tokens, entropy=False)
             scores.logprobs.sum().backward()
 
@@ -221,15 +215,15 @@ def measure_pass(policy: HuggingFacePolicy, tokens: int, *, recomputation: bool)
     return {f"passes.{int(recomputation)}.{name}": value for name, value in found.items()}
 
 
-def _rows(policy: HuggingFacePolicy, tokens: int) -> tuple[list[list[int]], list[list[int]], list[int]]:
-    """Random rows whose chains are `tokens` long together; a chain lacks the last token of its reply."""
+def random_rows(
+    vocabulary: int, tokens: int, chain: int = _CHAIN
+) -> tuple[list[list[int]], list[list[int]], list[int]]:
+    """Prompts and replies whose chains are `tokens` long together, and each length; a chain lacks the last token."""
     rng = np.random.default_rng(0)
-    lengths = [_CHAIN] * (tokens // _CHAIN)
-    if tokens % _CHAIN:
-        lengths.append(tokens % _CHAIN)
+    lengths = [chain] * (tokens // chain) + [tokens % chain] * bool(tokens % chain)
     prompts, replies = [], []
     for length in lengths:
-        ids = rng.integers(8, len(policy.tokenizer), length + 1).tolist()
+        ids = rng.integers(8, vocabulary, length + 1).tolist()
         cut = max(length // 2, 1)
         prompts.append(ids[:cut])
         replies.append(ids[cut:])
@@ -238,7 +232,7 @@ def _rows(policy: HuggingFacePolicy, tokens: int) -> tuple[list[list[int]], list
 
 def _forward(policy: HuggingFacePolicy, tokens: int) -> tuple[int, list[int]]:
     """Bytes that one forward pass leaves for its backward pass; 0 on a CPU."""
-    prompts, replies, lengths = _rows(policy, tokens)
+    prompts, replies, lengths = random_rows(len(policy.tokenizer), tokens)
     if policy.device.type != "cuda":
         return 0, lengths
     before = torch.cuda.memory_allocated(policy.device)
@@ -246,6 +240,28 @@ def _forward(policy: HuggingFacePolicy, tokens: int) -> tuple[int, list[int]]:
     kept = torch.cuda.memory_allocated(policy.device) - before
     del scores
     return kept, lengths
+
+
+def pass_memory(
+    policy: HuggingFacePolicy, rows: int, row: int, reply: int, *, packed: bool, recompute: bool
+) -> float:  # fmt: skip
+    """Return the most bytes that a training pass over random rows makes beside weights and gradients."""
+    device, weights = policy.device, [each for each in policy.model.parameters() if each.requires_grad]
+    ids = np.random.default_rng(0).integers(8, len(policy.tokenizer), (rows, row)).tolist()
+    prompts, replies = [each[: row - reply] for each in ids], [each[row - reply :] for each in ids]
+    size = rows * row if packed else None
+    policy.score(prompts[:1], replies[:1], 1.0, tokens_per_pass=size)  # what is looked at once for a model
+    for weight in weights:
+        weight.grad = torch.zeros_like(weight)
+    cuda = device.type == "cuda"
+    before = torch.cuda.memory_allocated(device) if cuda else 0
+    if cuda:
+        torch.cuda.reset_peak_memory_stats(device)
+    mode = recomputed_activations(policy.model) if recompute else contextlib.nullcontext()
+    with mode, Allocations() if not cuda else contextlib.nullcontext() as found:
+        policy.score(prompts, replies, 1.0, tokens_per_pass=size, entropy=False).logprobs.sum().backward()
+    policy.model.zero_grad(set_to_none=True)
+    return float(torch.cuda.max_memory_allocated(device) - before if found is None else found.peak)
 
 
 @torch.no_grad()

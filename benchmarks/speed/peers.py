@@ -145,13 +145,6 @@ def in_interpreter(
 ) -> list[float] | None:
     """Return the numbers in the last line that a script prints in another interpreter; None where none is named.
 
-    Args:
-        variable: environment variable that names the interpreter.
-        script: path of the file, which imports nothing of this project.
-        repeats: its only argument.
-        needs: what has to be installed there.
-        environment: further variables of the process.
-
     Raises:
         RuntimeError: the interpreter cannot run it.
     """

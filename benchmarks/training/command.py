@@ -171,9 +171,29 @@ def check(
         raise stop(str(error), 1) from None
 
 
+_LEARNING, _MEMORY, _WARM, _EVALUATION, _TRACKING = "Learning", "Memory", "Warm start", "Evaluation", "Tracking"
+
+
+def _settings_shown(asked: str) -> None:
+    """Print the groups and fields of TrainerConfig, or of one group."""
+    from rich.console import Console
+
+    from baselines.config import explained as meanings
+    from benchmarks.console import table
+
+    try:
+        rows = meanings(None if asked == "list" else asked)
+    except ValueError as error:
+        raise typer.BadParameter(f"expected name=value, list, or a group; {error}", param_hint="--set") from None
+    Console().print(table(["setting", "default", "meaning"], rows, left=3))
+
+
 def train(
     env: options.Env = "sokoban",
     option: options.EnvOption = None,
+    data: Annotated[
+        Path | None, of(WHAT, "Folder of the environment's official data, as --option data=FOLDER.")
+    ] = None,
     model: options.Model = "tiny",
     download: options.Download = False,
     method: Annotated[
@@ -186,28 +206,8 @@ def train(
     ] = "grpo",
     paper: Annotated[bool, of(WHAT, "Settings as the method's paper prints them.", "--paper")] = False,
     script: Annotated[bool, of(WHAT, "As the authors' run script has them, where it differs.", "--script")] = False,
-    lora: Annotated[
-        int | None, of(WHAT, "Rank of an adapter; 0: all weights. Default: the paper's, else 0.", min=0)
-    ] = None,
     seed: Annotated[int, of(WHAT, "Of everything that is drawn.", min=0)] = 0,
-    change: Annotated[
-        list[str] | None,
-        of(WHAT, "A setting of TrainerConfig, such as loss.kl=0.02; as often as needed.", "--set"),
-    ] = None,
     quick: options.Quick = False,
-    steps: options.Steps = None,
-    groups: options.Groups = None,
-    group_size: options.GroupSize = None,
-    validation_tasks: options.ValidationTasks = None,
-    clone: Annotated[
-        int | None,
-        of(
-            SIZES,
-            "Expert episodes that are imitated first. Default: for tiny as the environment's settings say (300 "
-            "in Sokoban), 0 for other models and with --paper.",
-            min=0,
-        ),
-    ] = None,
     history: options.History = None,
     transcript: options.Transcript = False,
     truncate: Annotated[
@@ -217,6 +217,73 @@ def train(
             "Prompts that do not fit: raise, left (cut) or end-episode. "
             "Default: as the model's settings say, else raise.",
         ),
+    ] = None,
+    iterations: Annotated[
+        int | None,
+        of(_LEARNING, "Rollouts and updates. More of them lengthen a finished run.", "--iterations", "--steps", min=1),
+    ] = None,
+    groups: Annotated[int | None, of(_LEARNING, "Tasks per iteration.", min=1)] = None,
+    group_size: Annotated[int | None, of(_LEARNING, "Episodes per task.", min=2)] = None,
+    learning_rate: Annotated[float | None, of(_LEARNING, "Of AdamW. Default: the environment's.", min=0)] = None,
+    precision: Annotated[
+        str | None,
+        of(_LEARNING, "Computing in bf16 or fp32; trained weights are fp32. Default: by device."),
+    ] = None,
+    lora: Annotated[
+        int | None, of(_LEARNING, "Rank of an adapter; 0: all weights. Default: the paper's, else 0.", min=0)
+    ] = None,
+    change: Annotated[
+        list[str] | None,
+        of(
+            _LEARNING,
+            "Any setting of TrainerConfig, such as loss.kl=0.02. --set list shows all, --set loss a "
+            "group: rollout, optimiser, loss, distillation, memory, schedule, validation, checkpoint.",
+            "--set",
+        ),
+    ] = None,
+    pass_tokens: Annotated[
+        int | None, of(_MEMORY, "Tokens of a pass of the update (memory.microbatch_tokens). Default: by device.", min=1)
+    ] = None,
+    recompute: Annotated[
+        bool | None,
+        of(
+            _MEMORY,
+            "Compute activations again in the backward pass (memory.activation_checkpointing).",
+            "--recompute/--no-recompute",
+        ),
+    ] = None,
+    plan: Annotated[
+        bool, of(_MEMORY, "Print memory by part, tokens and hours, and end; no weights are loaded.", "--plan")
+    ] = False,
+    card: Annotated[
+        str | None, of(_MEMORY, "With --plan: the card, h100, a100, l40s or rtx4090. Default: this machine.")
+    ] = None,
+    clone: Annotated[
+        str | None,
+        of(
+            _WARM,
+            "Expert episodes that are imitated first, or a file of episodes (JSON lines with messages). Default: for "
+            "tiny as the environment's settings say (300 in Sokoban), 0 for other models and with --paper or --from.",
+        ),
+    ] = None,
+    start: Annotated[
+        Path | None,
+        of(_WARM, "Begin with the final policy of an earlier run: its folder, or one of its models.", "--from"),
+    ] = None,
+    validation_tasks: Annotated[int | None, of(_EVALUATION, "Tasks of the learning curve.", min=2)] = None,
+    validation_every: Annotated[int | None, of(_EVALUATION, "Iterations between points of it.", min=1)] = None,
+    test_tasks: Annotated[int, of(_EVALUATION, "Held-out tasks that the final policy plays, greedily.", min=0)] = 0,
+    tracker: Annotated[
+        str,
+        of(
+            _TRACKING,
+            "Curves while it runs, with the same keys: tensorboard, wandb, trackio, several "
+            "separated by commas, or none.",
+        ),
+    ] = "tensorboard",
+    project: Annotated[str, of(_TRACKING, "Of wandb and trackio.")] = "stepcredit",
+    push: Annotated[
+        str | None, of(_TRACKING, "Upload final/ at the end to a private repository of your hub login: me/my-model.")
     ] = None,
     out: options.Out = None,
     engine: Annotated[
@@ -237,18 +304,20 @@ def train(
     ] = 1,
     attention: Annotated[
         str | None,
-        of(WHERE, "Attention of transformers, such as flash_attention_2. Default: transformers' choice."),
+        of(WHERE, "Attention of transformers. Default: on a GPU flash or flex attention, else transformers' choice."),
     ] = None,
-    tracker: Annotated[str, of(WHERE, "Send rows to wandb or trackio.")] = "none",
-    project: Annotated[str, of(WHERE, "Of the tracker.")] = "stepcredit",
     only_print: Annotated[bool, of(WHERE, "Print the settings and end.", "--print")] = False,
 ) -> None:
     """Train a policy by one method; `from baselines import train` is the same in Python.
 
-    Leaves log, samples, checkpoints, the final model and a page. With
-    --paper it says before it starts what differs from the paper. Ctrl-C and the same command again: it goes
-    on where it was.
+    Prints a plan of memory and time first. Leaves log, samples, checkpoints, the final model with its card, and a page
+    that follows the run. With --paper it says before it starts what differs from the paper. Ctrl-C and the
+    same command again: it goes on where it was.
     """
+    for word in change or ():
+        if "=" not in word:
+            _settings_shown(word)
+            return
     named, changes = arguments(option or ()), arguments(change or (), "--set")
     env = known_env(env, pictures=True)
     from rich.console import Console
@@ -256,24 +325,49 @@ def train(
     from baselines.config import TrainerConfig
     from baselines.environments.registry import settings_of
     from baselines.recipes import papers, recipe
+    from baselines.runs import card as cards
     from baselines.runs.engine import Engine
+    from baselines.runs.plan import DoesNotFitError, Planner
+    from baselines.runs.plan import card as card_of
     from baselines.runs.settings import run_settings
 
     row = settings_of(env)
-    model = check_model(model, download=download)
-    check_sight(row.id, model, download=download)
-    given = {"steps": steps, "groups": groups, "group_size": group_size, "validation_tasks": validation_tasks}
+    trackers = [name.strip() for name in tracker.split(",") if name.strip() not in ("", "none")]
+    if unknown := sorted(set(trackers) - {"tensorboard", "wandb", "trackio"}):
+        raise typer.BadParameter(f"expected tensorboard, wandb or trackio, got {unknown[0]!r}", param_hint="--tracker")
+    given: dict[str, Any] = {
+        "learning_rate": learning_rate, "memory.microbatch_tokens": pass_tokens,
+        "memory.activation_checkpointing": recompute,
+    }  # fmt: skip
+    changes = {name: value for name, value in given.items() if value is not None} | changes
+    given = {
+        "steps": iterations, "groups": groups, "group_size": group_size, "validation_tasks": validation_tasks,
+        "validation_every": validation_every, "eval_tasks": test_tasks or None,
+    }  # fmt: skip
     sizes = {name: value for name, value in given.items() if value is not None}
-    if tracker not in ("none", "wandb", "trackio"):
-        raise typer.BadParameter(f"expected wandb or trackio, got {tracker!r}", param_hint="--tracker")
+    if data is not None:
+        if not row.data:
+            raise typer.BadParameter(f"{row.id} plays no data of others", param_hint="--data")
+        named = {next(iter(row.data)): str(data)} | named
     try:
+        begun = None
+        if start is not None:
+            model, begun = cards.earlier(start)
+        model = check_model(model, download=download)
+        check_sight(row.id, model, download=download)
+        device = None if card is None else card_of(card)
+        if device is not None and not plan:
+            raise ValueError("--card is a part of --plan: a run is on this machine")
+        if push is not None and not (plan or only_print):
+            cards.check_login(push)
         writer = Engine.read(engine)
         printed = papers.paper(method, row.name, "script" if script else "paper") if paper or script else None
         if printed is None:
             recipe(method)
         settings = run_settings(
             row, method=method, model=model, seed=seed, quick=quick, lora=lora, history=history, paper=printed,
-            sizes=sizes, changes=changes, transcript=transcript, truncate=truncate, clone=clone,
+            sizes=sizes, changes=changes, transcript=transcript, truncate=truncate,
+            clone=int(clone) if clone is not None and clone.isdecimal() else clone, precision=precision, start=begun,
         )  # fmt: skip
     except (TypeError, ValueError) as error:
         raise stop(str(error), 2) from None
@@ -298,8 +392,17 @@ def train(
         return
     try:
         settings.method  # noqa: B018  # before anything heavy is loaded
-    except NotImplementedError as error:
+        planner = Planner(settings, device, attention, writer.kind)
+        planned = planner.plan(settings)
+        for line in planned.lines(settings.training.iterations):
+            say(console, line)
+        planner.check(settings)
+    except (NotImplementedError, DataError) as error:
         raise stop(str(error), 2) from None
+    except DoesNotFitError as error:
+        raise stop(str(error), 1) from None
+    if plan:
+        return
     from benchmarks.training.train import run_training
     from policies.engines.engine import EngineError
 
@@ -307,11 +410,13 @@ def train(
     with explained("stopped; the same command continues where it was", "The same command continues."):
         try:
             page = run_training(
-                settings, folder, console, tracker=tracker, project=project, engine=writer, lanes=lanes,
-                attention=attention,
+                settings, folder, console, planned, trackers=trackers, project=project, engine=writer, lanes=lanes,
+                attention=attention, test_tasks=test_tasks,
             )  # fmt: skip
         except (ValueError, ImportError) as error:
             raise stop(str(error), 2) from None
         except EngineError as error:
             raise stop(f"{error}\nThe same command continues.", 1) from None
+        if push is not None:
+            say(console, f"pushed: {cards.push(folder / 'final', push)}")
     say(console, f"model: {folder / 'final'}\nlog: {folder / 'log.jsonl'}\nreport: {page}")

@@ -40,7 +40,7 @@ from benchmarks.json_files import load as load_json
 from benchmarks.machine import describe_machine, usable_cores
 from benchmarks.processes import Job, Progress
 from benchmarks.study import work_off
-from benchmarks.training import evidence, learning, options
+from benchmarks.training import evidence, informed, learning, options
 from benchmarks.training.dose import Dose, decisions
 from benchmarks.training.head_to_head_page import print_study, write_reports
 from benchmarks.training.options import SIZES, WHAT, WHERE, check_model, known_env, named_methods, of, on_data
@@ -237,12 +237,19 @@ def _training(plan: Plan, common: TrainerConfig, setting: Setting) -> TrainerCon
 
 def _record(job: Job, method: str, setting: Setting, rows: Sequence[Row]) -> Record:
     tokens, processor, curve = 0, 0.0, []
+    course: dict[str, list[float]] = {"entropy": [], "episode_length": []}
+    since: list[Row] = []
     for row in rows:
         tokens += int(row.get("tokens", 0))
         processor += row.get("seconds_processor", 0.0)
+        since += [row] if row["iteration"] else []
         if "validation_greedy_success" in row:
             success = row["validation_sampled_success"], row["validation_greedy_success"]
             curve.append(Point(tokens, round(processor, 2), *(round(value, 4) for value in success)))
+            for name, values in course.items() if since else ():
+                known = [each[name] for each in since if each.get(name) is not None]
+                values.append(round(sum(known) / max(len(known), 1), 4))
+            since = []
     seconds = rows[-1].get("seconds", 0.0)
     parts = (*STAGES, "scorer") if "seconds_scorer" in rows[-1] else STAGES
     shares = {
@@ -251,7 +258,7 @@ def _record(job: Job, method: str, setting: Setting, rows: Sequence[Row]) -> Rec
     iterations = int(rows[-1]["iteration"])
     return Record(
         job.kind, method, job.seed, setting, iterations, tokens, round(seconds, 2), round(processor, 2), shares, curve,
-        {},
+        {}, course=course, teacher_replies=int(sum(row.get("teacher_replies", 0) for row in rows)),
     )  # fmt: skip
 
 
@@ -376,6 +383,7 @@ def plan_study(
     beside: Sequence[str] = (),
     changes: Mapping[str, int] | None = None,
     options: Mapping[str, Any] | None = None,
+    contexts: Mapping[str, float] | None = None,
 ) -> Plan:
     """Put a plan together; None: the defaults, for `quick` small ones.
 
@@ -395,6 +403,7 @@ def plan_study(
         changes: fields of `baselines.runs.config.Sizes` that are not those of the environment's learning benchmark; not
             for `quick`.
         options: arguments of the environment, beside which variables name its data; None: generated tasks in any case.
+        contexts: what the clones learn to read, see `baselines.environments.settings.Setup.clone_contexts`.
 
     Raises:
         typer.Exit: the data are not there, or not enough of them.
@@ -410,7 +419,7 @@ def plan_study(
         sizes = dataclasses.replace(sizes, eval_tasks=8, validation_tasks=4)
     learning = make_config(row, methods=[], seeds=[], model=model, history=None, sizes=sizes)
     # One split, judged once, unless others are asked for.
-    setup = dataclasses.replace(learning.setup, kinds="", beside=list(beside))
+    setup = dataclasses.replace(learning.setup, kinds="", beside=list(beside), clone_contexts=dict(contexts or {}))
     learning, source = dataclasses.replace(learning, setup=setup), None
     if options is not None:
         learning, source = on_data(learning, row, options)
@@ -475,6 +484,15 @@ def head_to_head(
     pages: Annotated[
         Path | None, of(WHERE, "Write into head-to-head-ENV.md of this folder, between its marks, not into --out.")
     ] = None,
+    privileged: Annotated[
+        bool,
+        of(
+            WHAT,
+            "Clones read contexts; the methods of privileged contexts are trained with right, wrong and other tasks' "
+            "ones, nothing is searched. Methods are then settings, such as 'grpo learning_rate=0.0008'.",
+            "--privileged",
+        ),
+    ] = False,
     quick: options.Quick = False,
     jobs: options.Jobs = None,
     out: options.Out = None,
@@ -498,13 +516,17 @@ def head_to_head(
             studies = _read(rebuilt)
         else:
             row = settings_of(known_env(env))
-            names = named_methods(methods or ("grpo,gigpo" if quick else METHODS))
+            names = (
+                [Setting.stated(label.strip()).label for label in (methods or ",".join(informed.ARMS)).split(",")]
+                if privileged
+                else named_methods(methods or ("grpo,gigpo" if quick else METHODS))
+            )
             numbers = parse_seeds(seeds or ("0" if quick else "0-2"))
             plan = plan_study(
                 row, check_model(model), names, numbers,
-                tokens=tokens, settings=settings, search_seed=search_seed, search_runs=search_runs,
-                draw_seed=draw_seed, quick=quick, beside=beside.split(",") if beside else (),
-                options=arguments(option or ()),
+                tokens=tokens, settings=0 if privileged else settings, search_seed=search_seed,
+                search_runs=search_runs, draw_seed=draw_seed, quick=quick, beside=beside.split(",") if beside else (),
+                options=arguments(option or ()), contexts=informed.CONTEXTS if privileged else None,
             )  # fmt: skip
             processes = jobs or (1 if quick else usable_cores())
             run = functools.partial(run_study, out=place, processes=processes, console=console)

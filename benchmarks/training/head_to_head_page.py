@@ -27,7 +27,7 @@ from benchmarks.statistics import (
     seed_band,
     success_interval,
 )
-from benchmarks.training import dose, evidence
+from benchmarks.training import dose, evidence, informed
 from benchmarks.training.records import FINAL, REFERENCE, SEARCH, Record, Setting, Trainings, by_setting, choose
 from benchmarks.training.run import STAGES
 
@@ -226,6 +226,13 @@ def write_reports(studies: Sequence[Trainings], out: Path, pages: Path | None = 
         if not study.methods:
             continue
         name = study.config.name
+        if study.config.learning.setup.clone_contexts:
+            text = informed.section(study)
+            page = out / f"{name}.md" if pages is None else _page_of(pages, name)
+            text = text if pages is None else replaced(page.read_text(encoding="utf-8"), name, text)
+            write_file(page, text.encode())
+            written.append(page)
+            continue
         if pages is None:
             page, picture = out / f"{name}.md", out / f"{name}.png"
             text = section(study, picture.name)

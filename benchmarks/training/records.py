@@ -203,7 +203,8 @@ class StudyConfig:
         """The name of the study on generated tasks."""
         row = settings_of(self.learning.env, self.learning.setup.options)
         model = Path(self.learning.model).name
-        return row.name if model == TINY else f"{row.name}-{model}"
+        name = row.name if model == TINY else f"{row.name}-{model}"
+        return name + ("-privileged" if self.learning.setup.clone_contexts else "")
 
 
 @dataclass(frozen=True)
@@ -233,6 +234,9 @@ class Record:
         curve: validations, the first before any training.
         test: per mode one character per test task, "1" solved; empty in the search, which never sees a test task.
         beside: the same on further splits, by name, where the configuration's setup has some.
+        course: means over the iterations before each validation but the first, of "entropy" (nats per token) and
+            "episode_length" (steps).
+        teacher_replies: replies that an informed teacher read, once per context.
         dose: of credit, see `benchmarks.training.dose`; empty: not recorded.
     """
 
@@ -248,6 +252,8 @@ class Record:
     curve: list[Point]
     test: dict[str, str]
     beside: dict[str, dict[str, str]] = field(default_factory=dict)
+    course: dict[str, list[float]] = field(default_factory=dict)
+    teacher_replies: int = 0
     dose: dict[str, float] = field(default_factory=dict)
 
     def validated(self, points: int = 1) -> float:

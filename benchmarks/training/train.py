@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
+import sys
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from agentgym.outside.text import read_json_lines
+from agentgym.trajectory import StepTable
 from baselines.callbacks import SAMPLES_FILE, Tracker
+from baselines.environments.settings import TINY
 from baselines.metrics import LOG_FILE, Row, read_log
+from baselines.runs import card
 from baselines.runs.engine import Engine
-from baselines.runs.run import carry_out
+from baselines.runs.plan import GIB, Plan, best_attention, duration
+from baselines.runs.run import MERGED_FOLDER, Run, carry_out
 from baselines.runs.settings import RunSettings
-from baselines.trainer import Callback
+from baselines.trainer import FINAL_FOLDER, Callback, Trainer
 from baselines.watch import kept_in, told
-from benchmarks.console import NONE, shown
+from benchmarks.console import NONE, say, shown
 from benchmarks.json_files import created
 from benchmarks.machine import describe_machine
 from benchmarks.processes import Job
@@ -24,8 +32,8 @@ from benchmarks.report import assemble
 from benchmarks.report.page import HTML, Figure, Page, Panel, Table, write_page
 from benchmarks.training.run import STAGES, reporting
 
-#: An adapter and its base as one model.
-MERGED_FOLDER = "merged"
+#: Seconds between two pages of a run that goes on.
+_REFRESH = 20.0
 #: Panels of the picture: title, and the columns drawn there with their colours and scale.
 _PANELS: tuple[tuple[str, tuple[tuple[str, str, str, float], ...]], ...] = (
     ("success [%]", (
@@ -57,50 +65,128 @@ _FIGURES = (
 )
 
 
+class _Live:
+    """Reckons the time that is left, and writes the page again while the run goes on.
+
+    The first two iterations go by the plan, all others by the mean of those that were measured, validations included.
+    """
+
+    def __init__(self, settings: RunSettings, folder: Path, plan: Plan) -> None:
+        self._settings, self._folder, self._plan = settings, folder, plan
+        self._begun = self._written = time.monotonic()
+        self._done: list[float] = []
+        self._cost = 0.0
+
+    def left(self, trainer: Trainer) -> str:
+        """Return the time that is left in words; "" at the end."""
+        missing = self._settings.training.iterations - trainer.iteration
+        measured = len(self._done) > 2
+        each = (self._done[-1] - self._done[0]) / (len(self._done) - 1) if measured else self._plan.seconds["total"]
+        return f"; {duration(missing * each)} left{'' if measured else ' (plan)'}" if missing > 0 else ""
+
+    def __call__(self, trainer: Trainer, table: StepTable | None, row: Row) -> None:
+        """Note an iteration, and write the page where that takes a small part of the time."""
+        now = time.monotonic()
+        self._done.append(now)
+        if now - self._written > max(_REFRESH, 30 * self._cost) or trainer.iteration == 1:
+            write_page(page(self._folder, self._settings, self._plan, left=self.left(trainer)), self._folder)
+            self._written = time.monotonic()
+            self._cost = self._written - now
+
+
 def run_training(
     settings: RunSettings,
     folder: Path,
     console: Console,
+    plan: Plan,
     *,
-    tracker: str = "none",
+    trackers: Sequence[str] = ("tensorboard",),
     project: str = "stepcredit",
     engine: Engine | None = None,
     lanes: int = 1,
     attention: str | None = None,
+    test_tasks: int = 0,
 ) -> Path:
     """Train, or go on where an earlier run of the same settings was stopped, and return the path of its page.
 
     Args:
         settings: of the run.
-        folder: gets checkpoints, log, samples, the final policy and the page.
+        folder: gets checkpoints, log, samples, the final policy and the page, which follows the run.
         console: shows the progress.
-        tracker: "none", "wandb" or "trackio".
-        project: of the tracker.
+        plan: what the run should take.
+        trackers: "tensorboard", "wandb" and "trackio".
+        project: of the trackers.
         engine: who writes the replies; None: the loop over the model itself.
         lanes: into which the episodes that are played side by side are divided.
-        attention: transformers' name of the attention; None: its choice.
+        attention: transformers' name of the attention; None: its choice on a CPU, `best_attention` on a GPU.
+        test_tasks: held-out tasks that the final policy plays; 0: none.
 
     Raises:
         OtherConfigurationError: the folder holds a run on other data.
     """
     numbers = settings.training
     job = Job("method", numbers.seed, settings.config.methods[0])
+    live = _Live(settings, folder, plan)
+    if attention is None and plan.device.gpu and settings.config.model != TINY:
+        attention = best_attention(True)[0]
+    if "tensorboard" in trackers:
+        say(console, f"curves: tensorboard --logdir {folder}; page: {folder / HTML}")
     with contextlib.ExitStack() as stack:
         report = stack.enter_context(shown([job], console))
-        callbacks: list[Callback] = [reporting(lambda *words: report(job, *words), numbers.iterations)]
-        if tracker != "none":
-            package: Any = tracker
-            callbacks.append(stack.enter_context(Tracker(package, project=project, name=folder.name)))
-        carry_out(
-            settings, folder, *callbacks, engine=engine, lanes=lanes, attention=attention,
+        tracked: list[Any] = [name for name in trackers if name != "tensorboard"]
+        callbacks: list[Callback] = [live]
+        callbacks += [stack.enter_context(Tracker(each, project=project, name=folder.name)) for each in tracked]
+
+        def show(trainer: Trainer, table: StepTable | None, row: Row) -> None:
+            left = live.left(trainer)
+            reporting(lambda done, total, words: report(job, done, total, words + left), numbers.iterations)(
+                trainer, table, row
+            )
+
+        trainer = carry_out(
+            settings, folder, *callbacks, show, engine=engine, lanes=lanes, attention=attention,
             imitating=lambda done, total: report(job, done, total, "learning from the expert"),
+            tensorboard="tensorboard" in trackers, command=shlex.join(["stepcredit", *sys.argv[1:]]),
         )  # fmt: skip
-    write_page(page(folder, settings), folder)
+    if test_tasks:
+        tested = Run(folder, settings, trainer).test().success_rate
+        say(console, f"test: {100 * tested:.1f} % of {test_tasks} held-out tasks, greedy")
+        rows = [*trainer.log.rows, {"iteration": trainer.iteration, "test_greedy_success": tested}]
+        for model in (folder / FINAL_FOLDER, folder / MERGED_FOLDER):
+            card.write(settings, folder, model, rows)
+    write_page(page(folder, settings, plan), folder)
     return folder / HTML
 
 
-def page(folder: Path, settings: RunSettings) -> Page:
-    """Curves, the newest figures, and the steps that were sampled last."""
+def _against(plan: Plan, rows: list[Row]) -> Table:
+    """What was planned, beside what was measured."""
+    last = [row for row in rows if row["iteration"]][-10:]
+
+    def mean(key: str) -> str:
+        found = [row[key] for row in last if row.get(key) is not None]
+        return f"{sum(found) / len(found):,.2f}" if found else NONE
+
+    def most(stage: str) -> str:
+        found = [
+            row[key] for row in rows for end in ("", "_resident") if row.get(key := f"memory_{stage}{end}") is not None
+        ]
+        return f"{max(found):.2f}" if found else NONE
+
+    lines = [
+        [f"memory, {stage} [GiB]", f"{sum(parts.values()) / GIB:.2f}", most(stage)]
+        for stage, parts in plan.stages.items()
+    ]
+    lines += [
+        [f"{stage} of an iteration [s]", f"{plan.seconds[stage]:,.2f}", mean(f"seconds_{stage}")]
+        for stage in ("environment", "generation", "update")
+    ]
+    lines.append(["reply tokens of an iteration", f"{plan.tokens['replies']:,.0f}", mean("tokens")])
+    caption = f"Planned for {plan.device.name} before the model was loaded; measured: the last ten iterations."
+    return Table("Plan and measurement", ["", "planned", "measured"], lines, caption)
+
+
+def page(folder: Path, settings: RunSettings, plan: Plan, *, left: str = "") -> Page:
+    """Curves, the newest figures, and the steps that were sampled last; with the time `left` it loads itself anew."""
     config, numbers, machine = settings.config, settings.training, describe_machine()
     rows = read_log(folder / LOG_FILE)
     samples: list[dict[str, Any]] = []
@@ -111,10 +197,13 @@ def page(folder: Path, settings: RunSettings) -> Page:
     return Page(
         f"{config.methods[0]} on {config.env}",
         "One training run: success, what the policy says, and where the time goes.",
-        [Table("Newest figures", ["", "newest"], [[each[0], _last(rows, *each[1:])] for each in _FIGURES])],
+        [
+            Table("Newest figures", ["", "newest"], [[each[0], _last(rows, *each[1:])] for each in _FIGURES]),
+            _against(plan, rows),
+        ],
         chips=[
             ("model", config.model),
-            ("iterations", f"{finished} of {numbers.iterations}"),
+            ("iterations", f"{finished} of {numbers.iterations}{left}"),
             ("per iteration", f"{numbers.groups} tasks x {numbers.group_size} episodes"),
             ("adapter", f"rank {config.lora}" if config.lora else "none"),
             ("seed", str(numbers.seed)),
@@ -134,6 +223,7 @@ def page(folder: Path, settings: RunSettings) -> Page:
             {"last": last, "samples": [line for line in samples if line["iteration"] == last]},
         ),
         warnings=told(rows, kept_in(folder)),
+        refresh=round(_REFRESH) if left else 0,
     )  # fmt: skip
 
 

@@ -71,11 +71,8 @@ TREE_GROUP = 8
 class BranchScore:
     """How well one credit ranks the steps of one player.
 
-    Attributes:
-        credit: "vine, independent", "vine, common" or "graphgpo"; on trees, "tree: " and the methods' names.
-        size: continuations of each state, or chosen step; of "graphgpo" episodes per group.
-        rank: Spearman's rank correlation within states; None: nothing to rank.
-        cost: steps of the continuations per step of the episodes.
+    `size` counts continuations of each state or chosen step, of "graphgpo" episodes of a group; `cost` is steps of
+    continuations per step.
     """
 
     player: str

@@ -1,7 +1,6 @@
 """`combinations`: combinations of step credit beside all methods, each paired with the one that was chosen.
 
-The measures of the league are averaged over the players of an environment, which is a part of the study. The bootstrap
-draws the same tasks for all players and for the chosen combination.
+A part is one environment: the league's measures, averaged over its players. The bootstrap draws the same tasks for all.
 """
 
 from __future__ import annotations
@@ -115,8 +114,8 @@ def _over_players(sums: list[Floats], drawn: Floats) -> Floats:
 
 
 def _intervals(found: Floats) -> dict[str, Interval | None]:
-    shown = [(i, name) for i, name in enumerate(measuring.MEASURES) if name in SHOWN]
-    return {name: measuring.interval_of(float(found[0, i]), found[1:, i]) for i, name in shown}
+    places = {name: measuring.MEASURES.index(name) for name in measuring.MEASURES if name in SHOWN}
+    return {name: measuring.interval_of(float(found[0, i]), found[1:, i]) for name, i in places.items()}
 
 
 def page(found: Contests) -> Page:

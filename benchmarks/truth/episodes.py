@@ -70,13 +70,11 @@ class TruthConfig:
     """What was asked for.
 
     Attributes:
-        players: probability of the expert's action of each scripted player, by name, of each environment.
-        models: job folders of learning benchmarks, by name, of each environment.
-        sizes: group sizes, each dividing `episodes` (per task) and the next larger size.
-        continuations: of each state and each choice, for truth by Monte-Carlo; an even number.
-        check: find out truth by Monte-Carlo too where distances are known.
+        players, models: by environment and name, probability of the expert's action, and job folder.
+        sizes: of groups, each dividing `episodes` (per task) and the next larger size.
+        continuations: of each state and choice, for truth by Monte-Carlo; `check`: also where distances are known.
         branches: continuations of each state that `vine` is given; 0: it does not take part.
-        weights: fingerprints of the models; None: no model plays.
+        weights: fingerprints of the models.
     """
 
     players: dict[str, dict[str, float]]
@@ -136,11 +134,8 @@ def make_config(
 ) -> TruthConfig:
     """Put a configuration together, see `TruthConfig`; what is None (or empty, or 0) is that of `size`, or all.
 
-    `models` are job folders of learning benchmarks, or the model folders in them, which play in their environments.
-    `credits` stand beside `vine` and random numbers.
-
-    Raises:
-        ResultsError: an unknown name, group sizes that do not divide one another, or a folder without such a job.
+    `models` are job folders of learning benchmarks, or the models in them. `credits` stand beside `vine` and random
+    numbers. `ResultsError`: an unknown name, sizes that do not divide one another, or a folder without such a job.
     """
     _known("split", [split], (VALIDATION, TEST))
     _known("environment", envs or (), ENVIRONMENTS)
@@ -208,11 +203,8 @@ def _models(folders: Iterable[Path], envs: Sequence[str]) -> dict[str, dict[str,
 class NoisyExpert:
     """Plays the expert's action with probability `optimal`, else one of `others` (None: whatever is admissible).
 
-    Without an expert's action, as in a dead end, all is uniform. The environments must be made with `expert=True`, and
-    without a reply parser: the reply is the bare command.
-
-    Raises:
-        ValueError: the probability is not in 0..1.
+    Without an expert's action, as in a dead end, all is uniform. Environments are made with `expert=True`; the reply is
+    the bare command.
 
     >>> infos = {"expert_action": np.array(["left", ""], dtype=object)}
     >>> replies = NoisyExpert(1.0, ("up", "down")).act(["a", "b"], infos, np.random.default_rng(0))

@@ -247,8 +247,7 @@ def page(found: Gradients) -> Page:
     size = _SIZE if _SIZE in config.sizes else config.sizes[-1]
     names = list(dict.fromkeys(given.credit for each in measured for given in each.given))
     sizes = list(dict.fromkeys((config.sizes[0], size, config.sizes[-1])))
-    tables = [_processes(found), _all(measured, names, size), _steps(measured, names, size)]
-    tables.append(_sizes(measured, names, sizes))
+    tables = [_processes(found), _all(measured, names, size), *_some(measured, names, sizes)]
     return Page(
         "What policy gradient does step credit make?",
         "Gradients of groups against the exact gradient of the player's success, in processes that are solved exactly.",
@@ -288,13 +287,19 @@ def _merged(names: Sequence[str], cells: Mapping[str, list[str]]) -> list[list[s
     return [["; ".join(same), *row] for row, same in alike.items()]
 
 
+def _cells(
+    measured: Sequence[Measured], names: Sequence[str], picked: Sequence[tuple[str, int]]
+) -> dict[str, list[str]]:
+    """Cells of credits, a process each, of some measures at some sizes."""
+    return {name: [" / ".join(_number(each.of(name, *pick)) for pick in picked) for each in measured] for name in names}
+
+
 def _all(measured: Sequence[Measured], names: Sequence[str], size: int) -> Table:
-    cells, means = {}, {}
+    cells, means = _cells(measured, names, [("cosine", size), ("bias", size)]), {}
     for name in names:
         cosines = [found.mean for each in measured if (found := each.of(name, "cosine", size))]
         means[name] = sum(cosines) / max(len(cosines), 1)
-        both = [" / ".join(_number(each.of(name, of, size)) for of in ("cosine", "bias")) for each in measured]
-        cells[name] = [*both, decimals(means[name])]
+        cells[name].append(decimals(means[name]))
     best = sorted(names, key=lambda name: -means[name])
     words = f"Cosine / bias in groups of {size}, by the mean cosine. Credits with the same numbers share a row."
     explained = {name: MEASURES[name] for name in ("cosine", "bias")}
@@ -302,27 +307,17 @@ def _all(measured: Sequence[Measured], names: Sequence[str], size: int) -> Table
     return Table(f"Gradients of groups of {size}", heads, _merged(best, cells), words, explained)
 
 
-def _steps(measured: Sequence[Measured], names: Sequence[str], size: int) -> Table:
+def _some(measured: Sequence[Measured], names: Sequence[str], sizes: Sequence[int]) -> list[Table]:
+    """Tables of some credits: further measures in groups of the middle size, and the cosine in groups of all sizes."""
+    heads, size = ["credit", *(each.process for each in measured)], sizes[len(sizes) // 2]
     chosen = [name for name in (*_SHOWN, TRUTH, RANDOM) if name in names]
-    cells = {
-        name: [
-            " / ".join(_number(each.of(name, of, size)) for of in ("error", "leakage", "noise")) for each in measured
-        ]
-        for name in chosen
-    }
-    words = f"Error / leakage / noise in groups of {size}."
     explained = {name: MEASURES[name] for name in ("error", "leakage", "noise")}
-    return Table("Steps", ["credit", *(each.process for each in measured)], _merged(chosen, cells), words, explained)
-
-
-def _sizes(measured: Sequence[Measured], names: Sequence[str], sizes: Sequence[int]) -> Table:
-    chosen = [name for name in (*_SHOWN, TRUTH) if name in names]
-    cells = {
-        name: [" / ".join(_number(each.of(name, "cosine", size)) for size in sizes) for each in measured]
-        for name in chosen
-    }
-    words = f"Cosine in groups of {', '.join(map(str, sizes))}."
-    return Table("Size of groups", ["credit", *(each.process for each in measured)], _merged(chosen, cells), words)
+    rows = _merged(chosen, _cells(measured, chosen, [(name, size) for name in explained]))
+    grown = _merged(chosen[:-1], _cells(measured, chosen[:-1], [("cosine", size) for size in sizes]))
+    return [
+        Table("Steps", heads, rows, f"Error / leakage / noise in groups of {size}.", explained),
+        Table("Size of groups", heads, grown, f"Cosine in groups of {', '.join(map(str, sizes))}."),
+    ]
 
 
 def _panels(found: Gradients) -> list[Panel]:

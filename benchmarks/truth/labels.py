@@ -25,12 +25,9 @@ _PLACES = 0.5
 
 @dataclass(frozen=True)
 class Labels:
-    """Which situations of an episode count as the same state.
+    """Which situations count as the same state: "own" is the learning benchmark's key, others compare texts.
 
-    Attributes:
-        key: "own" is the state key of the learning benchmark, all others are made of texts.
-        threshold: least cosine of texts that are one state; None: equal texts are.
-        adverts: probability that a page of the environment carries adverts.
+    Texts of at least the cosine `threshold` are one state (None: equal ones); `adverts`: share of pages with adverts.
     """
 
     key: str = "own"
@@ -54,13 +51,9 @@ def with_states(part: StepTable, shown: StepTable | None, labels: Labels) -> Ste
 def shown_again(
     table: StepTable, env: str, options: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]], seed: int
 ) -> StepTable:
-    """Play the actions of episodes again and return them with the shown texts as states.
+    """Play the actions of episodes again, groups being tasks, and return them with the shown texts as states.
 
-    Ends are told apart from states of the same text, as recorded ones are. A group of the table is one of the tasks
-    (reset options); each episode has a seed of its own.
-
-    Raises:
-        ResultsError: an action brings another reward than before.
+    `ResultsError`: an action brings another reward than before.
     """
     envs: Any = gym.make_vec(env, min(table.n_trajectories, SIDE_BY_SIDE), autoreset_mode="Disabled", **options)
     before, after = [""] * len(table), [""] * len(table)

@@ -45,10 +45,7 @@ RANKED_QUICK = dataclasses.replace(RANKED, tasks=32)
 
 @dataclass(frozen=True)
 class Score:
-    """One credit in groups of one size: every measure with its 95 % interval, None where it cannot be measured.
-
-    `differences` are the measures less those of `BASELINE` in groups of the same size.
-    """
+    """One credit in groups of one size: 95 % intervals of all measures, and of these less `BASELINE`'s."""
 
     credit: str
     part: str
@@ -60,17 +57,15 @@ class Score:
 
 @dataclass(frozen=True)
 class Held:
-    """All credits held against one truth of one player's steps.
+    """All credits held against one truth of one player's steps; lists have an entry per group size.
 
     Attributes:
-        truth: see `benchmarks.truth.truths`.
         known: share of steps whose truth is known; the others are left out.
         error: mean standard error of a step's truth; 0: it is exact.
         spread: standard deviation of the (finite) truth over steps.
-        ceilings: per group size, see `benchmarks.truth.truths.ceiling`; None: the truth is exact, or nothing compares.
-        signs: per group size, share of changes that both halves of the continuations give the same sign; likewise.
-        comparable: per group size, share of these steps in a state where the group took actions of different truth.
-        scores: of every credit at every group size.
+        ceilings: see `benchmarks.truth.truths.ceiling`; None: the truth is exact, or nothing compares.
+        signs: share of changes to which both halves of the continuations give the same sign; likewise.
+        comparable: share of these steps in a state where the group took actions of different truth.
         steps: of an exact truth, see `benchmarks.truth.distances.kinds_of_steps`.
     """
 
@@ -89,7 +84,7 @@ class Held:
         return next((score for score in self.scores if (score.credit, score.size) == (credit, size)), None)
 
     def measure(self, credit: str, measure: str, size: int) -> Interval | None:
-        """Return one measure of a score, None also where there was nothing to measure."""
+        """Return one measure of a score, None where there is nothing to measure."""
         score = self.score(credit, size)
         return None if score is None else score.measures[measure]
 
@@ -98,12 +93,8 @@ class Held:
 class Standing:
     """One player in one environment, and what all credits made of its episodes.
 
-    Attributes:
-        success, worth: share of episodes won, and mean return of an episode.
-        steps, states, choices: rows, distinct states of tasks, and distinct actions in them.
-        truth_cost, vine_cost: steps of continuations per step of the episodes.
-        diagnoses: per group size.
-        held: against each truth, the environment's main one first.
+    `worth` is the mean return of an episode; `steps`, `states` and `choices` count rows, states of tasks and actions in
+    them; costs are steps of continuations per step; `held` has the environment's main truth first.
     """
 
     env: str
@@ -273,8 +264,8 @@ def configure_league(
 ) -> playing.TruthConfig:
     """Hold every credit method against the true advantage of steps, in every environment.
 
-    Players of several qualities play; nothing is trained. What a step was worth is its exact change of distance to
-    success where the environment knows it, else a value of the player itself by many continuations.
+    Nothing is trained. A step is worth its exact change of distance to success where the environment knows it, else
+    Q - V of the player by continuations.
     """
     learned = [credit.name for credit in sets.WITH_PROBABILITIES] if policy else []
     return playing.make_config(

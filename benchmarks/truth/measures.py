@@ -55,13 +55,8 @@ DIGITS = 9
 class Comparisons:
     """Which steps are compared: sets of rows, each the steps of one group out of one state.
 
-    A set is *comparable* when its true values differ; the others have nothing to rank.
-
-    Attributes:
-        rows: int64 (K,), rows of the table whose true worth is known.
-        truth: float64 (K,), their true worth, -inf allowed.
-        task: int64 (K,), 0..n_tasks-1.
-        sets: int64 (K,), 0..n_sets-1; a set lies in one task.
+    Of K rows whose worth is known: numbers of rows, worth (-inf allowed), task and set. A set is *comparable* when its
+    true values differ; the others have nothing to rank.
     """
 
     rows: Ints
@@ -115,10 +110,7 @@ class Comparisons:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Rows to measure: what the groups compare that the credit was given in, and what the smallest groups compare.
-
-    The smallest are parts of the others, so that all sizes are held against each other on these comparisons.
-    """
+    """Rows to measure: what the groups compare that the credit was given in, and what the smallest groups compare."""
 
     own: Comparisons
     smallest: Comparisons
@@ -162,12 +154,9 @@ def bootstrap_weights(n_tasks: int, resamples: int, seed: int) -> Floats:
 
 
 def intervals(sums: Floats, weights: Floats, other: Floats | None = None) -> dict[str, Interval | None]:
-    """Estimate every measure with its 95 % percentile interval over tasks; None where there is nothing to measure.
+    """Estimate all measures of sums, float64 (n_tasks, 15), with 95 % percentile intervals over tasks; None: nothing.
 
-    Args:
-        sums: float64 (n_tasks, 15).
-        weights: of the bootstrap; the same weights pair the estimates of several methods.
-        other: sums of another method on the same rows: measure minus its measure.
+    `weights` are of the bootstrap: the same ones pair methods. `other`: sums of a method whose measures are subtracted.
     """
     estimate, drawn = measures(sums.sum(0)), measures(weights @ sums)
     if other is not None:
@@ -185,11 +174,7 @@ def interval_of(estimate: float, drawn: NDArray[np.float64]) -> Interval | None:
 
 
 def split_groups(table: StepTable, size: int) -> StepTable:
-    """Cut every group into disjoint parts of `size` trajectories; a part of size 2 lies in one of size 4, and so on.
-
-    Raises:
-        ValueError: a group's number of trajectories is no multiple of the size.
-    """
+    """Cut every group into disjoint parts of `size` trajectories, small ones in large ones, or raise ValueError."""
     members = np.bincount(table.trajectory_group, minlength=table.n_groups)
     if (members % size).any():
         raise ValueError(f"groups of {sorted(set(members.tolist()))} episodes cannot be cut into parts of {size}")
@@ -201,10 +186,7 @@ def split_groups(table: StepTable, size: int) -> StepTable:
 
 
 def samples(table: StepTable, truth: Floats, sizes: Iterable[int]) -> dict[int, tuple[StepTable, Sample]]:
-    """Return the table, whose groups are tasks, in groups of every size, each with what these groups compare.
-
-    `truth`, float64 (N,), is what every step was worth, nan: not known. Each size divides the next.
-    """
+    """Return the table, whose groups are tasks, in groups of every size, and what they compare by `truth` (N,)."""
     parts = {size: split_groups(table, size) for size in sizes}
     compared = {size: Comparisons.of(part, table.group, truth) for size, part in parts.items()}
     return {size: (part, Sample(compared[size], compared[min(parts)])) for size, part in parts.items()}

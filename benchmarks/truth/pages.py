@@ -9,10 +9,11 @@ import numpy as np
 
 from benchmarks.console import NONE
 from benchmarks.report import assemble
-from benchmarks.report.assemble import colour_of
 from benchmarks.report.page import Cell, Figure, Page, Table
+from benchmarks.report.panels import Panel, draw
+from benchmarks.statistics import Interval
 from benchmarks.truth.credits import BASELINE, RANDOM, WITHOUT_ROWS
-from benchmarks.truth.measures import CORRELATIONS, EXPLAINED, decimals, estimate, explained, number
+from benchmarks.truth.measures import EXPLAINED, decimals, estimate, explained, number
 from wrappers.credit.method import EPISODE, FITTED
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ _MAP = (
     "Means over players; credits by environments, the best first in the mean over environments. Variants of credits "
     "are left out."
 )
-_LINES = "One column per player; credits that stand for a method, 95 % intervals, bootstrap over tasks."
+_LINES = "One panel per player and measure; credits that stand for a method, 95 % intervals, bootstrap over tasks."
 #: Measures of the means, which are also those of the picture of one environment.
 SHOWN = ("within", "sign_all")
 #: Of one environment's players, measures that are shown at the largest size only, besides the rank at every size.
@@ -44,12 +45,7 @@ _GROUPS = {
 
 
 def page(name: str, found: League) -> Page:
-    """Return tables and a picture: of means where several environments were played, else of every player.
-
-    Args:
-        name: of the study.
-        found: what it found.
-    """
+    """Return tables and a picture: of means where several environments were played, else of every player."""
     config, last = found.config, max(found.config.sizes)
     several = len(config.players) > 1
     if several:
@@ -59,7 +55,7 @@ def page(name: str, found: League) -> Page:
     else:
         tables = [_sizes(found, each) for each in found.standings]
         tables += [_players(found, env, last, less) for env in config.players for less in (False, True)]
-        figure = Figure("ranking.png", "Over group size", lambda: lines(found), _LINES)
+        figure = Figure("ranking.png", "Over group size", lambda: draw(_panels(found)), _LINES)
     return Page(
         "Does step credit rank actions?",
         "What credit methods say of a step, held against what the step was really worth, in groups of growing size. "
@@ -246,47 +242,15 @@ def _or_nan(value: float | None) -> float:
     return np.nan if value is None else value
 
 
-def lines(found: League, dpi: int = 120) -> Any:
-    """Draw measures over group sizes: one column per player, one row per measure."""
-    players, sizes = found.standings, found.config.sizes
-    figure, grid = assemble.new_figure(
-        len(SHOWN), len(players), (1.2 + 2.6 * len(players), 6.4), dpi, sharex=True, sharey="row"
-    )
-    for row, measure in enumerate(SHOWN):
-        scale = 1 if measure in CORRELATIONS else 100
-        for panel, player in zip(grid[row], players, strict=True):
-            _draw(panel, player.main.scores, measure, scale)
-            panel.set_xscale("log", base=2)
-            panel.set_xticks(sizes, [str(size) for size in sizes])
-            panel.minorticks_off()
-            if row == 0:
-                panel.set_title(f"{assemble.label(player.player)}\n{100 * player.success:.0f} % won", fontsize=10)
-            if row == len(SHOWN) - 1:
-                panel.set_xlabel("episodes per group")
-        grid[row][0].set_ylim(bottom=min(0, grid[row][0].get_ylim()[0]))
-        title = EXPLAINED[measure][0]
-        grid[row][0].set_ylabel(title if scale == 1 else f"{title} [%]")
-    handles, labels = grid[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=max(1, len(labels)), frameon=False, fontsize=9)
-    return figure
-
-
-def _draw(panel: Any, scores: Iterable[Score], measure: str, scale: int) -> None:
-    shown: dict[str, list[Score]] = {}
-    for score in scores:
-        if is_main(score) or score.credit == RANDOM:
-            shown.setdefault(score.credit, []).append(score)
-    for place, (name, of_sizes) in enumerate(shown.items()):
-        found = [(score.size, interval) for score in of_sizes if (interval := score.measures[measure]) is not None]
-        # On the logarithmic axis intervals stand side by side, so that none hides another.
-        aside = 2 ** (min(0.07, 0.45 / len(shown)) * (place - (len(shown) - 1) / 2))
-        x = [aside * size for size, _ in found]
-        plain = name == RANDOM
-        colour = "#888888" if plain else colour_of(of_sizes[0].method)
-        panel.vlines(
-            x, [scale * band.low for _, band in found], [scale * band.high for _, band in found], color=colour, lw=1.3
-        )  # fmt: skip
-        panel.plot(
-            x, [scale * band.mean for _, band in found], color=colour, lw=1.8, label=assemble.label(name),
-            ls=":" if plain else "-", marker="" if plain else "o", ms=3.5,
-        )  # fmt: skip
+def _panels(found: League) -> list[Panel]:
+    """Measures over group sizes: a panel per measure and player, a line per method, and random numbers."""
+    panels = []
+    for measure in SHOWN:
+        for player in found.standings:
+            lines: dict[str, dict[str, Interval]] = {}
+            for score in player.main.scores:
+                if (is_main(score) or score.credit == RANDOM) and (known := score.measures[measure]) is not None:
+                    lines.setdefault(score.credit, {})[str(score.size)] = known
+            title = f"{player.player}, {100 * player.success:.0f} % won"
+            panels.append(Panel(title, "episodes per group", EXPLAINED[measure][0], lines))
+    return panels

@@ -61,17 +61,13 @@ _SHARES = ("shared", "singletons", "ties", "reached", "mixed", ALIASED)
 
 @dataclass(frozen=True)
 class Against:
-    """What is held against the true worth of steps.
+    """What is held against the true worth of steps: credits in groups of all sizes, under every labelling of states.
 
     Attributes:
-        credits: in groups of every size, under every labelling; none: only graphs are counted.
-        sizes: group sizes, each dividing the next.
-        shown: measures of `benchmarks.truth.measures`, the first one is drawn.
-        panel, line, along: coordinates that panels, lines and the horizontal axis of the picture stand for.
-        label: of that axis.
+        shown: measures; the first one is drawn.
+        panel, line, along: coordinates of the picture; `label` names the horizontal axis.
         base: coordinates that replace a cell's own in the one that it is compared with; {}: nothing is compared.
-        labels: state keys.
-        graphs: ratios of `benchmarks.truth.graphs.GRAPHS`, or "aliased", in a table of graphs; none: no table.
+        graphs: ratios of `benchmarks.truth.graphs.GRAPHS`, or "aliased", in a table of graphs.
         everywhere: whether all environments are played; else those whose settings name the study.
     """
 
@@ -179,10 +175,8 @@ class Cell(GraphCell):
 class Episodes:
     """Who played an environment, and what the steps were truly worth.
 
-    Attributes:
-        known: share of steps whose truth is known.
-        gained_in_lost: of the known steps of lost episodes, the share that was worth something.
-        idle_in_won: of those of won episodes, the share that was worth nothing, or less.
+    Of the steps whose truth is known (`known`, a share): those of lost episodes that were worth something, and those of
+    won episodes that were not.
     """
 
     env: str
@@ -225,13 +219,7 @@ def environments(name: str) -> list[str]:
 def make_against(
     name: str, *, quick: bool = False, models: Mapping[str, Path] | None = None, tasks: int = 0, seed: int = 0
 ) -> AgainstConfig:
-    """Put the configuration of a study of `AGAINST` together.
-
-    `models` are job folders by environment: they play, and no other environment is; none: `PLAYER` plays all.
-
-    Raises:
-        ResultsError: the models play none of the study's environments.
-    """
+    """Put a configuration together; `models`, job folders by environment, play these alone, else `PLAYER` plays all."""
     against, envs, models = AGAINST[name], environments(name), models or {}
     envs = [env for env in envs if env in models] if models else envs[:1] if quick else envs
     if not envs:

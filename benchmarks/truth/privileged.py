@@ -1,18 +1,21 @@
 """`privileged`: what an informed teacher's numbers say of steps, before any training.
 
-A cloned policy plays held-out tasks. It is asked again of every reply token with a context, or a control, in front of
-the prompt. Three numbers are held against the exact gains of steps: the mean gap of each turn, its contrast with the
-wrong twins, and AgentOPSD's belief, centred over the episode. The same policy then plays with the right context before
-it: a teacher that plays no better has nothing to teach. A part of the study is one context under one control.
+Clones that have learned to read contexts play held-out tasks. They are asked again of every reply token with a
+context, or a control, in front of the prompt. Three numbers are held against the exact gains of steps: the mean gap of
+each turn, its contrast with the wrong twins, and AgentOPSD's belief, centred over the episode. The same policies then
+play with the context before them: a teacher that plays no better has nothing to teach. A part of the study is one
+context of one clone.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, cast, get_args
+from typing import Annotated, Any, get_args
 
 import numpy as np
 import typer
@@ -25,71 +28,93 @@ from baselines.environments.settings import TINY
 from baselines.evaluation import at_temperature
 from baselines.runs.config import make_config as make_learning_config
 from baselines.runs.stack import make_envs
-from baselines.scorers.privileged import PrivilegedConfig, PrivilegedScorer
+from baselines.scorers.privileged import PrivilegedConfig, PrivilegedScorer, recorded
+from benchmarks.console import NONE, arguments
 from benchmarks.json_files import ResultsError
 from benchmarks.processes import Progress
-from benchmarks.report.page import Cell, Page, Table
-from benchmarks.statistics import Interval
+from benchmarks.report.markdown import filled, markdown_table
+from benchmarks.report.page import Page, Table
+from benchmarks.statistics import Interval, paired_t
 from benchmarks.study import Found, Study, Tell
+from benchmarks.training.informed import CONTEXTS
 from benchmarks.training.learning import cloned
 from benchmarks.training.run import learned_config
 from benchmarks.truth.episodes import tasks_of
-from benchmarks.truth.measures import bootstrap_weights, intervals, number, samples
+from benchmarks.truth.measures import bootstrap_weights, decimals, intervals, samples
+from wrappers.credit.rlcsd import contrasts_of
 from wrappers.credit.scores import written_tokens
 from wrappers.distance import Distances, distance_gains
-from wrappers.privileged import FRAME, Context, Control, Privileged, expert_texts
+from wrappers.privileged import FRAME, Context, Contexts, Control, Privileged, expert_texts, places_of
 
 #: What is made of the gaps of a turn.
 NUMBERS = ("gap", "contrast", "belief")
-MEASURES = ("within", "overall")
+#: Contexts that can be known before a step is taken, so that a policy can play with them.
+BEFORE: tuple[Context, ...] = ("expert", "demonstration", "sibling")
+PLAYED: tuple[Control, ...] = ("right", "wrong")
 
 
 @dataclass(frozen=True)
 class PrivilegedStudyConfig:
-    """The options of the command; `policy` is "" where a clone is learned first, in the folder of the results."""
+    """The options of the command.
+
+    Attributes:
+        env: environment, with the arguments `options`.
+        policy: job folder of a learning benchmark; "": clones are learned first, in the folder of the results.
+        contexts: which are asked.
+        tasks, episodes: held-out tasks, and episodes of each.
+        resamples: of intervals.
+        seeds: of the clones and their episodes.
+        quick: a small clone.
+        clone_contexts: what clones learn to read, see `baselines.environments.settings.Setup`.
+    """
 
     env: str
+    options: dict[str, Any]
     policy: str
     contexts: list[str]
     tasks: int
     episodes: int
     resamples: int
-    seed: int
+    seeds: list[int]
     quick: bool
+    clone_contexts: dict[str, float]
 
 
 @dataclass(frozen=True)
 class Asked:
-    """One context under one control.
+    """One context of one clone.
 
     Attributes:
-        share: of steps that have it.
-        gap: mean gap of a token.
-        success: of the policy that reads the context while it plays; None: it is not known before the step.
-        ranks: by number and measure, rank correlation with the exact gains.
+        seed: of the clone.
+        plain: success of the clone without a context.
+        gained: by control, success of the same policy with the context less `plain`, with an interval over tasks; none
+            where the context is not known before a step.
+        shares: by control, of steps that have it.
+        gaps: by control, mean gap of a token.
+        ranks: by control and number, rank correlation within states with the exact gains; None: nothing to compare.
     """
 
     context: str
-    control: str
-    share: float
-    gap: float
-    success: float | None
+    seed: int
+    plain: float
+    gained: dict[str, Interval]
+    shares: dict[str, float]
+    gaps: dict[str, float]
     ranks: dict[str, dict[str, Interval | None]]
 
 
 @dataclass(frozen=True)
 class PrivilegedResults(Found):
-    """The whole file; `success` is that of the policy without contexts."""
+    """The whole file; `steps` of all clones."""
 
     config: PrivilegedStudyConfig
-    success: float
     steps: int
     asked: list[Asked]
 
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """What all parts share: the policy, its environments and its episodes, with the exact gain of every step."""
+    """What all parts of a clone share: the policy, its environments, its episodes and the exact gain of every step."""
 
     policy: Any
     notes: Privileged
@@ -127,151 +152,218 @@ def belief_gains(table: StepTable, gaps: Floats) -> Floats:
     return found
 
 
-def ask(config: PrivilegedStudyConfig, part: str, stage: Stage, progress: Progress) -> Asked:
-    """Ask the policy with one context under one control."""
-    context, _, control = part.partition(", ")
-    settings: Any = {"context": context, "control": control}
-    numbers = [PrivilegedConfig(**settings), PrivilegedConfig(**settings, contrast=True)]
-    gaps, contrasts = (
-        turn_gaps(stage.table, PrivilegedScorer(stage.policy, each, stage.notes).scores(stage.table))
-        for each in numbers
-    )
-    given = dict(zip(NUMBERS, (gaps, contrasts, belief_gains(stage.table, gaps)), strict=True))
-    known = ~np.isnan(gaps)
-    ranks: dict[str, dict[str, Interval | None]] = {}
-    for done, (name, values) in enumerate(given.items()):
-        progress(done, len(NUMBERS), name)
-        truth = np.where(np.isnan(values), np.nan, stage.truth)
-        [(_, sample)] = samples(stage.table, truth, [config.episodes]).values()
-        weights = bootstrap_weights(stage.table.n_groups, config.resamples, config.seed)
-        measured = intervals(sample.sums(np.nan_to_num(values)), weights)
-        ranks[name] = {measure: measured[measure] for measure in MEASURES}
-    success = None
-    if context == "expert" and control in ("right", "wrong"):
-        success = informed_success(config, stage, cast(Control, control))
-    return Asked(
-        context, control, float(known.mean()), float(gaps[known].mean()) if known.any() else 0.0, success, ranks
-    )
+def ask(config: PrivilegedStudyConfig, part: str, stages: Callable[[int], Stage], progress: Progress) -> Asked:
+    """Ask a clone with one context under every control."""
+    context, _, number = part.partition(", clone ")
+    seed = int(number)
+    stage, settings = stages(seed), {"context": context}
+    scorer = PrivilegedScorer(stage.policy, PrivilegedConfig(**settings), stage.notes)  # type: ignore[arg-type]
+    table, found = stage.table, scorer.contexts(stage.table)
+    controls, own, wrong = get_args(Control), recorded(table), scorer.wrong(table, found)
+    weights = bootstrap_weights(table.n_groups, config.resamples, seed)
+    shares, mean_gaps = dict[str, float](), dict[str, float]()
+    ranks = dict[str, dict[str, Interval | None]]()
+    for done, control in enumerate(controls):
+        progress(done, len(controls), control)
+        right = scorer.informed_likelihoods(table, scorer.prompts(table, found.under(control, table)))
+        gaps = turn_gaps(table, right - own)
+        contrasts = turn_gaps(table, contrasts_of(right, wrong)) if len(wrong) else np.full(len(table), np.nan)
+        known = ~np.isnan(gaps)
+        shares[control], mean_gaps[control] = float(known.mean()), float(gaps[known].mean()) if known.any() else 0.0
+        ranks[control] = {}
+        for name, values in zip(NUMBERS, (gaps, contrasts, belief_gains(table, gaps)), strict=True):
+            truth = np.where(np.isnan(values), np.nan, stage.truth)
+            [(_, sample)] = samples(table, truth, [config.episodes]).values()
+            ranks[control][name] = intervals(sample.sums(np.nan_to_num(values)), weights)["within"]
+    gained = {
+        str(each): success_gained(config, stage, context, found, each, seed) for each in PLAYED if context in BEFORE
+    }
+    return Asked(context, seed, float(table.trajectory_won.mean()), gained, shares, mean_gaps, ranks)
 
 
 class Informed:
-    """Plays with the expert's command, or a wrong one, before every prompt: the teacher itself.
+    """Plays with a context before every prompt: the teacher itself.
 
     Args:
         stage: whose policy and notes.
-        control: "right" or "wrong".
+        told: returns the context of a task and a state key; None: the prompt stays as it is.
     """
 
-    def __init__(self, stage: Stage, control: Control) -> None:
-        self._stage, self._control = stage, control
+    def __init__(self, stage: Stage, told: Callable[[str, str], str | None]) -> None:
+        self._stage, self._told = stage, told
 
     def act(self, observations: Sequence[Any], infos: Mapping[str, Any], rng: np.random.Generator) -> list[Reply]:
         """Return the policy's replies to the prompts with their blocks."""
-        told = []
+        given = []
         for place, messages in enumerate(observations):
             key = infos["canonical_key"][place] if "canonical_key" in infos else infos["state_key"][place]
-            right, wrong = expert_texts(str(infos["task_id"][place]), str(key), self._stage.notes)
-            text = right if self._control == "right" else next(iter(wrong), None)
+            text = self._told(str(infos["task_id"][place]), str(key))
             block = () if text is None else ({"role": "system", "content": FRAME.format(text)},)
-            told.append((*block, *messages))
-        replies: list[Reply] = self._stage.policy.act(told, infos, rng)
+            given.append((*block, *messages))
+        replies: list[Reply] = self._stage.policy.act(given, infos, rng)
         return replies
 
 
+def success_gained(
+    config: PrivilegedStudyConfig, stage: Stage, context: str, found: Contexts, control: Control, seed: int
+) -> Interval:
+    """Return success with a context less success without, with an interval over tasks; contexts are those of `found`.
+
+    The expert's command is known in every state, a sibling or a demonstration in those that were reached.
+    """
+    held: dict[tuple[str, str], str | None] = {}
+    for place, text in zip(places_of(stage.table), found.under(control, stage.table), strict=True):
+        held[place] = held.get(place) or text
+
+    def told(task: str, key: str) -> str | None:
+        if context == "expert":
+            right, wrong = expert_texts(task, key, stage.notes)
+            return right if control == "right" else next(iter(wrong), None)
+        return held.get((task, key))
+
+    tables = [stage.table, collect(
+        stage.notes, Informed(stage, told), tasks=stage.chosen, group_size=config.episodes, seed=seed
+    )]  # fmt: skip
+    plain, with_it = (
+        np.bincount(table.trajectory_group, table.trajectory_won, table.n_groups) / config.episodes for table in tables
+    )
+    return paired_t(with_it - plain)[0]
+
+
 @contextlib.contextmanager
-def prepare(config: PrivilegedStudyConfig, folder: Path, tell: Tell) -> Iterator[Stage]:
-    """Clone a policy where none is given, and play the held-out tasks."""
+def prepare(config: PrivilegedStudyConfig, folder: Path, tell: Tell) -> Iterator[Callable[[int], Stage]]:
+    """Yield what clones a policy where none is given, and plays the held-out tasks, once per seed."""
     import transformers
 
     from policies.huggingface import HuggingFacePolicy
 
     transformers.utils.logging.disable_progress_bar()
-    row = settings_of(config.env)
-    job = Path(config.policy)
-    if not config.policy:
-        learning = make_learning_config(
-            row, methods=["grpo"], seeds=[config.seed], model=TINY, history=None,
-            sizes=row.quick if config.quick else row.full,
-        )  # fmt: skip
-        job = cloned(learning, folder / "learning", config.seed, tell)
-    learned = learned_config(job)
-    policy = at_temperature(HuggingFacePolicy.from_pretrained(job / "model", device="cpu"), learned.temperature)
-    distances = Distances(make_envs(learned, config.tasks * config.episodes))
-    notes = Privileged(distances, demonstrations="demonstration" in config.contexts)
-    chosen = tasks_of(config.env, config.tasks)
-    tell(f"playing {config.tasks} x {config.episodes} held-out episodes")
-    table = collect(notes, policy, tasks=chosen, group_size=config.episodes, seed=config.seed)
-    yield Stage(policy, notes, table, distance_gains(table, distances.found), chosen)
+    row = settings_of(config.env, config.options)
 
+    @functools.cache
+    def stage(seed: int) -> Stage:
+        job = Path(config.policy)
+        if not config.policy:
+            learning = make_learning_config(
+                row, methods=["grpo"], seeds=config.seeds, model=TINY, history=None,
+                sizes=row.quick if config.quick else row.full,
+            )  # fmt: skip
+            setup = dataclasses.replace(learning.setup, clone_contexts=config.clone_contexts)
+            job = cloned(dataclasses.replace(learning, setup=setup), folder / "learning", seed, tell)
+        learned = learned_config(job)
+        policy = at_temperature(HuggingFacePolicy.from_pretrained(job / "model", device="cpu"), learned.temperature)
+        distances = Distances(make_envs(learned, config.tasks * config.episodes))
+        notes = Privileged(distances, demonstrations="demonstration" in config.contexts)
+        chosen = tasks_of(config.env, config.tasks)
+        tell(f"playing {config.tasks} x {config.episodes} held-out episodes")
+        table = collect(notes, policy, tasks=chosen, group_size=config.episodes, seed=seed)
+        return Stage(policy, notes, table, distance_gains(table, distances.found), chosen)
 
-def informed_success(config: PrivilegedStudyConfig, stage: Stage, control: Control) -> float:
-    """Return the share of episodes won by the policy that reads a context before every step."""
-    player = Informed(stage, control)
-    table = collect(stage.notes, player, tasks=stage.chosen, group_size=config.episodes, seed=config.seed)
-    return float(table.trajectory_won.mean())
+    yield stage
 
 
 def configure(
     quick: Annotated[bool, typer.Option("--quick", help="A small clone and 4 tasks: every part, no result.")] = False,
     env: Annotated[str, typer.Option(help="Environment with a distance and an expert, such as corridor.")] = "corridor",
-    policy: Annotated[Path | None, typer.Option(help="Job folder of a learning benchmark; default: a clone.")] = None,
+    option: Annotated[list[str] | None, typer.Option(help="Argument of the environment, such as length=12.")] = None,
+    policy: Annotated[Path | None, typer.Option(help="Job folder of a learning benchmark; default: clones.")] = None,
     context: Annotated[list[str] | None, typer.Option(help="May be given several times. Default: all.")] = None,
-    tasks: Annotated[int | None, typer.Option(min=2, help="Held-out tasks. Default: 64; quick: 4.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of cloning, episodes and intervals.")] = 0,
+    read: Annotated[
+        list[str] | None, typer.Option(help="What clones learn to read, such as expert=0.25; default: as --privileged.")
+    ] = None,
+    tasks: Annotated[int | None, typer.Option(min=2, help="Held-out tasks. Default: 48; quick: 4.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Clones, with the seeds 0, 1, ...")] = 1,
 ) -> PrivilegedStudyConfig:
     """Hold what a policy says of its steps, once it reads a context, against the exact gains of the steps.
 
     Every context is asked right, wrong, of another task, unrelated, shuffled and empty. Nothing is trained beside the
-    clone. Prints one table and writes privileged.json.
+    clones. Prints one table and writes privileged.json.
     """
     for name in context or ():
         if name not in get_args(Context):
             raise ResultsError(f"unknown context {name!r}; {suggest(name, get_args(Context))}")
-    count = tasks or (4 if quick else 64)
     job = "" if policy is None else str(policy.parent if policy.name == "model" else policy)
-    named = settings_of(env).name
-    return PrivilegedStudyConfig(named, job, list(context or get_args(Context)), count, 8, 1000, seed, quick)
+    shares = {name: float(share) for name, share in arguments(read or ()).items()} or dict(CONTEXTS)
+    return PrivilegedStudyConfig(
+        settings_of(env).name, dict(arguments(option or ())), job, list(context or get_args(Context)),
+        tasks or (4 if quick else 48), 8, 1000, list(range(seeds)), quick, shares,
+    )  # fmt: skip
 
 
 def parts_of(config: PrivilegedStudyConfig) -> list[str]:
-    """Return "context, control" for all that are asked."""
-    return [f"{context}, {control}" for context in config.contexts for control in get_args(Control)]
+    """Return "context, clone seed" for all that are asked."""
+    return [f"{context}, clone {seed}" for seed in config.seeds for context in config.contexts]
 
 
-def _summary(config: PrivilegedStudyConfig, asked: list[Asked], stage: Stage) -> Mapping[str, Any]:
-    return {"success": float(stage.table.trajectory_won.mean()), "steps": len(stage.table), "asked": asked}
+def _summary(config: PrivilegedStudyConfig, asked: list[Asked], stages: Callable[[int], Stage]) -> Mapping[str, Any]:
+    return {"steps": sum(len(stages(seed).table) for seed in config.seeds), "asked": asked}
+
+
+def _all(values: Sequence[Interval | None]) -> Interval | None:
+    """The mean over clones, from the lowest to the highest end of their intervals."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    return Interval(
+        float(np.mean([value.mean for value in known])), min(value.low for value in known),
+        max(value.high for value in known),
+    )  # fmt: skip
+
+
+def _rank(value: Interval | None) -> str:
+    return NONE if value is None else f"{decimals(value.mean)} [{decimals(value.low)}, {decimals(value.high)}]"
+
+
+HEADS = ("context", "control", "steps", "mean gap", "success gained", *(f"{name} rank" for name in NUMBERS))
+
+
+def rows_of(found: PrivilegedResults) -> list[list[str]]:
+    """One line per context and control, over all clones."""
+    rows = []
+    for context in found.config.contexts:
+        mine = [each for each in found.asked if each.context == context]
+        for control in get_args(Control):
+            gained = _all([each.gained[control] for each in mine if control in each.gained])
+            share, gap = (
+                float(np.mean([getattr(each, name)[control] for each in mine])) for name in ("shares", "gaps")
+            )
+            ranks = (_rank(_all([each.ranks[control][name] for each in mine])) for name in NUMBERS)
+            cells = NONE if gained is None else (
+                f"{100 * gained.mean:+.0f} [{100 * gained.low:+.0f}, {100 * gained.high:+.0f}]"
+            )  # fmt: skip
+            rows.append([context, control, f"{100 * share:.0f} %", f"{gap:.2f}", cells, *ranks])
+    return rows
+
+
+def _caption(found: PrivilegedResults) -> str:
+    plain = 100 * float(np.mean([each.plain for each in found.asked]))
+    count = len(found.config.seeds)
+    return (
+        f"{found.steps:,} steps of {count} clone{'s' if count > 1 else ''} on {found.config.tasks} tasks each; without "
+        f"a context {plain:.0f} % of the episodes are won. Steps: share that has the context. Success gained: points, "
+        "by the policy that reads the context before every step. Rank: Spearman's correlation within states of the "
+        "number with the exact gain of the step. Means over clones; in brackets the lowest and the highest end of the "
+        "clones' 95 % intervals over tasks."
+    )
+
+
+def section(found: PrivilegedResults) -> str:
+    """Return the table in Markdown, for a page between its marks."""
+    return f"{markdown_table(HEADS, rows_of(found))}\n\n{filled(_caption(found))}\n"
 
 
 def page(found: PrivilegedResults) -> Page:
-    """One line per context and control."""
-    heads = ("context", "control", "steps", "mean gap", "success", *(f"{name} rank" for name in NUMBERS), "belief all")
-    rows: list[Sequence[Cell] | None] = []
-    for each in found.asked:
-        ranks = (number(each.ranks[name]["within"], "within") for name in NUMBERS)
-        success = "-" if each.success is None else f"{100 * each.success:.0f} %"
-        rows.append([
-            each.context, each.control, f"{100 * each.share:.0f} %", f"{each.gap:.3f}", success, *ranks,
-            number(each.ranks["belief"]["overall"], "overall"),
-        ])  # fmt: skip
-    explained = {
-        "steps": "share of steps that have the context.",
-        "success": "of the policy that reads the context before every step.",
-        "gap rank": "rank correlation within states of the turn's mean gap with the exact gain of the step.",
-        "contrast rank": "the same of the contrast with the wrong twins.",
-        "belief rank": "the same of AgentOPSD's belief, gaps centred over the episode.",
-        "belief all": "rank correlation over all steps of a group.",
-    }
-    caption = f"{found.steps} steps; without a context {100 * found.success:.0f} % of the episodes are won."
+    """The table of all contexts and controls."""
     return Page(
         "Does an informed policy know which steps were good?",
         "Log-probabilities of the policy's own replies with a context in front, against the exact gains of the steps.",
-        [Table(f"Informed teachers in {found.config.env}", heads, rows, caption, explained)],
-        chips=[("policy", found.config.policy or "a clone"), ("seed", str(found.config.seed))],
+        [Table(f"Informed teachers in {found.config.env}", HEADS, rows_of(found), _caption(found))],
+        chips=[("policy", found.config.policy or "clones"), ("seeds", ", ".join(map(str, found.config.seeds)))],
         about=[("intervals", f"{found.config.resamples:,} resamples of the tasks")],
     )
 
 
 STUDY = Study(
-    name="privileged", file="privileged.json", version=1, part="context", record=Asked, results=PrivilegedResults,
+    name="privileged", file="privileged.json", version=2, part="context", record=Asked, results=PrivilegedResults,
     configure=configure, parts=parts_of, run=ask, summary=_summary, page=page, prepare=prepare,
 )  # fmt: skip

@@ -46,9 +46,8 @@ if TYPE_CHECKING:
     from baselines.learner import Learner
     from baselines.scorers.scorer import StepScorer
 
-#: What a score is, which decides what may be done with it: an "advantage" or a "contribution" is step credit as it is;
-#: a "state value" is a level, whose change over a step is credit; an "action value" is a level that is credit only
-#: inside one state; a "reference" is no network.
+#: What a score is: an "advantage" or a "contribution" is step credit; the change of a "state value" over a step is; an
+#: "action value" is inside one state; a "reference" is no network.
 Kind = Literal["advantage", "contribution", "state value", "action value", "reference"]
 #: Iterations whose batch the policy is updated on as well, to time both at the same time: a machine's speed changes.
 TIMED = 10
@@ -56,13 +55,7 @@ TIMED = 10
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is played and how long is learned.
-
-    Attributes:
-        iterations: after how many a scorer is measured, rising; the last is how many there are.
-        groups, group_size: training levels per iteration, and episodes of each.
-        levels, episodes: held-out levels, and episodes of each, cut into groups of `group_size`.
-    """
+    """Iterations after which a scorer is measured; levels per iteration and episodes of each; held-out ones."""
 
     iterations: list[int]
     groups: int
@@ -86,10 +79,8 @@ class ScorersConfig:
 class Point:
     """A scorer after some iterations, on the held-out levels.
 
-    Attributes:
-        measures, agreement: of its step credit, as in `benchmarks.truth.measures` and `wrappers.credit.evidence`.
-        pairs, centred_pairs: `wrappers.credit.evidence.pair_accuracy` of its scores, as they are and centred.
-        loss: mean over the iterations since the point before, as the scorer reports it; None: not yet learned.
+    Measures and `agreement` are of its step credit, pairs (`wrappers.credit.evidence.pair_accuracy`) of its scores;
+    `loss` is the mean since the point before.
     """
 
     iterations: int
@@ -102,12 +93,10 @@ class Point:
 
 @dataclass(frozen=True)
 class ScorerResult:
-    """One scorer beside the policy.
+    """One scorer: a point before it has learned and one per number of iterations asked for.
 
-    Attributes:
-        points: one before it has learned, then, but for references, one per number of iterations asked for.
-        score_seconds, update_seconds: processor time of scoring a training batch and of learning from it, medians.
-        policy_seconds: of a policy's update on the same batches. All three are 0 for references.
+    Seconds are medians of the processor, of a batch: scoring it, learning from it, and the policy's update; 0 for
+    references.
     """
 
     name: str
@@ -125,7 +114,7 @@ class ScorerResult:
 
 @dataclass(frozen=True)
 class HeldOutEpisodes:
-    """Share of episodes solved, steps, and the share of steps in a state where actions differ in worth."""
+    """Share of episodes solved; steps; the share of them in a state where actions differ in worth."""
 
     success: float
     steps: int
@@ -142,23 +131,14 @@ class ScorersResults(Found):
 
 
 FULL = Sizes(iterations=[15, 60], groups=16, group_size=8, levels=96, episodes=16)
-#: For CI: every part of it, no result.
 QUICK = Sizes(iterations=[1, 2], groups=4, group_size=4, levels=8, episodes=4)
-
-
 #: What values are fitted to, float64 (N,): the discounted outcome that followed each step.
 outcome_targets = functools.partial(action_targets, gamma=GAMMA)
 
 
 @dataclass(frozen=True)
 class Scored:
-    """One scorer.
-
-    Attributes:
-        make: makes it beside a policy; None: `fewer_steps`.
-        targets: what it is fitted to, float64 (N,) of a table; None: it knows by itself.
-        credit: float64 (N,), of a table and of scores per step.
-    """
+    """One scorer: what makes it beside a policy (None: `fewer_steps`), what it is fitted to, and its credit, (N,)."""
 
     kind: Kind
     make: Callable[[Any], StepScorer] | None
@@ -172,7 +152,6 @@ def fewer_steps(table: StepTable) -> Floats:
 
 
 def _of(module: str, name: str, config: str = "", **settings: Any) -> Callable[[Any], StepScorer]:
-
     def make(policy: Any) -> StepScorer:
         found = importlib.import_module(f"baselines.scorers.{module}")
         scorer: StepScorer = getattr(found, name)(policy, *([getattr(found, config)(**settings)] if config else []))
@@ -343,7 +322,7 @@ def _examined(
 def make_config(
     policy: Path | None = None, scorers: Sequence[str] = (), *, sizes: Sizes = FULL, seed: int = 0
 ) -> ScorersConfig:
-    """Put a configuration together; without a policy (a job folder of Sokoban, or the model in it) one is cloned."""
+    """Put a configuration together; without a policy, a job folder of Sokoban, one is cloned."""
     for name in scorers:
         if name not in SCORERS:
             raise ResultsError(f"unknown scorer {name!r}; {suggest(name, SCORERS)}")
@@ -367,8 +346,8 @@ def configure(
 ) -> ScorersConfig:
     """Train step scorers beside a policy that stands still, and measure how well they rank actions in Sokoban.
 
-    All scorers learn from the same episodes. On held-out levels their scores are turned into step credit and held
-    against the moves that the steps really gained. Prints one table and writes scorers.json.
+    All learn from the same episodes. On held-out levels their scores become step credit, which is compared with the
+    moves that the steps gained.
     """
     names = [name.strip() for name in only.split(",") if name.strip()] if only else ()
     return make_config(policy, names, sizes=QUICK if quick else FULL, seed=seed)
@@ -400,12 +379,9 @@ def prepare(config: ScorersConfig, folder: Path, tell: Tell) -> Iterator[tuple[F
 def _summary(
     config: ScorersConfig, results: list[ScorerResult], context: tuple[FixedPolicy, HeldOut]
 ) -> Mapping[str, Any]:
-    _, held_out = context
-    episodes = HeldOutEpisodes(
-        success=float(held_out.table.trajectory_won.mean()),
-        steps=len(held_out.table),
-        comparable=float(held_out.sample.own.comparable.mean()),
-    )
+    table, sample = context[1].table, context[1].sample
+    comparable = float(sample.own.comparable.mean())
+    episodes = HeldOutEpisodes(float(table.trajectory_won.mean()), len(table), comparable)
     return {"held_out": episodes, "results": results}
 
 

@@ -38,14 +38,9 @@ _DIGITS = 9
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """What the choices of a table were worth, by each continuation.
+    """Returns of K continuations from each state and choice, float64 (states or choices, K, discounts).
 
-    Attributes:
-        choice: int64 (N,), of every row, see `benchmarks.truth.episodes`.
-        of_states: float64 (states, K, discounts), returns of the continuations from each state.
-        of_choices: float64 (choices, K, discounts), of those that begin with a choice.
-        state_of: int64 (choices,), the state of each choice.
-        steps: steps that were played for them.
+    `choice` is that of every row (N,), `state_of` the state of each choice, `steps` what was played for them.
     """
 
     choice: Ints
@@ -77,10 +72,7 @@ def monte_carlo(
     seed: int,
     progress: Progress = lambda done, total, words: None,
 ) -> Values:
-    """Play on from every state and every choice of the episodes, `count` (at least 2) times each.
-
-    `outcome` is what an episode is worth, see `baselines.environments.settings.Scripted`.
-    """
+    """Play on from every state and choice, `count` (at least 2) times; `outcome` is what an episode is worth."""
     table = played.table
     (state, n_states), (choice, _) = states_of(table), choices_of(table)
     visit, taken = earliest(state, table.t), earliest(choice, table.t)
@@ -154,13 +146,7 @@ def earliest(numbers: Ints, t: Ints) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """What every step was worth.
-
-    Attributes:
-        values: float64 (N,), -inf allowed; nan: not known.
-        halves: the same by either half of the continuations; None: it is exact.
-        errors: float64 (N,), standard errors.
-    """
+    """What every step was worth, float64 (N,): nan not known; by halves of the continuations; standard errors."""
 
     name: str
     values: Floats

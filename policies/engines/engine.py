@@ -63,12 +63,16 @@ class EngineSampler:
 
     Args:
         holds: the version of the weights that the engine begins with, -1 for none.
+
+    Attributes:
+        tolerant: whether other log-probabilities than the trainer's are noted in `failed` instead of raised.
     """
 
     def __init__(self, holds: int = 0) -> None:
         self.version = holds
         self._model: Any = None
         self._proved = False
+        self.tolerant = self.failed = False
 
     def send(self, model: Any, version: int) -> None:
         """Give the engine the weights of a model."""
@@ -135,7 +139,12 @@ class EngineSampler:
     def prove(self, prompts: Sequence[Prompt], found: Sequence[Completion], decoding: Decoding) -> None:
         """Compare some completions with the trainer, if none was since the weights changed; see `prove`."""
         if not self._proved and self._model is not None and found:
-            prove(self._model, prompts[:_PROBED], found[:_PROBED], decoding, self.version)
+            try:
+                prove(self._model, prompts[:_PROBED], found[:_PROBED], decoding, self.version)
+            except EngineError:
+                if not self.tolerant:
+                    raise
+                self.failed = True
             self._proved = True
 
     def __deepcopy__(self, memo: object) -> EngineSampler:

@@ -83,5 +83,5 @@ def test_every_flat_name_of_version_0_2_is_still_known() -> None:
         "overlong", "overlong_buffer", "overlong_penalty", "weighting", "keep_zero", "old_logprobs", "validate_every",
         "validate_tokens", "checkpoint_every", "keep_checkpoints", "seed",
     ]  # fmt: skip
-    later = [name for name in NAMES if name.startswith("distillation.")]
+    later = [name for name in NAMES if name.startswith(("distillation.", "rollout.probe_every", "rollout.on_mismatch"))]
     assert sorted([*by_name(dict.fromkeys(flat, 0)), *later]) == sorted(NAMES)

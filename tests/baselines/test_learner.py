@@ -19,6 +19,7 @@ from baselines.recipes import RECIPES
 from baselines.reply_costs import cut_off, less_divergence, less_overlong, without_cut_off, written
 from baselines.trainer import Trainer
 from baselines.update import Limits, sequences
+from policies.huggingface import HuggingFacePolicy
 from policies.prompts import PromptTooLongError
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, small_policy
 from tests.baselines.test_trainer import digest, repeatable, trainer
@@ -322,3 +323,33 @@ def test_only_the_episodes_with_a_cut_reply_are_left_out_of_a_tree() -> None:
     assert kept.episode_return.tolist() == [13.0, 21.0]
     everyone = dataclasses.replace(table, replies=np.array([replies[1]] * 5, object))
     assert len(without_cut_off(everyone)) == 0
+
+
+class _Shifted(HuggingFacePolicy):
+    """Says of its replies that they were half a nat likelier than they were."""
+
+    def act_each(self, *given: Any) -> list[Reply]:
+        found = super().act_each(*given)
+        return [dataclasses.replace(one, logprobs=tuple(x + 0.5 for x in one.logprobs)) for one in found]
+
+    def _like(self, model: Any, **given: Any) -> HuggingFacePolicy:
+        return _Shifted(model, self.tokenizer, **given)
+
+
+def test_a_probe_stops_a_run_or_goes_on_with_importance_weights() -> None:
+    plain = babbling_policy()
+    rollout = {"probe_every": 2}
+    config = CONFIG.changed(iterations=3, rollout=rollout, validation={"every": 0})
+    rows = Trainer(plain, corridor(), RECIPES["grpo"], TASKS, config).run()
+    probed = [row.get("probe_mean") for row in rows]
+    assert [value is None for value in probed] == [True, False, True, False]
+    assert max(row.get("probe_max", 0.0) for row in rows) < 1e-5
+    wrong = _Shifted(plain.model, plain.tokenizer, **vars(plain.settings))
+    with pytest.raises(FloatingPointError, match=r"differ by 0\.5 nats in the mean over 8 tokens"):
+        Trainer(wrong, corridor(), RECIPES["grpo"], TASKS, config).run()
+    config = config.changed(rollout={**rollout, "on_mismatch": "weights"})
+    rows = Trainer(wrong, corridor(), RECIPES["grpo"], TASKS, config).run()
+    assert rows[1]["probe_weights"] == 1.0
+    # exp(-1/2) for every token: what was played half a nat likelier than the trainer says.
+    assert rows[1]["tis_weight"] == pytest.approx(np.exp(-0.5), abs=1e-3)
+    assert "tis_weight" in rows[2]

@@ -1,5 +1,6 @@
 """Arithmetic of an update, against counts made by hand."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ import torch
 from baselines import utilisation
 from baselines.utilisation import (
     PeakMemory,
-    decode_limit,
+    decode_seconds,
     forward_flops,
     peak_bandwidth,
     peak_flops,
@@ -51,7 +52,7 @@ def test_of_a_model_that_sees_the_language_model_is_counted(monkeypatch: pytest.
     assert found["share_peak_flops"] == pytest.approx(100 * counted / 1e6)
     assert forward_flops(policy.model, [3, 5]) == counted / 3
     read = 2 * weights + 3 * 10 * 32
-    assert decode_limit(policy.model, 3, 10, bandwidth=1.0, peak=1e30) == pytest.approx(3 / read)
+    assert decode_seconds(policy.model, 3, 10, bandwidth=1.0, peak=1e30) == pytest.approx(read)
 
 
 def test_where_no_peak_is_known_nothing_is_said_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,9 +75,9 @@ def test_a_decode_step_reads_weights_and_cache_once_and_computes_with_both() -> 
     weights, attention = by_hand(len(policy.tokenizer))
     # Keys and values of one layer and one head of size 8, two bytes each: 32 bytes per token of context.
     read = 2 * weights + 3 * 10 * 32
-    assert decode_limit(policy.model, 3, 10, bandwidth=1.0, peak=1e30) == pytest.approx(3 / read)
+    assert decode_seconds(policy.model, 3, 10, bandwidth=1.0, peak=1e30) == pytest.approx(read)
     computed = 2 * weights * 3 + attention * 3 * 10
-    assert decode_limit(policy.model, 3, 10, bandwidth=1e30, peak=1.0) == pytest.approx(3 / computed)
+    assert decode_seconds(policy.model, 3, 10, bandwidth=1e30, peak=1.0) == pytest.approx(computed)
 
 
 def test_recomputation_adds_a_forward_pass() -> None:
@@ -93,7 +94,12 @@ def test_a_devices_bandwidth_is_known_by_name(monkeypatch: pytest.MonkeyPatch) -
     assert peak_bandwidth(torch.device("cpu")) is None
 
 
-def test_a_processor_has_no_peak_memory() -> None:
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the kernel of this system keeps no peak")
+def test_a_processors_peak_is_what_the_process_held() -> None:
     memory = PeakMemory(torch.device("cpu"))
+    block = torch.ones(2**26)  # a quarter of a GiB
+    del block
     memory.end("update")
-    assert memory.figures == {}
+    memory.end("rest")
+    apart = memory.figures["memory_update_resident"] - memory.figures["memory_rest_resident"]
+    assert apart == pytest.approx(0.25, abs=0.02)

@@ -304,6 +304,7 @@ def component_advantages(
     Warns:
         RuntimeWarning: a reward says nothing in any group; it is left out.
     """
+    refuse_forks(table, "reward components are summed over whole trajectories, give it table.unfolded()[0]")
     earned = np.asarray(components, np.float64)
     if earned.ndim != 2 or len(earned) != len(table) or not np.isfinite(earned).all():
         raise ValueError(f"components must be finite numbers of shape ({len(table)}, rewards), got {earned.shape}")

@@ -7,41 +7,63 @@ over the G episodes of a task. `std="none"` is the form without division (Dr. GR
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import Annotated, Literal, Unpack
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.group import component_advantages
 from wrappers.credit.method import EPISODE, PENALTY, Credit, Method
-from wrappers.credit.options import StatisticsOptions, credit, presets
+from wrappers.credit.options import StatisticsOptions, credit, option, presets
 from wrappers.credit.returns import episode_level, penalties
 from wrappers.credit.wrapper import CreditWrapper
 
-PRESETS: dict[str, StatisticsOptions] = presets(StatisticsOptions)
+
+class GRPOOptions(StatisticsOptions, total=False):
+    """Options of `grpo`."""
+
+    rewards: Annotated[
+        Literal["sum", "components"],
+        option("sum", 'what is compared: the "sum", which is the reward, or each of the reward\'s "components" (GDPO)'),
+    ]
 
 
-@credit(StatisticsOptions, **PRESETS)
+PRESETS: dict[str, GRPOOptions] = presets(GRPOOptions)
+
+
+@credit(GRPOOptions, **PRESETS)
 def grpo(
     table: StepTable,
     *,
     reward_components: ArrayLike | None = None,
     component_weights: ArrayLike | None = None,
     preset: str = "paper",
-    **options: Unpack[StatisticsOptions],
+    **options: Unpack[GRPOOptions],
 ) -> Floats:
     """Return the advantage of every step.
 
     Args:
         reward_components: float (N, C), what each step earned of each of several rewards: they are compared one by one
-            (GDPO, see `wrappers.credit.group.component_advantages`). None: the table's reward.
+            (GDPO, see `wrappers.credit.group.component_advantages`). None: with `rewards="components"` those of the
+            table, else its reward.
         component_weights: float (C,); None: 1 each.
+
+    Raises:
+        ValueError: components are asked for, and the table has none.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
     >>> grpo(table).round(3)
     array([ 0.707,  0.707, -0.707])
     """
+    if reward_components is None and options["rewards"] == "components":
+        if table.reward_components is None:
+            raise ValueError(
+                "rewards='components' needs a table with reward_components: let the environment put numbers by name "
+                'into info["reward_components"] of its steps, or give them to StepTable.from_arrays'
+            )
+        reward_components = np.column_stack(list(table.reward_components.values()))
     if reward_components is None:
         level = episode_level(table, options)
     else:

@@ -21,9 +21,8 @@ from agentgym.trajectory import Bools, Floats, StepTable
 from wrappers.credit.group import TOLERANCE
 from wrappers.credit.method import ASKS_POLICY, PENALTY, Method
 from wrappers.credit.options import credit, option, presets
-from wrappers.credit.returns import given_or_episode_level, penalties
-from wrappers.credit.rlsd import FadeOptions, faded, figures
-from wrappers.credit.scores import reply_tokens, token_scores, written_tokens
+from wrappers.credit.returns import penalties
+from wrappers.credit.rlsd import FadeOptions, known, shared
 
 
 class RLCSDOptions(FadeOptions, total=False):
@@ -60,10 +59,9 @@ def rlcsd(
     """Return the advantage of every reply token; a loss with the aggregation "token-mean" is the paper's.
 
     Args:
-        contrasts: float (N, K), e of the tokens of each row's reply; nan: none, the token is not chosen; anything
-            where masked.
-        advantages: float (N,), of another method; None: GRPO's.
-        mask: bool (N, K), True = a token of the reply; None: by the table's replies.
+        contrasts: float (N, K), e of the tokens of each row's reply; nan: none, the token is not chosen.
+        advantages: as of `wrappers.credit.rlsd.rlsd`.
+        mask: the same.
 
     Returns:
         float64 (N, K), 0 where masked.
@@ -74,12 +72,10 @@ def rlcsd(
     array([[ 2.,  1.],
            [ 0., -1.]])
     """
-    kept = written_tokens(table) if mask is None else reply_tokens(mask, len(table))
-    contrast = np.nan_to_num(token_scores("contrasts", contrasts, kept))
-    level = given_or_episode_level(table, advantages, options)[:, None]
-    strength = options["beta"] * faded(options["lam"], options["fade"], options["update"])
+    kept, contrast, level, lam = shared(table, "contrasts", contrasts, advantages, mask, options)
     with np.errstate(over="ignore"):  # tanh of infinity is 1
-        pushed = np.clip(strength * np.tanh(contrast / options["tau"]), options["low"], options["high"])
+        tanh = np.tanh(np.nan_to_num(contrast) / options["tau"])
+    pushed = np.clip(options["beta"] * lam * tanh, options["low"], options["high"])
     kept = kept & ~np.isnan(level)
     chosen = kept & (np.abs(pushed) > options["delta"])
     by_reply = options["means"] == "reply"
@@ -112,7 +108,7 @@ METHODS = (
         options=PENALTY,
         scored="token",
         argument="contrasts",
-        figures=figures,
+        figures=known,
         scorer="privileged",
         settings={"contrast": True},
         space={"tau": (0.02, 1.0), "lam": (0.25, 0.5)},

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from agentgym.trajectory import Floats, StepTable
+from agentgym.trajectory import Bools, Floats, StepTable
 from wrappers.credit.method import ASKS_POLICY, PENALTY, Method
 from wrappers.credit.options import StatisticsOptions, credit, option, presets
 from wrappers.credit.returns import given_or_episode_level, penalties
@@ -68,23 +68,24 @@ def rlsd(
     array([[ 0.553,  0.4  ],
            [-0.6  ,  0.   ]])
     """
+    kept, gap, level, lam = shared(table, "gaps", gaps, advantages, mask, options)
+    likelier = np.exp(np.sign(level) * np.clip(np.nan_to_num(gap), -20.0, 20.0))
+    w = np.clip(likelier, 1 - options["band"], 1 + options["band"])
+    return np.where(kept, level * ((1 - lam) + lam * w) - penalties(table, options, "advantage")[:, None], 0.0)
+
+
+def shared(
+    table: StepTable, name: str, scores: ArrayLike, advantages: ArrayLike | None, mask: ArrayLike | None, options: Any
+) -> tuple[Bools, Floats, Floats, float]:
+    """Return the mask (N, K), scores (N, K), advantages (N, 1), and lam after the finished updates."""
     kept = written_tokens(table) if mask is None else reply_tokens(mask, len(table))
-    gap = token_scores("gaps", gaps, kept)
-    level = given_or_episode_level(table, advantages, options)[:, None]
+    level = given_or_episode_level(table, advantages, options)
     lam = faded(options["lam"], options["fade"], options["update"])
-    weighted = level * ((1 - lam) + lam * weights(gap, np.sign(level), options["band"]))
-    return np.where(kept, weighted - penalties(table, options, "advantage")[:, None], 0.0)
-
-
-def weights(gaps: Floats, signs: Floats, band: float) -> Floats:
-    """Return `clip(exp(sign g), 1 - band, 1 + band)`, 1 where the gap is nan."""
-    known = np.nan_to_num(np.clip(gaps, -20.0, 20.0))
-    found: Floats = np.clip(np.exp(signs * known), 1 - band, 1 + band)
-    return found
+    return kept, token_scores(name, scores, kept), level[:, None], lam
 
 
 def faded(lam: float, fade: int, update: int) -> float:
-    """Return what is left of `lam` after so many updates.
+    """Return `lam` after so many updates; it falls linearly to 0 in `fade` of them, 0: it stays.
 
     >>> [faded(0.5, 50, update) for update in (0, 10, 80)], faded(0.5, 0, 80)
     ([0.5, 0.4, 0.0], 0.5)
@@ -92,29 +93,25 @@ def faded(lam: float, fade: int, update: int) -> float:
     return lam * max(0.0, 1.0 - update / fade) if fade else lam
 
 
-def figures(table: StepTable, gaps: Floats, options: Mapping[str, Any]) -> dict[str, float]:
-    """Return for the log: mean gap, share of tokens with one, and share of those that the band clips."""
+def known(table: StepTable, gaps: Floats, options: Mapping[str, Any]) -> dict[str, float]:
+    """Return for the log: mean score, and share of tokens with one."""
     found = gaps[written_tokens(table)]
-    found = found[~np.isnan(found)]
-    band = options.get("band", 0.2)
+    scored = ~np.isnan(found)
+    share = float(scored.sum() / max(len(found), 1))
+    return {"gap": float(found[scored].mean()) if scored.any() else 0.0, "gap_known": share}
+
+
+def figures(table: StepTable, gaps: Floats, options: Mapping[str, Any]) -> dict[str, float]:
+    """Return the same, and the share of scored tokens that the band clips."""
+    found, band = gaps[written_tokens(table) & ~np.isnan(gaps)], options.get("band", 0.2)
     clipped = (found < np.log(max(1 - band, 1e-12))) | (found > np.log1p(band))
-    known = len(found) / max(int(written_tokens(table).sum()), 1)
-    mean, share = (float(each.mean()) if len(found) else 0.0 for each in (found, clipped))
-    return {"gap": mean, "gap_known": known, "gap_clipped": share}
+    return known(table, gaps, options) | {"gap_clipped": float(clipped.mean()) if len(found) else 0.0}
 
 
 METHODS = (
     Method(
-        "rlsd",
-        rlsd,
-        "GRPO, each token weighted by how much the policy agrees once it reads a context.",
-        options=PENALTY,
-        scored="token",
-        argument="gaps",
-        figures=figures,
-        scorer="privileged",
-        space={"lam": (0.5, 1.0)},
-        colour="#8C564B",
-        unmeasured=ASKS_POLICY,
+        "rlsd", rlsd, "GRPO, each token weighted by how much the policy agrees once it reads a context.",
+        options=PENALTY, scored="token", argument="gaps", figures=figures, scorer="privileged",
+        space={"lam": (0.5, 1.0)}, colour="#8C564B", unmeasured=ASKS_POLICY,
     ),
-)
+)  # fmt: skip

@@ -24,24 +24,20 @@ from wrappers.credit.options import OutcomeOptions, credit, option, presets
 from wrappers.credit.returns import episode_scores, outcomes, penalties
 from wrappers.credit.scores import reply_lengths, step_scores
 
+_SCORES = (
+    'what scores are: "solver", each step\'s exact gain, known by the environment; "distance", its gain by all that '
+    'was seen of the task; "values", of the state before it, a critic\'s; "judge", of the state after it'
+)
+_WORTH = 'what episodes are compared by: outcome and net "progress", or the "outcome" alone'
+
 
 class TurnCreditOptions(OutcomeOptions, total=False):
     """Options of `turn_credit`."""
 
-    scores: Annotated[
-        Literal["solver", "distance", "values", "judge"],
-        option(
-            "solver",
-            'what scores are: "solver", each step\'s exact gain, known by the environment; "distance", its gain by all '
-            'that was seen of the task; "values", of the state before it, a critic\'s; "judge", of the state after it',
-        ),
-    ]
+    scores: Annotated[Literal["solver", "distance", "values", "judge"], option("solver", _SCORES)]
     gamma: Annotated[float, option(0.9, "how much of a gain reaches the turn before", low=0, high=1)]
     beta: Annotated[float, option(1.0, "weight of turns within their episode", low=0)]
-    worth: Annotated[
-        Literal["progress", "outcome"],
-        option("progress", 'what episodes are compared by: outcome and net "progress", or the "outcome" alone'),
-    ]
+    worth: Annotated[Literal["progress", "outcome"], option("progress", _WORTH)]
 
 
 PRESETS: dict[str, TurnCreditOptions] = presets(TurnCreditOptions, paper={})
@@ -61,7 +57,7 @@ def turn_credit(
     """Return the advantage of every step.
 
     Args:
-        given: float (N,), what the option `scores` says; nan: not known.
+        given: float (N,), see the option `scores`; nan: not known.
         first: float (N,), for "judge", the score of the state that each row's episode began in; None: not known.
         tokens: int (N,), tokens of each reply; None: by the table's replies, or 1 each where it has none.
 
@@ -111,16 +107,10 @@ def smeared(table: StepTable, gained: Floats, gamma: float) -> Floats:
 
 METHODS = (
     Method(
-        "turn_credit",
-        turn_credit,
+        "turn_credit", turn_credit,
         "What each turn adds to a score of the state, beside outcome and progress; zero in sum over an episode.",
-        options=PENALTY,
-        scored="turn",
-        argument="given",
-        scorer="exact_gain",
+        options=PENALTY, scored="turn", argument="given", scorer="exact_gain",
         scorers={"solver": ("exact_gain", {}), "distance": ("task_distance", {"of": "gain"}), "values": ("critic", {})},
-        space={"gamma": (0.0, 0.9), "beta": (0.3, 1.0)},
-        colour="#17BECF",
-        unmeasured=NEEDS_MODEL,
+        space={"gamma": (0.0, 0.9), "beta": (0.3, 1.0)}, colour="#17BECF", unmeasured=NEEDS_MODEL,
     ),
-)
+)  # fmt: skip

@@ -182,6 +182,6 @@ def test_tiny_policies_play_on_the_cpu_and_bases_of_adapters_keep_their_type(mon
     monkeypatch.setattr(vision, "load_policy", lambda folder, **options: given.append(options))
     config = config_of("sokoban", str(tmp_path))
     for frozen in (False, True):
-        new_policy(config, 0, frozen=frozen, attention="sdpa")
+        new_policy(config, 0, frozen=frozen, attn_implementation="sdpa")
     assert [each["dtype"] for each in given] == [torch.float32, "auto"]
     assert {each["attn_implementation"] for each in given} == {"sdpa"}

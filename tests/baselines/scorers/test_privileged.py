@@ -9,12 +9,17 @@ import pytest
 import torch
 
 import agentgym  # noqa: F401
+from agentgym.adapter import adapt
+from agentgym.corridor.env import MEANING, CorridorEnv
 from agentgym.rollout import collect
 from agentgym.trajectory import StepTable
+from agentgym.vector import TextVectorEnv
 from baselines.config import Distillation, Loss, Optimiser, TrainerConfig
+from baselines.imitation.cloning import informed_demonstrations
 from baselines.recipes import recipe
 from baselines.scorers.privileged import PrivilegedConfig, PrivilegedScorer
 from baselines.trainer import Trainer
+from policies.scripted import RandomPolicy
 from policies.tiny import tiny_policy
 from wrappers.privileged import Context, Control, Privileged, contexts
 from wrappers.prompt import VectorPromptWindow
@@ -48,8 +53,6 @@ def played(context: Context = "expert", seed: int = 0) -> tuple[Any, Privileged,
 
 
 def test_contexts_are_those_of_their_own_state() -> None:
-    from agentgym.corridor.env import MEANING
-
     _, notes, table = played()
     found = contexts("expert", table, notes)
     for row, text in enumerate(found.right):
@@ -97,6 +100,37 @@ def test_controls_have_the_frame_and_another_body(control: Control) -> None:
         assert {text for text, group in zip(texts, table.group, strict=True) if group == 0} <= other_group
 
 
+def test_one_group_has_the_contexts_of_the_table_before_for_another_task() -> None:
+    player, notes, table = played()
+    first, second = (table.keep(table.trajectory_group == group) for group in range(2))
+    scorer = PrivilegedScorer(player, PrivilegedConfig(control="task"), notes)
+    assert np.isnan(scorer.scores(first)).all()
+    row = scorer.update(first, np.zeros(0), None, np.random.default_rng(0), 0.0)
+    assert row == {"context_share": 0.0, "context_dropped": 0.0, "teacher_replies": 0.0}
+    before = contexts("expert", first, notes).right
+    assert contexts("expert", second, notes).under("task", second, elsewhere=before)[:4] == before[:4]  # type: ignore[arg-type]
+    other = PrivilegedScorer(player, PrivilegedConfig(control="task"), notes)
+    other.load_state_dict(scorer.state_dict())
+    assert np.isfinite(other.scores(second)).all()
+    np.testing.assert_array_equal(other.scores(second), scorer.scores(second))
+
+
+def test_a_clone_learns_to_read_what_stands_in_the_block() -> None:
+    player, shown = policy(), TASKS
+    envs = gym.make_vec("AgentRL/Corridor-v0", 3, autoreset_mode="Disabled", length=3, expert=True)
+    envs = VectorPromptWindow(VectorReplyParser(envs), history=0, instructions=False)
+    rows = informed_demonstrations(player, envs, shown, {"expert": 1.0, "sibling": 2.0}, seed=0)
+    assert len(rows) == 9 + 18
+    said = [player.tokenizer.decode(row.prompt_ids) for row in rows]
+    assert all("The best command now: " + row.text[8:-9] in text for row, text in zip(rows[:9], said[:9], strict=True))
+    right = [MEANING[text.rpartition(": ")[2].split(".")[0]] for text in said]
+    matching = [row.text == f"<action>{word}</action>" for row, word in zip(rows, right, strict=True)]
+    assert 0 < sum(matching) < len(rows)  # some have block and reply of another step
+    plain = informed_demonstrations(player, envs, shown, {"sibling": 1.0}, seed=0, swapped=0.0)
+    first = [player.tokenizer.decode(row.prompt_ids).rpartition("From here it went on: ")[2] for row in plain]
+    assert all(text.startswith(row.text[8:-9]) for row, text in zip(plain, first, strict=True))
+
+
 def test_gaps_are_the_policys_own_log_probabilities_one_at_a_time() -> None:
     player, notes, table = played()
     scorer = PrivilegedScorer(player, PrivilegedConfig(temperature=1.0), notes)
@@ -118,7 +152,7 @@ def test_a_prompt_that_does_not_fit_is_dropped_and_counted() -> None:
     assert np.isnan(scorer.scores(table)).all()
     assert scorer.dropped == len(table)
     row = scorer.update(table, np.zeros(0), None, np.random.default_rng(0), 0.0)
-    assert row == {"context_share": 0.0, "context_dropped": 1.0}
+    assert row == {"context_share": 0.0, "context_dropped": 1.0, "teacher_replies": 0.0}
 
 
 def test_the_action_is_what_stands_between_its_tags() -> None:
@@ -131,6 +165,35 @@ def test_the_action_is_what_stands_between_its_tags() -> None:
     table = dataclasses.replace(table, replies=np.full(len(table), reply))
     marked = PrivilegedScorer(bare, PrivilegedConfig(tokens="action"), notes).action_tokens(table)[0]
     assert player.tokenizer.decode([token for token, flag in zip(ids, marked, strict=True) if flag]) == "north"
+
+
+class TwoRewards(CorridorEnv):
+    def describe(self, valid: bool) -> Any:
+        earned = {"progress": float(self._room), "answer": float(self._won)}
+        return {**super().describe(valid), "reward_components": earned}
+
+
+class TwoRewardsVector(TextVectorEnv):
+    env_class = TwoRewards
+
+
+def test_reward_components_reach_the_table_and_train() -> None:
+    def made(places: int) -> Any:
+        envs = TwoRewardsVector(places, length=3, autoreset_mode="Disabled")
+        return VectorPromptWindow(VectorReplyParser(envs), history=0, instructions=False)
+
+    table = collect(made(4), policy(), tasks=TASKS[:1], group_size=4, seed=0)
+    assert table.reward_components is not None
+    np.testing.assert_array_equal(table.reward_components["answer"], table.reward)
+    rooms = [3 if "end" in str(table.states[i]) else int(str(table.states[i])) for i in table.next_state]
+    np.testing.assert_array_equal(table.reward_components["progress"], rooms)
+    alone = gym.vector.SyncVectorEnv(
+        [lambda: TwoRewards(length=3)] * 2, autoreset_mode=gym.vector.AutoresetMode.DISABLED
+    )
+    played = collect(VectorReplyParser(adapt(alone)), RandomPolicy(), tasks=TASKS[:1], group_size=2, seed=0)
+    assert list(played.reward_components or ()) == ["progress", "answer"]
+    rows = Trainer(policy(), made(8), recipe("grpo:rewards=components"), TASKS, CONFIG).run()
+    assert rows[-1]["signal"] > 0
 
 
 def trained(name: str, **changes: Any) -> tuple[list[dict[str, Any]], list[torch.Tensor]]:

@@ -3,26 +3,35 @@
 import dataclasses
 import json
 import re
+import sys
+import types
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from transformers import AutoModelForCausalLM
 from typer.testing import CliRunner
 
+from agentgym.outside.text import DataError
 from baselines.environments.registry import settings_of
+from baselines.imitation.episodes import read_episodes
 from baselines.metrics import read_log, without_times
 from baselines.recipes import RECIPES
 from baselines.recipes.papers import paper
 from baselines.runs.settings import run_settings
 from benchmarks.run import app
+from benchmarks.training import train as train_page
+from policies.tiny import tiny_policy
 from tests.agentgym.alfworld.support import unpack
 
 SMALL = ["--method", "rewardflow", "--quick", "--groups", "2", "--group-size", "2", "--validation-tasks", "4"]
 
 
 def run(*arguments: str) -> Any:
-    return CliRunner().invoke(app, ["train", "--clone", "0", *arguments])
+    given = [] if "--clone" in arguments or "--from" in arguments else ["--clone", "0"]
+    return CliRunner().invoke(app, ["train", *given, *arguments])
 
 
 def words(result: Any) -> str:
@@ -59,7 +68,14 @@ def test_what_differs_from_the_paper_is_printed_before_the_run() -> None:
         (["--set", "kl"], "expected name=value"),
         (["--set", "loss.kl=-1"], "Loss.kl must be at least 0, got -1"),
         (["--model", "/nowhere"], "no Hugging Face model in the folder"),
-        (["--tracker", "mlflow"], "expected wandb or trackio"),
+        (["--tracker", "mlflow"], "expected tensorboard, wandb or"),
+        (["--set", "lss"], "did you mean 'loss'"),
+        (["--card", "h100"], "--card is a part of --plan"),
+        (["--precision", "fp16"], "--precision is bf16 or fp32"),
+        (["--clone", "nowhere.jsonl"], "there is no nowhere.jsonl"),
+        (["--from", "nowhere"], "nowhere holds no policy"),
+        (["--push", "mymodel"], "such as me/my-model"),
+        (["--env", "corridor", "--data", "x"], "plays no data of others"),
         (["--truncate", "right"], "--truncate is one of ('raise', 'left', 'end-episode'), got 'right'"),
     ],
 )
@@ -170,3 +186,120 @@ def test_a_run_with_an_adapter_leaves_all_and_goes_on(tmp_path: Path) -> None:
     assert "give it easier tasks, or a warm start" in page
     assert 'src="http' not in page
     assert (a / "curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_help_names_what_people_look_for_and_set_lists_its_fields() -> None:
+    shown = CliRunner().invoke(app, ["train", "--help"], env={"COLUMNS": "160", "TERM": "dumb"}).output
+    named = (
+        "learning-rate iterations groups group-size precision lora engine pass-tokens recompute plan clone from "
+        "validation-every tracker data option push"
+    )
+    for name in named.split():
+        assert f"--{name}" in shown, name
+    every = words(run("--set", "list"))
+    assert all(name in every for name in ("learning_rate", "loss.kl", "memory.microbatch_tokens", "schedule.warmup"))
+    assert "iterations in which the rate rises linearly" in words(run("--set", "schedule"))
+
+
+class Hub:
+    """What is called of huggingface_hub."""
+
+    calls: list[Any] = []  # noqa: RUF012
+
+    def whoami(self) -> dict[str, str]:
+        return {"name": "me"}
+
+    def create_repo(self, name: str, **options: Any) -> str:
+        self.calls.append((name, options))
+        return f"https://hub/{name}"
+
+    def upload_folder(self, *, folder_path: str, **options: Any) -> None:
+        self.calls.append(sorted(path.name for path in Path(folder_path).iterdir()))
+
+
+TINY = ["--env", "corridor", "--quick", "--groups", "2", "--group-size", "2", "--validation-tasks", "4"]
+
+
+def test_a_run_from_episodes_is_followed_pushed_lengthened_and_begun_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[Any] = []
+    package = types.SimpleNamespace(
+        __spec__=ModuleSpec("wandb", None),
+        init=lambda **_: None,
+        finish=lambda: None,
+        log=lambda row, step: sent.append((step, set(row))),
+    )
+    monkeypatch.setitem(sys.modules, "wandb", package)
+    monkeypatch.setattr("huggingface_hub.HfApi", Hub)
+    pages: list[str] = []
+    whole = train_page.write_page
+    monkeypatch.setattr(train_page, "write_page", lambda *given: pages.append(str(given[0])) or whole(*given))
+    episodes, out = tmp_path / "shown.jsonl", tmp_path / "a"
+    chat = [{"role": "user", "content": "cell 1"}, {"role": "assistant", "content": "east"}]
+    episodes.write_text(json.dumps({"messages": chat}) + "\n" + json.dumps({"prompt": "2", "reply": "east"}) + "\n")
+    asked = [*TINY, "--clone", str(episodes), "--tracker", "tensorboard,wandb", "--out", str(out), "--set",
+             "schedule.shape=linear", "--learning-rate", "0.002"]  # fmt: skip
+    result = run(*asked, "--iterations", "2", "--test-tasks", "2", "--push", "me/corridor")
+    assert result.exit_code == 0, result.output
+    for text in ("plan for processor", "memory, update", "time of an iteration", "pushed: https://hub"):
+        assert text in result.output
+    assert (out / "clone").is_dir()
+    (curves,) = (out / "tensorboard").iterdir()
+    events = EventAccumulator(str(curves)).Reload().Tags()["scalars"]
+    assert set().union(*(keys for _, keys in sent)) == set(events)
+    assert {"probe_mean", "success", "kl"} <= set(events)
+    assert "refresh=20" in pages[0]
+    assert "left (plan)" in pages[0]
+    assert "refresh=0" in pages[-1]
+    assert "Plan and measurement" in (out / "report.html").read_text()
+    card = (out / "final" / "README.md").read_text()
+    for text in (
+        "pipeline_tag",
+        "| validation, greedy |",
+        "| test, greedy |",
+        "| learning_rate | 0.002 |",
+        "stepcredit",
+    ):
+        assert text in card
+    assert str(tmp_path) not in card
+    (_, files) = Hub.calls
+    assert {"README.md", "model.safetensors", "tokenizer.json"} <= set(files)
+    # A finished run is lengthened although its rate falls to the end; fewer iterations are another run.
+    with pytest.warns(UserWarning, match="the run of 2 iterations goes on to 3"):
+        assert run(*asked, "--iterations", "3").exit_code == 0
+    assert [row["iteration"] for row in read_log(out / "log.jsonl")] == [0, 1, 2, 3]
+    other = run(*TINY, "--from", str(out), "--iterations", "1", "--out", str(tmp_path / "b"))
+    assert other.exit_code == 0, other.output
+    began, ended = (read_log(tmp_path / name / "log.jsonl") for name in "ba")
+    assert began[0]["validation_greedy_success"] == ended[-1]["validation_greedy_success"]
+    assert json.loads((tmp_path / "b" / "run.json").read_text())["config"]["model"] == "tiny"
+
+
+def test_an_environment_without_an_expert_says_what_to_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_steps.py").write_text(OWN)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    result = run("--env", "my_steps:Mine/Steps-v0", "--clone", "5", "--quick", "--out", str(tmp_path / "run"))
+    assert result.exit_code == 2
+    assert "has no expert whose 5 episodes could be imitated" in words(result)
+    assert "--clone FILE.jsonl" in words(result)
+    (tmp_path / "bad.jsonl").write_text('{"text": "up"}\n')
+    with pytest.raises(DataError, match=r"bad.jsonl, line 1: expected .*messages"):
+        read_episodes(tmp_path / "bad.jsonl", tiny_policy(["up"], seed=0, layers=1))
+
+
+OWN = """
+import gymnasium as gym
+
+class Steps(gym.Env):
+    observation_space = action_space = gym.spaces.Text(100)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return "go", {}
+
+    def step(self, action):
+        return "go", 1.0, True, False, {"success": True}
+
+gym.register("Mine/Steps-v0", Steps, max_episode_steps=2)
+"""

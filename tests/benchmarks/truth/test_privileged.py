@@ -1,11 +1,20 @@
 """What an informed teacher says of turns, by hand; the scorer itself is tested where it is."""
 
+import dataclasses
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from agentgym.trajectory import Reply, StepTable
+from benchmarks.report.markdown import replaced
 from benchmarks.run import STUDIES
-from benchmarks.truth.privileged import STUDY, belief_gains, beliefs, configure, turn_gaps
+from benchmarks.training import informed
+from benchmarks.training.records import Point, Record, Setting, load_folder
+from benchmarks.truth.privileged import STUDY, belief_gains, beliefs, configure, section, turn_gaps
+
+RESULTS = Path(__file__).parents[3] / "docs" / "results"
 
 TABLE = StepTable.from_arrays(
     group=["g"] * 3, trajectory=["a"] * 3, t=[0, 1, 2], state=["s", "u", "v"], action=["x"] * 3,
@@ -28,8 +37,41 @@ def test_a_belief_is_centred_over_its_episode() -> None:
     assert np.isnan(gains[2])
 
 
-def test_the_study_is_known_by_name_and_has_every_control_of_every_context() -> None:
+def test_the_study_is_known_by_name_and_its_parts_are_contexts_of_clones() -> None:
     assert STUDIES["privileged"] == "benchmarks.truth.privileged:STUDY"
-    parts = STUDY.parts(configure(quick=True, context=["expert", "sibling"]))
-    assert len(parts) == len(set(parts)) == 12
-    assert "sibling, wrong" in parts
+    config = configure(quick=True, context=["expert", "sibling"], option=["length=3"], read=["expert=0.5"], seeds=2)
+    assert config.clone_contexts == {"expert": 0.5}
+    assert STUDY.parts(config) == [f"{name}, clone {seed}" for seed in (0, 1) for name in ("expert", "sibling")]
+
+
+def test_the_page_has_what_the_records_say() -> None:
+    page = RESULTS / "horizon.md"
+    ranks = section(STUDY.load(RESULTS / "privileged-ranks.json"))
+    [trained] = load_folder(RESULTS / "privileged")
+    text = page.read_text(encoding="utf-8")
+    right = replaced(replaced(text, "privileged-ranks", ranks), trained.config.name, informed.section(trained))
+    if os.environ.get("WRITE_DOCS"):
+        page.write_text(right, encoding="utf-8")
+    assert page.read_text(encoding="utf-8") == right
+
+
+def test_a_context_is_held_against_its_wrong_twin_seed_by_seed() -> None:
+    [study] = load_folder(RESULTS / "privileged")
+    labels = [informed.setting("sdpo", "expert", control) for control in ("right", "wrong")]
+
+    def run(label: str, seed: int, success: float) -> Record:
+        curve = [Point(0, 0.0, 0.0, 0.0), Point(study.config.token_budget, 1.0, success, success)]
+        test = dict.fromkeys(("greedy", "sampled"), "1" * 128)
+        return Record("final", label, seed, Setting.stated(label), 1, 10, 1.0, 1.0, {}, curve, test, teacher_replies=20)
+
+    ends = {0: (0.8, 0.2), 1: (1.0, 0.2), 2: (0.9, 0.1), 3: (0.9, 0.3)}
+    records = [run(label, seed, pair[at]) for at, label in enumerate(labels) for seed, pair in ends.items()]
+    study = dataclasses.replace(study, records=records)
+    found = informed.difference(study, *labels)
+    assert found is not None
+    assert found[0].mean == pytest.approx((0.6 + 0.8 + 0.8 + 0.6) / 4 / 2)  # a straight line from 0: half of its end
+    assert informed.verdicts(study) == {("sdpo", "expert"): "settled"}
+    assert informed.verdicts(dataclasses.replace(study, records=records[:3] + records[4:7])) == {
+        ("sdpo", "expert"): "open"
+    }
+    assert "| sdpo | expert | 4 | 45.0 | 100.0 | - | +35.0 [" in informed.section(study)

@@ -1,5 +1,8 @@
 """rlsd, rlcsd, sdpo and turn_credit beside the recorded answers, and the normalisations that came with them."""
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -101,6 +104,33 @@ def test_a_reward_that_hardly_differs_is_left_out() -> None:
     with pytest.warns(RuntimeWarning, match="reward component 1 hardly differs"):
         both = grpo(TABLE, reward_components=np.hstack((first, flat)))
     np.testing.assert_array_equal(both, alone)
+
+
+def test_components_of_the_table_are_compared_one_by_one(tmp_path: Path) -> None:
+    given: dict[str, Any] = {
+        "group": ["g"] * 3, "trajectory": ["a", "a", "b"], "t": [0, 1, 0], "state": list("sus"), "action": list("xyz"),
+        "next_state": ["u", "goal", "pit"], "reward": [0.1, 1, 0.3], "won": [1, 1, 0],
+    }  # fmt: skip
+    table = StepTable.from_arrays(**given, reward_components={"answer": [0, 1, 0], "format": [0.1, 0, 0.3]})
+    # Sums 1, 0 and .1, .3: each is +-1 / sqrt(2) in its group; the larger weight says who is better.
+    for weights, sign in (([2, 1], 1), ([1, 2], -1)):
+        found = grpo(table, rewards="components", component_weights=weights)
+        np.testing.assert_allclose(found, sign * np.array([1, 1, -1]) / np.sqrt(2), atol=1e-5)
+    table.to_jsonl(tmp_path / "table.jsonl")
+    read = StepTable.from_jsonl(tmp_path / "table.jsonl")
+    assert {name: column.tolist() for name, column in (read.reward_components or {}).items()} == {
+        "answer": [0, 1, 0], "format": [0.1, 0, 0.3],
+    }  # fmt: skip
+    cut = StepTable.from_arrays(
+        **given | {"t": [0, 1, 1], "state": list("suu")}, parent={"b": ("a", 0)}, reward_components={"a": [1, 2, 3]}
+    )
+    assert (cut.unfolded()[0].reward_components or {})["a"].tolist() == [1, 2, 1, 3]
+    with pytest.raises(ValueError, match="cut from others"):
+        grpo(cut, rewards="components")
+    with pytest.raises(ValueError, match="needs a table with reward_components"):
+        grpo(StepTable.from_arrays(**given), rewards="components")
+    with pytest.raises(ValueError, match=r"reward_components\['a'\] must hold 3 finite numbers"):
+        StepTable.from_arrays(**given, reward_components={"a": [1, 2]})
 
 
 def test_a_baseline_per_turn_index_hides_what_a_further_turn_earns() -> None:

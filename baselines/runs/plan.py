@@ -1,0 +1,531 @@
+"""What a run will take, before its model is loaded: memory by part, tokens and hours of an iteration.
+
+A pass of the update is run on tensors without memory (PyTorch's fake tensors), forward and backward, and every
+allocation is counted; two small depths give the cost of a layer. The rest is arithmetic on `config.json`. Prompts are
+those of two episodes of random commands or of the expert, whichever are longer. Seconds are those of this model of
+speed, with the formulas of `baselines.utilisation`:
+
+    generation   arithmetic of the prompts / (SHARE x peak) + decode steps x (limit / DECODE_SHARE + HOST)
+    update       arithmetic of all passes / (SHARE x peak)
+    environment  as measured while the episodes were played
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib.util
+import math
+import os
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from agentgym.checks import suggest
+from agentgym.outside.text import DataError
+from agentgym.rollout import collect
+from agentgym.trajectory import Reply
+from baselines.environments.settings import SIDE_BY_SIDE, SMOLLM2, TINY
+from baselines.runs.settings import RunSettings
+from baselines.runs.stack import make_envs, new_policy, training_tasks
+from baselines.update import CPU_TOKENS, GPU_TOKENS, GPU_TOKENS_SQUARED, LARGE
+from baselines.utilisation import BANDWIDTHS, PEAKS, decode_seconds, forward_flops, training_flops
+from policies.pretrained import SEEING, mixed_precision
+from policies.scoring.head import autocast, hidden_at, token_logprobs
+from policies.scripted import SILENT, ExpertPolicy, RandomPolicy
+from policies.training import recomputed_activations
+
+GIB = 2**30
+#: Shares of the device's peak and of its bandwidth that are reckoned with, and seconds of the host per decode step.
+SHARE, DECODE_SHARE, HOST = 0.4, 0.5, 0.005
+#: Share of the memory that may be planned with: the rest is for the device's context and for fragments.
+USABLE = 0.94
+#: Depths of the models whose passes are counted; tokens of a pass over prompts (`policies.decode`); vLLM's share of the
+#: card (`baselines.runs.engine`).
+_DEPTHS, _READ, _ENGINE_SHARE = (2, 4), 2**16, 0.4
+
+
+class DoesNotFitError(ValueError):
+    """A run needs more memory than there is; the message says which settings make it fit."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """Where a run computes: bytes of memory, FLOP/s, bytes per second; `gpu` decides defaults of the trainer."""
+
+    name: str
+    memory: float
+    peak: float
+    bandwidth: float
+    gpu: bool = True
+
+    @classmethod
+    def here(cls) -> Device:
+        """Return this machine's: its GPU, or the processor, whose speed is measured in a tenth of a second."""
+        if torch.cuda.is_available():
+            name, total = torch.cuda.get_device_name(0), torch.cuda.get_device_properties(0).total_memory
+            known = [next((rate for part, rate in each.items() if part in name), None) for each in (PEAKS, BANDWIDTHS)]
+            return cls(name, total, known[0] or 100e12, known[1] or 1e12)
+        matrix, block = torch.ones(512, 512), torch.ones(2**23)
+        products, copies = (min(_timed(do) for _ in range(5)) for do in (lambda: matrix @ matrix, block.clone))
+        memory = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        with contextlib.suppress(OSError, ValueError):  # a container may have less
+            memory = min(memory, float(Path("/sys/fs/cgroup/memory.max").read_text()))
+        return cls("processor", memory, 2 * 512**3 / products, 2 * block.nbytes / copies, gpu=False)
+
+
+#: Cards by the names of `--card`.
+CARDS = {
+    name: Device(part, gib * GIB, PEAKS[part], BANDWIDTHS[rate])
+    for name, part, rate, gib in (
+        ("h100", "H100", "H100", 79.1), ("a100", "A100", "A100-SXM4-80GB", 79.1), ("l40s", "L40S", "L40S", 44.4),
+        ("rtx4090", "RTX 4090", "RTX 4090", 23.5),
+    )
+}  # fmt: skip
+
+
+def card(name: str) -> Device:
+    """Return a card by name; a ValueError suggests one where it is not known."""
+    if name not in CARDS:
+        raise ValueError(f"unknown card {name!r}; {suggest(name, list(CARDS))}")
+    return CARDS[name]
+
+
+def _timed(work: Callable[[], Any]) -> float:
+    begin = time.perf_counter()
+    work()
+    return max(time.perf_counter() - begin, 1e-9)
+
+
+def best_attention(gpu: bool, asked: str | None = None) -> tuple[str, str]:
+    """Return the attention for packed rows, by what is there, and how it reads them, in words."""
+    found = asked or "sdpa"
+    if asked is None and gpu:
+        found = "flash_attention_2" if importlib.util.find_spec("flash_attn") else "flex_attention"
+    kernel = "varlen kernels" if "flash" in found else "a mask of blocks" if "flex" in found else "no varlen kernel"
+    return found, f"{kernel} for packed rows"
+
+
+class Played(NamedTuple):
+    """Means of some episodes: steps, tokens of all prompts; longest prompt and reply; seconds of a step."""
+
+    steps: float
+    prompts: float
+    longest: int
+    reply: int
+    seconds: float
+
+
+class _Silent:
+    def act(self, observations: Any, infos: Any, rng: Any) -> list[Reply]:
+        return [Reply(SILENT)] * len(observations)
+
+
+class _Counting:
+    def __init__(self, player: Any, encode: Callable[[Any], int]) -> None:
+        self._player, self._encode, self.lengths, self.spent = player, encode, list[int](), 0.0
+
+    def act(self, observations: Any, infos: Any, rng: Any) -> Any:
+        begin = time.perf_counter()
+        self.lengths += [self._encode(each) for each in observations]
+        found = self._player.act(observations, infos, rng)
+        self.spent += time.perf_counter() - begin
+        return found
+
+
+def _played(settings: RunSettings, policy: Any, episodes: int = 2) -> Played:
+    """Play some episodes and count their tokens, four letters each where there is no policy with a tokenizer."""
+
+    def encode(observation: Any) -> int:
+        if policy is None:
+            texts = [observation] if isinstance(observation, str) else [str(each["content"]) for each in observation]
+            return 8 + sum(map(len, texts)) // 4
+        found = policy.encode_or_end(observation)
+        return (settings.prompt_tokens or 1) if found is None else len(found)
+
+    reply = settings.reply_tokens or (16 if policy is None else policy.settings.max_new_tokens)
+    found: list[Played] = []
+    for player in (RandomPolicy(), ExpertPolicy(), _Silent()):
+        # Not every environment has commands to draw from, or an expert.
+        if found and isinstance(player, _Silent):
+            break
+        with contextlib.suppress(KeyError, TypeError, ValueError):
+            expert, own = isinstance(player, ExpertPolicy), settings.method.own_env
+            with contextlib.closing(
+                make_envs(settings.config, episodes, own=own, training=True, expert=expert)
+            ) as envs:
+                for _ in range(2):  # tasks may be made when they are first played: the second time counts
+                    counting, begin = _Counting(player, encode), time.perf_counter()
+                    table = collect(envs, counting, tasks=training_tasks(settings.config)[:episodes], seed=0)
+                    spent = time.perf_counter() - begin - counting.spent
+            count, lengths = max(len(table), 1), counting.lengths
+            found.append(Played(count / episodes, sum(lengths) / episodes, max(lengths), reply, spent / count))
+    return max(found, key=lambda one: one.prompts, default=Played(1, 1024, 1024, reply, 0.0))
+
+
+class Allocations(TorchDispatchMode):
+    """Counts the bytes of the storages that tensor operations make while the block runs: `now`, and at most `peak`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = self.peak = 0
+        self._known: dict[int, Any] = {}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run an operation and count the storages of what it returns."""
+        found = func(*args, **(kwargs or {}))
+        for each in tree_leaves(found):
+            if isinstance(each, torch.Tensor):
+                self._add(each.untyped_storage())
+        return found
+
+    def _add(self, storage: Any) -> None:
+        key, size = id(storage), storage.nbytes()
+        if key not in self._known:
+            self._known[key] = weakref.ref(storage, lambda _: self._remove(key, size))
+            self.now += size
+            self.peak = max(self.peak, self.now)
+
+    def _remove(self, key: int, size: int) -> None:
+        self.now -= size
+        del self._known[key]
+
+
+def _model(config: Any, dtype: torch.dtype, rank: int) -> Any:
+    """A model on the "meta" device, with an adapter of a rank above 0."""
+    from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
+
+    kind: Any = AutoModelForImageTextToText if config.model_type in SEEING else AutoModelForCausalLM
+    with torch.device("meta"):
+        model = kind.from_config(config, dtype=dtype, attn_implementation="sdpa")
+        if rank:
+            import peft
+
+            made = peft.LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear", task_type="CAUSAL_LM")
+            model = peft.get_peft_model(model, made)
+    return model
+
+
+def _on_cpu(model: Any) -> Any:
+    """Give a model on "meta" tensors of the CPU, within `FakeTensorMode`: they have no memory either."""
+    known: dict[int, Any] = {}
+    for module in model.modules():
+        for named in (module._parameters, module._buffers):
+            for name, each in named.items():
+                if each is not None and id(each) not in known:
+                    fresh = torch.empty(each.shape, dtype=each.dtype)
+                    known[id(each)] = fresh if named is module._buffers else nn.Parameter(fresh, each.requires_grad)
+                named[name] = None if each is None else known[id(each)]
+    return model
+
+
+class _Sizes(NamedTuple):
+    """Parameters, the trained of them, bytes of the weights, and the most bytes of a pass beside them and gradients."""
+
+    parameters: int
+    trained: int
+    weights: int
+    activations: int
+
+
+def _count(
+    config: Any, dtype: torch.dtype, rank: int, precision: torch.dtype | None, recompute: bool, rows: int, row: int,
+    reply: int,
+) -> _Sizes:  # fmt: skip
+    """Count a pass of some rows of one length, whose last tokens are replies."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode(allow_non_fake_inputs=True), torch.random.fork_rng(devices=[]):
+        model = _on_cpu(_model(config, dtype, rank))
+        weights = list(model.parameters())
+        trained = [weight for weight in weights if weight.requires_grad]
+        for weight in trained:
+            weight.grad = torch.zeros_like(weight)  # of the pass before
+        with recomputed_activations(model) if recompute else contextlib.nullcontext(), Allocations() as found:
+            ids, lines = torch.zeros(rows, row, dtype=torch.int64), torch.arange(rows).repeat_interleave(reply)
+            places = torch.arange(row - reply, row).repeat(rows)
+            with autocast(torch.device("cpu"), precision):
+                # A mask of four dimensions is taken as it is; without one, one of T squared would be made here.
+                mask = torch.ones(1, 1, 1, 1, dtype=torch.bool)
+                hidden = hidden_at(model, ids, lines, places, use_cache=False, attention_mask=mask)[0]
+                targets = torch.zeros_like(places)
+                figures = token_logprobs(model.get_output_embeddings(), hidden, targets, entropy=False)
+            figures.logprobs.sum().backward()
+    every, moving = (sum(weight.numel() for weight in each) for each in (weights, trained))
+    return _Sizes(every, moving, sum(weight.numel() * weight.element_size() for weight in weights), found.peak)
+
+
+def _sizes(config: Any, *how: Any) -> _Sizes:
+    """Count two shallow models of a kind, and go on to its depth in a straight line."""
+    depth = config.get_text_config().num_hidden_layers
+    few, many = _DEPTHS if depth > max(_DEPTHS) else (depth, depth)
+    some = []
+    for layers in {few: None, many: None}:
+        shallow = type(config).from_dict(config.to_dict())
+        inner = shallow.get_text_config()
+        inner.num_hidden_layers = layers
+        if getattr(inner, "layer_types", None):
+            inner.layer_types = inner.layer_types[:layers]
+        some.append(_count(shallow, *how))
+    steps = (depth - few) / max(many - few, 1)
+    return _Sizes(*(round(one + steps * (other - one)) for one, other in zip(some[0], some[-1], strict=True)))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run takes on a device.
+
+    Attributes:
+        device: where.
+        stages: bytes by part, of "generation" and of "update".
+        seconds: of an iteration, by stage, and "total"; validation and the warm start are not counted.
+        tokens: of an iteration: of "prompts" and "replies", through the "update", and of a "pass".
+        facts: model, attention and assumptions, in words.
+    """
+
+    device: Device
+    stages: dict[str, dict[str, float]]
+    seconds: dict[str, float]
+    tokens: dict[str, float]
+    facts: dict[str, str]
+
+    @property
+    def needed(self) -> float:
+        """Bytes of the larger stage."""
+        return max(sum(parts.values()) for parts in self.stages.values())
+
+    @property
+    def room(self) -> float:
+        """Bytes that may be planned with."""
+        return USABLE * self.device.memory
+
+    def lines(self, iterations: int) -> list[str]:
+        """Return the plan in words, a line each."""
+        found = [f"plan for {self.device.name} ({_gib(self.device.memory)})"]
+        found += [f"  {name}: {words}" for name, words in self.facts.items()]
+        for stage, parts in self.stages.items():
+            shown = ", ".join(f"{name} {_gib(size)}" for name, size in parts.items() if size >= 0.005 * GIB)
+            found.append(f"  memory, {stage}: {_gib(sum(parts.values()))} = {shown or 'less than 0.01 GiB'}")
+        tokens = ", ".join(f"{name} {count:,.0f}" for name, count in self.tokens.items())
+        *stages, total = (f"{name} {seconds:,.1f} s" for name, seconds in self.seconds.items())
+        time_of_all = duration(iterations * self.seconds["total"])
+        return [
+            *found, f"  tokens of an iteration: {tokens}", f"  time of an iteration: {total} = {', '.join(stages)}",
+            f"  {iterations} iterations: {time_of_all} without validation (reckoned with {SHARE:.0%} of the peak; "
+            "measured after two iterations)",
+        ]  # fmt: skip
+
+
+def _gib(size: float) -> str:
+    return f"{size / GIB:.2f} GiB"
+
+
+def duration(seconds: float) -> str:
+    """Return a time in words.
+
+    >>> duration(42), duration(4000), duration(200_000)
+    ('42 s', '1 h 7 min', '2 d 7 h')
+    """
+    minutes = round(seconds / 60)
+    if seconds < 60 or minutes < 60:
+        return f"{seconds:.0f} s" if seconds < 60 else f"{minutes} min"
+    if minutes < 48 * 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes // 1440} d {minutes % 1440 // 60} h"
+
+
+class Planner:
+    """Makes plans of one run: its model's config, tokenizer and episodes are read once, settings may differ.
+
+    Args:
+        settings: of the run.
+        device: where it will run; None: here.
+        attention: transformers' name; None: the choice of `best_attention`.
+        engine: "loop", "vllm" or "server".
+
+    Raises:
+        DataError: the model's folder has no config that can be read.
+    """
+
+    def __init__(
+        self, settings: RunSettings, device: Device | None = None, attention: str | None = None, engine: str = "loop"
+    ) -> None:
+        self.device, self._engine = device or Device.here(), engine
+        self._config, policy = _read_model(settings)
+        self._has_tokenizer, self._tiny = policy is not None, settings.config.model == TINY
+        self.played = _played(settings, policy)
+        self._side = SIDE_BY_SIDE if policy is None else min(SIDE_BY_SIDE, policy.settings.batch_size)
+        self.attention, self._words = best_attention(self.device.gpu and not self._tiny, attention)
+        self._parameters = sum(each.numel() for each in _model(self._config, torch.float32, 0).parameters())
+        self._known: dict[Any, _Sizes] = {}
+
+    def plan(self, settings: RunSettings) -> Plan:
+        """Return the plan of some settings of the run."""
+        training, rank, gpu, one = settings.training, settings.config.lora, self.device.gpu, self.played
+        recompute = training.memory.activation_checkpointing
+        recompute = gpu if recompute is None else recompute
+        stored = getattr(self._config, "dtype", None) or torch.float32
+        dtype, precision = stored if rank else torch.float32, self._precision(settings)
+        episodes, row = training.groups * training.group_size, one.longest + one.reply
+        tokens = self._pass(settings, row)
+        key = (dtype, rank, precision, recompute, max(tokens // row, 1), row, one.reply)
+        found = self._known[key] = self._known.get(key) or _sizes(self._config, *key)
+        text, size = self._config.get_text_config(), 2 if precision or dtype.itemsize == 2 else 4
+        copied = not rank and training.loss.kl > 0
+        kept = {
+            "weights": found.weights, "optimiser": 8 * found.trained,
+            "reference": copied * (4 if training.loss.reference == "exact" else 2) * found.parameters,
+            "16-bit copy to play": 2 * found.parameters * (dtype.itemsize == 4 and precision is not None),
+            "scorer": 16 * found.trained * (getattr(settings.method.scorer, "rate", None) is not None),
+            "engine": _ENGINE_SHARE * self.device.memory * (self._engine == "vllm"),
+            "Python": 0 if gpu else resident(),
+        }  # fmt: skip
+        own, side = self._engine == "loop", min(episodes, self._side)
+        head = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
+        cache = 2 * text.num_hidden_layers * (text.num_key_value_heads or text.num_attention_heads) * head
+        stages = {
+            "generation": kept | {
+                "keys and values": own * side * row * size * cache,
+                "prompts that are read": own * min(_READ, side * one.longest) * size
+                * (3 * text.intermediate_size + 4 * text.hidden_size),
+                "logits": own * 24 * side * text.vocab_size,
+            },
+            "update": kept | {"gradients": 4 * found.trained, f"activations of {tokens:,} tokens": found.activations},
+        }  # fmt: skip
+        through = row if settings.config.transcript else one.prompts + one.steps * one.reply
+        counts = {
+            "prompts": episodes * one.prompts, "replies": episodes * one.steps * one.reply,
+            "update": episodes * through, "pass": tokens,
+        }  # fmt: skip
+        adapter = f" (adapter of rank {rank})" if rank else ""
+        computed = str(precision or dtype).removeprefix("torch.")
+        letters = "" if self._has_tokenizer else ", 4 letters a token: there is no tokenizer"
+        facts = {
+            "model": f"{found.parameters:,} parameters, {found.trained:,} trained{adapter}; computes in {computed}",
+            "attention": f"{self.attention}, {self._words}",
+            "episodes": f"{episodes} an iteration, {one.steps:.0f} steps, prompts up to {one.longest:,} tokens, "
+            f"replies up to {one.reply} (of two episodes of random commands or of the expert{letters})",
+        }
+        return Plan(self.device, stages, self._seconds(settings, precision, recompute), counts, facts)
+
+    def check(self, settings: RunSettings) -> Plan:
+        """Return the plan of a run that fits.
+
+        Raises:
+            DoesNotFitError: it does not; the message says which settings make it fit, one after the other.
+        """
+        found = best = self.plan(settings)
+        words, tried = list[str](), settings
+        for option, smaller in self._remedies(settings):
+            if best.needed <= best.room:
+                break
+            changed = smaller(tried)
+            needed = self.plan(changed)
+            if needed.needed < best.needed:
+                tried, best = changed, needed
+                words.append(option)
+        if not words and found.needed <= found.room:
+            return found
+        said = " ".join(words)
+        fits = f"{said} makes it {_gib(best.needed)}"
+        raise DoesNotFitError(
+            f"the run needs {_gib(found.needed)}, and {self.device.name} has {_gib(found.room)} to plan with: "
+            + (fits if best.needed <= best.room else
+               f"no setting makes it fit{f' ({fits})' * bool(words)}; take a smaller model, a larger card, or an "
+               "engine over several cards (docs/engines.md)")
+        )  # fmt: skip
+
+    def _remedies(self, settings: RunSettings) -> Iterator[tuple[str, Callable[[RunSettings], RunSettings]]]:
+        """Changes that take less memory, those that change nothing of what is learned first."""
+
+        def having(**changes: Any) -> Callable[[RunSettings], RunSettings]:
+            return lambda some: dataclasses.replace(some, training=some.training.changed(**changes))
+
+        row = self.played.longest + self.played.reply
+        yield "--recompute", having(**{"memory.activation_checkpointing": True})
+        if self._pass(settings, row) > row:
+            yield f"--pass-tokens {row}", having(**{"memory.microbatch_tokens": row})
+        if settings.training.loss.kl > 0 and not settings.config.lora:
+            yield "--set loss.reference=bfloat16", having(**{"loss.reference": "bfloat16"})
+        if not (settings.config.lora or self._tiny):
+            yield "--lora 32", lambda some: dataclasses.replace(some, config=dataclasses.replace(some.config, lora=32))
+        if settings.training.groups > 1:
+            fewer = max(settings.training.groups // 4, 1)
+            yield f"--groups {fewer}", having(groups=fewer)
+
+    def _pass(self, settings: RunSettings, row: int) -> int:
+        """Tokens of a pass of the update, in which the longest row is `row`."""
+        training = settings.training
+        most: Any = training.memory.microbatch_tokens
+        if most == "auto":
+            varlen, large = self.attention.startswith(("flash", "flex")), self._parameters >= LARGE
+            gpu_tokens = GPU_TOKENS if varlen else GPU_TOKENS_SQUARED
+            most = gpu_tokens if self.device.gpu else CPU_TOKENS if large else None
+        rows = math.ceil(training.groups * training.group_size * self.played.steps)
+        rows = min(rows, training.optimiser.minibatch_rows, training.memory.microbatch_rows or rows)
+        return max(min(rows * row, most or rows * row), row)
+
+    def _precision(self, settings: RunSettings) -> torch.dtype | None:
+        if settings.precision or self.device.gpu:
+            return torch.bfloat16 if settings.precision != "fp32" and not self._tiny else None
+        from torch._subclasses.fake_tensor import FakeTensorMode
+
+        with FakeTensorMode(allow_non_fake_inputs=True):
+            return mixed_precision(_on_cpu(_model(self._config, torch.float32, 0)))
+
+    def _seconds(self, settings: RunSettings, precision: torch.dtype | None, recompute: bool) -> dict[str, float]:
+        training, one, device = settings.training, self.played, self.device
+        episodes, model = (
+            training.groups * training.group_size,
+            _model(self._config, torch.float32, settings.config.lora),
+        )
+        prompt, steps = round(one.prompts / one.steps), round(one.steps)
+        rows = [one.longest + one.reply] if settings.config.transcript else [prompt + one.reply] * steps
+        forward = forward_flops(model, rows)
+        scorings = (precision is not None) + training.loss.needs_start
+        update = training.optimiser.epochs * (training_flops(model, rows) + forward * recompute) + scorings * forward
+        peak = SHARE * device.peak * (1.0 if precision or not device.gpu else 0.5)
+        side = min(episodes, self._side)
+        step = decode_seconds(model, side, one.longest, device.bandwidth, device.peak) / DECODE_SHARE + HOST
+        found = {
+            "environment": episodes * one.steps * one.seconds,
+            "generation": episodes * forward_flops(model, [prompt] * steps) / peak
+            + math.ceil(episodes / side) * one.steps * one.reply * step,
+            "update": episodes * update / peak,
+        }
+        return found | {"total": sum(found.values())}
+
+
+def resident() -> int:
+    """Return the bytes of memory that this process holds now; 0 where the system does not say (not Linux)."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
+def _read_model(settings: RunSettings) -> tuple[Any, Any]:
+    """The config of a run's model, and a policy without weights to count tokens with; None: there is no tokenizer."""
+    from transformers import AutoConfig
+
+    config = settings.config
+    how: dict[str, Any] = {} if config.model == TINY else {"device": "meta"}
+    try:
+        if config.model in (TINY, SMOLLM2):
+            policy = new_policy(config, config.seeds[0], **how)
+            return policy.model.config, policy
+        found = AutoConfig.from_pretrained(config.model, local_files_only=True)
+    except (OSError, ValueError) as error:
+        raise DataError(f"no plan without a config: {config.model!r} has no config.json to read ({error})") from error
+    try:
+        return found, new_policy(config, config.seeds[0], **how)
+    except DataError:
+        return found, None
