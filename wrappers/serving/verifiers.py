@@ -187,7 +187,7 @@ def assign_advantages(traces: Sequence[vf.Trace], credit: Callable[[StepTable], 
             )
             for (_, step), node in zip(steps, nodes, strict=True)
         ],
-        **{name: [step[name] for _, step in steps] for name in _COLUMNS},
+        **dict[str, Any]({name: [step[name] for _, step in steps] for name in _COLUMNS}),
     )
     advantages = np.asarray(credit(table), np.float64)
     if advantages.shape != (len(table),):
