@@ -59,6 +59,7 @@ SPEED = {
     "throughput": "benchmarks.speed.throughput:STUDY",
     "gpu": "benchmarks.speed.gpu:gpu",
     "lanes": "benchmarks.speed.lanes:STUDY",
+    "rollouts": "benchmarks.speed.rollouts:STUDY",
     "endpoint": "benchmarks.speed.sotopia_dialogues:STUDY",
     "search": "benchmarks.speed.searchqa_index:STUDY",
     "shop-scale": "benchmarks.speed.webshop_scale:STUDY",

@@ -215,15 +215,10 @@ class HuggingFacePolicy:
     def act_each(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rngs: Sequence[np.random.Generator]
     ) -> list[Reply]:
-        """Return one reply per running sub-environment.
+        """Return one reply per running sub-environment; of infos only "admissible_actions" is read, where it is needed.
 
-        A reply depends on its observation and its own random numbers alone: `max_new_tokens` uniform numbers each, in
-        order, whatever length the replies get; none when greedy.
-
-        Args:
-            observations: one each, as `encode` takes it.
-            infos: only "admissible_actions" is read, where the setting `admissible` asks for it.
-            rngs: the only source of randomness, one each.
+        A reply depends on its observation and its own generator alone: `max_new_tokens` uniform numbers each, in order,
+        whatever length the replies get; none when greedy.
 
         Raises:
             FloatingPointError: a weight, named by the message, or the model's logits are not numbers.
@@ -303,18 +298,11 @@ class HuggingFacePolicy:
     # -- learning ---------------------------------------------------------------------------------------------
 
     def demonstrate(self, observation: Any, text: str) -> Reply:
-        """Return the reply this policy would have given, had it written `text`.
+        """Return the reply this policy would have given, had it written the complete reply `text`.
 
-        The tokens are those the model itself has to produce: without prefix and suffix, and closed by the end
-        token where no stop text ends the reply and the length limit leaves room.
-
-        Args:
-            observation: as `encode` takes it.
-            text: the complete reply, prefix and suffix included.
-
-        Returns:
-            A reply without log-probabilities; under truncate="end-episode" one without tokens where the prompt does
-            not fit.
+        The tokens are those the model itself has to produce: without prefix and suffix, and closed by the end token
+        where no stop text ends the reply and the length limit leaves room. There are no log-probabilities; under
+        truncate="end-episode" there are no tokens where the prompt does not fit.
 
         Raises:
             ValueError: the text does not start with the prefix and end with the suffix, or is too long.
@@ -344,18 +332,11 @@ class HuggingFacePolicy:
             prompts: n token sequences, as in `Reply.prompt_ids`.
             replies: n token sequences, as in `Reply.token_ids`.
             temperature: None = the policy's own (1 for a greedy policy, as in `act`).
-            tokens_per_pass: pack the rows into passes of so many tokens, see `policies.scoring.packed.score_packed`;
-                None: all rows at once, as rectangles of similar length. Equal but for rounding.
-            share_prefixes: where rows are packed, read what they begin with alike once, see
-                `policies.scoring.prefix_tree.score_trees`.
-            entropy: True: the entropies are differentiable. False: without gradient. None: not computed, 0.
-            allowed: n entries like `Reply.allowed`, for replies that were restricted: the log-probabilities are those
-                among the tokens that were allowed. None: none was.
-
-            distributions: whether the distributions at all reply tokens are returned, which packed rows do not have.
-
-        Returns:
-            `policies.scoring.TokenScores`: float32 (n, L) each, with a bool mask.
+            tokens_per_pass: pack the rows, see `policies.scoring.packed.score_packed`; None: rectangles.
+            share_prefixes: see `policies.scoring.prefix_tree.score_trees`, of packed rows.
+            entropy: see `policies.scoring.score_replies`, as `allowed`.
+            allowed: of restricted replies.
+            distributions: whether those at all reply tokens are returned, which packed rows do not have.
         """
         if temperature is None:
             temperature = self.settings.temperature or 1.0

@@ -28,7 +28,8 @@ class RandomPolicy:
     """Plays one of the admissible actions, each with the same probability.
 
     Reads `infos["admissible_actions"]`. Where nothing is admissible the reply is an empty action, which
-    every environment counts as invalid: the policy then draws no random number.
+    every environment counts as invalid: the policy then draws no random number. Replies are tagged: without a
+    reply parser around the environment (`wrappers.VectorReplyParser`) every one is refused as an action.
 
     >>> infos = {"admissible_actions": np.array([("up", "down"), ()], dtype=object)}
     >>> replies = RandomPolicy().act(["board", "board"], infos, np.random.default_rng(0))

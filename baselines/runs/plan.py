@@ -360,6 +360,7 @@ class Planner:
     ) -> None:
         self.device, self._engine = device or Device.here(), engine
         self._config, policy = _read_model(settings)
+        self._stored = getattr(self._config, "dtype", None) or torch.float32  # a model that is made overwrites it
         self._has_tokenizer, self._tiny = policy is not None, settings.config.model == TINY
         self.played = _played(settings, policy)
         self._side = SIDE_BY_SIDE if policy is None else min(SIDE_BY_SIDE, policy.settings.batch_size)
@@ -372,8 +373,7 @@ class Planner:
         training, rank, gpu, one = settings.training, settings.config.lora, self.device.gpu, self.played
         recompute = training.memory.activation_checkpointing
         recompute = gpu if recompute is None else recompute
-        stored = getattr(self._config, "dtype", None) or torch.float32
-        dtype, precision = stored if rank else torch.float32, self._precision(settings)
+        dtype, precision = self._stored if rank else torch.float32, self._precision(settings)
         episodes, row = training.groups * training.group_size, one.longest + one.reply
         tokens = self._pass(settings, row)
         key = (dtype, rank, precision, recompute, max(tokens // row, 1), row, one.reply)

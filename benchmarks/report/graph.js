@@ -39,10 +39,14 @@
     const perLayer = {};
     for (const node of graph.nodes) perLayer[node.depth] = (perLayer[node.depth] || 0) + 1;
     const layers = Math.max(...graph.nodes.map((n) => n.depth)) + 1, tallest = Math.max(...Object.values(perLayer));
-    const width = Math.max(700, layers * COLUMN) + 2 * MARGIN, height = Math.max(400, tallest * ROW) + 2 * MARGIN;
+    // Steps go to the right; where there is no room for them, as on a phone, they go down.
+    const room = get("picture").clientWidth - 2, down = room < 560;
+    const [width, height] = down ? [room, layers * COLUMN + 2 * MARGIN]
+      : [Math.max(room, layers * 44 + 2 * MARGIN), Math.max(400, tallest * ROW) + 2 * MARGIN];
+    const place_of = (n) => down ? [n.y, n.x] : [n.x, n.y];
     const most = Math.max(1, ...graph.nodes.map((n) => n.distance || 0));
     const place = graph.nodes.map((n) => ({
-      x: MARGIN + n.x * (width - 2 * MARGIN), y: MARGIN + n.y * (height - 2 * MARGIN), r: 7 + Math.min(7, 1.3 * Math.sqrt(n.visits)),
+      x: MARGIN + place_of(n)[0] * (width - 2 * MARGIN), y: MARGIN + place_of(n)[1] * (height - 2 * MARGIN), r: 7 + Math.min(7, 1.3 * Math.sqrt(n.visits)),
     }));
     const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": "state graph" });
     const heads = svg("defs", {}, picture);
@@ -135,7 +139,7 @@
       html("td", String(edge.count), row);
       for (const name of ["gain", "advantage"]) {
         const shown = html("td", signed(edge[name]), row);
-        shown.style.color = edgeColour(edge[name]);
+        shown.style.color = edgeColour(edge[name]).replace("--zero", "--soft");
       }
     }
   }
@@ -156,5 +160,6 @@
   choose("graph-method", (value) => open(value, view.stage));
   choose("graph-stage", (value) => open(view.method, value));
   choose("graph-edges", (value) => { view.colour = value; draw(); });
+  matchMedia("(max-width: 760px)").addEventListener("change", draw);
   open(view.method, view.stage);
 })();

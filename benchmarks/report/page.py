@@ -111,6 +111,7 @@ class Page:
         figures: in order.
         panel: None: there is none.
         warnings: one line each, below the tables.
+        notice: what must be known before a number is read, above all else.
         refresh: seconds after which the page loads itself anew; 0: never.
         reported: what belongs to a published result, see `benchmarks.training.evidence.reported`.
     """
@@ -123,6 +124,7 @@ class Page:
     figures: Sequence[Figure] = ()
     panel: Panel | None = None
     warnings: Sequence[str] = ()
+    notice: str = ""
     refresh: int = 0
     reported: Mapping[str, str] = field(default_factory=dict)
 
@@ -161,7 +163,7 @@ def _terminal_table(shown: Table, narrow: bool) -> RichTable:
 
 def markdown(page: Page) -> str:
     """Return a page as Markdown; pictures are beside it."""
-    parts = [f"# {page.title}", filled(page.lead)]
+    parts = [f"# {page.title}", filled(f"**{page.notice}**") if page.notice else "", filled(page.lead)]
     if page.chips:
         parts.append(filled(", ".join(f"{name}: {value}" for name, value in page.chips) + "."))
     parts += _tables(page)

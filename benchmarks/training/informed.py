@@ -40,7 +40,8 @@ _CAPTION = (
     "Area: mean success of sampled play on the validation tasks over the tokens of a run, percent. Differences in "
     "percentage points with 95 % intervals of a paired t test over seeds. Verdict: of right against wrong, by the "
     "area; p adjusted after Holm for all methods and contexts, settled where it is below 0.01 with at least 4 seeds, "
-    "indicated below 0.05, else open. Teacher: replies that the informed policy read, for each reply of the run."
+    "indicated below 0.05, else open. Teacher: replies that the informed policy read, for each reply of the run. "
+    "Entropy: nats per token, in the first and in the last fifth of a run."
 )
 
 
@@ -80,23 +81,24 @@ def _less(study: Trainings, one: str, other: str) -> str:
     return NONE if found is None else points(found[0])
 
 
-def _course(runs: Mapping[int, Record], name: str, digits: int) -> str:
-    """First and last mean of a figure over the runs."""
-    known = [run.course[name] for run in runs.values() if run.course.get(name)]
-    ends = (float(np.mean([values[at] for values in known])) for at in (0, -1))
-    return " to ".join(f"{value:.{digits}f}" for value in ends) if known else NONE
+def _entropy(runs: Mapping[int, Record]) -> str:
+    """Mean entropy in the first and in the last fifth of the runs."""
+    known = [run.course["entropy"] for run in runs.values() if run.course.get("entropy")]
+    return " to ".join(f"{np.mean([values[at] for values in known]):.2f}" for at in (0, -1)) if known else NONE
 
 
 def section(study: Trainings) -> str:
     """Return the part of a page about one study: the methods, and how entropy and episodes went."""
     said, budget = verdicts(study), study.config.token_budget
-    lines, course = [], []
+    lines = []
     for label in REFERENCES:
         if runs := _runs(study, label):
             ends = [evidence.end(run) for run in runs.values()]
             less = NONE if label == GRPO else _less(study, label, GRPO)
             area = _percent(list(_areas(study, label).values()))
-            lines.append([label.split(" ")[0], NONE, str(len(runs)), area, _percent(ends), less, *[NONE] * 4])
+            lines.append(
+                [label.split(" ")[0], NONE, str(len(runs)), area, _percent(ends), less, *[NONE] * 4, _entropy(runs)]
+            )
     for pair in PAIRS:
         labels = [setting(*pair, control) for control in CONTROLS]
         if not (runs := _runs(study, labels[0])):
@@ -106,24 +108,16 @@ def section(study: Trainings) -> str:
         lines.append([
             *pair, str(len(runs)), _percent(areas), _percent(ends), _less(study, labels[0], GRPO),
             *(_less(study, labels[0], other) for other in labels[1:]), said.get(pair, NONE), f"{read:.1f}",
+            f"{_entropy(runs)} (wrong: {_entropy(_runs(study, labels[1]))})",
         ])  # fmt: skip
-    for label in (*REFERENCES, *(setting(*pair, control) for pair in PAIRS for control in CONTROLS[:2])):
-        if runs := _runs(study, label):
-            name = label.split(" ")[0].replace(":context=", ", ").replace(":control=", ", ")
-            course.append([name, _course(runs, "entropy", 2), _course(runs, "episode_length", 1)])
     clones = [evidence.end(record) for record in study.of(CLONE, CLONE)]
     heads = (
         "method", "context", "seeds", "area", "at the end", "area - grpo", "right - wrong", "right - another task's",
-        "verdict", "teacher",
+        "verdict", "teacher", "entropy",
     )  # fmt: skip
     told = (
         f"{budget:,} reply tokens a run; before training the clones win {_percent(clones)} % of the test tasks. "
         f"Nothing was searched: the learning rate is .0008, GraphGPO's .0016, as an earlier head to head "
         "chose; groups without contrast are replaced for GRPO, RLSD and RLCSD."
     )
-    parts = [
-        filled(told), markdown_table(heads, lines), filled(_CAPTION),
-        filled("Entropy (nats per token) and length of episodes (steps), in the first and in the last fifth of a run:"),
-        markdown_table(["run", "entropy", "steps"], course),
-    ]  # fmt: skip
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join([filled(told), markdown_table(heads, lines), filled(_CAPTION)]) + "\n"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from baselines.config import TrainerConfig
 from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY
 from baselines.runs.stack import CLONE, EXPERT, GREEDY, RANDOM, SAMPLED, tile_names
@@ -210,7 +211,12 @@ def page(results: Results) -> Page:
     if any(isinstance(method_of(name), Imitation) for name in config.methods):
         ways = "by imitation or reinforcement learning; the methods differ in what they learn from"
     start = f"{config.clone_tasks} expert episodes x {config.clone_epochs} epochs" if config.clone_tasks else "none"
-    settings = ", ".join(f"{name} {value}" for name, value in config.training.items())
+    plain = TrainerConfig().settings()
+    settings = [
+        [name, str(value), str(plain.get(name, NONE))]
+        for name, value in config.training.items()
+        if name not in plain or value != plain[name]
+    ]
     heads = [
         "policy", "greedy %", "sampled %", settings_of(config.env).return_name, "steps", "refused %", "greedy - clone",
         "train s",
@@ -220,12 +226,21 @@ def page(results: Results) -> Page:
     if config.steps <= settings_of(config.env).played_by(config.model).quick.steps:
         smoke = (
             f"A smoke test: {config.steps} iterations show that everything works, not which method is better, nor "
-            "whether training improves on the clone. "
+            "whether training improves on the clone. For a result leave --quick and --steps out."
         )
+    differing = Table(
+        "Settings", ["setting", "here", "default"], settings,
+        "What differs from the defaults of TrainerConfig; on top of these come a method's own settings, see "
+        "baselines.recipes.", aside=True,
+    )  # fmt: skip
     return Page(
         f"Step-level credit on {config.env}",
-        smoke + f"{policies} are {begin} {ways}, and in nothing but the settings that belong to a method.",
-        [Table(f"{config.env}: success on held-out tasks", heads, shown, caption(results)), *kind_tables(results)],
+        f"{policies} are {begin} {ways}, and in nothing but the settings that belong to a method.",
+        [
+            Table(f"{config.env}: success on held-out tasks", heads, shown, caption(results)),
+            *kind_tables(results),
+            differing,
+        ],
         chips=[
             ("methods", ", ".join(config.methods)),
             ("seeds", ", ".join(map(str, config.seeds))),
@@ -237,7 +252,6 @@ def page(results: Results) -> Page:
             ("test tasks", str(config.eval_tasks)),
         ],
         about=[
-            ("training", f"{settings}; on top of these come a method's own settings, see baselines.recipes"),
             *([] if results.data is None else [("tasks", results.data.words)]),
         ],
         figures=[Figure("curves.png", "Learning curves as a picture", lambda: draw_curves(results))],
@@ -246,6 +260,7 @@ def page(results: Results) -> Page:
             {"band": band_words(results), "gamma": f"{results.graphs[0].gamma:g}" if results.graphs else NONE},
             charts=True,
         ),
+        notice=smoke,
         warnings=[f"{run.method}, seed {run.seed}, {line}" for run in results.runs for line in run.warnings],
     )  # fmt: skip
 

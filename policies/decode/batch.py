@@ -75,6 +75,8 @@ class KeyedBatch:
     One tensor holds keys and values, (layers, 2, n, heads, columns, size). Rows end in the same column.
     """
 
+    logits: Tensor
+
     def __init__(
         self, model: Any, prompts: Sequence[Prompt], kept: KeptKeys | None = None, counts: TokenCounts | None = None
     ) -> None:
@@ -85,7 +87,6 @@ class KeyedBatch:
         self._keys = torch.empty(0)
         self._device = next(model.parameters()).device
         self._mask: Tensor | None = None
-        self.logits: Tensor
         parts: list[list[_Row]] = [[]]
         size = 0
         for row in self._rows(prompts):
@@ -228,6 +229,8 @@ class PaddedBatch:
 
     Padding is on the left: the newest tokens line up, and a sliding attention window covers the right tokens.
     """
+
+    logits: Tensor
 
     def __init__(self, model: Any, prompts: Sequence[Prompt], fill: int, counts: TokenCounts | None = None) -> None:
         self._model, self._takes_positions, self._counts = model, takes_positions(model), counts or TokenCounts()

@@ -78,17 +78,11 @@ class Sampler(Protocol):
         decoding: Decoding,
         restrictions: Sequence[Restriction | None] | None = None,
     ) -> list[Completion]:
-        """Write one completion per prompt.
+        """Write one completion per prompt, n tuples of token ids.
 
-        Args:
-            prompts: n tuples of token ids.
-            draws: float64 (n, max_new_tokens) in [0, 1), what the choices are made with, or seeds are made from; None
-                for greedy decoding.
-            decoding: temperature, limits and end test.
-            restrictions: what each completion may be, None where it may be anything.
-
-        Raises:
-            ValueError: the sampler cannot restrict.
+        `draws`, float64 (n, max_new_tokens) in [0, 1), are what choices, or seeds, are made with; None: greedy
+        decoding. `restrictions` say what each completion may be, None for anything: a ValueError where the sampler
+        cannot restrict.
         """
         ...
 
@@ -147,24 +141,17 @@ def append_tokens(
 def pick(
     logits: Tensor, uniforms: Tensor | None, temperature: float, allowed: Sequence[tuple[int, ...]] | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Choose one token per row by the inverse of the cumulative distribution.
-
-    Args:
-        logits: float32 (n, V).
-        uniforms: float64 (n,) in [0, 1); None when the temperature is 0.
-        temperature: 0 = greedy.
-        allowed: see `policies.scoring.head.restrict`.
+    """Choose one token per row of logits, float32 (n, V), by the inverse of the cumulative distribution.
 
     Returns:
-        `tokens` int64 (n,) and `logprobs` float32 (n,) at the temperature (at 1 when greedy), under the restriction.
-        The log-probability is nan where the logits of a row hold nan or infinity.
+        `tokens` int64 (n,) and `logprobs` float32 (n,) at the temperature (at 1 when greedy), among what is `allowed`
+        (`policies.scoring.head.restrict`); nan where the logits of a row hold nan or infinity.
 
-    Example:
-        Probabilities 1/4, 1/4, 1/2: the numbers below 0.25 give token 0, those from 0.5 on token 2.
+    Probabilities 1/4, 1/4, 1/2: `uniforms`, float64 (n,), below 0.25 give token 0, those from 0.5 on token 2.
 
-        >>> logits = torch.tensor([[0.25, 0.25, 0.5]]).log().expand(3, 3)
-        >>> pick(logits, torch.tensor([0.24, 0.26, 0.51], dtype=torch.float64), 1.0)[0].tolist()
-        [0, 1, 2]
+    >>> logits = torch.tensor([[0.25, 0.25, 0.5]]).log().expand(3, 3)
+    >>> pick(logits, torch.tensor([0.24, 0.26, 0.51], dtype=torch.float64), 1.0)[0].tolist()
+    [0, 1, 2]
     """
     if allowed is not None:
         logits = restrict(logits, allowed)
@@ -211,18 +198,10 @@ def complete(
     restrictions: Sequence[Restriction | None] | None = None,
     counts: TokenCounts | None = None,
 ) -> list[Completion]:
-    """Write one completion per prompt, reading whole prompts in batches of similar length; for any model.
+    """Write one completion per prompt, as `Sampler.write` does, reading whole prompts; for any model.
 
-    The tokens of prompt i depend on it and on row i of `uniforms`, never on the other prompts (up to the
-    rounding of differently shaped matrix products).
-
-    Args:
-        model: a Hugging Face causal language model; it computes in its weights' type.
-        prompts: n tuples of token ids.
-        uniforms: float64 (n, max_new_tokens) in [0, 1); None for greedy decoding.
-        decoding: temperature, limits and end test.
-        restrictions: what each completion may be.
-        counts: is added to.
+    The tokens of prompt i depend on it and on row i of `uniforms`, never on the other prompts (up to the rounding of
+    differently shaped matrix products). `counts` is added to.
     """
     completions = [Completion() for _ in prompts]
     # Sorting puts equal prompts into the same pass.

@@ -29,13 +29,7 @@ _BEHIND_THE_HEAD = (
 
 
 def pad(sequences: Sequence[Sequence[int]], *, fill: int, left: bool, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Stack token sequences into a rectangle.
-
-    Args:
-        sequences: n sequences of token ids, none empty.
-        fill: the token id written into the padding.
-        left: pad at the start (True) or at the end (False).
-        device: where the tensors go.
+    """Stack n token sequences, none empty, into a rectangle; `left`: padding, of the id `fill`, is at the start.
 
     Returns:
         `ids` int64 (n, S) and `mask` bool (n, S), True = a real token; S is the longest length.
@@ -166,19 +160,10 @@ def _head_only_at(model: Any, rows: Tensor, columns: Tensor) -> Iterator[None]:
 
 
 def logits_at(model: Any, ids: Tensor, rows: Tensor, columns: Tensor, **arguments: Any) -> Tensor:
-    """Return next-token logits after the tokens at `(rows, columns)` of `ids`, and at no other position.
+    """Return next-token logits, float32 (K, V), after `(rows, columns)`, int64 (K,), of `ids`, int64 (n, S), only.
 
-    Right padding needs no mask here: attention is causal, so what stands after a position cannot reach it.
-
-    Args:
-        model: a Hugging Face causal language model.
-        ids: int64 (n, S).
-        rows: int64 (K,), the sequence of each wanted position.
-        columns: int64 (K,), its place in the sequence.
-        **arguments: passed on to the model (mask, position ids, cache).
-
-    Returns:
-        float32 (K, vocabulary); differentiable when gradients are enabled.
+    Right padding needs no mask here: attention is causal, so what stands after a position cannot reach it. Other
+    arguments go to the model. Differentiable when gradients are enabled.
     """
     with _head_only_at(model, rows, columns):
         logits: Tensor = model(input_ids=ids, **arguments).logits[0]

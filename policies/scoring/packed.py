@@ -131,21 +131,13 @@ def score_packed(
     precision: torch.dtype | None = None,
     allowed: Sequence[Sequence[Sequence[int]]] | None = None,
 ) -> TokenScores:
-    """Score replies: chains instead of rows, passes of a given size, the output head in pieces.
+    """Score replies as `policies.scoring.score_replies` does: chains, passes of a given size, the head in pieces.
 
-    Args:
-        model: a Hugging Face causal language model that takes `position_ids`.
-        prompts: n non-empty token sequences.
-        replies: n non-empty token sequences.
-        temperature: divides the logits, above 0.
-        tokens_per_pass: most tokens of one forward pass; a chain that is longer gets a pass of its own. With gradients
-            enabled all passes are kept until the backward pass: see `rows_per_pass`.
-        entropy: see `policies.scoring.score_replies`, as `precision` and `allowed`.
-        precision: autocast type.
-        allowed: what each reply token was drawn among.
+    A pass has at most `tokens_per_pass` tokens; a longer chain gets one of its own. With gradients enabled all passes
+    are kept until the backward pass, see `rows_per_pass`.
 
     Raises:
-        ValueError: see `policies.scoring.score_replies`; or the model lets packed sequences see each other.
+        ValueError: see `score_replies`; or the model lets packed sequences see each other, or takes no `position_ids`.
     """
     check_rows(prompts, replies, temperature)
     runs = _examine(model, precision)

@@ -153,18 +153,10 @@ def score_trees(
     precision: torch.dtype | None = None,
     allowed: Sequence[Sequence[Sequence[int]]] | None = None,
 ) -> TokenScores:
-    """Score replies: trees instead of rows, passes of a given size, the output head in pieces.
+    """Score replies as `policies.scoring.packed.score_packed` does, with trees instead of chains.
 
-    Args:
-        model: a Hugging Face causal language model whose layers all attend to everything before, with attention "sdpa".
-        prompts: see `policies.scoring.packed.score_packed`, as the rest.
-        replies: n non-empty token sequences.
-        temperature: divides the logits, above 0.
-        tokens_per_pass: most tokens of one forward pass; a row that is longer gets a pass of its own. With gradients
-            enabled all passes are kept until the backward pass: see `tree_rows_per_pass`.
-        entropy: see `policies.scoring.score_replies`, as `precision` and `allowed`.
-        precision: autocast type.
-        allowed: what each reply token was drawn among.
+    All layers of the model attend to everything before, with attention "sdpa". With gradients enabled all passes are
+    kept until the backward pass, see `tree_rows_per_pass`.
 
     Raises:
         ValueError: see `policies.scoring.score_replies`; or the model cannot be told what a token sees.

@@ -81,25 +81,21 @@ def score_replies(
     allowed: Sequence[Sequence[Sequence[int]]] | None = None,
     distributions: bool = False,
 ) -> TokenScores:
-    """Score replies, those of similar length in one forward pass; the output head runs at reply positions only.
+    """Score n replies, those of similar length in one forward pass; the output head runs at reply positions only.
 
     Rows that feed the model the same tokens share their pass. Many logits are computed in pieces, see
-    `policies.scoring.head.token_logprobs`.
+    `policies.scoring.head.token_logprobs`. Prompts and replies are non-empty.
 
     Args:
         model: a Hugging Face causal language model.
-        prompts: n non-empty token sequences.
-        replies: n non-empty token sequences.
+        prompts: token ids.
+        replies: token ids.
         temperature: divides the logits, above 0.
         fill: token id for the padding.
         precision: autocast type, None for the weights' own.
-        entropy: True: the entropies are differentiable. False: without gradient. None: not computed, 0.
-        allowed: n entries like `agentgym.trajectory.Reply.allowed`, what each reply token was drawn among; None: among
-            all tokens.
-        distributions: whether the distributions at all tokens are returned.
-
-    Raises:
-        ValueError: lengths differ, a sequence is empty, or the temperature is not above 0.
+        entropy: True: differentiable. False: without gradient. None: not computed, 0.
+        allowed: n entries like `agentgym.trajectory.Reply.allowed`; None: every token was drawn among all.
+        distributions: whether those at all tokens are returned.
     """
     vocabulary = getattr(model.get_output_embeddings(), "out_features", 0)
     pieces = vocabulary * sum(map(len, replies)) > _WHOLE_HEAD and head_is_plain(model, precision)
@@ -140,27 +136,13 @@ def score_with_divergence(
     precision: torch.dtype | None = None,
     allowed: Sequence[Sequence[Sequence[int]]] | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Score replies, and say how far the model is from another one at each of their tokens.
+    """Score replies as `score_replies` does, and say how far the model is from another one at each of their tokens.
 
     The divergence is exact, a sum over the vocabulary: what a reply's log-ratio of the two models is short of 0 on
-    average, where the other model writes. All logits of both models are kept for the backward pass.
-
-    Args:
-        model: a Hugging Face causal language model.
-        other: one with the same vocabulary; it gets no gradient.
-        prompts: see `score_replies`, as the rest.
-        replies: n non-empty token sequences.
-        temperature: divides the logits of both.
-        fill: token id for the padding.
-        precision: autocast type, None for the weights' own.
-        allowed: what each reply token was drawn among.
+    average, where the other model writes. All logits of both models are kept for the backward pass; `other` gets none.
 
     Returns:
-        Log-probabilities under the model, and KL(other || model), in nats: float32 (n, L) each, 0 behind a reply's end;
-        differentiable in the model's weights.
-
-    Raises:
-        ValueError: see `score_replies`.
+        Log-probabilities under the model, and KL(other || model), in nats: float32 (n, L) each, 0 behind a reply's end.
     """
     rest: dict[str, Any] = {"temperature": temperature, "fill": fill, "precision": precision, "allowed": allowed}
     distribution, read, targets = _distributions(model, prompts, replies, **rest)

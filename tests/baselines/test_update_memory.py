@@ -80,6 +80,23 @@ def test_packed_passes_train_alike(changes: dict[str, Any]) -> None:
         assert not any(module.training for module in other.model.modules())
 
 
+def test_auto_packs_large_models_and_shares_prefixes_where_that_saves_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = PLAIN.changed(optimiser={"minibatch_rows": 100}, loss={"old_logprobs": "recompute"})
+    assert config.memory.microbatch_tokens == config.changed(**{"memory.pass_tokens": "auto"}).memory.microbatch_tokens
+    figures, policy, _ = trained(config)  # a small model reads rectangles
+    batch = transcripts(policy)
+    assert Limits.of(policy, config.memory, batch.prompts, batch.replies) == Limits()
+    monkeypatch.setattr("baselines.update.LARGE", 1)
+    assert Limits.of(policy, config.memory, batch.prompts, batch.replies) == Limits(tokens=2048, packed=True)
+    one = [(5, 6, 7, 8)] * 3, [(1, 2), (3, 4), (5, 6)]
+    assert Limits.of(policy, config.memory, *one).share_prefixes
+    found, other, shapes = trained(config)
+    assert found == pytest.approx(figures, rel=1e-4, abs=1e-6)
+    assert all(rows == 1 for rows, _ in shapes)
+    for mine, theirs in zip(policy.model.parameters(), other.model.parameters(), strict=True):
+        torch.testing.assert_close(mine, theirs, atol=1e-6, rtol=0)
+
+
 def test_passes_with_and_without_gradients_are_bounded() -> None:
     length = 5 + 3 * 3  # of a chain's prompt, with replies of 1 to 3 tokens between
     for kl in (0.0, 0.1):

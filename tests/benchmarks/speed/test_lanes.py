@@ -5,7 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks.run import app
-from benchmarks.speed import lanes
+from benchmarks.speed import lanes, rollouts
 from benchmarks.speed.lanes import BANDWIDTH, Decoding, measure_decoding, play
 
 pytest.importorskip("aiohttp")
@@ -50,3 +50,12 @@ def test_the_command_writes_its_figures(tmp_path: Path) -> None:
     ]
     ratio = next(each for each in found if each.key == "7B_1_ratio")
     assert ratio.value == pytest.approx(seconds[rows[1], "lock-step, 8"] / seconds[rows[1], "lanes of 1"])
+
+
+def test_rollouts_that_keep_keys_read_less(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["speed", "rollouts", "--quick", "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    found = {each.key: each.value for each in rollouts.STUDY.load(tmp_path / "rollouts.json").measurements}
+    assert found["kept_of_all_prompts"] == found["whole_of_all_prompts"]
+    assert found["kept_read"] + found["kept_written"] <= found["kept_distinct"] < found["whole_read"]
+    assert found["generate_seconds"] > 0

@@ -62,7 +62,7 @@ def test_nothing_is_fetched(page):
 
 def test_title_and_table(page):
     assert page.title == "Step-level credit on AgentRL/Sokoban-v0"
-    rows = page.find_elements(By.CSS_SELECTOR, ".table tbody tr")
+    rows = page.find_element(By.CLASS_NAME, "table").find_elements(By.CSS_SELECTOR, "tbody tr")
     assert [row.find_element(By.TAG_NAME, "th").text for row in rows] == [
         "random", "expert", "clone", "grpo", "rewardflow",
     ]  # fmt: skip
@@ -93,20 +93,21 @@ def test_the_chart_follows_its_buttons(page, finished_run):
         assert [panel["bands"] for panel in shown] == [[], [colours[0]], [colours[1]]]
 
 
-def test_on_a_phone_only_tables_scroll_and_their_first_column_stays(page):
-    page.execute_async_script(PLOT)
-    page.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride", {"width": 360, "height": 800, "deviceScaleFactor": 1, "mobile": True}
-    )
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_page_fits_and_axe_finds_nothing(page, width):
+    script = Path(pytest.importorskip("axe_core_python").__file__).with_name("axe.min.js").read_text("utf-8")
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     try:
-        assert page.execute_script("return document.documentElement.scrollWidth") == 360
-        table = page.find_element(By.CSS_SELECTOR, ".table .scroll")
-        assert table.get_property("scrollWidth") > table.get_property("clientWidth") > 280
-        name = table.find_element(By.CSS_SELECTOR, "tbody th")
-        left = name.rect["x"]
-        page.execute_script("arguments[0].scrollLeft = 300", table)
-        assert table.get_property("scrollLeft") > 0
-        assert name.rect["x"] == left
+        page.refresh()
+        page.execute_async_script(PLOT)
+        assert "smoke test" in page.find_element(By.CLASS_NAME, "notice").text
+        for place in ("html", ".table .scroll", "#graph-picture"):
+            found = page.find_element(By.CSS_SELECTOR, place)
+            assert found.get_property("scrollWidth") <= max(found.get_property("clientWidth"), 1), place
+        page.execute_script(script)
+        check = "axe.run().then((found) => arguments[0](found.violations.map((one) => [one.id, one.nodes[0].html])))"
+        assert page.execute_async_script(check) == []
     finally:
         page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
