@@ -228,7 +228,7 @@ def _references(config: Config, progress: Progress) -> Piece:
                 if "expert_action" not in str(error):
                     raise
                 raise DataError(
-                    f"{config.env}: this benchmark compares methods with an expert, so the environment's info must hold "
+                    f"{config.env}: this benchmark compares methods with an expert, so the environment's info holds "
                     "'expert_action', a command; the command `train` needs none"
                 ) from None
             found.scores.append(each)

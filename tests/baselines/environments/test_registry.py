@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("typer")
 
-from agentgym.core import TextEnv
+from agentgym.core import TextEnv, TextSpace
 from agentgym.outside.files import OtherConfigurationError
 from baselines.environments.alfworld import ALFWORLD
 from baselines.environments.registry import SETTINGS, settings_of
@@ -91,7 +91,7 @@ def test_the_size_of_a_split():
 
 def test_an_environment_without_a_list_of_tasks_makes_no_panel(monkeypatch):
     class Bare(TextEnv[str]):
-        pass
+        observation_space = action_space = TextSpace()
 
     Bare.__abstractmethods__ = frozenset()
     monkeypatch.setitem(gym.registry, "Mine/Bare-v0", gym.envs.registration.EnvSpec("Mine/Bare-v0", entry_point=Bare))
