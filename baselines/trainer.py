@@ -421,7 +421,7 @@ class Trainer:
         self.learner.optimizer.load_state_dict(checkpoint.optimizer)
         if self.learner.scorer is not None and checkpoint.scorer is not None:
             self.learner.scorer.load_state_dict(checkpoint.scorer)
-        self.iteration, self.seconds, self._ahead = checkpoint.iteration, checkpoint.seconds, checkpoint.ahead
+        self.iteration, self.seconds, self._ahead = checkpoint.iteration, checkpoint.seconds, list(checkpoint.ahead)
         if checkpoint.training_rules != TRAINING_RULES:
             self._new_rules = {"training_rules": TRAINING_RULES}
             warnings.warn(

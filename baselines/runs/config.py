@@ -71,7 +71,10 @@ class Config:
     data: str | None = None
 
     def __post_init__(self) -> None:
-        training = _NEW | by_name(self.training)  # results of version 0.2 have flat names
+        given = by_name(self.training)  # results of version 0.2 have flat names
+        training = _NEW | given
+        if "rollout.probe_every" not in given and given.get("memory.microbatch_tokens", 0) is None:
+            training["memory.microbatch_tokens"] = "auto"  # the default of records from before was None
         if training.get("memory.activation_checkpointing") is False:  # what None is on a CPU
             training["memory.activation_checkpointing"] = None
         object.__setattr__(self, "training", training)
