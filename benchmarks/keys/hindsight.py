@@ -253,7 +253,11 @@ def configure(
     known = environments()
     for name in env or ():
         if name not in known:
-            raise typer.BadParameter(f"expected one of {', '.join(known)}, got {name!r}", param_hint="--env")
+            raise typer.BadParameter(
+                f"expected one of {', '.join(known)}, whose failed episodes are exact successes of other tasks "
+                f"(TextEnv.fulfilled), got {name!r}",
+                param_hint="--env",
+            )
     clones = (0 if quick else 500) if clone_tasks is None else clone_tasks
     return HindsightConfig(
         env or known, number or (4 if quick else 64), group_size or (4 if quick else 8), clones, seed, updates

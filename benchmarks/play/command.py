@@ -27,7 +27,7 @@ from baselines.runs.stack import RANDOM
 from benchmarks import json_files
 from benchmarks.console import arguments, explained, patient, say, stop, telling
 from benchmarks.json_files import ResultsError, write_json
-from benchmarks.play.panel import choose_panel, folder_of, journal, play_panel
+from benchmarks.play.panel import choose_panel, env_and_split, folder_of, journal, play_panel
 from benchmarks.play.players import Player, Sampling, config_of, find_player, label_of, prompted, scripted
 from benchmarks.play.prompting import METHODS, Examples, Method, expert_examples
 from benchmarks.play.reflexion import COSTS, costs_of, print_costs
@@ -92,7 +92,7 @@ def play(
     if name is None:
         print_panels(console)
         return
-    if not names and "/" not in name.removeprefix("AgentRL/") and context.info_name == "play":
+    if not names and not env_and_split(name)[1] and context.info_name == "play":
         from agentgym.play import main
 
         raise typer.Exit(main([name, *(word for each in option or () for word in ("--set", each))]))

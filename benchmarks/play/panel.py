@@ -297,6 +297,17 @@ class PanelConfig:
     prompting: dict[str, Any] | None
 
 
+def env_and_split(name: str) -> tuple[str, str]:
+    """Cut a name into an environment and a split, "" where none is named.
+
+    >>> env_and_split("sokoban/test"), env_and_split("my_module:Mine/Env-v0"), env_and_split("AgentRL/Sokoban-v0/test")
+    (('sokoban', 'test'), ('my_module:Mine/Env-v0', ''), ('AgentRL/Sokoban-v0', 'test'))
+    """
+    versioned = re.match(r".*?-v\d+(?=/|$)|AgentRL/[^/]*", name)
+    env = versioned[0] if versioned else name.partition("/")[0]
+    return env, name[len(env) + 1 :]
+
+
 def choose_panel(
     name: str, given: Mapping[str, Any], count: int | None = None, *, pictures: bool = False
 ) -> tuple[OpenPanel, EnvSettings]:
@@ -312,7 +323,7 @@ def choose_panel(
         row = settings_of(find_panel(name).env)
         found = open_panel(name, given)
         return (found if count is None else found.first(count)), row
-    env, _, split = name.rpartition("/") if "/" in name.removeprefix("AgentRL/") else (name, "", "")
+    env, split = env_and_split(name)
     row = settings_of(known_env(env, pictures=pictures))
     options = {**(row.pretrained_setup or row.setup).options, **given}
     data = {each: options.pop(each) for each in _DATA if each in options}
@@ -322,6 +333,13 @@ def choose_panel(
         found = open_panel(rule, data)
     except TypeError as error:
         raise ResultsError(f"{row.id}: {error}") from error
+    except AttributeError as error:
+        if error.name not in ("tasks", "task_ids"):
+            raise
+        raise ResultsError(
+            f"{row.id} has no list of tasks, which a panel is made of: give it `tasks`, see agentgym.tasks; "
+            "without one it can be played by hand, by `play` without --player and --policy"
+        ) from None
     if not found.tasks:
         raise ResultsError(f"split {split!r} has no task for these arguments: {options | data}")
     return found, row

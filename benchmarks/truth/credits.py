@@ -120,7 +120,8 @@ def names_of(name: str) -> list[str]:
         ResultsError: there is no such set.
     """
     if name not in SETS:
-        raise ResultsError(f"unknown set of credits {name!r}; {suggest(name, SETS)}")
+        own = "; a function of your own stands beside the methods in --methods of the default benchmark"
+        raise ResultsError(f"unknown set of credits {name!r}; {suggest(name, SETS)}{own if ':' in name else ''}")
     return [credit.name for credit in SETS[name]]
 
 

@@ -138,6 +138,11 @@ def make_config(
     numbers. `ResultsError`: an unknown name, sizes that do not divide one another, or a folder without such a job.
     """
     _known("split", [split], (VALIDATION, TEST))
+    if own := [env for env in envs or () if ":" in env]:
+        raise ResultsError(
+            f"{own[0]!r}: this study plays environments with an expert and tasks apart from training, "
+            f"{', '.join(ENVIRONMENTS)}; train in your own by --env of the default benchmark"
+        )
     _known("environment", envs or (), ENVIRONMENTS)
     _known("player", players or (), PLAYERS)
     chosen = [name for name in ENVIRONMENTS if not envs or name in envs]

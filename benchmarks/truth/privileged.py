@@ -279,6 +279,8 @@ def configure(
     Every context is asked right, wrong, of another task, unrelated, shuffled and empty. Nothing is trained beside the
     clones. Prints one table and writes privileged.json.
     """
+    if not settings_of(env).is_known:
+        raise ResultsError(f"{env!r}: this study clones an expert by the settings of one of the project's environments")
     for name in context or ():
         if name not in get_args(Context):
             raise ResultsError(f"unknown context {name!r}; {suggest(name, get_args(Context))}")

@@ -2,11 +2,13 @@
 
 import dataclasses
 
+import gymnasium as gym
 import pytest
 
 pytest.importorskip("torch")
 pytest.importorskip("typer")
 
+from agentgym.core import TextEnv, TextSpace
 from agentgym.outside.files import OtherConfigurationError
 from baselines.environments.alfworld import ALFWORLD
 from baselines.environments.registry import SETTINGS, settings_of
@@ -15,7 +17,7 @@ from baselines.environments.sokoban import SOKOBAN
 from baselines.environments.virtualhome import VIRTUALHOME
 from baselines.runs.config import Config, make_config
 from baselines.runs.stack import held_out_tasks, make_envs, new_policy, training_tasks, validation_tasks
-from benchmarks.json_files import claimed, load, write_json
+from benchmarks.json_files import ResultsError, claimed, load, write_json
 from benchmarks.play.panel import choose_panel, play_panel
 from benchmarks.play.players import Sampling, find_player
 
@@ -85,3 +87,13 @@ def test_a_whole_split_is_played_kind_by_kind(tmp_path):
 def test_the_size_of_a_split():
     assert len(choose_panel("alfworld/valid_unseen", {"task_types": [1, 2]})[0].tasks) < 144  # two of six task types
     assert len(choose_panel("sokoban", {})[0].tasks) == 1000
+
+
+def test_an_environment_without_a_list_of_tasks_makes_no_panel(monkeypatch):
+    class Bare(TextEnv[str]):
+        observation_space = action_space = TextSpace()
+
+    Bare.__abstractmethods__ = frozenset()
+    monkeypatch.setitem(gym.registry, "Mine/Bare-v0", gym.envs.registration.EnvSpec("Mine/Bare-v0", entry_point=Bare))
+    with pytest.raises(ResultsError, match="Mine/Bare-v0 has no list of tasks"):
+        choose_panel("Mine/Bare-v0", {})
