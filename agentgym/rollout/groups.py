@@ -257,8 +257,8 @@ def playable(envs: gym.Env[Any, Any] | gym.vector.VectorEnv[Any, Any, Any]) -> g
     mode = envs.metadata.get("autoreset_mode")
     if mode is not AutoresetMode.DISABLED:
         raise ValueError(
-            f"collect needs a vector environment with autoreset DISABLED, got {mode}; "
-            "make it with gym.make_vec(..., autoreset_mode='Disabled') or "
+            f"collect needs a vector environment with autoreset DISABLED, got {mode} (ours are made with SAME_STEP "
+            "by default, Gymnasium's with NEXT_STEP); make it with gym.make_vec(..., autoreset_mode='Disabled') or "
             "SyncVectorEnv(..., autoreset_mode=AutoresetMode.DISABLED)"
         )
     return envs
