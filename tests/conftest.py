@@ -4,6 +4,7 @@ import gc
 import os
 import signal
 
+import pytest
 from hypothesis import settings
 
 # One thread a process unless the caller says otherwise: several test processes share few cores.
@@ -28,6 +29,12 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile("default", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Tests of half a minute and more are asked for."""
+    if item.get_closest_marker("long") and os.environ.get("STEPCREDIT_LONG") != "1":
+        pytest.skip("takes long: STEPCREDIT_LONG=1 runs it")
 
 
 def pytest_collection_finish() -> None:

@@ -40,7 +40,7 @@ class HalfExpert:
 def episode(name: str) -> str:
     """The first observations of a task and the expert's answers, as text.
 
-    >>> print(episode("AgentRL/Corridor-v0")[:45])
+    >>> print(episode("AgentRL/Corridor-v0")[:54])
     Room 1 of 6. The sign says: music.
     <BLANKLINE>
     > north

@@ -108,7 +108,7 @@ def _teach() -> None:
         module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **given: Any
     ) -> tuple[Tensor, None]:
         runs: Attends | None = given.pop(RUNS, None)
-        if runs is None:
+        if runs is None or not hasattr(module, "layer_idx"):  # a vision tower has no place among the layers
             found: tuple[Tensor, None] = usual(module, query, key, value, attention_mask, **given)
             return found
         return runs(module.layer_idx, query, key, value, given.get("scaling")).transpose(1, 2), None

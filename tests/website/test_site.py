@@ -72,7 +72,7 @@ def _words(page: Path) -> str:
     return html.unescape(re.sub(r"<[^>]+>", "", page.read_text(encoding="utf-8")))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_site_builds_strictly_with_results_and_outputs_and_is_read_without_a_network(tmp_path: Path) -> None:
     """One test, because one build of all pages serves all of it."""
     for library in ("mkdocs", "mkdocstrings", "jupytext", "nbconvert"):

@@ -307,7 +307,7 @@ def grown(envs: Any, forks: int) -> int:
         tracemalloc.stop()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_thousand_forks_of_128_sub_environments_leak_nothing() -> None:
     credit, graphs = make_stack("AgentRL/Sokoban-v0", COUNT, AutoresetMode.DISABLED, 50, transcript=False)
     graphs.grows = False

@@ -53,13 +53,13 @@ def test_every_state_of_small_games_has_the_length_and_the_first_commands_that_a
     assert dead > 100
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_many_more_small_games() -> None:
     assert compare(seed=1, count=240)[0] > 60_000
 
 
 @pytest.mark.parametrize(
-    ("kind", "count"), [*((kind, 1) for kind in TASK_TYPES), pytest.param("", 40, marks=pytest.mark.slow)]
+    ("kind", "count"), [*((kind, 1) for kind in TASK_TYPES), pytest.param("", 40, marks=pytest.mark.long)]
 )
 def test_no_search_finds_a_shorter_way_in_generated_games(kind: str, count: int) -> None:
     """Whole rooms, the smallest there are, with all commands that change anything, from the first state on."""

@@ -345,7 +345,7 @@ def test_recorded_episodes_of_the_small_train_archive() -> None:
     assert replay(played, known) > 1000
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_whole_train_split() -> None:
     """Every walkthrough wins with its last command, none before; all recorded train episodes are the same."""
     known = games("train_3553")

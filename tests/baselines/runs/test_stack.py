@@ -101,6 +101,7 @@ def test_smollm2_has_numbers_of_its_own(monkeypatch, tmp_path):
     assert plain.settings.max_new_tokens == 16
 
 
+@pytest.mark.long
 def test_a_model_of_the_hub_is_found_in_the_cache_by_its_name(tmp_path):
     policy = tiny_policy(["up down"], seed=0)
     cache = tmp_path / "hub" / "models--someone--tiny-model"

@@ -163,7 +163,7 @@ def test_wrong_options_are_explained(tmp_path) -> None:
     assert "another configuration" in words
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_quick_study_runs_continues_and_repeats_itself(tmp_path) -> None:
     pytest.importorskip("stable_baselines3")
     folder = tmp_path / "study"

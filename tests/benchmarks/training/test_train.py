@@ -158,6 +158,7 @@ def test_the_model_has_the_papers_length_of_prompts(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "final" / "policy.json").read_text())["max_prompt_tokens"] == 4096
 
 
+@pytest.mark.long
 def test_a_run_with_an_adapter_leaves_all_and_goes_on(tmp_path: Path) -> None:
     for steps, folder in (("1", "b"), ("2", "b"), ("2", "a")):
         # Where the rate does not depend on the length, a longer run goes on from a shorter one.
@@ -278,7 +279,7 @@ def test_a_run_from_episodes_is_followed_pushed_lengthened_and_begun_from(
 
 def test_an_environment_without_an_expert_says_what_to_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "my_steps.py").write_text(OWN)
-    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     result = run("--env", "my_steps:Mine/Steps-v0", "--clone", "5", "--quick", "--out", str(tmp_path / "run"))
     assert result.exit_code == 2
     assert "has no expert whose 5 episodes could be imitated" in words(result)
