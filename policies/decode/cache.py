@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from policies.lora import has_adapter, merged_weights
+from policies.pretrained import pictures_of
 from policies.prompts import Prompt
 from policies.scoring.head import weight_sums
 from policies.training import copied
@@ -53,7 +54,9 @@ class PlayedModel:
             return self._model
         if self._copy is None or self._dtype != dtype or (adapted and (version is None or version != self._version)):
             self._copy = None
-            sums = merged_weights(self._model) if adapted and self._fits() else None
+            # Pictures are known to the model with its adapter.
+            merges = adapted and pictures_of(self._model) is None and self._fits()
+            sums = merged_weights(self._model) if merges else None
             if sums is None and (dtype is None or all(weight.dtype == dtype for weight in self._model.parameters())):
                 return self._model
             self._copy, self._dtype = copied(self._model, dtype, sums), dtype
