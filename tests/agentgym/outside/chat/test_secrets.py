@@ -5,6 +5,7 @@ import copy
 import json
 import multiprocessing
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -212,6 +213,7 @@ def test_an_endpoint_that_echoes_the_key_anywhere_does_not_get_it_shown(written:
             again = endpoint(server.url, api_key=KEY, cache=tmp_path / name, retries=0).ask([request("q")])
         shown = f"{answers!r} {again!r} {model!r} {model.usage!r} {pickle.dumps((answers, model))!r}"
         kept = b"".join(path.read_bytes() for path in (tmp_path / name).iterdir())
+        kept = re.sub(rb"[0-9a-f]{64}", b"", kept)  # digests that name answers hold any four signs now and then
         for piece in PIECES:
             assert piece not in shown, name
             assert piece.encode() not in kept, name
