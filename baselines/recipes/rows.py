@@ -18,14 +18,10 @@ from wrappers.credit.options import all_options, read_options, read_word
 
 def _made(method: Method) -> Recipe:
     """Return the recipe of a method, with its function and its scorer's settings, which it names."""
-    function = method.function
-    if isinstance(function, str):
-        module, _, name = function.partition(":")
-        function = vars(importlib.import_module(module))[name]
     scorer = _scorer(method.scorer, method.settings)
     options = {"preset": "paper", **method.options}
     return Recipe(
-        method.name, function, options, method.notes, method.training, method.scored, scorer,
+        method.name, method.credit, options, method.notes, method.training, method.scored, scorer,
         argument=method.argument, silent=method.silent, figures=method.figures, keeps=method.keeps,
         scorers={word: _scorer(*each) for word, each in method.scorers.items()},
     )  # fmt: skip

@@ -120,6 +120,15 @@ class Method:
     credits: tuple[Credit, ...] = ()
     unmeasured: str = ""
 
+    @property
+    def credit(self) -> Callable[..., Any]:
+        """The function itself, imported where it is named."""
+        if not isinstance(self.function, str):
+            return self.function
+        module, _, name = self.function.partition(":")
+        found: Callable[..., Any] = vars(importlib.import_module(module))[name]
+        return found
+
 
 def methods() -> dict[str, Method]:
     """Return every method by its name, from `METHODS` of all files of this folder, sorted by file.

@@ -145,10 +145,7 @@ def named_credit(name: str) -> Callable[[StepTable], Floats]:
     known = {each: method for each, method in methods().items() if method.scored is None and not method.scorer}
     if first not in known:
         raise ValueError(f"expected a credit method that needs no scores, got {first!r}; {suggest(first, known)}")
-    function: Any = known[first].function
-    if isinstance(function, str):
-        module, _, function = function.partition(":")
-        function = getattr(importlib.import_module(module), function)
+    function = known[first].credit
     given = dict(word.partition("=")[::2] for word in words)
     return functools.partial(function, **{**known[first].options, **read_options(function, given)})
 
