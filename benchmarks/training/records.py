@@ -73,19 +73,20 @@ class Setting:
 
         >>> Setting.stated("grpo:std=none group_size=4 loss.clip_high=0.28")
         Setting(recipe='grpo:std=none', training={'group_size': 4, 'loss.clip_high': 0.28})
+        >>> Setting.stated("grpo loss.old_logprobs=recompute memory.microbatch_tokens=700").training
+        {'loss.old_logprobs': 'recompute', 'memory.microbatch_tokens': 700}
         """
         name, *words = label.split(" ")
         training: dict[str, float | int | str] = {}
         for word in words:
             field, _, value = word.partition("=")
             (full,) = by_name({field: 0})
-            if full in NAMES and isinstance(_DEFAULTS[full], str):
-                training[field] = value
-                continue
             try:
                 training[field] = int(value) if value.isdigit() else float(value)
             except ValueError:
-                raise ValueError(f"{label!r}: expected name=number behind the recipe, got {word!r}") from None
+                if not isinstance(_DEFAULTS.get(full), str):
+                    raise ValueError(f"{label!r}: expected name=number behind the recipe, got {word!r}") from None
+                training[field] = value
             if full not in NAMES:
                 raise ValueError(f"{label!r}: {field!r} is no number of TrainerConfig; {suggest(field, NAMES)}")
         return cls(recipe(name).name, training)
