@@ -25,6 +25,7 @@ from agentgym.rollout.recorder import TableBuilder
 from agentgym.trajectory import Reply, StepTable
 from policies.scripted import RandomPolicy
 from tests.corridor import CorridorEnv, CorridorVectorEnv
+from tests.refusals import refuses
 from wrappers import GRPO, PromptWindow, ReplyParser, VectorGraphShaping, VectorPromptWindow, VectorReplyParser
 
 MODES = list(AutoresetMode)
@@ -162,15 +163,13 @@ def readable(infos: Mapping[str, Any]) -> dict[str, Any]:
 def test_a_worker_whose_environment_fails_raises_that_error_and_the_rest_close() -> None:
     envs = adapt(stock("async", Stairs, 2))
     envs.reset(options=[{"start": 1}, {"start": "high"}])
-    with pytest.raises(TypeError, match="can only concatenate str"):
-        envs.step(["up", "up"])
+    refuses(TypeError, "can only concatenate str", envs.step, ["up", "up"])
     envs.close()
 
 
 def test_an_async_vector_environment_needs_pipes() -> None:
     envs = AsyncVectorEnv([Stairs] * 2, autoreset_mode=DISABLED)
-    with pytest.raises(ValueError, match="make it with shared_memory=False"):
-        adapt(envs)
+    refuses(ValueError, "make it with shared_memory=False", adapt, envs)
     envs.close()
 
 
@@ -281,8 +280,7 @@ def test_observations_and_actions_that_are_no_text_are_named() -> None:
         collect(envs, Drunk(), tasks=[{}], seed=0)
     assert adapt(envs, key=lambda observation, info: observation.tobytes()).reset()[1]["state_key"][0]
     for lake in (gym.make("FrozenLake-v1"), SyncVectorEnv([partial(gym.make, "FrozenLake-v1")])):
-        with pytest.raises(TypeError, match=r"are Discrete\(4\), not text .*TransformAction"):
-            adapt(lake)
+        refuses(TypeError, r"are Discrete\(4\), not text .*TransformAction", adapt, lake)
 
 
 def test_sub_environments_may_be_wrapped_for_the_policy_already() -> None:
@@ -304,8 +302,7 @@ def test_a_closed_async_vector_environment_says_so() -> None:
     envs = adapt(stock("async", Stairs, 2))
     envs.reset(seed=0)
     envs.close()
-    with pytest.raises(ClosedEnvironmentError, match="is closed"):
-        envs.reset(seed=0)
+    refuses(ClosedEnvironmentError, "is closed", envs.reset, seed=0)
 
 
 def test_what_follows_the_contract_comes_back_as_it_is_and_takes_no_functions() -> None:
@@ -484,7 +481,6 @@ def test_who_cannot_be_saved_in_a_process_is_named_and_plays_on() -> None:
     for make, message in cases:
         envs = adapt(AsyncVectorEnv([make] * 2, shared_memory=False, autoreset_mode=AutoresetMode.DISABLED))
         envs.reset(seed=0)
-        with pytest.raises(TypeError, match=message):
-            envs.snapshot(0)
+        refuses(TypeError, message, envs.snapshot, 0)
         assert envs.step(["up", "down"])[0]
         envs.close()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from agentgym.checks import check_name, check_repairs, keywords_of, nearest, real, whole
+from tests.refusals import refuses
 
 
 def test_names_of_repairs_are_checked() -> None:
@@ -12,10 +13,8 @@ def test_names_of_repairs_are_checked() -> None:
     assert check_repairs("all", known) == {"ghosts", "look"}
     assert check_repairs("look", known) == {"look"}
     for wrong in (None, 3, [["look"]], [None]):
-        with pytest.raises(ValueError, match=r"unknown repair .*known: 'all', 'ghosts'"):
-            check_repairs(wrong, known)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="did you mean 'ghosts'"):
-        check_repairs(["ghost"], known)
+        refuses(ValueError, r"unknown repair .*known: 'all', 'ghosts'", check_repairs, wrong, known)
+    refuses(ValueError, "did you mean 'ghosts'", check_repairs, ["ghost"], known)
 
 
 def test_names_and_numbers_are_checked() -> None:
@@ -25,11 +24,9 @@ def test_names_and_numbers_are_checked() -> None:
     assert whole("index", np.int64(3), 0) == 3
     assert real("rate", 1, 0, 1, expected="a share") == 1.0
     for wrong in (True, -1, 1.5, "3", None):
-        with pytest.raises(ValueError, match="index must be an integer of at least 0"):
-            whole("index", wrong, 0)
+        refuses(ValueError, "index must be an integer of at least 0", whole, "index", wrong, 0)
     for wrong in (True, -0.1, 1.1, float("nan"), "1", None):
-        with pytest.raises(ValueError, match="rate must be a share"):
-            real("rate", wrong, 0, 1, expected="a share")
+        refuses(ValueError, "rate must be a share", real, "rate", wrong, 0, 1, expected="a share")
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from agentgym.sokoban.text import board_text
 from tests.agentgym.alfworld.support import files
 from tests.agentgym.sotopia.support import FOLDER, needs_data
 from tests.oracles import oracle
+from tests.refusals import refuses
 
 GENERATED = (
     "alfworld/generated@1", "webshop/generated@1", "sokoban/6x6/9-12@1", "sotopia/generated@1", "telecom/generated@1",
@@ -82,8 +83,7 @@ def test_the_first_tasks_are_a_panel_of_their_own() -> None:
     assert few.panel.name == "sokoban/generated@1[:5]"
     assert found.first(256) is found
     for none in (0, -1):
-        with pytest.raises(PanelError, match=f"a panel needs at least one task, got {none}"):
-            found.first(none)
+        refuses(PanelError, f"a panel needs at least one task, got {none}", found.first, none)
 
 
 def test_every_name_has_a_version_and_an_environment() -> None:
@@ -96,12 +96,10 @@ def test_every_name_has_a_version_and_an_environment() -> None:
 
 def test_unknown_names_fixed_arguments_and_missing_data_are_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ALFWORLD_DATA", raising=False)
-    with pytest.raises(PanelError, match="did you mean 'alfworld/valid_seen@1'"):
-        open_panel("alfworld/valid_sen@1")
+    refuses(PanelError, "did you mean 'alfworld/valid_seen@1'", open_panel, "alfworld/valid_sen@1")
     with pytest.raises(PanelError, match="'max_episode_steps' belongs to the panel"):
         open_panel("sokoban/generated@1", {"max_episode_steps": 5})
-    with pytest.raises(DataError, match=r"needs data: give the argument 'data' .*ALFWORLD_DATA"):
-        open_panel("alfworld/valid_seen@1")
+    refuses(DataError, r"needs data: give the argument 'data' .*ALFWORLD_DATA", open_panel, "alfworld/valid_seen@1")
 
 
 @pytest.fixture(scope="module")

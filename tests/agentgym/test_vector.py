@@ -10,6 +10,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import DictInfoToList, RecordEpisodeStatistics
 
 from tests.corridor import CorridorEnv, CorridorVectorEnv
+from tests.refusals import refuses
 
 
 def test_same_step_answers_the_next_episode_and_keeps_the_last_one_in_final() -> None:
@@ -172,15 +173,13 @@ def test_snapshot_includes_the_time_limit() -> None:
     ],
 )
 def test_constructor_errors(arguments: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        CorridorVectorEnv(**arguments)
+    refuses(ValueError, message, CorridorVectorEnv, **arguments)
 
 
 def test_a_step_that_is_refused_moves_nothing() -> None:
     envs = CorridorVectorEnv(2)
     envs.reset(options={"index": 2})
-    with pytest.raises(TypeError, match="sub-environment 1: expected a str command, got int"):
-        envs.step(["right", 3])
+    refuses(TypeError, "sub-environment 1: expected a str command, got int", envs.step, ["right", 3])
     observations, *_ = envs.step(["left", "left"])
     assert observations == ("cell 1", "cell 1")
 
@@ -211,22 +210,16 @@ def test_wrong_use_is_explained() -> None:
     envs = CorridorVectorEnv(2)
     with pytest.raises(ResetNeeded):
         envs.step(["left", "left"])
-    with pytest.raises(ValueError, match="never reset"):
-        envs.reset(options={"reset_mask": np.array([True, False])})
+    refuses(ValueError, "never reset", envs.reset, options={"reset_mask": np.array([True, False])})
     envs.reset(seed=0)
-    with pytest.raises(ValueError, match=r"one entry per sub-environment \(2\), got 1 entries"):
-        envs.step(["left"])
+    refuses(ValueError, r"one entry per sub-environment \(2\), got 1 entries", envs.step, ["left"])
     with pytest.raises(TypeError, match=r"list, a tuple or an array with one entry per sub-environment \(2\), got str"):
         envs.step("left")
-    with pytest.raises(TypeError, match="sub-environment 1: expected a str command, got NoneType"):
-        envs.step(["left", None])
+    refuses(TypeError, "sub-environment 1: expected a str command, got NoneType", envs.step, ["left", None])
     for mask in ([True, False], np.array([1, 0]), np.array([True])):
-        with pytest.raises(ValueError, match="bool array of shape"):
-            envs.reset(options={"reset_mask": mask})
-    with pytest.raises(ValueError, match="at least one True"):
-        envs.reset(options={"reset_mask": np.array([False, False])})
-    with pytest.raises(ValueError, match="one entry per sub-environment"):
-        envs.reset(seed=[1, 2, 3])
+        refuses(ValueError, "bool array of shape", envs.reset, options={"reset_mask": mask})
+    refuses(ValueError, "at least one True", envs.reset, options={"reset_mask": np.array([False, False])})
+    refuses(ValueError, "one entry per sub-environment", envs.reset, seed=[1, 2, 3])
 
 
 @pytest.mark.parametrize(
@@ -240,29 +233,22 @@ def test_wrong_use_is_explained() -> None:
 def test_a_batch_without_an_order_of_its_own_is_refused(batch: object) -> None:
     envs = CorridorVectorEnv(2)
     envs.reset(options={"index": 2})
-    with pytest.raises(TypeError, match="actions must be a list, a tuple or an array"):
-        envs.step(batch)
+    refuses(TypeError, "actions must be a list, a tuple or an array", envs.step, batch)
     for name in ("seed", "per_env"):
         if batch is None or (name == "seed" and batch == 3):
             continue
         given = {"seed": batch} if name == "seed" else {"options": {"per_env": batch}}
-        with pytest.raises(TypeError, match=f"{name} must be a list, a tuple or an array"):
-            envs.reset(**given)
+        refuses(TypeError, f"{name} must be a list, a tuple or an array", envs.reset, **given)
     assert envs.step(["left", "left"])[0] == ("cell 1", "cell 1")
 
 
 def test_options_and_seeds_of_wrong_types_name_the_sub_environment() -> None:
     envs = CorridorVectorEnv(2)
-    with pytest.raises(TypeError, match=r"options must be a list, a tuple or an array .*, got set"):
-        envs.reset(options={1, 2})
-    with pytest.raises(TypeError, match="options of sub-environment 1 must be a mapping or None, got int"):
-        envs.reset(options=[None, 3])
-    with pytest.raises(TypeError, match="seed of sub-environment 0 must be an integer or None, got float"):
-        envs.reset(seed=[1.5, 2])
-    with pytest.raises(ValueError, match=r"got an array of shape \(2, 1\)"):
-        envs.reset(seed=np.zeros((2, 1), int))
-    with pytest.raises(ValueError, match=r"got an array of shape \(\)"):
-        envs.reset(seed=np.array(3.5))
+    refuses(TypeError, r"options must be a list, a tuple or an array .*, got set", envs.reset, options={1, 2})
+    refuses(TypeError, "options of sub-environment 1 must be a mapping or None, got int", envs.reset, options=[None, 3])
+    refuses(TypeError, "seed of sub-environment 0 must be an integer or None, got float", envs.reset, seed=[1.5, 2])
+    refuses(ValueError, r"got an array of shape \(2, 1\)", envs.reset, seed=np.zeros((2, 1), int))
+    refuses(ValueError, r"got an array of shape \(\)", envs.reset, seed=np.array(3.5))
     envs.reset(options=np.array([{"index": 2}, None]))
 
 

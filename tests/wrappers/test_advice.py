@@ -7,6 +7,7 @@ import pytest
 import agentgym  # noqa: F401
 from agentgym.rollout import collect
 from policies.scripted import ExpertPolicy
+from tests.refusals import refuses
 from wrappers import VectorReplyParser
 from wrappers.advice import VectorAdvice
 
@@ -64,5 +65,4 @@ def test_an_explorer_that_advises_wins_without_the_environments_expert():
 
 
 def test_something_that_makes_no_advisers_is_refused():
-    with pytest.raises(TypeError, match="must make an adviser"):
-        VectorAdvice(make("Disabled"), "explorer")  # type: ignore[arg-type]
+    refuses(TypeError, "must make an adviser", VectorAdvice, make("Disabled"), "explorer")

@@ -7,6 +7,7 @@ from gymnasium.vector import AutoresetMode
 from agentgym.rollout.recorder import TableBuilder
 from agentgym.trajectory import StepTable
 from tests.corridor import CorridorVectorEnv
+from tests.refusals import refuses
 from wrappers.canonical import (
     CanonicalStates,
     enriched_key,
@@ -64,8 +65,7 @@ def test_the_recorder_prefers_the_canonical_key_and_marks_the_end() -> None:
 
 
 def test_a_key_must_be_a_function_that_returns_text() -> None:
-    with pytest.raises(TypeError, match="must be a function"):
-        _envs(AutoresetMode.DISABLED, key="state_key")
+    refuses(TypeError, "must be a function", _envs, AutoresetMode.DISABLED, key="state_key")
     with pytest.raises(TypeError, match="must return a str, got int"):
         _envs(AutoresetMode.DISABLED, key=lambda observation, info: 3).reset(seed=0)
     with pytest.raises(KeyError, match="info has no 'inventory'"):
@@ -104,10 +104,8 @@ def test_terminal_states_are_not_shown_to_the_label_but_truncated_ones_are() -> 
 
 
 def test_labels_that_would_swallow_an_end_are_refused() -> None:
-    with pytest.raises(ValueError, match="name of a terminal state"):
-        relabel_states(_table(), lambda states: ["goal"] * len(states))
-    with pytest.raises(ValueError, match=r"one label per state \(3\), got 1"):
-        relabel_states(_table(), lambda states: ["one"])
+    refuses(ValueError, "name of a terminal state", relabel_states, _table(), lambda states: ["goal"] * len(states))
+    refuses(ValueError, r"one label per state \(3\), got 1", relabel_states, _table(), lambda states: ["one"])
 
 
 @pytest.mark.parametrize("key", [observation_key, rewardflow_key, graphgpo_key])

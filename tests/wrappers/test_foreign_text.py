@@ -11,6 +11,7 @@ import pytest
 import agentgym  # noqa: F401  registers the environments
 from agentgym.outside.text import MOST_CHARACTERS
 from tests.growth import FAMILIES, text_of
+from tests.refusals import refuses
 from wrappers import PromptWindow, ReplyParser, SymbolPlanes, VectorPromptWindow, VectorReplyParser
 from wrappers.reply import parse_reply
 
@@ -62,8 +63,7 @@ def test_the_history_shows_clean_commands() -> None:
 def test_replies_are_a_sequence(batch: Any) -> None:
     envs = VectorPromptWindow(VectorReplyParser(gym.make_vec("AgentRL/Sokoban-v0", num_envs=2)))
     envs.reset(seed=0)
-    with pytest.raises((TypeError, ValueError), match=r"one reply per sub-environment \(2\)"):
-        envs.step(batch)
+    refuses((TypeError, ValueError), r"one reply per sub-environment \(2\)", envs.step, batch)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 
 from tests.corridor import CorridorEnv, CorridorVectorEnv
+from tests.refusals import refuses
 from wrappers.invalid_action import InvalidActionPenalty, VectorInvalidActionPenalty
 from wrappers.reply import ReplyParser
 
@@ -37,10 +38,8 @@ def test_gymnasiums_check_and_specification() -> None:
 
 @pytest.mark.parametrize("penalty", [-0.1, float("nan"), float("inf")])
 def test_a_penalty_that_is_none_is_refused(penalty: float) -> None:
-    with pytest.raises(ValueError, match="at least 0"):
-        InvalidActionPenalty(CorridorEnv(), penalty)
-    with pytest.raises(ValueError, match="at least 0"):
-        VectorInvalidActionPenalty(CorridorVectorEnv(1), penalty)
+    refuses(ValueError, "at least 0", InvalidActionPenalty, CorridorEnv(), penalty)
+    refuses(ValueError, "at least 0", VectorInvalidActionPenalty, CorridorVectorEnv(1), penalty)
 
 
 def _vector(mode: AutoresetMode, limit: int | None = None) -> VectorInvalidActionPenalty:

@@ -16,6 +16,7 @@ from gymnasium.wrappers import TimeLimit, TransformAction
 import agentgym  # noqa: F401  # registers the environments
 from agentgym.core import TextSpace
 from tests.corridor import CorridorEnv, CorridorVectorEnv
+from tests.refusals import refuses
 from wrappers.process_reward import ProcessReward, ScoredStep, VectorProcessReward
 from wrappers.prompt import PromptWindow, VectorPromptWindow
 from wrappers.reply import ReplyParser, VectorReplyParser
@@ -426,8 +427,7 @@ def test_a_scorer_that_raises_is_named_with_places_and_steps() -> None:
     env = ProcessReward(CorridorEnv(), Answers([1.0], KeyError("x")))
     env.reset(options={"index": 2})
     env.step("jump")
-    with pytest.raises(RuntimeError, match="failed on step 2 of the episode: KeyError: 'x'"):
-        env.step("jump")
+    refuses(RuntimeError, "failed on step 2 of the episode: KeyError: 'x'", env.step, "jump")
 
 
 def test_an_error_of_many_places_names_some_and_counts_the_others() -> None:
@@ -457,8 +457,7 @@ def test_an_error_of_many_places_names_some_and_counts_the_others() -> None:
 def test_a_wrong_answer_says_what_was_expected_and_what_came(answer: Any, error: type[Exception], words: str) -> None:
     envs = VectorProcessReward(corridor(2), Answers(answer))
     envs.reset(options={"index": 2})
-    with pytest.raises(error, match=words):
-        envs.step(["jump", "jump"])
+    refuses(error, words, envs.step, ["jump", "jump"])
 
 
 @pytest.mark.parametrize(
@@ -497,5 +496,4 @@ def test_wrong_arguments_are_explained(options: dict[str, Any], error: type[Exce
         lambda **given: ProcessReward(CorridorEnv(), **given),
         lambda **given: VectorProcessReward(corridor(1), **given),
     ):
-        with pytest.raises(error, match=words):
-            make(**{"scorer": Answers(), **options})
+        refuses(error, words, make, **{"scorer": Answers(), **options})

@@ -12,6 +12,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from tests.corridor import CorridorEnv, CorridorVectorEnv
+from tests.refusals import refuses
 from wrappers.prompt import REPLY_FORMAT, Episode, MessageSpace, PromptStyle, PromptWindow, VectorPromptWindow
 from wrappers.reply import ReplyParser, VectorReplyParser
 
@@ -133,13 +134,11 @@ def test_max_chars_does_not_try_every_pair_of_a_long_episode(monkeypatch: pytest
     ],
 )
 def test_sizes_that_mean_nothing_are_refused(options: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        PromptWindow(CorridorEnv(), **options)
+    refuses(ValueError, message, PromptWindow, CorridorEnv(), **options)
 
 
 def test_an_unknown_option_is_refused() -> None:
-    with pytest.raises(TypeError, match="histroy"):
-        VectorPromptWindow(CorridorVectorEnv(1), histroy=2)
+    refuses(TypeError, "histroy", VectorPromptWindow, CorridorVectorEnv(1), histroy=2)
 
 
 class _Silent(CorridorEnv):
@@ -147,8 +146,7 @@ class _Silent(CorridorEnv):
 
 
 def test_missing_instructions_are_an_error_that_says_what_to_do() -> None:
-    with pytest.raises(ValueError, match="pass a text as instructions"):
-        PromptWindow(_Silent())
+    refuses(ValueError, "pass a text as instructions", PromptWindow, _Silent())
     assert PromptWindow(_Silent(), instructions=False).reset(seed=0)[0][0]["role"] == "user"
 
 
@@ -156,8 +154,7 @@ def test_a_dict_observation_without_text_is_refused() -> None:
     env = gym.wrappers.TransformObservation(
         CorridorEnv(), lambda x: x, gym.spaces.Dict({"picture": gym.spaces.Box(0, 1, (2, 2))})
     )
-    with pytest.raises(ValueError, match=r"needs the key 'text' .*\['picture'\]"):
-        PromptWindow(env)
+    refuses(ValueError, r"needs the key 'text' .*\['picture'\]", PromptWindow, env)
 
 
 @pytest.mark.parametrize("name", ["AgentRL/Sokoban-v0", "AgentRL/VisualSokoban-v0"])
@@ -283,12 +280,9 @@ def test_facts_are_the_same_in_the_vector_form() -> None:
 
 
 def test_facts_that_are_not_there_are_named() -> None:
-    with pytest.raises(KeyError, match="info has no 'location'"):
-        PromptWindow(CorridorEnv(), facts=("location",)).reset(seed=0)
-    with pytest.raises(TypeError, match="sequence of names"):
-        PromptStyle(facts="location")
-    with pytest.raises(ValueError, match="'pairs' or 'actions'"):
-        PromptStyle(shown="commands")  # type: ignore[arg-type]
+    refuses(KeyError, "info has no 'location'", lambda: PromptWindow(CorridorEnv(), facts=("location",)).reset(seed=0))
+    refuses(TypeError, "sequence of names", PromptStyle, facts="location")
+    refuses(ValueError, "'pairs' or 'actions'", PromptStyle, shown="commands")
 
 
 IMAGE = {"type": "image", "image": np.zeros((2, 2, 3), np.uint8)}
@@ -328,8 +322,7 @@ def test_sampled_messages_belong_to_the_space_and_follow_the_seed() -> None:
 
 
 def test_a_mask_of_messages_is_refused() -> None:
-    with pytest.raises(ValueError, match="without them"):
-        MessageSpace().sample(mask=0)  # type: ignore[arg-type]
+    refuses(ValueError, "without them", lambda: MessageSpace().sample(mask=0))
 
 
 def test_a_batch_of_messages_is_a_tuple_with_independent_samples() -> None:

@@ -17,6 +17,7 @@ from agentgym.outside.text import clean
 from agentgym.rollout import collect
 from agentgym.trajectory import Reply
 from tests.corridor import CorridorEnv, CorridorVectorEnv
+from tests.refusals import refuses
 from wrappers.invalid_action import VectorInvalidActionPenalty
 from wrappers.reply import ParsedReply, ReplyError, ReplyParser, VectorReplyParser, _tags, parse_reply, read_labels
 
@@ -122,17 +123,13 @@ def test_every_error_is_reached_by_the_cases_above() -> None:
     ],
 )  # fmt: skip
 def test_wrong_options_say_what_is_expected(options: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        parse_reply("", **options)
-    with pytest.raises(ValueError, match=message):
-        ReplyParser(CorridorEnv(), **options)
-    with pytest.raises(ValueError, match=message):
-        VectorReplyParser(CorridorVectorEnv(1), **options)
+    refuses(ValueError, message, parse_reply, "", **options)
+    refuses(ValueError, message, ReplyParser, CorridorEnv(), **options)
+    refuses(ValueError, message, VectorReplyParser, CorridorVectorEnv(1), **options)
 
 
 def test_a_reply_that_is_no_string_is_a_wrong_call() -> None:
-    with pytest.raises(TypeError, match="expected a str reply, got NoneType"):
-        parse_reply(None)  # type: ignore[arg-type]
+    refuses(TypeError, "expected a str reply, got NoneType", parse_reply, None)
 
 
 PIECES = [
@@ -293,8 +290,7 @@ def test_earlier_infos_do_not_change_later() -> None:
 def test_a_wrong_number_of_replies_is_an_error(actions: object) -> None:
     envs = _vector(AutoresetMode.SAME_STEP)
     envs.reset(seed=0)
-    with pytest.raises((TypeError, ValueError), match="one reply per sub-environment"):
-        envs.step(actions)  # type: ignore[arg-type]
+    refuses((TypeError, ValueError), "one reply per sub-environment", envs.step, actions)
 
 
 def test_it_wraps_the_stock_vector_environment_as_well() -> None:
@@ -337,8 +333,7 @@ def test_without_command_tags_such_blocks_are_text():
     assert parse_reply("<search>a</search><answer>b", several="first", command_tags=COMMANDS).command == (
         "<search>a</search>"
     )
-    with pytest.raises(ValueError, match="must differ"):
-        parse_reply("", command_tags=("Action",))
+    refuses(ValueError, "must differ", parse_reply, "", command_tags=("Action",))
 
 
 def test_the_wrappers_ask_the_environment_for_its_command_tags():

@@ -12,6 +12,7 @@ from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
 
 import agentgym  # noqa: F401  # registers the environments
 from tests.corridor import CorridorEnv, CorridorVectorEnv
+from tests.refusals import refuses
 from wrappers.credit.task_graph import TaskGraphs
 from wrappers.shaping import GraphShaping, VectorGraphShaping
 
@@ -178,8 +179,7 @@ def test_wrong_arguments_are_explained(options: dict[str, Any], error: type[Exce
         lambda **o: GraphShaping(CorridorEnv(), **o),
         lambda **o: VectorGraphShaping(CorridorVectorEnv(1), **o),
     ):
-        with pytest.raises(error, match=words):
-            build(**{"gamma": 0.9, **options})
+        refuses(error, words, build, **{"gamma": 0.9, **options})
 
 
 def test_an_environment_without_state_keys_is_told_what_to_give() -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import wrappers.similar_states
 from agentgym.trajectory import StepTable
+from tests.refusals import refuses
 from tests.wrappers.credit.random_tables import random_table, rebuild
 from wrappers import cosine_clusters, merge_similar_states, relabel_states
 from wrappers.credit.gigpo import gigpo
@@ -138,20 +139,15 @@ def test_equal_vectors_are_one_cluster_at_threshold_one(method, dtype):
 
 def test_wrong_arguments_are_refused():
     for threshold in (0.0, 1.1, np.nan):
-        with pytest.raises(ValueError, match="threshold"):
-            cosine_clusters(lambda states: [[1.0]], threshold)
+        refuses(ValueError, "threshold", cosine_clusters, lambda states: [[1.0]], threshold)
     with pytest.raises(ValueError, match="method must be 'leader' or 'components', got 'leaders'"):
         cosine_clusters(lambda states: [[1.0]], method="leaders")
     with pytest.raises(ValueError, match=r"shape \(2, dimensions\), got \(1, 1\)"):
         cosine_clusters(lambda states: [[1.0]])(["a", "b"])
-    with pytest.raises(ValueError, match="length zero"):
-        cosine_clusters(lambda states: [[0.0]])(["a"])
-    with pytest.raises(ValueError, match="not finite"):
-        cluster_vectors([[np.nan], [1.0]])
-    with pytest.raises(ValueError, match=r"groups must have shape \(2,\), got \(1,\)"):
-        cluster_vectors([[1.0], [1.0]], [0])
-    with pytest.raises(ValueError, match=r"vectors must have shape \(n, dimensions\), got \(2,\)"):
-        cluster_vectors([1.0, 1.0])
+    refuses(ValueError, "length zero", lambda: cosine_clusters(lambda states: [[0.0]])(["a"]))
+    refuses(ValueError, "not finite", cluster_vectors, [[np.nan], [1.0]])
+    refuses(ValueError, r"groups must have shape \(2,\), got \(1,\)", cluster_vectors, [[1.0], [1.0]], [0])
+    refuses(ValueError, r"vectors must have shape \(n, dimensions\), got \(2,\)", cluster_vectors, [1.0, 1.0])
     with pytest.raises(ValueError, match="within must be 'group' or 'table', got 'batch'"):
         merge_similar_states(random_table(0), lambda states: np.ones((len(states), 1)), within="batch")
 
@@ -368,15 +364,13 @@ def test_it_embeds_for_clusters(folder):
 
 @pytest.mark.parametrize("name", ["batch_size", "cache_size"])
 def test_sizes_are_positive(name):
-    with pytest.raises(ValueError, match=f"{name} must be at least 1, got 0"):
-        SentenceEncoder(**{name: 0})
+    refuses(ValueError, f"{name} must be at least 1, got 0", SentenceEncoder, **{name: 0})
 
 
 def test_without_the_extra_the_message_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     encode = SentenceEncoder("anything")
-    with pytest.raises(ImportError, match=r"pip install .*\[embed\]"):
-        encode(["a"])
+    refuses(ImportError, r"pip install .*\[embed\]", encode, ["a"])
 
 
 def test_importing_it_loads_no_torch():

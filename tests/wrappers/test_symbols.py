@@ -7,6 +7,7 @@ from gymnasium.utils.env_checker import check_env
 
 import agentgym  # noqa: F401  # registers the environments
 from tests.corridor import CorridorEnv
+from tests.refusals import refuses
 from wrappers.shaping import GraphShaping
 from wrappers.symbols import DiscreteActions, SymbolPlanes
 
@@ -79,8 +80,7 @@ def test_any_environment_with_an_alphabet_and_a_shape() -> None:
     ],
 )
 def test_wrong_arguments_are_explained(options: dict, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        SymbolPlanes(CorridorEnv(), **options)
+    refuses(ValueError, words, SymbolPlanes, CorridorEnv(), **options)
 
 
 def test_pictures_are_no_boards() -> None:
@@ -95,16 +95,13 @@ def test_numbers_are_commands() -> None:
     assert env.step(np.array(1))[0] == "cell 2"
     assert DiscreteActions(CorridorEnv()).commands == ("left", "right", "jump")
     for wrong in (2, -1, "up", None):
-        with pytest.raises(ValueError, match=r"expected an action 0\.\.1"):
-            env.step(wrong)
+        refuses(ValueError, r"expected an action 0\.\.1", env.step, wrong)
 
 
 @pytest.mark.parametrize("commands", [(), ("up", "up"), "up"])
 def test_commands_must_be_told_apart(commands) -> None:
-    with pytest.raises(ValueError, match="commands"):
-        DiscreteActions(CorridorEnv(), commands)
-    with pytest.raises(ValueError, match="not known"):
-        DiscreteActions(gym.make("CartPole-v1"))
+    refuses(ValueError, "commands", DiscreteActions, CorridorEnv(), commands)
+    refuses(ValueError, "not known", DiscreteActions, gym.make("CartPole-v1"))
 
 
 def test_the_whole_stack_is_plain_gymnasium() -> None:

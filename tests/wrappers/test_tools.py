@@ -9,6 +9,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from agentgym.core import TextSpace
 from agentgym.outside.tool_calls import read_calls, write_call
+from tests.refusals import refuses
 from wrappers import PromptWindow, ReplyParser, Transcript, VectorReplyParser, VectorTranscript
 from wrappers.tools import CALL_FORMAT, describe_tools, listed_tools, tool_environment
 
@@ -146,8 +147,7 @@ def test_telecom_answers_wrong_calls_in_its_own_words() -> None:
 def test_what_lists_no_schemas_is_refused() -> None:
     env = Adder()
     env.tools = ({"title": "add"},)
-    with pytest.raises(TypeError, match="a tool must be a JSON schema"):
-        ReplyParser(env, form="tool_calls")
+    refuses(TypeError, "a tool must be a JSON schema", ReplyParser, env, form="tool_calls")
 
 
 def test_each_tool_is_a_method_with_the_schema_of_the_tool() -> None:
@@ -182,12 +182,10 @@ def test_chat_templates_read_the_schema_back_from_the_method() -> None:
 
 
 def test_what_cannot_be_methods_is_refused() -> None:
-    with pytest.raises(ValueError, match="it lists no tools"):
-        tool_environment(lambda: gym.make("AgentRL/Sokoban-v0"))
+    refuses(ValueError, "it lists no tools", tool_environment, lambda: gym.make("AgentRL/Sokoban-v0"))
     env = Adder()
     env.tools = (tool("reset"),)
-    with pytest.raises(ValueError, match="'reset' cannot be the name of a method"):
-        tool_environment(lambda: env)
+    refuses(ValueError, "'reset' cannot be the name of a method", tool_environment, lambda: env)
 
 
 def test_prompts_of_engines_list_the_tools_of_the_environment() -> None:

@@ -8,6 +8,7 @@ from gymnasium.vector import AutoresetMode
 
 from agentgym.registry import ROWS
 from tests.corridor import CorridorEnv, CorridorVectorEnv
+from tests.refusals import refuses
 from wrappers import ReplyParser, Transcript, VectorReplyParser, VectorTranscript
 
 
@@ -96,7 +97,5 @@ def test_it_passes_gymnasiums_checks_and_remembers_its_arguments() -> None:
 
 
 def test_options_of_the_window_are_refused_by_name() -> None:
-    with pytest.raises(TypeError, match="takes no 'history': use PromptWindow"):
-        Transcript(CorridorEnv(), history=2)
-    with pytest.raises(TypeError, match="admissible"):
-        VectorTranscript(CorridorVectorEnv(1), admisible=True)
+    refuses(TypeError, "takes no 'history': use PromptWindow", Transcript, CorridorEnv(), history=2)
+    refuses(TypeError, "admissible", VectorTranscript, CorridorVectorEnv(1), admisible=True)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from agentgym.registry import ROWS
 from tests.corridor import CorridorEnv, CorridorVectorEnv
+from tests.refusals import refuses
 from tests.wrappers.whole_stack import Keeping, Player, make_stack, seen
 from wrappers import TaskGraphs
 from wrappers.advice import VectorAdvice
@@ -113,8 +114,7 @@ def test_disabled_waits_for_a_reset_of_the_sub_environment() -> None:
 def test_an_environment_without_mode_is_refused() -> None:
     envs = CorridorVectorEnv(1)
     envs.metadata = {}
-    with pytest.raises(ValueError, match="autoreset_mode"):
-        Log(envs)
+    refuses(ValueError, "autoreset_mode", Log, envs)
 
 
 def test_what_comes_from_inside_is_not_changed() -> None:

@@ -12,6 +12,7 @@ import agentgym  # noqa: F401  # registers the id
 from agentgym.alfworld.env import ALFWorldEnv, ALFWorldVectorEnv
 from agentgym.alfworld.game import CLEAN, LOOK, PICK, TASK_TYPES, TWO, Game
 from tests.agentgym.alfworld.support import env_of, games, small_game
+from tests.refusals import refuses
 from wrappers.canonical import CanonicalStates, enriched_key
 
 ROOMS = [("cabinet", 0, True), ("shelf", 1, False), ("sinkbasin", 2, False)]
@@ -61,8 +62,7 @@ def test_the_reward_of_the_papers_is_an_option() -> None:
     env.reset()
     assert play(env, "go to shelf 1", "use desklamp 1", "take mug 2 from shelf 1")[1:3] == (10.0, True)
     for wrong in (math.nan, True, "10"):
-        with pytest.raises(ValueError, match="reward must be a finite number"):
-            ALFWorldEnv(reward=wrong)  # type: ignore[arg-type]
+        refuses(ValueError, "reward must be a finite number", ALFWorldEnv, reward=wrong)
 
 
 def test_observations_can_show_what_they_hide() -> None:

@@ -17,6 +17,7 @@ from agentgym.alfworld.rules import World
 from agentgym.alfworld.text import introduction
 from agentgym.tasks import check_split
 from tests.agentgym.alfworld.support import fits, games
+from tests.refusals import refuses
 
 FORM = re.compile(
     r"(?P<kind>[a-z_]+)-(?P<thing>[A-Za-z]+)-None-(?P<place>[A-Za-z]+)-(?P<scene>\d+)"
@@ -253,14 +254,10 @@ def test_ghosts_are_listed_in_two_places_and_games_still_need_their_walkthrough(
 
 
 def test_specs_out_of_range_are_explained() -> None:
-    with pytest.raises(ValueError, match=r"unknown split 'valid_unsen'.*did you mean 'valid_unseen'"):
-        GameSpec("valid_unsen", 0)
-    with pytest.raises(ValueError, match="at least 0, got index=-1"):
-        GameSpec("train", -1)
-    with pytest.raises(ValueError, match="unknown dialect 'mov'"):
-        GameSpec("train", 0, dialect="mov")
-    with pytest.raises(ValueError, match="ghosts must be a probability"):
-        GameSpec("train", 0, ghosts=2)
+    refuses(ValueError, r"unknown split 'valid_unsen'.*did you mean 'valid_unseen'", GameSpec, "valid_unsen", 0)
+    refuses(ValueError, "at least 0, got index=-1", GameSpec, "train", -1)
+    refuses(ValueError, "unknown dialect 'mov'", GameSpec, "train", 0, dialect="mov")
+    refuses(ValueError, "ghosts must be a probability", GameSpec, "train", 0, ghosts=2)
 
 
 def test_the_collection_selects_by_type_index_and_task_id() -> None:
@@ -284,22 +281,17 @@ def test_the_collection_selects_by_type_index_and_task_id() -> None:
 def test_unknown_task_ids_are_explained() -> None:
     games = GeneratedGames()
     known = all_games()[0].task_id
-    with pytest.raises(ValueError, match="belongs to split 'train', not to 'valid_seen'"):
-        games.by_id(known, "valid_seen")
+    refuses(ValueError, "belongs to split 'train', not to 'valid_seen'", games.by_id, known, "valid_seen")
     with pytest.raises(ValueError, match=r"with game_seed=9, game 0 .*made with another game_seed"):
         GeneratedGames(game_seed=9).by_id(known, None)
     for wrong in ("nonsense", known.replace("_0", "_00"), known + "x", known.replace("trial_train", "trial_test")):
-        with pytest.raises(ValueError, match="unknown task_id"):
-            games.by_id(wrong, None)
+        refuses(ValueError, "unknown task_id", games.by_id, wrong, None)
     with pytest.raises(ValueError, match=r"unknown split 'test'.*known: 'train', 'valid_seen', 'valid_unseen'"):
         check_split(games, "test")
-    with pytest.raises(ValueError, match="num_games must be an integer of at least 1, got 0"):
-        GeneratedGames(num_games=0)
-    with pytest.raises(ValueError, match=r"game_seed must be an integer of at least 0, got 1.5"):
-        GeneratedGames(game_seed=1.5)
+    refuses(ValueError, "num_games must be an integer of at least 1, got 0", GeneratedGames, num_games=0)
+    refuses(ValueError, r"game_seed must be an integer of at least 0, got 1.5", GeneratedGames, game_seed=1.5)
     for wrong in ("a", True, None, 2):
-        with pytest.raises(ValueError, match=f"ghosts must be a probability from 0 to 1, got {wrong!r}"):
-            GeneratedGames(ghosts=wrong)
+        refuses(ValueError, f"ghosts must be a probability from 0 to 1, got {wrong!r}", GeneratedGames, ghosts=wrong)
 
 
 def test_objects_that_count_are_more_than_enough_now_and_then() -> None:

@@ -17,6 +17,7 @@ from agentgym.alfworld.goals import Goal, goals_done, id_with, own_goal, parse_g
 from agentgym.alfworld.rules import REPAIRS, World
 from agentgym.alfworld.tasks import choose_game, game_of
 from tests.agentgym.alfworld.support import games, random_game, small_game
+from tests.refusals import refuses
 
 KITCHEN = [("cabinet", 0, True), ("countertop", 1, False), ("fridge", 2, True), ("sinkbasin", 3, False)]
 
@@ -181,8 +182,7 @@ def is_possible(game: Game, goal: Goal) -> bool:
     ],
 )
 def test_goals_that_are_none_are_refused(name: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        with_goal(kitchen(), parse_goal(name))
+    refuses(ValueError, message, with_goal, kitchen(), parse_goal(name))
 
 
 def test_a_long_goal_makes_no_long_message() -> None:

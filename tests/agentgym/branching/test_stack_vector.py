@@ -11,6 +11,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 from tests.corridor import CorridorVectorEnv
+from tests.refusals import refuses
 from wrappers import VectorInvalidActionPenalty, VectorPromptWindow, VectorReplyParser
 
 
@@ -101,11 +102,9 @@ def test_all_of_them_can_be_restored_before_the_first_reset() -> None:
     envs.step(["right", "left"])
     saved = [envs.snapshot(i) for i in (1, 0)]
     other = VectorReplyParser(CorridorVectorEnv(2, autoreset_mode="Disabled"))
-    with pytest.raises(ResetNeeded, match="no episodes yet"):
-        other.snapshot(0)
+    refuses(ResetNeeded, "no episodes yet", other.snapshot, 0)
     fresh = CorridorVectorEnv(2, autoreset_mode="Disabled")
-    with pytest.raises(ResetNeeded, match="restore all sub-environments"):
-        fresh.restore(0, saved[0])
+    refuses(ResetNeeded, "restore all sub-environments", fresh.restore, 0, saved[0])
     assert fresh.restore([0, 1], saved)[0] == ("cell 1", "cell 3")
     assert fresh.step(["jump", "right"])[0] == ("cell 1", "cell 4")
 
@@ -130,12 +129,9 @@ def test_wrong_arguments_change_nothing_and_say_what_was_expected() -> None:
         (([1, 2], [state, state], [3, 1.5]), ValueError, "seeds must be integers of at least 0"),
     ]
     for arguments, error, message in wrong:
-        with pytest.raises(error, match=message):
-            envs.restore(*arguments)
-    with pytest.raises(IndexError, match="no sub-environment 3"):
-        envs.fork(3, 0)
-    with pytest.raises(TypeError, match=", got 'first'"):
-        envs.snapshot("first")  # type: ignore[arg-type]
+        refuses(error, message, envs.restore, *arguments)
+    refuses(IndexError, "no sub-environment 3", envs.fork, 3, 0)
+    refuses(TypeError, ", got 'first'", envs.snapshot, "first")
     assert envs.restore([], [])[0] == ("cell 3", "cell 1", "cell 2")
 
 
@@ -146,8 +142,7 @@ def test_a_snapshot_of_another_stack_is_refused() -> None:
     outer.reset(seed=0, options={"index": 2})
     with pytest.raises(ValueError, match="taken by CorridorVectorEnv; restore it through a stack of the same wrappers"):
         outer.restore(0, bare)
-    with pytest.raises(ValueError, match="the snapshot was taken by VectorInvalidAction"):
-        outer.env.restore(0, outer.snapshot(0))
+    refuses(ValueError, "the snapshot was taken by VectorInvalidAction", outer.env.restore, 0, outer.snapshot(0))
 
 
 @pytest.mark.parametrize("foreign", [RecordEpisodeStatistics, lambda envs: gym.vector.VectorWrapper(envs)])
@@ -155,9 +150,7 @@ def test_a_wrapper_that_cannot_be_saved_is_named(foreign: Any) -> None:
     inner = foreign(CorridorVectorEnv(2, autoreset_mode=AutoresetMode.DISABLED))
     envs = VectorPromptWindow(VectorReplyParser(inner), instructions=False)
     envs.reset(seed=0)
-    with pytest.raises(TypeError, match=f"through {type(inner).__name__}, a wrapper without.*leave it out, or give"):
-        envs.snapshot(0)
+    refuses(TypeError, f"through {type(inner).__name__}, a wrapper without.*leave it out, or give", envs.snapshot, 0)
     saved = VectorPromptWindow(VectorReplyParser(corridors(2)), instructions=False)
     saved.reset(seed=0)
-    with pytest.raises(TypeError, match=f"VectorReplyParser: .*through {type(inner).__name__}"):
-        envs.restore(0, saved.snapshot(0))
+    refuses(TypeError, f"VectorReplyParser: .*through {type(inner).__name__}", envs.restore, 0, saved.snapshot(0))

@@ -7,6 +7,7 @@ import pytest
 
 from agentgym.corridor.env import DIRECTIONS, MEANING, WORDS, CorridorEnv
 from baselines.environments.corridor import Guide
+from tests.refusals import refuses
 
 
 def begun(**options: object) -> tuple[CorridorEnv, list[str]]:
@@ -91,14 +92,12 @@ def test_each_direction_has_six_words_and_splits_share_no_corridor() -> None:
      ({"limit": 0}, "at least 1")],
 )  # fmt: skip
 def test_wrong_arguments_are_named(options: dict, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        CorridorEnv(**options)
+    refuses(ValueError, words, CorridorEnv, **options)
 
 
 @pytest.mark.parametrize("task_id", ["train", "train/x", "nope/1", "train/-1", "train/" + "9" * 30])
 def test_unknown_tasks_are_refused(task_id: str) -> None:
-    with pytest.raises(ValueError, match="unknown task_id"):
-        CorridorEnv().reset(options={"task_id": task_id})
+    refuses(ValueError, "unknown task_id", lambda: CorridorEnv().reset(options={"task_id": task_id}))
 
 
 def test_the_guide_mistakes_half_of_the_words_as_often_as_it_says() -> None:

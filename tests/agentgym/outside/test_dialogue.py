@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from agentgym.outside.dialogue import KINDS, LONGEST, NONE, Act, act_line, parse, write
 from agentgym.sotopia.models import read_act
+from tests.refusals import refuses
 
 #: Control characters do not pass, see `agentgym.outside.text`.
 TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc"]) | st.sampled_from("\t\n\r\x85"), max_size=60)
@@ -50,8 +51,7 @@ def test_no_command_raises(command: str) -> None:
 )  # fmt: skip
 def test_anything_else_is_doing_nothing_and_for_a_model_no_answer(command: str) -> None:
     assert parse(command) == parse(f"```json\n{command}\n```") == (NONE, False)
-    with pytest.raises(ValueError, match="no JSON object"):
-        read_act(command, ("speak",))
+    refuses(ValueError, "no JSON object", read_act, command, ("speak",))
 
 
 @pytest.mark.parametrize(

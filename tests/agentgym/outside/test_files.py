@@ -24,6 +24,7 @@ from agentgym.outside.files import (
     restore_folder,
     write_file,
 )
+from tests.refusals import refuses
 
 ROOT = str(Path(__file__).parents[3])
 
@@ -48,8 +49,7 @@ def test_folder_by_argument_variable_and_default(monkeypatch, tmp_path: Path) ->
     monkeypatch.setenv("AGENTGYM_CACHE", "off")
     assert cache_folder() is cache_folder(False) is cache_folder("off") is None
     for wrong in (3, b"x", ""):
-        with pytest.raises(ValueError, match="cache must be a folder"):
-            cache_folder(wrong)
+        refuses(ValueError, "cache must be a folder", cache_folder, wrong)
 
 
 def test_fingerprints_differ_when_a_fact_does(tmp_path: Path) -> None:
@@ -93,8 +93,7 @@ def test_a_new_file_has_the_rights_of_any_other_and_links_stay(tmp_path: Path) -
 
 def test_only_an_ordinary_file_is_replaced(tmp_path: Path) -> None:
     for path in (Path(os.devnull), tmp_path):
-        with pytest.raises(FileExistsError, match="is not a regular file"):
-            write_file(path, b"x")
+        refuses(FileExistsError, "is not a regular file", write_file, path, b"x")
     assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
 
 

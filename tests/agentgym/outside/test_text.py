@@ -25,6 +25,7 @@ from agentgym.outside.text import (
     read_json_lines,
     read_text,
 )
+from tests.refusals import refuses
 
 PACK = {".xz": lzma.compress, ".gz": gzip.compress, ".bz2": bz2.compress}
 ANY_TEXT = st.text(st.characters())  # lone surrogates and control characters included
@@ -120,8 +121,7 @@ def test_clean_values_are_read_as_json_reads_them(value: object) -> None:
     ],
 )
 def test_what_is_no_json_says_so(content: str | bytes, message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        read_json(content)
+    refuses(DataError, message, read_json, content)
 
 
 def test_json_comes_in_clean() -> None:
@@ -142,12 +142,10 @@ def test_a_compressed_file_is_unpacked_up_to_a_limit(tmp_path: Path, suffix: str
     assert read_file(path) == b"a" * 999 + b"\n"
     path.write_bytes(PACK[suffix](b"a" * 1001))
     for read in (read_file, read_text, lambda path: list(read_json_lines(path))):
-        with pytest.raises(DataError, match=f"x{suffix}: unpacks to more than 1,000 bytes"):
-            read(path)
+        refuses(DataError, f"x{suffix}: unpacks to more than 1,000 bytes", read, path)
     # Several streams behind each other are one file, and count as one.
     path.write_bytes(PACK[suffix](b"a" * 600) * 2)
-    with pytest.raises(DataError, match="unpacks to more than 1,000 bytes"):
-        read_file(path)
+    refuses(DataError, "unpacks to more than 1,000 bytes", read_file, path)
     content = np.random.default_rng(0).bytes(3000)  # does not shrink: twice its own size is allowed
     path.write_bytes(PACK[suffix](content))
     assert read_file(path) == content
@@ -181,8 +179,7 @@ def test_a_compressed_file_that_asks_for_more_memory_than_there_is(tmp_path: Pat
     path = tmp_path / "x.xz"
     path.write_bytes(b"")
     for read in (read_file, lambda path: list(read_json_lines(path))):
-        with pytest.raises(DataError, match=r"x\.xz: unpacking it needs more memory than is available"):
-            read(path)
+        refuses(DataError, r"x\.xz: unpacking it needs more memory than is available", read, path)
 
 
 @pytest.mark.parametrize("suffix", PACK)
@@ -207,8 +204,7 @@ def test_a_damaged_compressed_file_says_so(tmp_path: Path, suffix: str) -> None:
 def test_text_files_name_the_line_of_bad_utf8(tmp_path: Path) -> None:
     path = tmp_path / "x.txt"
     path.write_bytes(b"\xef\xbb\xbfone\ntwo \xc3\xa4\nthree \xff\n")
-    with pytest.raises(DataError, match=r"x.txt, line 3: not UTF-8"):
-        read_text(path)
+    refuses(DataError, r"x.txt, line 3: not UTF-8", read_text, path)
     path.write_bytes(b"\xef\xbb\xbfone\r\n")
     assert read_text(path) == "one\r\n"
     with pytest.raises(FileNotFoundError):
@@ -220,8 +216,7 @@ def test_lines_of_json_are_numbered_as_in_the_file(tmp_path: Path) -> None:
     path.write_bytes(b'\xef\xbb\xbf{"a": 1}\n\n  \r\n2\r\n[')
     lines = read_json_lines(path)
     assert [next(lines), next(lines)] == [(1, {"a": 1}), (4, 2)]
-    with pytest.raises(DataError, match=r"x.jsonl, line 5: not JSON"):
-        next(lines)
+    refuses(DataError, r"x.jsonl, line 5: not JSON", next, lines)
 
 
 @pytest.mark.parametrize(

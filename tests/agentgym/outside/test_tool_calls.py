@@ -3,6 +3,7 @@
 import pytest
 
 from agentgym.outside.tool_calls import MOST_ARGUMENTS, MOST_CALLS, Calls, ToolCall, check_call, read_calls, write_call
+from tests.refusals import refuses
 
 ADD = ToolCall("add", {"a": 1, "b": "x"})
 
@@ -108,5 +109,4 @@ def test_arguments_are_checked_by_the_schema(arguments: dict, wrong: str) -> Non
 
 
 def test_what_is_no_schema_of_a_tool_is_refused() -> None:
-    with pytest.raises(TypeError, match="a tool must be a JSON schema"):
-        check_call(ToolCall("f", {}), [{"function": {"title": "f"}}])
+    refuses(TypeError, "a tool must be a JSON schema", check_call, ToolCall("f", {}), [{"function": {"title": "f"}}])

@@ -14,6 +14,7 @@ from agentgym.rollout.recorder import TableBuilder, UnscoredError
 from agentgym.trajectory import Reply, StepTable
 from tests.corridor import CorridorEnv, CorridorVectorEnv
 from tests.playing import Drawn, Scripted, corridor, of
+from tests.refusals import refuses
 
 
 class Coin(Drawn):
@@ -67,10 +68,8 @@ def test_same_seed_same_table_and_a_repeated_task_is_its_own_group() -> None:
 
 
 def test_collect_refuses_what_it_cannot_do() -> None:
-    with pytest.raises(ValueError, match="autoreset DISABLED"):
-        collect(CorridorVectorEnv(2), coin(), tasks=[{}], seed=0)
-    with pytest.raises(ValueError, match="expected tasks"):
-        collect(disabled(2), coin(), tasks=[], seed=0)
+    refuses(ValueError, "autoreset DISABLED", collect, CorridorVectorEnv(2), coin(), tasks=[{}], seed=0)
+    refuses(ValueError, "expected tasks", collect, disabled(2), coin(), tasks=[], seed=0)
 
 
 class Strings:
@@ -116,8 +115,7 @@ def test_builder_without_finished_episodes_says_so() -> None:
     envs = CorridorVectorEnv(2)
     builder = TableBuilder(2, AutoresetMode.SAME_STEP)
     builder.reset(envs.reset(seed=0)[1])
-    with pytest.raises(ValueError, match="no episode has finished"):
-        builder.table()
+    refuses(ValueError, "no episode has finished", builder.table)
 
 
 class UnjudgedEnv(CorridorEnv):
@@ -238,8 +236,7 @@ def test_others_play_on_and_single_environments_end_likewise() -> None:
 
 def test_a_builder_gives_up_only_what_runs() -> None:
     builder = TableBuilder(1, AutoresetMode.DISABLED)
-    with pytest.raises(ValueError, match="no episode runs in sub-environment 0"):
-        builder.give_up(0, Reply(""))
+    refuses(ValueError, "no episode runs in sub-environment 0", builder.give_up, 0, Reply(""))
 
 
 class VagueEnv(CorridorEnv):

@@ -23,6 +23,7 @@ from agentgym.rollout.hindsight import CHOICES, relabel_goals
 from agentgym.trajectory import Ending, Reply, StepTable
 from policies.scripted import RandomPolicy, tagged
 from tests.corridor import CorridorEnv
+from tests.refusals import refuses
 from wrappers import CanonicalStates, VectorPromptWindow, VectorReplyParser, VectorTranscript
 
 #: Environments with hindsight, each in a usual and an unusual form.
@@ -312,26 +313,22 @@ def test_environments_without_hindsight_say_why() -> None:
         ("AgentRL/SearchQA-v0", r"SearchQAEnv has no exact hindsight: a wrong answer to this question"),
         ("AgentRL/SOTOPIA-v0", r"SotopiaEnv has no exact hindsight: the partner's replies"),
     ):
-        with pytest.raises(TypeError, match=reason):
-            relabel_goals(table, make(env_id))
+        refuses(TypeError, reason, relabel_goals, table, make(env_id))
     stock = gym.vector.SyncVectorEnv([CorridorEnv], autoreset_mode=AutoresetMode.DISABLED)
-    with pytest.raises(TypeError, match="needs a vector environment of ours"):
-        relabel_goals(table, stock)
+    refuses(TypeError, "needs a vector environment of ours", relabel_goals, table, stock)
     with pytest.raises(TypeError, match=r"AdaptedEnv has no exact hindsight: it does not say which tasks"):
         relabel_goals(table, adapt(stock))
 
 
 def test_wrong_use_is_an_error_that_says_what_to_do() -> None:
     envs, table = room("right", level=corridor(6))
-    with pytest.raises(ValueError, match=r"unknown choose 'longest'; known: 'hardest'"):
-        relabel_goals(table, envs, choose="longest")  # type: ignore[arg-type]
+    refuses(ValueError, r"unknown choose 'longest'; known: 'hardest'", relabel_goals, table, envs, choose="longest")
     with pytest.raises(ValueError, match=r"autoreset DISABLED.*got AutoresetMode.SAME_STEP"):
         relabel_goals(table, gym.make_vec("AgentRL/Sokoban-v0", 1))
     for group in ("my level", 3):
         (one,) = table.to_trajectories()
         named = StepTable.from_trajectories([dataclasses.replace(one, group=group)])
-        with pytest.raises(ValueError, match=rf"the group {group!r} is no task_id"):
-            relabel_goals(named, envs)
+        refuses(ValueError, rf"the group {group!r} is no task_id", relabel_goals, named, envs)
 
 
 def test_episodes_that_go_another_way_here_are_left_out_with_a_warning() -> None:

@@ -12,6 +12,7 @@ from agentgym.trajectory import Reply
 from baselines.rollouts import Timed
 from tests.agentgym.rollout.test_groups import Strings, UnjudgedEnv, check_corridor_dynamics, disabled
 from tests.playing import corridor, of
+from tests.refusals import refuses
 
 TASKS = [{"index": 1}, {"index": 3}, {"index": 2}, {}, {"index": 3}]
 
@@ -161,16 +162,12 @@ def test_a_reply_that_fails_is_its_lane_s_failure_and_what_an_interrupted_call_f
 def test_lanes_refuse_what_they_cannot_do() -> None:
     one = disabled(1)
     given: Any = {"tasks": TASKS, "seed": 0}
-    with pytest.raises(ValueError, match="each another environment, got 2"):
-        collect_lanes([one, one], Shuffled(0), **given)
-    with pytest.raises(ValueError, match="at least one lane"):
-        collect_lanes([], Shuffled(0), **given)
-    with pytest.raises(ValueError, match="use at least two lanes"):
-        collect_lanes([one], Shuffled(0), finished={0: play_one()}, **given)
+    refuses(ValueError, "each another environment, got 2", collect_lanes, [one, one], Shuffled(0), **given)
+    refuses(ValueError, "at least one lane", collect_lanes, [], Shuffled(0), **given)
+    refuses(ValueError, "use at least two lanes", collect_lanes, [one], Shuffled(0), finished={0: play_one()}, **given)
     with pytest.raises(ValueError, match=r"another call: episodes \[9\], here there are 5"):
         collect_lanes([one, disabled(1)], Shuffled(0), finished={9: play_one()}, **given)
-    with pytest.raises(ValueError, match="expected tasks"):
-        collect_lanes([one, disabled(1)], Shuffled(0), tasks=[], seed=0)
+    refuses(ValueError, "expected tasks", collect_lanes, [one, disabled(1)], Shuffled(0), tasks=[], seed=0)
     with pytest.raises(ValueError, match=r"task 0 .* is 'start-3' in one episode and 'start-1' in another"):
         collect_lanes([one, disabled(1)], Shuffled(0), finished={0: play_one("start-3")}, group_size=2, **given)
     with pytest.warns(RuntimeWarning), pytest.raises(TypeError, match=r"Strings\.act must answer Reply .*got 'left'"):

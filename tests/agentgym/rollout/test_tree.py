@@ -16,6 +16,7 @@ from agentgym.rollout.tree import Continuation, TreeCost, collect_tree, continue
 from agentgym.trajectory import Ending, Reply, StepTable
 from policies.scripted import ExpertPolicy, RandomPolicy, tagged
 from tests.corridor import CorridorEnv, CorridorVectorEnv
+from tests.refusals import refuses
 from wrappers import VectorPromptWindow, VectorReplyParser, VectorTranscript
 
 TASKS = [{"index": 2}, {"index": 1}]
@@ -370,12 +371,9 @@ def test_continuations_that_cannot_be_scored_are_left_out_and_unscored_episodes_
 
 def test_wrong_calls() -> None:
     for name, wrong, least in (("branches", 0, 1), ("rounds", 1.5, 1), ("branches", math.nan, 1), ("seed", None, 0)):
-        with pytest.raises(ValueError, match=f"{name} must be an integer of at least {least}, got {wrong}"):
-            tree(**{name: wrong})
-    with pytest.raises(ValueError, match="common must be True, False or 'siblings', got 'both'"):
-        tree(common="both")
-    with pytest.raises(ValueError, match=r"unknown select 'al'; .*did you mean 'all'"):
-        tree(select="al")
+        refuses(ValueError, f"{name} must be an integer of at least {least}, got {wrong}", tree, **{name: wrong})
+    refuses(ValueError, "common must be True, False or 'siblings', got 'both'", tree, common="both")
+    refuses(ValueError, r"unknown select 'al'; .*did you mean 'all'", tree, select="al")
     for rows in ([0.5], [[0]], [-1], [10**6], [True], np.ones(3, bool)):
         with pytest.raises(ValueError, match=r"select must return row numbers, integers in 0\.\."):
             tree(select=lambda table, rows=rows: rows)
@@ -403,8 +401,7 @@ class Answers(OneByOne):
 @pytest.mark.parametrize("counts", [[0], [2], [2, 0]])
 def test_a_policy_that_answers_one_observation_twice_and_another_never(counts: list[int]) -> None:
     """What was too much for one observation was played for the next one, or dropped, without a word."""
-    with pytest.raises(ValueError, match=f"Answers.act answered {counts[0]} replies to 1 observations"):
-        tree(policy=Answers(counts))
+    refuses(ValueError, f"Answers.act answered {counts[0]} replies to 1 observations", tree, policy=Answers(counts))
 
 
 def test_a_policy_that_answers_all_at_once_too_often() -> None:
@@ -415,8 +412,7 @@ def test_a_policy_that_answers_all_at_once_too_often() -> None:
         def act_each(self, observations: Any, infos: Any, rngs: Any) -> list[Reply]:
             return Coin().act_each(observations, infos, rngs) * 2
 
-    with pytest.raises(ValueError, match=r"Twice\.act answered \d+ replies to \d+ observations"):
-        tree(policy=Twice())
+    refuses(ValueError, r"Twice\.act answered \d+ replies to \d+ observations", tree, policy=Twice())
 
 
 @pytest.mark.parametrize("answer", [None, 5, "left", {"left": 1}, b"left"])
@@ -425,8 +421,7 @@ def test_a_policy_whose_answer_is_no_list_is_told_of_replies(answer: Any) -> Non
         def act(self, observations: Sequence[Any], infos: Mapping[str, Any], rng: np.random.Generator) -> Any:
             return answer
 
-    with pytest.raises(TypeError, match=r"One\.act must answer Reply objects, one for each observation"):
-        tree(policy=One())
+    refuses(TypeError, r"One\.act must answer Reply objects, one for each observation", tree, policy=One())
 
 
 def test_none_is_no_reply() -> None:
@@ -436,8 +431,7 @@ def test_none_is_no_reply() -> None:
         def act(self, observations: Sequence[Any], infos: Mapping[str, Any], rng: np.random.Generator) -> Any:
             return [None] * len(observations)
 
-    with pytest.raises(TypeError, match=r"Silent\.act must answer Reply objects, .*, got None"):
-        tree(policy=Silent())
+    refuses(TypeError, r"Silent\.act must answer Reply objects, .*, got None", tree, policy=Silent())
 
 
 def test_tagged_replies_reach_every_scripted_player_with_numbers_of_its_own() -> None:
@@ -472,5 +466,4 @@ def test_continuations_begin_with_the_reply_of_the_plan_and_go_on_with_their_own
             if chosen[k] == chosen[given]:
                 mine, theirs = (table.order[table.offsets[i] : table.offsets[i + 1]] for i in (k, given))
                 np.testing.assert_array_equal(table.action[mine], table.action[theirs])
-    with pytest.raises(ValueError, match="without parents"):
-        continued(envs, RandomPolicy(), [plan[0]._replace(parent=(0, 0))], seed=0)
+    refuses(ValueError, "without parents", continued, envs, RandomPolicy(), [plan[0]._replace(parent=(0, 0))], seed=0)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from agentgym.rollout.tree import SELECTIONS, every, highest_entropy, selected
 from agentgym.trajectory import Reply, StepTable
+from tests.refusals import refuses
 
 # Group g: a and b part at v; c parts from both at s (it meets "v" by another way); d (of group h) is alone.
 #
@@ -99,7 +100,5 @@ def test_entropy_needs_log_probabilities(replies) -> None:
 
 
 def test_numbers_out_of_range() -> None:
-    with pytest.raises(ValueError, match=r"every\(n\) needs an n of at least 1, got 0"):
-        every(0)
-    with pytest.raises(ValueError, match=r"highest_entropy\(count\) needs a count of at least 1, got 0"):
-        highest_entropy(0)
+    refuses(ValueError, r"every\(n\) needs an n of at least 1, got 0", every, 0)
+    refuses(ValueError, r"highest_entropy\(count\) needs a count of at least 1, got 0", highest_entropy, 0)

@@ -14,6 +14,7 @@ from agentgym.searchqa.question import Question
 from agentgym.searchqa.retriever import Hit, Passage, SearchFailure, search_all
 from agentgym.searchqa.scoring import FormatReward
 from tests.agentgym.searchqa.support import ADA, QUESTIONS, ULM, Titles
+from tests.refusals import refuses
 
 
 def env_of(**kwargs):
@@ -158,8 +159,7 @@ def test_a_connection_that_breaks_is_a_failed_search_and_a_bug_is_an_error():
         def search(self, queries, k):
             return []
 
-    with pytest.raises(RuntimeError, match="0 answers to 1 searches"):
-        search_all(Short(), ["a"], 1)
+    refuses(RuntimeError, "0 answers to 1 searches", search_all, Short(), ["a"], 1)
 
 
 def test_ends_are_distinct_states():
@@ -247,8 +247,7 @@ def test_splits_sources_and_counts():
     ],
 )
 def test_wrong_options(options, message):
-    with pytest.raises(ValueError, match=message):
-        env_of().reset(options=options)
+    refuses(ValueError, message, lambda: env_of().reset(options=options))
 
 
 @pytest.mark.parametrize(
@@ -271,8 +270,7 @@ def test_wrong_options(options, message):
     ],
 )
 def test_wrong_arguments(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        env_of(**arguments)
+    refuses(ValueError, message, env_of, **arguments)
 
 
 def vector(n, mode=AutoresetMode.DISABLED, **kwargs):
@@ -306,10 +304,8 @@ def test_a_search_in_the_last_turn_is_not_sent():
 def test_wrong_calls_of_step_change_nothing():
     envs = vector(2)
     envs.reset(options=[{"task_id": "country"}] * 2)
-    with pytest.raises(TypeError, match="sub-environment 1"):
-        envs.step(["<search>ada</search>", None])
-    with pytest.raises(ValueError, match="one entry per sub-environment"):
-        envs.step(["<search>ada</search>"])
+    refuses(TypeError, "sub-environment 1", envs.step, ["<search>ada</search>", None])
+    refuses(ValueError, "one entry per sub-environment", envs.step, ["<search>ada</search>"])
     with pytest.raises(gym.error.ResetNeeded):
         vector(1).step(["x"])
     _, _, _, _, infos = envs.step(["<search>ulm</search>", "x"])
@@ -354,8 +350,7 @@ def test_unicode_questions_and_commands():
 
 
 def test_the_content_of_a_question_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(ValueError, match="unknown task_id 'x'"):
-        gym.make("AgentRL/SearchQA-v0").unwrapped.content("x")  # type: ignore[attr-defined]
+    refuses(ValueError, "unknown task_id 'x'", lambda: gym.make("AgentRL/SearchQA-v0").unwrapped.content("x"))
 
 
 ODD = [

@@ -21,6 +21,7 @@ from agentgym.searchqa.question import Question
 from agentgym.searchqa.scoring import normalise
 from agentgym.searchqa.tasks import find_data
 from tests.agentgym.searchqa.support import ROOT
+from tests.refusals import refuses
 
 made = make_encyclopaedia  # made once per process, and not while tests are collected
 
@@ -190,8 +191,7 @@ def test_seeds():
     assert make_encyclopaedia() is made()
     assert make_encyclopaedia(1).passages != made().passages
     for seed in (-1, 1.5, True, "0"):
-        with pytest.raises(ValueError, match="integer of at least 0"):
-            make_encyclopaedia(seed)
+        refuses(ValueError, "integer of at least 0", make_encyclopaedia, seed)
 
 
 def digest() -> str:
@@ -296,11 +296,9 @@ def test_harder_questions_are_pickled_as_a_recipe():
 
 @pytest.mark.parametrize("wrong", [{"distractors": 6}, {"distractors": -1}, {"missing": 1.0}, {"missing": -0.1}])
 def test_numbers_out_of_range_are_refused(wrong):
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        gym.make("AgentRL/SearchQA-v0", **wrong)
+    refuses(ValueError, next(iter(wrong)), gym.make, "AgentRL/SearchQA-v0", **wrong)
 
 
 def test_given_questions_have_the_difficulty_they_have():
     mine = [Question("1", "Who?", ("Ada",), "mine", "test")]
-    with pytest.raises(ValueError, match="generated encyclopaedia"):
-        find_data([("1", '"Ada"\nShe.')], mine, "lexical", 0, False, HARD)
+    refuses(ValueError, "generated encyclopaedia", find_data, [("1", '"Ada"\nShe.')], mine, "lexical", 0, False, HARD)

@@ -6,6 +6,7 @@ from agentgym.searchqa.env import SearchQAEnv
 from agentgym.searchqa.expert import next_command
 from agentgym.searchqa.player import SearchQAPlayer, names_in
 from agentgym.searchqa.question import Question
+from tests.refusals import refuses
 
 
 def played(env, reader, **options):
@@ -40,8 +41,7 @@ def test_one_reader_plays_many_episodes_like_fresh_ones(env):
 def test_it_answers_in_the_last_turn():
     short = SearchQAEnv(split="test", max_turns=1, last_turn="counted")
     assert played(short, SearchQAPlayer(), index=0)["search_count"] == 0
-    with pytest.raises(ValueError, match="at least 1"):
-        SearchQAPlayer(searches=0)
+    refuses(ValueError, "at least 1", SearchQAPlayer, searches=0)
 
 
 def test_comparisons_go_by_the_years_of_the_passages():

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from agentgym.searchqa.protocol import INVALID, Command, Format, Turns, escape_tags, parse, searchr1_prompt
 from agentgym.searchqa.retriever import Passage
+from tests.refusals import refuses
 
 NOTHING = Command("", "", False)
 
@@ -78,14 +79,11 @@ def test_reading_equals_the_published_steps(reply):
 
 def test_turns():
     assert [Turns(4, "extra").total, Turns(4, "counted").total, Turns(1, "extra").total] == [5, 4, 2]
-    with pytest.raises(ValueError, match="did you mean 'extra'"):
-        Turns(4, "extr")
+    refuses(ValueError, "did you mean 'extra'", Turns, 4, "extr")
     assert Turns(0, "extra").total == Turns(1, "counted").total == 1  # nothing but the answer
     for number in (-1, 2.0, True, "4"):
-        with pytest.raises(ValueError, match="max_turns must be an integer of at least 0"):
-            Turns(number, "extra")
-    with pytest.raises(ValueError, match="max_turns must be an integer of at least 1, got 0"):
-        Turns(0, "counted")
+        refuses(ValueError, "max_turns must be an integer of at least 0", Turns, number, "extra")
+    refuses(ValueError, "max_turns must be an integer of at least 1, got 0", Turns, 0, "counted")
 
 
 ADA = Passage("7", '"Ada Bell"\nShe wrote\nnotes.')
@@ -138,10 +136,8 @@ def test_without_a_tokenizer_words_and_marks_are_counted():
 
 
 def test_a_limit_that_leaves_no_room_is_refused():
-    with pytest.raises(ValueError, match="max_tokens must be an integer of at least 16"):
-        Format("searchr1", max_tokens=3)
-    with pytest.raises(ValueError, match="did you mean 'searchr1'"):
-        Format("searchR1")
+    refuses(ValueError, "max_tokens must be an integer of at least 16", Format, "searchr1", max_tokens=3)
+    refuses(ValueError, "did you mean 'searchr1'", Format, "searchR1")
 
 
 @pytest.mark.parametrize(

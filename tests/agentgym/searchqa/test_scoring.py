@@ -25,6 +25,7 @@ from agentgym.searchqa.scoring import (
     sub_match,
 )
 from tests.agentgym.searchqa.support import PASSAGES, QUESTIONS, Titles
+from tests.refusals import refuses
 
 
 @pytest.mark.parametrize(
@@ -318,5 +319,4 @@ def test_states_whose_rewards_to_come_differ_have_other_keys():
 
 
 def test_weights_must_be_numbers():
-    with pytest.raises(ValueError, match="key must be a finite number, got nan"):
-        StepReward(key=math.nan)
+    refuses(ValueError, "key must be a finite number, got nan", StepReward, key=math.nan)

@@ -15,6 +15,7 @@ from agentgym.searchqa.retriever import SearchFailure
 from agentgym.searchqa.tasks import Questions
 from tests.agentgym.searchqa.support import COUNTRY, LOOSE, PASSAGES, QUESTIONS, WHERE, Titles, write_corpus
 from tests.agentgym.searchqa.test_official import FLASHRAG, write
+from tests.refusals import refuses
 
 
 def test_tasks_are_counted_within_sources_and_kinds():
@@ -77,8 +78,7 @@ def test_questions_of_a_file_are_read_again(tmp_path):
 def test_a_dense_retriever_without_a_folder_says_why_it_cannot_be_pickled():
     pytest.importorskip("faiss")
     retriever = DenseRetriever(PASSAGES, lambda texts: np.ones((len(texts), 2), np.float32))
-    with pytest.raises(TypeError, match="from_folder"):
-        pickle.dumps(retriever)
+    refuses(TypeError, "from_folder", pickle.dumps, retriever)
 
 
 def test_answerable_by_support_or_by_a_gold_that_is_found():
@@ -99,5 +99,4 @@ def test_a_failed_search_leaves_nothing_decided():
         def search(self, queries, k):
             return [SearchFailure("down")] * len(queries)
 
-    with pytest.raises(RuntimeError, match="down"):
-        is_answerable([Question("1", "x", ("y",), "s", "test")], Broken())
+    refuses(RuntimeError, "down", is_answerable, [Question("1", "x", ("y",), "s", "test")], Broken())

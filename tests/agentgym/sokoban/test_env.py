@@ -16,6 +16,7 @@ from agentgym.sokoban.text import parse_level, split_of
 from tests.agentgym.sokoban import naive
 from tests.agentgym.sokoban.naive import BOXOBAN
 from tests.oracles import oracle
+from tests.refusals import refuses
 
 # targets at the player's right and at the far right; boxes beside them
 LEVEL = "########\n#PXO_XO#\n#______#\n########"
@@ -149,10 +150,8 @@ def test_tasks_of_a_file(tmp_path: Path) -> None:
     board, info = env.reset(options={"index": 1})
     assert info["task_id"] == "my.txt#1"
     assert env.reset(options={"task_id": "my.txt#1"})[0] == board
-    with pytest.raises(ValueError, match=r"index 2 is out of range: .* 2 tasks, use 0 to 1"):
-        env.reset(options={"index": 2})
-    with pytest.raises(ValueError, match=r"unknown task_id 'my.txt#2'"):
-        env.reset(options={"task_id": "my.txt#2"})
+    refuses(ValueError, r"index 2 is out of range: .* 2 tasks, use 0 to 1", env.reset, options={"index": 2})
+    refuses(ValueError, r"unknown task_id 'my.txt#2'", env.reset, options={"task_id": "my.txt#2"})
     of = split_of(env.tasks.by_index("all", 1)[1])
     assert env.reset(options={"task_id": "my.txt#1", "split": of})[0] == board
     for other in {"train", "validation", "test"} - {of}:
@@ -202,8 +201,7 @@ def test_pictures_and_rendering() -> None:
     ],
 )
 def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        SokobanEnv(**arguments)
+    refuses(ValueError, message, SokobanEnv, **arguments)
 
 
 @pytest.mark.parametrize(
@@ -227,8 +225,7 @@ def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
     ],
 )
 def test_wrong_options(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        SokobanEnv().reset(options=options)
+    refuses(ValueError, message, lambda: SokobanEnv().reset(options=options))
 
 
 @pytest.mark.parametrize("method", ["render", "distance", "optimal_actions", "snapshot"])

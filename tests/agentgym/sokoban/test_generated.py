@@ -11,6 +11,7 @@ import pytest
 from agentgym.sokoban.generated import LevelSpec, generate, generate_level
 from agentgym.sokoban.text import board_text, canonical_form, parse_level, split_of
 from tests.agentgym.sokoban import naive
+from tests.refusals import refuses
 
 ROOT = Path(__file__).resolve().parents[3]
 SPLITS = ("train", "validation", "test")
@@ -107,17 +108,13 @@ def test_levels_never_change() -> None:
     ],
 )
 def test_impossible_specs(arguments: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        LevelSpec(**arguments)  # type: ignore[arg-type]
+    refuses(ValueError, message, LevelSpec, **arguments)
 
 
 def test_lengths_out_of_reach_end_with_advice() -> None:
-    with pytest.raises(ValueError, match="lower min_length"):
-        generate_level(LevelSpec(4, 4, (1,), 30, 40), "train", 0)
+    refuses(ValueError, "lower min_length", generate_level, LevelSpec(4, 4, (1,), 30, 40), "train", 0)
 
 
 def test_unknown_split_and_index() -> None:
-    with pytest.raises(ValueError, match="did you mean 'train'"):
-        generate_level(LevelSpec(), "trian", 0)
-    with pytest.raises(ValueError, match="negative"):
-        generate_level(LevelSpec(), "train", -1)
+    refuses(ValueError, "did you mean 'train'", generate_level, LevelSpec(), "trian", 0)
+    refuses(ValueError, "negative", generate_level, LevelSpec(), "train", -1)

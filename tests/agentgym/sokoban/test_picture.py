@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from agentgym.sokoban.picture import Painter, tiles
+from tests.refusals import refuses
 
 BOARD = "######\n#P_X_#\n#√OSX#\n######"  # two players: every symbol once, a board for the eye only
 
@@ -44,5 +45,4 @@ def test_pictures_do_not_share_memory() -> None:
 
 @pytest.mark.parametrize("size", [3, 0, -1, 4.5, True, "16"])
 def test_wrong_tile_sizes(size: object) -> None:
-    with pytest.raises(ValueError, match="tile_size must be an integer of at least 4"):
-        Painter(size)  # type: ignore[arg-type]
+    refuses(ValueError, "tile_size must be an integer of at least 4", Painter, size)

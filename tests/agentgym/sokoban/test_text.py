@@ -8,6 +8,7 @@ from agentgym.outside.text import DataError
 from agentgym.sokoban.expert.tables import BitTable
 from agentgym.sokoban.text import MOST_SIDE, Level, Style, board_text, canonical_form, cells_of, parse_level, split_of
 from tests.agentgym.hard_inputs import MAZES
+from tests.refusals import refuses
 
 BOARD = "######\n#P_X_#\n#√O__#\n######"
 
@@ -65,15 +66,12 @@ def test_dashes_and_underscores_are_floor_in_xsb() -> None:
     ],
 )
 def test_malformed_levels_say_what_is_wrong(text: str, message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        parse_level(text)
+    refuses(DataError, message, parse_level, text)
 
 
 def test_unknown_symbol_set() -> None:
-    with pytest.raises(ValueError, match="did you mean 'default'"):
-        Style("defualt")
-    with pytest.raises(ValueError, match="separator"):
-        Style(separator=None)  # type: ignore[arg-type]
+    refuses(ValueError, "did you mean 'default'", Style, "defualt")
+    refuses(ValueError, "separator", Style, separator=None)
 
 
 def test_the_largest_board_and_what_is_larger() -> None:

@@ -13,6 +13,7 @@ from agentgym.sotopia.env import SotopiaEnv, SotopiaVectorEnv
 from agentgym.sotopia.keys import deal_key
 from agentgym.trajectory import Reply
 from tests.agentgym.sotopia.support import Down, Fixed, Script, say
+from tests.refusals import refuses
 
 HI, WAIT, BYE = write(say("Hi")), write(NONE), write(LEAVE)
 
@@ -256,8 +257,7 @@ def test_roles_by_chance_are_those_of_the_seed() -> None:
     ],
 )
 def test_wrong_arguments_are_explained(kwargs: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        SotopiaEnv(**kwargs)
+    refuses(ValueError, message, SotopiaEnv, **kwargs)
 
 
 @pytest.mark.parametrize(
@@ -272,8 +272,7 @@ def test_wrong_arguments_are_explained(kwargs: dict, message: str) -> None:
 )
 def test_wrong_options_are_explained(options: dict, message: str) -> None:
     env, *_ = make()
-    with pytest.raises(ValueError, match=message):
-        env.reset(options=options)
+    refuses(ValueError, message, env.reset, options=options)
 
 
 def test_splits_share_no_task() -> None:
@@ -310,8 +309,7 @@ def test_the_standing_that_is_followed_is_the_one_that_is_read_again(order: str)
 @pytest.mark.parametrize("seed", [True, 1.0, -1, "1", [1]])
 def test_a_world_seed_is_an_integer_even_where_its_tasks_are_known(seed: Any) -> None:
     SotopiaEnv(world_seed=1)
-    with pytest.raises(ValueError, match="world_seed must be an integer of at least 0"):
-        SotopiaEnv(world_seed=seed)
+    refuses(ValueError, "world_seed must be an integer of at least 0", SotopiaEnv, world_seed=seed)
 
 
 def test_another_seed_changes_who_is_in_turn_later_and_what_a_model_is_sampled_with() -> None:

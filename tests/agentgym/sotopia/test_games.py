@@ -19,6 +19,7 @@ from agentgym.sotopia.games.friend import Friend, MutualFriend
 from agentgym.sotopia.games.game import TurnTree, UtteranceCache
 from agentgym.sotopia.games.schedule import Calendar, Schedule
 from tests.agentgym.sotopia.support import first, outcome, say, standing
+from tests.refusals import refuses
 
 #: A twentieth of the list price, 5 dollars, is one point: 80 is 8 points for the buyer, 85 is 7, 60 is 12.
 SALE = Bargain(100.0, (80.0, 90.0), (BUYER, SELLER))
@@ -167,8 +168,7 @@ def test_is_solvable_when_both_can_have_seven() -> None:
     [(0.0, (1.0, 2.0), (BUYER, SELLER)), (9.0, (1.0, -2.0), (BUYER, SELLER)), (9.0, (1.0, 2.0), (BUYER, BUYER))],
 )
 def test_says_what_is_wrong_with_a_sale(given: tuple[float, tuple[float, float], tuple[str, str]]) -> None:
-    with pytest.raises(ValueError, match="positive prices, a buyer and a seller"):
-        Bargain(*given)
+    refuses(ValueError, "positive prices, a buyer and a seller", Bargain, *given)
 
 
 def test_utterances_that_say_nothing_of_terms_are_the_same_objects_so_that_no_memory_is_kept_of_each() -> None:
@@ -264,13 +264,11 @@ def test_proposals_are_worth_the_level_and_give_what_was_asked_for() -> None:
 
 @pytest.mark.parametrize("values", [((1, 1), (1, 1, 1)), ((0, 0, 0), (1, 1, 1)), ((1, 1, 1), (1, -1, 1))])
 def test_says_what_is_wrong_with_values(values: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
-    with pytest.raises(ValueError, match="a value of at least 0 for each kind and role"):
-        Divide(POOL, values)
+    refuses(ValueError, "a value of at least 0 for each kind and role", Divide, POOL, values)
 
 
 def test_says_what_is_wrong_with_a_pool() -> None:
-    with pytest.raises(ValueError, match="at least one of each"):
-        Pool((("book", "books"),), (0,))
+    refuses(ValueError, "at least one of each", Pool, (("book", "books"),), (0,))
 
 
 ATTRIBUTES = (("town", ("Ashford", "Dunwick", "Elmstead")), ("job", ("baker", "judge", "sea captain")))
@@ -343,8 +341,7 @@ def test_sides_know_the_names_of_their_own_friends_only() -> None:
 
 def test_says_what_is_wrong_with_friends() -> None:
     for friends in (((KIM,), ()), ((KIM, KIM), (KIM,)), (FRIENDS.friends[0], FRIENDS.friends[0])):
-        with pytest.raises(ValueError, match="one and the same friend"):
-            MutualFriend(ATTRIBUTES, friends)
+        refuses(ValueError, "one and the same friend", MutualFriend, ATTRIBUTES, friends)
 
 
 FREE = Calendar((("Monday", "noon"), ("Monday", "evening"), ("Friday", "noon")))
@@ -398,10 +395,8 @@ def test_solvable_and_sides() -> None:
 
 
 def test_says_what_is_wrong_with_a_calendar() -> None:
-    with pytest.raises(ValueError, match="slots that differ"):
-        Calendar((("Monday", "noon"), ("Monday", "noon")))
-    with pytest.raises(ValueError, match=r"a cost in 0\.\.10 for each slot and role"):
-        Schedule(FREE, ((0, 8, 11), (9, 1, 2)))
+    refuses(ValueError, "slots that differ", Calendar, (("Monday", "noon"), ("Monday", "noon")))
+    refuses(ValueError, r"a cost in 0\.\.10 for each slot and role", Schedule, FREE, ((0, 8, 11), (9, 1, 2)))
 
 
 #: Words of all patterns and of none, with capitals, and letters that Python's patterns take for others (ſ for s).

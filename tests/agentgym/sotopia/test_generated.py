@@ -6,10 +6,9 @@ import re
 import subprocess
 import sys
 
-import pytest
-
 from agentgym.sotopia.generated import FAMILIES, generate
 from agentgym.sotopia.profiles import ROLES, Relationship, Task, render
+from tests.refusals import refuses
 
 
 def sample(count: int = 150) -> list[Task]:
@@ -85,7 +84,5 @@ def test_tasks_can_be_pickled_after_they_were_played() -> None:
 
 
 def test_says_what_is_wrong() -> None:
-    with pytest.raises(ValueError, match="did you mean 'bargain'"):
-        generate("bargains", 0, 0)
-    with pytest.raises(ValueError, match="at least 0, got 0 and -1"):
-        generate("bargain", 0, -1)
+    refuses(ValueError, "did you mean 'bargain'", generate, "bargains", 0, 0)
+    refuses(ValueError, "at least 0, got 0 and -1", generate, "bargain", 0, -1)

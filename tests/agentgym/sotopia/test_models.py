@@ -29,6 +29,7 @@ from agentgym.sotopia.rules import SocialWorld
 from tests.agentgym.outside.chat.chat_server import Handler, Play, chat_server, completion, hang_up, raw, say, slow
 from tests.agentgym.sotopia.support import first, make_task, second
 from tests.agentgym.sotopia.support import say as said
+from tests.refusals import refuses
 
 FIRST = Rating(9, 2, 3, -1, 0, 1, 7)
 SECOND = Rating(10, -5, 0, -10, -10, 5, 0)
@@ -149,14 +150,10 @@ def test_partners_and_judges_by_name() -> None:
     mine = make_player("rules")
     assert make_player(mine) is mine
     assert make_judge("rules") is not None
-    with pytest.raises(ValueError, match=r"unknown partner 'rule'.*did you mean 'rules'"):
-        make_player("rule")
-    with pytest.raises(ValueError, match="unknown judge"):
-        make_judge("gpt")
-    with pytest.raises(ValueError, match=r"must have act\(views\)"):
-        make_player(5)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"must have score\(dialogues\)"):
-        make_judge(mine)  # type: ignore[arg-type]
+    refuses(ValueError, r"unknown partner 'rule'.*did you mean 'rules'", make_player, "rule")
+    refuses(ValueError, "unknown judge", make_judge, "gpt")
+    refuses(ValueError, r"must have act\(views\)", make_player, 5)
+    refuses(ValueError, r"must have score\(dialogues\)", make_judge, mine)
 
 
 pytest.importorskip("aiohttp")
@@ -357,8 +354,7 @@ def test_names_stand_for_models() -> None:
     assert isinstance(theirs, ModelJudge)
     assert isinstance(theirs, Judge)
     assert mine.endpoint.model == "org/m"
-    with pytest.raises(ValueError, match="did you mean 'none'"):
-        ModelPlayer(mine.endpoint, unreadable="non")
+    refuses(ValueError, "did you mean 'none'", ModelPlayer, mine.endpoint, unreadable="non")
 
 
 def test_environments_ask_for_all_places_at_once_and_say_what_was_not_scored() -> None:

@@ -25,6 +25,7 @@ from agentgym.sotopia.players import PLAYERS
 from agentgym.sotopia.profiles import Relationship, Scenario, Task, opening
 from agentgym.sotopia.tasks import load_tasks
 from tests.agentgym.sotopia.support import ADA, BEN, FOLDER, Fixed, Script, needs_data, play, say
+from tests.refusals import refuses
 
 SCENARIO = {
     "env_id": "e1", "codename": "wait", "source": "ours", "scenario": "Two wait.", "agent_goals": ["Sit", "Sleep"],
@@ -125,8 +126,7 @@ def test_a_folder_of_such_files(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, rows: tuple, message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        read_official(write_files(tmp_path, rows))
+    refuses(DataError, message, read_official, write_files(tmp_path, rows))
 
 
 @pytest.mark.parametrize(
@@ -145,8 +145,7 @@ def test_damage_is_named_with_file_and_line(tmp_path: Path, file: str, line: byt
     path = write_files(tmp_path) / file
     path.write_bytes(path.read_bytes() + b"\n" + line + b"\n")
     number = len(path.read_bytes().splitlines())
-    with pytest.raises(DataError, match=rf"{file}, line {number}: .*{message}"):
-        read_official(tmp_path)
+    refuses(DataError, rf"{file}, line {number}: .*{message}", read_official, tmp_path)
 
 
 def test_texts_are_cleaned_and_names_stay_in_their_line(tmp_path: Path) -> None:
@@ -169,8 +168,7 @@ def test_replaced_files_are_read_anew(tmp_path: Path) -> None:
 
 
 def test_another_folder_is_explained(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"no environment_profiles.jsonl in .*data must be the folder"):
-        read_official(tmp_path)
+    refuses(DataError, r"no environment_profiles.jsonl in .*data must be the folder", read_official, tmp_path)
 
 
 def scenarios() -> dict[str, Scenario]:
@@ -250,8 +248,7 @@ def test_friends_must_share_whom_the_scenario_names() -> None:
     game = read_game(made)
     assert isinstance(game, MutualFriend)
     assert game.friends[1][1].values == ("Elmstead", "judge")
-    with pytest.raises(DataError, match="whom the scenario does not name"):
-        read_game(replace(made, text=text.format("Ann")))
+    refuses(DataError, "whom the scenario does not name", read_game, replace(made, text=text.format("Ann")))
 
 
 BYE = write(LEAVE)
@@ -287,8 +284,7 @@ def test_the_others_say_that_they_need_a_judge(split: str) -> None:
         if env.tasks.by_index(split, index).game is None:
             with pytest.raises(ValueError, match=r"RulesPlayer, RulesJudge cannot.*no computable goals.*'numeric'"):
                 env.reset(options={"index": index})
-            with pytest.raises(ValueError, match=r"RulesJudge cannot.*no computable goals"):
-                pair.reset(options={"index": index})
+            refuses(ValueError, r"RulesJudge cannot.*no computable goals", pair.reset, options={"index": index})
             refused += 1
     assert refused == {"all": 300, "hard": 45}[split]
 
@@ -314,17 +310,13 @@ def test_with_both_every_pairing_plays() -> None:
 def test_families_of_official_scenarios() -> None:
     env = SotopiaEnv(data=FOLDER, families="divide")
     assert [env.num_tasks(split) for split in ("all", "numeric")] == [50, 50]
-    with pytest.raises(ValueError, match="holds no task"):
-        SotopiaEnv(data=FOLDER, families="schedule").reset()
-    with pytest.raises(ValueError, match=r"unknown split 'train'.*'numeric'"):
-        env.reset(options={"split": "train"})
-    with pytest.raises(ValueError, match="id of a pairing"):
-        env.reset(options={"task_id": "bargain-0-1"})
+    refuses(ValueError, "holds no task", lambda: SotopiaEnv(data=FOLDER, families="schedule").reset())
+    refuses(ValueError, r"unknown split 'train'.*'numeric'", env.reset, options={"split": "train"})
+    refuses(ValueError, "id of a pairing", env.reset, options={"task_id": "bargain-0-1"})
 
 
 def test_a_folder_without_the_files_is_explained(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="data must be the folder that holds"):
-        gym.make("AgentRL/SOTOPIA-v0", data=tmp_path)
+    refuses(DataError, "data must be the folder that holds", gym.make, "AgentRL/SOTOPIA-v0", data=tmp_path)
 
 
 SCRIPT = """

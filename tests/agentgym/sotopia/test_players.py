@@ -15,6 +15,7 @@ from agentgym.sotopia.profiles import Task
 from agentgym.sotopia.rules import SocialWorld
 from tests.agentgym.sotopia.support import make_task, play
 from tests.agentgym.sotopia.test_games import FRIENDS, SALE
+from tests.refusals import refuses
 
 
 def success(family: str, policy: str, count: int = 60) -> float:
@@ -167,6 +168,5 @@ def test_odd_utterances_do_no_harm() -> None:
 def test_names_are_found() -> None:
     for name in PLAYERS:
         assert make_player(name).act([]) == []
-    with pytest.raises(ValueError, match="did you mean 'yielding'"):
-        make_player("yielded")
+    refuses(ValueError, "did you mean 'yielding'", make_player, "yielded")
     assert make_task().game is None

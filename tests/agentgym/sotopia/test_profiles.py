@@ -14,6 +14,7 @@ from agentgym.sotopia.env import SotopiaVectorEnv
 from agentgym.sotopia.players import RulesPlayer
 from agentgym.sotopia.profiles import JUDGE, ROLES, UNKNOWN, Relationship, Task, known_story, opening, render
 from tests.agentgym.sotopia.support import ADA, BEN, FOLDER, Fixed, make_task, needs_data
+from tests.refusals import refuses
 
 NAME, PUBLIC, PERSONALITY = 1, 2, 3
 #: How much of the partner is visible.
@@ -120,8 +121,7 @@ def test_anything_else_is_text(text: str) -> None:
     ],
 )  # fmt: skip
 def test_tags_that_do_not_match_are_an_error_and_no_leak(text: str) -> None:
-    with pytest.raises(ValueError, match="profile text"):
-        render(text, ROLES[0])
+    refuses(ValueError, "profile text", render, text, ROLES[0])
 
 
 _PARTS = re.compile(r"<(\w+)[^>]*>(.*?)</\1>", re.DOTALL)

@@ -16,6 +16,7 @@ from agentgym.telecom.rules import TOOLS, call, solved, synchronise
 from agentgym.telecom.state import World
 from agentgym.telecom.tasks import KINDS, GeneratedDesk, Task, open_desk
 from tests.oracles import oracle
+from tests.refusals import refuses
 
 DESK = GeneratedDesk((1, 4), tuple(KINDS), 1000, True)
 
@@ -271,5 +272,4 @@ def test_published_rules_and_schemas_are_what_the_agent_reads() -> None:
     ],
 )
 def test_wrong_arguments_are_named(options: dict, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        TelecomEnv(**options)
+    refuses(ValueError, words, TelecomEnv, **options)

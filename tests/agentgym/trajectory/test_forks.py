@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym.trajectory import Reply, StepTable, forks
+from tests.refusals import refuses
 
 # Rows by number; "b" was cut from "a" after its first step, "c" from "b" after its first, "d" from "a" after its
 # second.
@@ -102,8 +103,7 @@ def test_a_parent_that_does_not_fit_is_named_with_its_line(tmp_path: Path) -> No
     TREE.to_jsonl(path)
     path.write_text(path.read_text().replace('["a", 1]', '["b", 1]').replace("\n", "\n\n"))
     expected = r"x.jsonl, line 7: trajectory 'd': its parent \('b', 1\) leads to another state than its first"
-    with pytest.raises(ValueError, match=expected):
-        StepTable.from_jsonl(path)
+    refuses(ValueError, expected, StepTable.from_jsonl, path)
 
 
 def test_joined_tables_keep_their_forks() -> None:
@@ -140,8 +140,7 @@ def test_the_data_frame_says_after_which_row() -> None:
     ],
 )  # fmt: skip
 def test_parents_that_cannot_be(parent: object, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        StepTable.from_arrays(**COLUMNS, parent=parent)
+    refuses(error, message, StepTable.from_arrays, **COLUMNS, parent=parent)
 
 
 def test_a_parent_is_of_the_same_group() -> None:
@@ -203,8 +202,7 @@ def test_some_episodes_are_kept_whole_and_each_of_their_rows_once(forest, data) 
         data.draw(st.lists(st.booleans(), min_size=len(table.trajectories), max_size=len(table.trajectories)))
     )
     if not mask.any():
-        with pytest.raises(ValueError, match="at least one of them True"):
-            table.keep(mask)
+        refuses(ValueError, "at least one of them True", table.keep, mask)
         return
     found = table.keep(mask)
     names = [name for name, keep in zip(table.trajectories, mask, strict=True) if keep]
@@ -293,8 +291,7 @@ def test_a_chain_of_forks_is_read_in_as_many_operations_as_it_has_rows(monkeypat
     assert forks.counts_so_far(table, table.state % 2 == 1).tolist() == [(row + 1) // 2 for row in range(n)]
     assert forks.latest(table, table.state == 7)[[6, 7, n - 1]].tolist() == [-1, 7, 7]
     expected = "the 16,000 rows of the table are 128,008,000 when every episode has all its rows, more than 8,388,608"
-    with pytest.raises(ValueError, match=expected):
-        table.unfolded()
+    refuses(ValueError, expected, table.unfolded)
     # Of each row one step is made, and one is kept.
     made = []
     step = forks.Step
@@ -309,7 +306,6 @@ def test_what_is_unfolded_has_a_bound_of_its_own(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(forks, "MOST_UNFOLDED", 14)
     assert len(TREE.unfolded()[0]) == 14
     monkeypatch.setattr(forks, "MOST_UNFOLDED", 13)
-    with pytest.raises(ValueError, match=r"the 9 rows of the table are 14 when .* more than 13: cut less deep, keep"):
-        TREE.unfolded()
+    refuses(ValueError, r"the 9 rows of the table are 14 when .* more than 13: cut less deep, keep", TREE.unfolded)
     flat = StepTable.from_trajectories(one for one in TREE.to_trajectories() if one.parent is None)
     assert flat.unfolded()[0] is flat

@@ -15,6 +15,7 @@ from agentgym.adapter import adapt
 from agentgym.rollout import collect
 from agentgym.rollout.recorder import TableBuilder
 from agentgym.trajectory import Ending, Reply, StepTable
+from tests.refusals import refuses
 from wrappers.credit import graphgpo, rewardflow
 
 # Two groups; trajectory "b" has two steps and was truncated, "a" and "c" one step each.
@@ -79,8 +80,7 @@ def test_to_pandas_names_what_ids_stand_for() -> None:
 
 def test_without_pandas_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match=r"pip install .*\[pandas\]'"):
-        StepTable.from_arrays(**COLUMNS).to_pandas()
+    refuses(ImportError, r"pip install .*\[pandas\]'", lambda: StepTable.from_arrays(**COLUMNS).to_pandas())
 
 
 def test_any_row_order_is_kept_and_understood() -> None:
@@ -159,8 +159,7 @@ def test_concatenate_joins_groups_by_label() -> None:
     ],
 )
 def test_broken_tables_name_the_row(change: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        StepTable.from_arrays(**{**COLUMNS, **change})
+    refuses(ValueError, message, StepTable.from_arrays, **{**COLUMNS, **change})
 
 
 def test_a_column_that_is_not_hashable_is_named() -> None:
@@ -190,8 +189,7 @@ def test_a_table_without_replies_stays_without(tmp_path: Path) -> None:
 
 def test_concatenate_names_a_trajectory_that_is_in_two_tables() -> None:
     table = StepTable.from_arrays(**COLUMNS)
-    with pytest.raises(ValueError, match="trajectory 'a' is in several tables"):
-        StepTable.concatenate([table, table])
+    refuses(ValueError, "trajectory 'a' is in several tables", StepTable.concatenate, [table, table])
 
 
 def test_texts_come_back_clean_and_ids_that_are_no_json_are_refused_at_once(tmp_path: Path) -> None:
@@ -220,8 +218,7 @@ def test_a_compressed_file_is_written_and_read_by_its_name(tmp_path: Path, suffi
     table.to_jsonl(path)
     assert StepTable.from_jsonl(path).to_trajectories() == table.to_trajectories()
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(ValueError, match=rf"x.jsonl{suffix}: damaged compressed file"):
-        StepTable.from_jsonl(path)
+    refuses(ValueError, rf"x.jsonl{suffix}: damaged compressed file", StepTable.from_jsonl, path)
 
 
 STEP = {"t": 0, "state": "s", "action": "a", "next_state": "u", "reward": 1.0, "valid": True, "reply": None}
@@ -292,8 +289,7 @@ def test_damage_is_named_with_file_and_line(tmp_path: Path, damage: str) -> None
     path = tmp_path / "x.jsonl"
     StepTable.from_arrays(**COLUMNS).to_jsonl(path)
     path.write_bytes(path.read_bytes() + (line if isinstance(line, bytes) else line.encode()) + b"\n")
-    with pytest.raises(ValueError, match=f"x.jsonl, line 4: .*{message}"):
-        StepTable.from_jsonl(path)
+    refuses(ValueError, f"x.jsonl, line 4: .*{message}", StepTable.from_jsonl, path)
 
 
 def test_damage_between_lines_names_the_file(tmp_path: Path) -> None:
@@ -301,8 +297,7 @@ def test_damage_between_lines_names_the_file(tmp_path: Path) -> None:
     path.write_text(f"{json.dumps(LINE)}\n{json.dumps({**LINE, 'trajectory': 8})}\n\n", encoding="utf-8")
     assert StepTable.from_jsonl(path).n_trajectories == 2
     path.write_text("\n \n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"x.jsonl: no line holds a trajectory"):
-        StepTable.from_jsonl(path)
+    refuses(ValueError, r"x.jsonl: no line holds a trajectory", StepTable.from_jsonl, path)
 
 
 def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> None:
@@ -400,10 +395,8 @@ def test_a_missing_state_is_refused_with_its_row(name: str) -> None:
     expected = (
         rf"row 1 \(trajectory 'b', t=0\): {name} must be the key of a state, got None; .* 'success' and 'failure'"
     )
-    with pytest.raises(ValueError, match=expected):
-        StepTable.from_arrays(**given)
-    with pytest.raises(ValueError, match=expected):
-        StepTable.from_arrays(**{**given, name: np.array(given[name], object)})
+    refuses(ValueError, expected, StepTable.from_arrays, **given)
+    refuses(ValueError, expected, StepTable.from_arrays, **{**given, name: np.array(given[name], object)})
     pandas = pytest.importorskip("pandas")
     for missing in (pandas.NA, pandas.NaT):
         with pytest.raises(ValueError, match=f"row 1 .*{name} must be the key of a state, got <?Na?T?A?>?"):

@@ -1,8 +1,7 @@
-import pytest
-
 from agentgym.virtualhome.goals import Deed, Goal
 from agentgym.virtualhome.scene import Scene
 from tests.agentgym.virtualhome.small_houses import EDGES, NODES, activity
+from tests.refusals import refuses
 
 ON_TABLE = ((22, "ON", 10),)
 
@@ -54,5 +53,4 @@ def test_a_deed_without_a_thing() -> None:
 
 def test_a_node_that_is_not_there_is_named() -> None:
     for goal in (Goal(states=((99, "ON"),)), Goal(edges=((20, "ON", 99),)), Goal(deeds=(Deed(("GRAB",), 99),))):
-        with pytest.raises(ValueError, match="the id 99"):
-            goal.tests(Scene(NODES, EDGES))
+        refuses(ValueError, "the id 99", goal.tests, Scene(NODES, EDGES))

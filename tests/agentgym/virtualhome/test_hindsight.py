@@ -16,6 +16,7 @@ from agentgym.virtualhome.scene import Scene
 from tests.agentgym.virtualhome.official.small_folder import write
 from tests.agentgym.virtualhome.official_houses import FOLDER, find
 from tests.agentgym.virtualhome.small_houses import EDGES, activity
+from tests.refusals import refuses
 
 MILK_ON_TABLE = Goal(edges=((22, "ON", 10),))
 
@@ -142,8 +143,7 @@ def test_chores_in_words_and_as_goals(name: str, sentence: str, goal: Goal, comm
     ],
 )
 def test_what_is_no_chore_is_refused_with_a_reason(name: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        with_chore(activity(MILK_ON_TABLE), name)
+    refuses(ValueError, message, with_chore, activity(MILK_ON_TABLE), name)
 
 
 def test_names_that_could_be_read_in_two_ways_are_not_offered() -> None:
@@ -242,8 +242,7 @@ def test_the_environment_resets_to_a_chore_and_holds_it_in_snapshots() -> None:
 def test_the_papers_protocol_has_none_and_says_why() -> None:
     env = VirtualHomeEnv(data="generated", protocol="spa")
     env.reset(options={"task_id": "train/wash/0#switch_on:ceiling_light_1"})
-    with pytest.raises(TypeError, match="a name means any thing of its class"):
-        env.fulfilled()
+    refuses(TypeError, "a name means any thing of its class", env.fulfilled)
 
 
 def test_published_households_keep_what_is_held_out_apart(tmp_path: Path) -> None:

@@ -22,13 +22,12 @@ from agentgym.virtualhome.spa.episode import SpaEpisode
 from tests.agentgym.virtualhome import official_houses
 from tests.agentgym.virtualhome.micro_house import CUP, EDGES, FRIDGE, NODES, SOFA, TABLE, TV, house, line, played
 from tests.agentgym.virtualhome.naive import Naive
+from tests.refusals import refuses
 
 
 def test_what_cannot_be_is_said() -> None:
-    with pytest.raises(ValueError, match="did you mean 'head'"):
-        World(house(), "haed")
-    with pytest.raises(ValueError, match="did you mean 'carry_room'"):
-        World(house(), repairs=("carry_rom",))
+    refuses(ValueError, "did you mean 'head'", World, house(), "haed")
+    refuses(ValueError, "did you mean 'carry_room'", World, house(), repairs=("carry_rom",))
     assert all(REPAIRS.values())
 
 

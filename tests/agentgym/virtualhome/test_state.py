@@ -6,13 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym.virtualhome.scene import CLEAN, CLOSE, HOLDS_RH, INSIDE, IS_ON, RELATION_NAMES, members
 from agentgym.virtualhome.state import State
 from tests.agentgym.virtualhome.micro_house import CUP, EDGES, MILK, TABLE, house
+from tests.refusals import refuses
 
 HOUSE = house()
 positions = st.integers(0, HOUSE.size - 1)
@@ -196,5 +196,4 @@ def test_of_several_nodes_the_lowest_id_comes_first() -> None:
     for node in (9, 2, 5):
         state.add(0, CLOSE, node)
     assert state.in_order(0, CLOSE) == [2, 5, 9]
-    with pytest.raises(ValueError, match="lowest id"):
-        State(HOUSE, set_order="sorted")
+    refuses(ValueError, "lowest id", State, HOUSE, set_order="sorted")

@@ -26,6 +26,7 @@ from agentgym.webshop.tasks import Tasks, ideal_score
 from tests.agentgym.webshop.oracles import FOLDER, find
 from tests.agentgym.webshop.small_shop import product, tasks_of
 from tests.playing import info_columns
+from tests.refusals import refuses
 
 ID = "AgentRL/WebShop-v0"
 
@@ -248,8 +249,7 @@ def test_odd_commands(command: str) -> None:
     ],
 )
 def test_wrong_arguments_are_explained(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        WebShopEnv(**arguments)
+    refuses(ValueError, message, WebShopEnv, **arguments)
 
 
 @pytest.mark.parametrize(
@@ -269,8 +269,7 @@ def test_wrong_arguments_are_explained(arguments: dict[str, Any], message: str) 
     ],
 )
 def test_wrong_options_are_explained(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        WebShopEnv().reset(options=options)
+    refuses(ValueError, message, lambda: WebShopEnv().reset(options=options))
 
 
 def test_splits_of_the_generated_shop() -> None:
@@ -389,8 +388,7 @@ def test_a_pickle_opens_the_shop_in_another_process(tmp_path: Path) -> None:
 
 
 def test_a_shop_put_together_by_hand_says_that_it_cannot_be_pickled() -> None:
-    with pytest.raises(TypeError, match="open_tasks"):
-        pickle.dumps(tasks_of(SOCKS))
+    refuses(TypeError, "open_tasks", pickle.dumps, tasks_of(SOCKS))
 
 
 def test_render() -> None:

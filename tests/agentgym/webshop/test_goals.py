@@ -15,6 +15,7 @@ from agentgym.webshop.goals import NO_LIMIT, GivenGoals, HumanGoals, HumanReques
 from agentgym.webshop.official.files import read_human, read_record
 from tests.agentgym.webshop.oracles import catalogue, find
 from tests.agentgym.webshop.small_shop import product
+from tests.refusals import refuses
 
 
 def naive(products: MemoryCatalogue, seed: int) -> tuple[list[float], list[tuple[Any, ...]]]:
@@ -121,14 +122,12 @@ def test_limits() -> None:
 def test_malformed_records(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "prices.json"
     path.write_text(content)
-    with pytest.raises(ValueError, match=message):
-        read_record(path)
+    refuses(ValueError, message, read_record, path)
 
 
 def test_records_must_fit_the_catalogue(tmp_path: Path) -> None:
     products = MemoryCatalogue([product("B1", "socks")])
-    with pytest.raises(ValueError, match="lacks the product B1"):
-        known_prices(products, {"B2": 1.0})
+    refuses(ValueError, "lacks the product B1", known_prices, products, {"B2": 1.0})
     goals = list(SyntheticGoals(products, np.array([1.0]), random.Random(0)))
     with pytest.raises(ValueError, match="goal 0 is about B1, which the catalogue"):
         GivenGoals(MemoryCatalogue([product("B2", "hats")]), goals, "synthetic")

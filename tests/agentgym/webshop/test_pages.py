@@ -24,6 +24,7 @@ from agentgym.webshop.pages import (
 )
 from agentgym.webshop.session import Session
 from tests.agentgym.webshop.small_shop import product, shop_of, visit
+from tests.refusals import refuses
 
 SIZES = (("size", ("s", "m")), ("fit", ("m", "buy now", "a [b]", "", "two\nlines")))
 
@@ -154,5 +155,4 @@ def test_two_views_of_a_page_differ() -> None:
 
 @pytest.mark.parametrize(("page", "slot"), [(-0.1, 0.5), (0.5, 1.1), ("1", 0.5), (True, 0.5), (0.5, float("nan"))])
 def test_probabilities_out_of_range_are_refused(page: float, slot: float) -> None:
-    with pytest.raises(ValueError, match=r"noise: the probability of a (page|slot) must be in 0\.\.1"):
-        Adverts(page, slot)
+    refuses(ValueError, r"noise: the probability of a (page|slot) must be in 0\.\.1", Adverts, page, slot)

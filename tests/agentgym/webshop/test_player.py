@@ -14,6 +14,7 @@ from agentgym.webshop.env import WebShopEnv
 from agentgym.webshop.expert import best_query, wished
 from agentgym.webshop.goals import Goal
 from agentgym.webshop.player import WebShopPlayer, keywords, mentioned, price_limit, wished_options
+from tests.refusals import refuses
 
 HAT = Product(
     asin="B000000001", title="Red Hat", description="", bullets=(), prices=(5.0,), price_text="$5.0",
@@ -129,8 +130,7 @@ def test_price_tags_that_are_none_are_text() -> None:
 
 def test_arguments_out_of_range_are_refused() -> None:
     for arguments in ({"patience": -1}, {"steps": 0}):
-        with pytest.raises(ValueError, match="at least"):
-            WebShopPlayer(**arguments)
+        refuses(ValueError, "at least", WebShopPlayer, **arguments)
 
 
 def test_the_registered_environment_advises_in_every_sub_environment() -> None:
@@ -184,6 +184,5 @@ def test_any_text_is_a_request(request: str, values: list[str]) -> None:
 
 def test_numbers_of_many_digits_are_no_price() -> None:
     for text in ("$" + "9" * 400, "$" + "0." + "1" * 10**6, "$" + "1" * 5000):
-        with pytest.raises(ValueError, match="expected amounts"):
-            read_tag(text)
+        refuses(ValueError, "expected amounts", read_tag, text)
     assert np.isinf(price_limit("price lower than " + "9" * 400))

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentgym.trajectory import Floats, StepTable
+from tests.refusals import refuses
 from tests.wrappers.credit import learned
 from tests.wrappers.credit.oracles import build, cases
 from tests.wrappers.credit.oracles import table as recorded
@@ -88,8 +89,7 @@ def test_equals_its_naive_twin_in_any_order_of_rows(unit: Any, preset: Any, seed
     ],
 )
 def test_wrong_input_is_named(arguments: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        action_targets(TABLE, **arguments)
+    refuses(ValueError, words, action_targets, TABLE, **arguments)
 
 
 def test_an_empty_table() -> None:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.refusals import refuses
 from tests.wrappers.credit.random_tables import random_table
 from wrappers.credit.controls import broadcast, shuffled
 from wrappers.credit.dapo import dapo
@@ -36,7 +37,5 @@ def test_steps_that_are_not_scored_stay_so(control):
 
 @pytest.mark.parametrize("control", [shuffled, broadcast])
 def test_a_control_is_of_a_method_that_reads_the_table_alone(control):
-    with pytest.raises(ValueError, match="did you mean 'graphgpo'"):
-        control(TABLE, of="graphpo")
-    with pytest.raises(ValueError, match="'judge' needs scores"):
-        control(TABLE, of="judge")
+    refuses(ValueError, "did you mean 'graphgpo'", control, TABLE, of="graphpo")
+    refuses(ValueError, "'judge' needs scores", control, TABLE, of="judge")

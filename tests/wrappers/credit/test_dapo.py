@@ -9,6 +9,7 @@ from gymnasium.vector import AutoresetMode
 from agentgym.trajectory import StepTable
 from agentgym.vector import TextVectorEnv
 from tests.corridor import CorridorEnv
+from tests.refusals import refuses
 from tests.wrappers.credit.random_tables import random_table, rebuild
 from wrappers.credit.dapo import DAPO, contrasting_groups, dapo, overlong_penalty
 from wrappers.credit.grpo import grpo
@@ -93,10 +94,8 @@ def test_wrong_lengths():
         overlong_penalty([1], max_length=100, buffer=0)
     with pytest.raises(ValueError, match="buffer must be between 1 and max_length=100 tokens, got 101"):
         overlong_penalty([1], max_length=100, buffer=101)
-    with pytest.raises(ValueError, match="at least 0, got -1"):
-        overlong_penalty([5, -1], max_length=100, buffer=10)
-    with pytest.raises(ValueError, match="at least 0, got nan"):
-        overlong_penalty([np.nan], max_length=100, buffer=10)
+    refuses(ValueError, "at least 0, got -1", overlong_penalty, [5, -1], max_length=100, buffer=10)
+    refuses(ValueError, "at least 0, got nan", overlong_penalty, [np.nan], max_length=100, buffer=10)
 
 
 def test_long_replies_lose_without_making_contrast():
@@ -185,11 +184,9 @@ def test_a_task_drawn_again_adds_to_its_group():
 
 def test_unfinished_groups_have_no_answer_yet():
     envs = _corridors()
-    with pytest.raises(ValueError, match="DAPO has recorded nothing"):
-        envs.sub_envs_without_contrast()
+    refuses(ValueError, "DAPO has recorded nothing", envs.sub_envs_without_contrast)
     envs.reset(options=_tasks(1, 7, 4))
-    with pytest.raises(ValueError, match="12 of 12 sub-environments still play"):
-        envs.sub_envs_without_contrast()
+    refuses(ValueError, "12 of 12 sub-environments still play", envs.sub_envs_without_contrast)
 
 
 def test_the_wrapper_filters_by_its_own_options():

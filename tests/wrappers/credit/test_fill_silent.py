@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from tests.refusals import refuses
 from tests.wrappers.credit.random_tables import random_table
 from wrappers.credit.attribution import attribution
 from wrappers.credit.fill_silent import fill_silent, graphgpo_filled, raw_filled
@@ -46,8 +47,7 @@ def test_raw_attribution_where_the_graph_is_silent() -> None:
     ],
 )
 def test_wrong_input_is_named(first: list[float], second: list[float], share: float, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        fill_silent(first, second, share)
+    refuses(ValueError, words, fill_silent, first, second, share)
 
 
 @pytest.mark.parametrize("preset", ["paper", "authors"])

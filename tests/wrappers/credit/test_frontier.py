@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.refusals import refuses
 from tests.wrappers.credit.naive import standard
 from tests.wrappers.credit.random_tables import random_table
 from tests.wrappers.credit.small_tables import episodes
@@ -170,9 +171,7 @@ def test_the_episode_level_is_that_of_grpo():
 
 def test_options():
     for gamma in (0.0, 1.0, -0.5):
-        with pytest.raises(ValueError, match="gamma must be"):
-            frontier(TABLE, gamma=gamma)
-    with pytest.raises(ValueError, match=r"unknown preset 'paper'; .*default"):
-        frontier(TABLE, preset="paper")
+        refuses(ValueError, "gamma must be", frontier, TABLE, gamma=gamma)
+    refuses(ValueError, r"unknown preset 'paper'; .*default", frontier, TABLE, preset="paper")
     assert set(PRESETS) == {"default"}
     assert Frontier.method is frontier

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from agentgym.trajectory import StepTable
 from tests.corridor import CorridorVectorEnv
+from tests.refusals import refuses
 from tests.wrappers.credit.random_tables import random_table, rebuild
 from tests.wrappers.credit.small_tables import episodes
 from wrappers import GAE
@@ -118,8 +119,7 @@ def test_where_the_penalty_is_felt(horizon: Any, where: Any, advantages: Any, ta
     ],
 )
 def test_wrong_input_is_named(arguments: Any, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        gae(TWO_STEPS, **arguments)
+    refuses(ValueError, words, gae, TWO_STEPS, **arguments)
 
 
 def test_the_wrapper_takes_the_values_of_its_rows() -> None:
@@ -132,6 +132,5 @@ def test_the_wrapper_takes_the_values_of_its_rows() -> None:
     table = envs.table()
     values = 0.1 * np.arange(len(table))
     assert np.array_equal(envs.advantages(values), gae(table, values=values, gamma=0.9, lam=0.8))
-    with pytest.raises(TypeError, match="unknown option 'lambda_'"):
-        GAE(CorridorVectorEnv(2, autoreset_mode="Disabled"), lambda_=0.9)
+    refuses(TypeError, "unknown option 'lambda_'", GAE, CorridorVectorEnv(2, autoreset_mode="Disabled"), lambda_=0.9)
     assert isinstance(envs, gym.vector.VectorWrapper)

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from tests.corridor import CorridorVectorEnv
+from tests.refusals import refuses
 from tests.wrappers.credit.small_tables import episodes
 from wrappers.credit.graphgpo import GraphGPO, graphgpo, graphgpo_values
 
@@ -62,18 +63,14 @@ def test_wrong_costs():
     for cost in (0.0, -1, np.inf, np.nan, "1"):
         with pytest.raises(ValueError, match=rf"costs must be positive and finite; every step costs {cost!r}"):
             graphgpo(TABLE, cost=cost)
-    with pytest.raises(ValueError, match=r"costs must be positive and finite; action 'up' costs -2"):
-        graphgpo(TABLE, cost={"up": -2.0})
-    with pytest.raises(ValueError, match=r"row 3 costs -1"):
-        graphgpo(TABLE, cost=[1, 1, 1, -1, 1])
-    with pytest.raises(ValueError, match=r"shape \(5,\), got \(2,\)"):
-        graphgpo(TABLE, cost=np.ones(2))
+    refuses(ValueError, r"costs must be positive and finite; action 'up' costs -2", graphgpo, TABLE, cost={"up": -2.0})
+    refuses(ValueError, r"row 3 costs -1", graphgpo, TABLE, cost=[1, 1, 1, -1, 1])
+    refuses(ValueError, r"shape \(5,\), got \(2,\)", graphgpo, TABLE, cost=np.ones(2))
 
 
 @pytest.mark.parametrize("cost", [-1.0, np.inf, {"north": 0.0}, {"up": "dear"}])
 def test_a_wrapper_refuses_wrong_costs_at_once(cost):
-    with pytest.raises(ValueError, match="costs must be positive and finite"):
-        GraphGPO(CorridorVectorEnv(2), cost=cost)
+    refuses(ValueError, "costs must be positive and finite", GraphGPO, CorridorVectorEnv(2), cost=cost)
 
 
 def test_a_cost_may_be_a_numpy_number():

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentgym.trajectory import StepTable
+from tests.refusals import refuses
 from tests.wrappers.credit.random_tables import random_table, rebuild
 from tests.wrappers.credit.small_tables import episodes
 from tests.wrappers.credit.test_scores import with_logprobs
@@ -115,12 +116,10 @@ def test_no_rows_and_wrong_numbers() -> None:
     none = StepTable.from_arrays(group=[], trajectory=[], t=[], state=[], action=[], next_state=[], reward=[], won=[])
     for against in ("reply", "episode"):
         assert hcapo(none, hindsight=[], smoothing=0.5, neighbours="both", against=against).shape == (0,)
-    with pytest.raises(ValueError, match="hindsight must hold one number per row"):
-        hcapo(TABLE, hindsight=[0.0])
+    refuses(ValueError, "hindsight must hold one number per row", hcapo, TABLE, hindsight=[0.0])
     with pytest.raises(ValueError, match=r"temper must be at least 1e-06, got 0\.0"):
         hcapo(TABLE, hindsight=HINDSIGHT, plain=PLAIN, temper=0.0)
-    with pytest.raises(ValueError, match="low must be between 0 and 1"):
-        hcapo(TABLE, hindsight=HINDSIGHT, plain=PLAIN, low=1.1)
+    refuses(ValueError, "low must be between 0 and 1", hcapo, TABLE, hindsight=HINDSIGHT, plain=PLAIN, low=1.1)
 
 
 def naive(table: StepTable, hindsight: np.ndarray, plain: np.ndarray, smoothing: float) -> np.ndarray:

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from agentgym.trajectory import StepTable
+from tests.refusals import refuses
 from tests.wrappers.credit.naive import standard
 from tests.wrappers.credit.random_tables import random_table, rebuild
 from tests.wrappers.credit.small_tables import episodes
@@ -119,17 +120,11 @@ def test_contexts_longer_than_every_episode_are_empty():
 
 
 def test_wrong_options():
-    with pytest.raises(TypeError, match=r"k must be an integer, got 1\.5"):
-        hgpo(TABLE, k=1.5)
-    with pytest.raises(TypeError, match="k must be an integer, got True"):
-        hgpo(TABLE, k=True)
-    with pytest.raises(ValueError, match="k must be at least 0, got -1"):
-        hgpo(TABLE, k=-1)
+    refuses(TypeError, r"k must be an integer, got 1\.5", hgpo, TABLE, k=1.5)
+    refuses(TypeError, "k must be an integer, got True", hgpo, TABLE, k=True)
+    refuses(ValueError, "k must be at least 0, got -1", hgpo, TABLE, k=-1)
     for alpha in (1000.0, -1000.0):  # 3^1000 is no float, and where all weights are 0 nothing can be divided
-        with pytest.raises(ValueError, match=rf"alpha must be within \+-.* with k=2, .*, got {alpha}"):
-            hgpo(TABLE, alpha=alpha)
+        refuses(ValueError, rf"alpha must be within \+-.* with k=2, .*, got {alpha}", hgpo, TABLE, alpha=alpha)
     assert np.isfinite(hgpo(TABLE, alpha=200.0, k=1)).all()
-    with pytest.raises(ValueError, match="gamma must be between 0 and 1, got 2"):
-        hgpo(TABLE, gamma=2.0)
-    with pytest.raises(ValueError, match="unknown divide_by 'some'"):
-        hgpo(TABLE, divide_by="some")
+    refuses(ValueError, "gamma must be between 0 and 1, got 2", hgpo, TABLE, gamma=2.0)
+    refuses(ValueError, "unknown divide_by 'some'", hgpo, TABLE, divide_by="some")

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentgym.trajectory import Floats, StepTable
+from tests.refusals import refuses
 from tests.wrappers.credit import learned
 from tests.wrappers.credit.oracles import load
 from tests.wrappers.credit.oracles import table as recorded
@@ -118,13 +119,10 @@ def test_importance_of_what_cannot_be_said() -> None:
     ],
 )
 def test_wrong_log_probabilities_are_named(arguments: Any, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        importance(*arguments)
+    refuses(ValueError, words, importance, *arguments)
     for number in (0, -1.0, np.nan):
-        with pytest.raises(ValueError, match="beta must be above 0"):
-            importance([[0.0]], [[0.0]], [[1]], beta=number)
-        with pytest.raises(ValueError, match="clip must be above 0, or None"):
-            importance([[0.0]], [[0.0]], [[1]], clip=number)
+        refuses(ValueError, "beta must be above 0", importance, [[0.0]], [[0.0]], [[1]], beta=number)
+        refuses(ValueError, "clip must be above 0, or None", importance, [[0.0]], [[0.0]], [[1]], clip=number)
 
 
 @pytest.mark.parametrize(
@@ -140,8 +138,7 @@ def test_wrong_log_probabilities_are_named(arguments: Any, words: str) -> None:
 )
 def test_wrong_input_is_named(arguments: dict[str, Any], words: str) -> None:
     right: Any = {"contributions": PREDICTED, "importance": MATTERED, "segments": SEGMENTS}
-    with pytest.raises(ValueError, match=words):
-        hisr(TABLE, **{**right, **arguments})
+    refuses(ValueError, words, hisr, TABLE, **{**right, **arguments})
 
 
 def naive(table: StepTable, predicted: Floats, mattered: Floats, segments: Any, scale: str, place: str) -> Floats:

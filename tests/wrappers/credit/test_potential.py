@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from agentgym.trajectory import StepTable
 from tests.corridor import CorridorVectorEnv
+from tests.refusals import refuses
 from tests.wrappers.credit.naive_potential import naive_potential
 from tests.wrappers.credit.random_tables import random_table
 from tests.wrappers.credit.small_tables import episodes
@@ -276,10 +277,8 @@ def test_wrong_options():
         with pytest.raises(ValueError, match=rf"gamma must be above 0, and at most 0\.999 for .*, got {gamma}"):
             potential(TABLE, gamma=gamma, value=value)
     assert np.isfinite(potential(TABLE, gamma=1.0)).all()
-    with pytest.raises(ValueError, match="reward_on='state' goes with rewards='end'"):
-        potential(TABLE, preset="g2po", rewards="steps")
-    with pytest.raises(ValueError, match="tau must be at least 1e-06, got 0"):
-        potential(TABLE, tau=0)
+    refuses(ValueError, "reward_on='state' goes with rewards='end'", potential, TABLE, preset="g2po", rewards="steps")
+    refuses(ValueError, "tau must be at least 1e-06, got 0", potential, TABLE, tau=0)
 
 
 def test_the_wrapper_uses_this_method_with_a_preset_of_its_own():

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentgym.trajectory import StepTable
+from tests.refusals import refuses
 from tests.wrappers.credit.learned import AUTHORS, answers, batches, mask, token_logprobs
 from tests.wrappers.credit.oracles import assert_agree
 from tests.wrappers.credit.random_tables import random_table, rebuild
@@ -169,8 +170,7 @@ def test_the_recipe() -> None:
     ],
 )
 def test_wrong_input_is_named(scores: Any, kept: Any, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        prime(TWO, scores=scores, mask=kept)
+    refuses(ValueError, words, prime, TWO, scores=scores, mask=kept)
 
 
 def test_masked_numbers_do_not_matter() -> None:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentgym.trajectory import StepTable
+from tests.refusals import refuses
 from tests.wrappers.credit.random_tables import random_table, rebuild
 from tests.wrappers.credit.small_tables import episodes
 from wrappers.credit.grpo import grpo
@@ -171,5 +172,4 @@ def test_a_lone_episode(singleton: Any, expected: list[float]) -> None:
     ],
 )
 def test_wrong_input_is_named(arguments: Any, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        process_reward(TWO, **arguments)
+    refuses(ValueError, words, process_reward, TWO, **arguments)

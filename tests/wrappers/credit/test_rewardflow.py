@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from tests.refusals import refuses
 from tests.wrappers.credit.small_tables import episodes
 from wrappers.credit.rewardflow import in_lost_transitions, rewardflow, rewardflow_values
 
@@ -61,8 +62,7 @@ def test_mean_distance():
     assert credit.step_reward == pytest.approx([7 / 32, 3 / 4, 1 / 32, 3 / 16, 3 / 4, -1 / 32])
     nearest = rewardflow_values(table, gamma=0.25)
     assert nearest.graph.by_state(nearest.value)["s"] == 1 / 16
-    with pytest.raises(ValueError, match="unknown aggregate 'median'"):
-        rewardflow(table, aggregate="median")
+    refuses(ValueError, "unknown aggregate 'median'", rewardflow, table, aggregate="median")
 
 
 @pytest.mark.parametrize("invalid", ["bypass", "self_loop"])
@@ -72,8 +72,7 @@ def test_noise_states_count_as_refused_steps(invalid):
     expected = rewardflow(marked, invalid=invalid)
     assert rewardflow(unmarked, invalid=invalid, noise_states=("Noise",)).tolist() == expected.tolist()
     assert rewardflow(unmarked, invalid=invalid).tolist() != expected.tolist()
-    with pytest.raises(TypeError, match="noise_states must be a tuple of words, got 'Noise'"):
-        rewardflow(unmarked, noise_states="Noise")
+    refuses(TypeError, "noise_states must be a tuple of words, got 'Noise'", rewardflow, unmarked, noise_states="Noise")
 
 
 def test_episode_level_is_the_binary_outcome():

@@ -8,6 +8,7 @@ import pytest
 
 from agentgym.trajectory import StepTable
 from baselines.recipes import RECIPES, recipe
+from tests.refusals import refuses
 from wrappers.credit.gigpo import gigpo
 from wrappers.credit.grpo import grpo
 from wrappers.credit.rlcsd import rlcsd
@@ -89,11 +90,9 @@ def test_maxrl_divides_by_the_mean_success_and_takes_nothing_else() -> None:
         group=["g"] * 2, trajectory=["a", "b"], t=[0, 0], state=["s", "s"], action=["x", "y"], next_state=["u", "w"],
         reward=[0.9, -0.1], won=[1, 0],
     )  # fmt: skip
-    with pytest.raises(ValueError, match=r"outcomes from 0 to 1, got -0\.1"):
-        grpo(shaped, std="mean")
+    refuses(ValueError, r"outcomes from 0 to 1, got -0\.1", grpo, shaped, std="mean")
     np.testing.assert_allclose(grpo(shaped, std="mean", outcome="won"), [1, -1])
-    with pytest.raises(ValueError, match="not for levels of steps"):
-        gigpo(TABLE, std="mean")
+    refuses(ValueError, "not for levels of steps", gigpo, TABLE, std="mean")
 
 
 def test_a_reward_that_hardly_differs_is_left_out() -> None:
@@ -125,8 +124,7 @@ def test_components_of_the_table_are_compared_one_by_one(tmp_path: Path) -> None
         **given | {"t": [0, 1, 1], "state": list("suu")}, parent={"b": ("a", 0)}, reward_components={"a": [1, 2, 3]}
     )
     assert (cut.unfolded()[0].reward_components or {})["a"].tolist() == [1, 2, 1, 3]
-    with pytest.raises(ValueError, match="cut from others"):
-        grpo(cut, rewards="components")
+    refuses(ValueError, "cut from others", grpo, cut, rewards="components")
     with pytest.raises(ValueError, match="needs a table with reward_components"):
         grpo(StepTable.from_arrays(**given), rewards="components")
     with pytest.raises(ValueError, match=r"reward_components\['a'\] must hold 3 finite numbers"):
@@ -178,5 +176,4 @@ def test_names_reach_the_scorer() -> None:
     assert recipe(loss.name).training == loss.training
     assert RECIPES["rlsd"].at(7).options["update"] == 7
     assert "update" not in RECIPES["grpo"].at(7).options
-    with pytest.raises(ValueError, match="context must be"):
-        recipe("rlsd:context=expret")
+    refuses(ValueError, "context must be", recipe, "rlsd:context=expret")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from agentgym.trajectory import Reply
+from tests.refusals import refuses
 from tests.wrappers.credit.small_tables import episodes
 from wrappers.credit.options import LARGEST
 from wrappers.credit.scores import known_entropies, min_max, reply_entropies, reply_tokens, step_scores, token_scores
@@ -28,8 +29,7 @@ def test_what_was_not_scored_is_nan() -> None:
     ],
 )
 def test_anything_else_is_refused_by_name(values: Any, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        step_scores("q", values, 2)
+    refuses(ValueError, words, step_scores, "q", values, 2)
 
 
 MASK = np.array([[True, False], [True, True]])
@@ -50,8 +50,7 @@ def test_tokens_outside_the_mask_are_0_whatever_was_given() -> None:
     ],
 )
 def test_token_scores_are_refused_by_name(values: Any, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        token_scores("q", values, MASK)
+    refuses(ValueError, words, token_scores, "q", values, MASK)
 
 
 @pytest.mark.parametrize(
@@ -64,8 +63,7 @@ def test_token_scores_are_refused_by_name(values: Any, words: str) -> None:
     ],
 )
 def test_masks_are_refused(mask: Any, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        reply_tokens(mask, 2)
+    refuses(ValueError, words, reply_tokens, mask, 2)
 
 
 TABLE = episodes("s -right-> u -up-> goal +", "s -left-> pit")

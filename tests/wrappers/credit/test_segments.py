@@ -10,6 +10,7 @@ import pytest
 from agentgym.rollout import collect
 from agentgym.trajectory import Ints, StepTable
 from policies.scripted import ExpertPolicy
+from tests.refusals import refuses
 from tests.wrappers.credit.random_tables import random_table, rebuild
 from tests.wrappers.credit.small_tables import episodes
 from wrappers.credit.segments import by_count, by_event, by_turn, checked_segments, whole
@@ -49,10 +50,8 @@ def test_events_may_be_a_column() -> None:
     table = episodes("s -a-> u -b-> v -c-> w", "s -a-> u -b-> v")
     table.reward[:] = [-0.1, 0.9, -0.1, -0.1, -0.1]
     assert by_event(table, np.abs(table.reward + 0.1) > 1e-9).tolist() == [0, 0, 1, 0, 0]
-    with pytest.raises(ValueError, match=r"one bool per row, shape \(5,\), got bool of shape \(1,\)"):
-        by_event(table, [True])
-    with pytest.raises(ValueError, match="got float64 of shape"):
-        by_event(table, table.reward)
+    refuses(ValueError, r"one bool per row, shape \(5,\), got bool of shape \(1,\)", by_event, table, [True])
+    refuses(ValueError, "got float64 of shape", by_event, table, table.reward)
 
 
 def test_an_event_is_asked_for_once_per_distinct_step() -> None:
@@ -79,8 +78,7 @@ def test_a_count_cuts_evenly(length: int, k: int, expected: list[int]) -> None:
 
 
 def test_a_count_is_at_least_one() -> None:
-    with pytest.raises(ValueError, match="k must be an integer of at least 1, got 0"):
-        by_count(random_table(0), 0)
+    refuses(ValueError, "k must be an integer of at least 1, got 0", by_count, random_table(0), 0)
 
 
 @pytest.mark.parametrize("maker", MAKERS)
@@ -106,5 +104,4 @@ def test_segments_are_valid_in_any_order_of_rows(maker: str) -> None:
     ],
 )
 def test_wrong_segments_are_named(segments: Any, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        checked_segments(episodes("s -a-> s -a-> s -a-> s", "s -a-> s"), segments)
+    refuses(ValueError, words, checked_segments, episodes("s -a-> s -a-> s -a-> s", "s -a-> s"), segments)

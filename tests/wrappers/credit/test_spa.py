@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.refusals import refuses
 from tests.wrappers.credit import learned
 from tests.wrappers.credit.oracles import table as recorded
 from tests.wrappers.credit.random_tables import random_table, rebuild
@@ -100,8 +101,7 @@ def test_long_episodes_are_paid_for_by_the_bonus_only() -> None:
     ],
 )
 def test_wrong_contributions_are_named(contributions: Any, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        spa(TABLE, contributions=contributions)
+    refuses(ValueError, words, spa, TABLE, contributions=contributions)
 
 
 def test_an_empty_table() -> None:

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym.trajectory import StepTable
+from tests.refusals import refuses
 from wrappers.credit.task_graph import TaskGraphs
 
 Steps = list[tuple[Hashable, Hashable, bool]]
@@ -110,8 +111,7 @@ def test_the_task_played_least_recently_is_forgotten() -> None:
 
 @pytest.mark.parametrize("limit", [0, -1, 2.0, True])
 def test_a_limit_that_is_none_is_refused(limit) -> None:
-    with pytest.raises(ValueError, match="max_tasks"):
-        TaskGraphs(max_tasks=limit)
+    refuses(ValueError, "max_tasks", TaskGraphs, max_tasks=limit)
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), STEP), max_size=40), st.lists(STEP, max_size=20))
@@ -143,8 +143,7 @@ def test_what_is_no_state_is_refused_and_changes_nothing() -> None:
         {**good, "max_tasks": "all"},
         {**good, "tasks": [{**good["tasks"][0], "distance": []}]},
     ):
-        with pytest.raises(ValueError, match="state_dict"):
-            graphs.load_state_dict(bad)
+        refuses(ValueError, "state_dict", graphs.load_state_dict, bad)
     assert graphs.state_dict() == good
 
 

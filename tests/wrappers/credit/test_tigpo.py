@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from agentgym.trajectory import StepTable
 from tests.corridor import CorridorVectorEnv
+from tests.refusals import refuses
 from tests.wrappers.credit.random_tables import random_table, rebuild
 from tests.wrappers.credit.small_tables import episodes
 from wrappers.credit.graphgpo import graphgpo
@@ -132,8 +133,7 @@ def test_no_rows_and_wrong_arguments():
         ValueError, match=r"earlier\[0\] must hold one finite number per episode, .*; episode 1 has nan"
     ):
         tigpo(TABLE, earlier={0: [1, np.nan]})
-    with pytest.raises(ValueError, match="gamma must be above 0 and at most 1, got 0"):
-        tigpo(TABLE, gamma=0)
+    refuses(ValueError, "gamma must be above 0 and at most 1, got 0", tigpo, TABLE, gamma=0)
 
 
 def play(envs: TIGPO, *replies: str) -> None:
@@ -157,5 +157,4 @@ def test_the_wrapper_remembers_when_it_is_told_to():
     assert not envs.table().trajectory_won.any()
     assert (envs.advantages() < 0).any()
     assert TIGPO.method is tigpo
-    with pytest.raises(ValueError, match="gamma must be above 0"):
-        TIGPO(CorridorVectorEnv(2), gamma=0)
+    refuses(ValueError, "gamma must be above 0", TIGPO, CorridorVectorEnv(2), gamma=0)

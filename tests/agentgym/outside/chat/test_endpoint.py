@@ -16,6 +16,7 @@ import pytest
 from agentgym.outside.chat.endpoint import ChatEndpoint
 from agentgym.outside.chat.wire import ChatAnswer, ChatFailure, ChatRequest, key_of
 from tests.agentgym.outside.chat.chat_server import Handler, Play, chat_server, completion, echo, hang_up, raw, say
+from tests.refusals import refuses
 
 pytest.importorskip("aiohttp")
 
@@ -273,8 +274,7 @@ def test_keys_go_only_where_they_belong(monkeypatch: pytest.MonkeyPatch) -> None
         model.ask([request("q")])
         assert "the-real-key" not in json.dumps(server.headers)
     monkeypatch.delenv("OPENAI_API_KEY")
-    with pytest.raises(ValueError, match="OPENAI_API_KEY is not set"):
-        ChatEndpoint("m")
+    refuses(ValueError, "OPENAI_API_KEY is not set", ChatEndpoint, "m")
 
 
 def test_a_proxy_may_be_given() -> None:
@@ -309,14 +309,12 @@ def test_it_may_be_asked_where_an_event_loop_runs_and_from_many_threads() -> Non
     ],
 )
 def test_arguments_that_cannot_be(arguments: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        ChatEndpoint(**({"model": "m", "base_url": "http://127.0.0.1:1/v1"} | arguments))
+    refuses(ValueError, words, ChatEndpoint, **({"model": "m", "base_url": "http://127.0.0.1:1/v1"} | arguments))
 
 
 @pytest.mark.parametrize("name", ["qwen", "http://host/v1", "@http://host/v1", "qwen@host"])
 def test_names_of_another_form(name: str) -> None:
-    with pytest.raises(ValueError, match=r"MODEL@URL|base_url"):
-        ChatEndpoint.at(name)
+    refuses(ValueError, r"MODEL@URL|base_url", ChatEndpoint.at, name)
 
 
 def test_a_name_may_hold_an_at_sign() -> None:

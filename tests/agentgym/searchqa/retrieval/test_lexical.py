@@ -15,6 +15,7 @@ from agentgym.searchqa.retrieval.lexical import LexicalRetriever, PassageFile, P
 from agentgym.searchqa.retriever import Passage, Retriever
 from tests.agentgym.searchqa.support import WORDS, naive_scores, random_passages, rows
 from tests.oracles import oracle
+from tests.refusals import refuses
 
 PASSAGES = (
     Passage("0", '"Ada Lovelace"\nShe wrote the first program for an engine.'),
@@ -74,15 +75,11 @@ def test_a_long_query_is_cut_to_its_first_128_words(retriever: LexicalRetriever)
 
 
 def test_wrong_arguments_are_named(retriever: LexicalRetriever) -> None:
-    with pytest.raises(TypeError, match="sequence of strings"):
-        retriever.search("engine", k=3)
-    with pytest.raises(TypeError, match="sequence of strings"):
-        retriever.search(["engine", None], k=3)  # type: ignore[list-item]
+    refuses(TypeError, "sequence of strings", retriever.search, "engine", k=3)
+    refuses(TypeError, "sequence of strings", retriever.search, ["engine", None], k=3)
     for k in (0, -1, True, 2.0):
-        with pytest.raises(ValueError, match="integer of at least 1"):
-            retriever.search(["engine"], k=k)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="threads must be at least 1"):
-        LexicalRetriever(PASSAGES, threads=0)
+        refuses(ValueError, "integer of at least 1", retriever.search, ["engine"], k=k)
+    refuses(ValueError, "threads must be at least 1", LexicalRetriever, PASSAGES, threads=0)
 
 
 @given(
@@ -202,11 +199,9 @@ def test_files_that_do_not_belong_together_are_noticed(tmp_path: Path) -> None:
     writer.close()
     with open(tmp_path / "passages.jsonl", "ab") as stream:
         stream.write(b"x")
-    with pytest.raises(ValueError, match="is damaged"):
-        PassageFile(tmp_path)
+    refuses(ValueError, "is damaged", PassageFile, tmp_path)
     (tmp_path / "passages.ends").write_bytes(b"\0" * 9)
-    with pytest.raises(ValueError, match="is damaged: 9 bytes"):
-        PassageFile(tmp_path)
+    refuses(ValueError, "is damaged: 9 bytes", PassageFile, tmp_path)
 
 
 @pytest.mark.parametrize("row", [b"[", b'"x"', b"[1, 2]", b'["a"]', b'["a", "b", "c"]', b"[" * 100_000, b"\xff"])
@@ -216,5 +211,4 @@ def test_a_damaged_row_names_its_folder_and_position(tmp_path: Path, row: bytes)
     (tmp_path / "passages.ends").write_bytes(b"".join(end.to_bytes(8, "little") for end in ends))
     passages = PassageFile(tmp_path)
     assert passages[0] == Passage("a", "A")
-    with pytest.raises(ValueError, match=f"{tmp_path} is damaged: passage 1 is no row of two texts"):
-        passages[1]
+    refuses(ValueError, f"{tmp_path} is damaged: passage 1 is no row of two texts", lambda: passages[1])

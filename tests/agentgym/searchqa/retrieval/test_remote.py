@@ -9,6 +9,7 @@ import pytest
 from agentgym.searchqa.retrieval.remote import HttpRetriever
 from agentgym.searchqa.retriever import Hit, Passage, Retriever, SearchFailure
 from tests.agentgym.searchqa.support import Play, answer, drip, drip_body, hang_up, scripted, stay_silent, unused_port
+from tests.refusals import refuses
 
 pytest.importorskip("aiohttp")
 
@@ -141,15 +142,11 @@ def test_one_failing_query_spares_the_others_of_its_batch() -> None:
 
 def test_arguments_are_checked() -> None:
     for url in ("localhost:8000", "ftp://host/x", "http://", "http:///retrieve"):
-        with pytest.raises(ValueError, match="expected the URL"):
-            HttpRetriever(url)
-    with pytest.raises(ValueError, match="did you mean 'searchr1'"):
-        HttpRetriever("http://h", wire="searchr2")
+        refuses(ValueError, "expected the URL", HttpRetriever, url)
+    refuses(ValueError, "did you mean 'searchr1'", HttpRetriever, "http://h", wire="searchr2")
     for wrong in ({"timeout": 0}, {"retries": -1}, {"backoff": -1}, {"batch": 0}, {"threads": 0}):
-        with pytest.raises(ValueError, match="expected timeout > 0"):
-            HttpRetriever("http://h", **wrong)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="at least 1"):
-        HttpRetriever("http://h").search(["q"], 0)
+        refuses(ValueError, "expected timeout > 0", HttpRetriever, "http://h", **wrong)
+    refuses(ValueError, "at least 1", lambda: HttpRetriever("http://h").search(["q"], 0))
 
 
 OTHER = Hit(Passage("4", '"T"\ntext'), 2.5)

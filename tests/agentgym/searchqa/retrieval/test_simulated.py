@@ -24,6 +24,7 @@ from agentgym.searchqa.retrieval.simulated import (
 from agentgym.searchqa.retriever import Hit, SearchFailure
 from agentgym.searchqa.tasks import Questions
 from tests.agentgym.searchqa.support import ADA, COUNTRY, IVA, LOOSE, PASSAGES, ULM, ZELL, Titles
+from tests.refusals import refuses
 
 #: Of the same source, kind and split as COUNTRY, and supported by other passages.
 OTHER = Question("other", "Whose currency is the crown?", ("Iva",), "two_hop", "train", ("iva", "zell"))
@@ -53,8 +54,7 @@ def test_noise_rises_as_published():
 
 @pytest.mark.parametrize(("given", "words"), [({"start": 1.1}, "start must be a prob"), ({"base": 0}, "base must be")])
 def test_a_curriculum_out_of_range_is_refused(given, words):
-    with pytest.raises(ValueError, match=words):
-        NoiseCurriculum(**given)
+    refuses(ValueError, words, NoiseCurriculum, **given)
 
 
 def test_useful_documents_are_the_supports_that_the_query_names():
@@ -110,8 +110,7 @@ def test_bad_answers_of_a_simulator_are_failed_searches():
     [shown, _] = simulate_all(Answering(OSError("http://me:pw12@host/?api_key=k7k7 refused")), asked, 1)
     assert "pw12" not in shown.reason
     assert "k7k7" not in shown.reason
-    with pytest.raises(RuntimeError, match="1 answers to 2 searches"):
-        simulate_all(Answering([()]), asked, 1)
+    refuses(RuntimeError, "1 answers to 2 searches", simulate_all, Answering([()]), asked, 1)
 
 
 def env_of(**kwargs):
@@ -230,8 +229,7 @@ def test_equal_searches_of_a_group_draw_each_for_itself_or_together():
     ],
 )
 def test_wrong_arguments_are_explained(made, options, words):
-    with pytest.raises(ValueError, match=words):
-        env_of(**made).reset(options=options)
+    refuses(ValueError, words, lambda: env_of(**made).reset(options=options))
 
 
 def test_a_rule_made_of_other_questions_is_refused():
@@ -327,5 +325,4 @@ def test_a_name_stands_for_the_published_sampling():
     made = ModelSimulator.at("engine@http://127.0.0.1:9/v1")
     assert made.writer.temperature == 0.8
     assert "engine" in repr(made)
-    with pytest.raises(ValueError, match="words must be an integer of at least 1, got 0"):
-        ModelSimulator(Writes(), words=0)
+    refuses(ValueError, "words must be an integer of at least 1, got 0", ModelSimulator, Writes(), words=0)

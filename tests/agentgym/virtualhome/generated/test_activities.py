@@ -4,6 +4,7 @@ from agentgym.virtualhome.generated.activities import MOST_COMMANDS, NUM_ACTIVIT
 from agentgym.virtualhome.generated.families import FAMILIES, HELD_OUT
 from agentgym.virtualhome.generated.houses import SPLITS
 from tests.agentgym.virtualhome.small_houses import replay
+from tests.refusals import refuses
 
 ALL = GeneratedActivities()
 
@@ -47,18 +48,15 @@ def test_counts() -> None:
     "task_id", ["", "train", "train/fly/0", "train/place/00", "train/place/-1", "test/place/0", "valid_unseen/work/0"]
 )
 def test_ids_that_are_none(task_id: str) -> None:
-    with pytest.raises(ValueError, match="'train/place/0'"):
-        ALL.by_id(task_id, None)
+    refuses(ValueError, "'train/place/0'", ALL.by_id, task_id, None)
 
 
 def test_an_id_of_another_split() -> None:
-    with pytest.raises(ValueError, match="belongs to split 'train', not to 'valid_seen'"):
-        ALL.by_id("train/place/0", "valid_seen")
+    refuses(ValueError, "belongs to split 'train', not to 'valid_seen'", ALL.by_id, "train/place/0", "valid_seen")
 
 
 def test_ids_beyond_the_count_and_other_seeds() -> None:
     assert ALL.by_id("train/place/123456789012", None).task_id == "train/place/123456789012"
     first, other = ALL.by_index("train", 0), GeneratedActivities(house_seed=1).by_index("train", 0)
     assert first.scene.names != other.scene.names
-    with pytest.raises(ValueError, match="house_seed"):
-        GeneratedActivities(house_seed=-1)
+    refuses(ValueError, "house_seed", GeneratedActivities, house_seed=-1)

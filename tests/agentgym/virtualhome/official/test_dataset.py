@@ -13,6 +13,7 @@ from agentgym.virtualhome.rules import World
 from tests.agentgym.virtualhome.official.small_folder import GOALS, PROGRAM, write
 from tests.agentgym.virtualhome.official_houses import FOLDER, find, lines_of, read, scene_of
 from tests.agentgym.virtualhome.small_houses import replay
+from tests.refusals import refuses
 
 
 @cache
@@ -46,8 +47,7 @@ def test_degenerate_goals_are_named(kind: str, flaws: dict[str, int]) -> None:
         public = recorded["first_true_after_step"]
         assert {name[3:] for name in found if name[3:] in public} == set(recorded["lists"][f"{kind}_empty"])
     for name in list(found)[:3]:
-        with pytest.raises(ValueError, match=r"is left out: its goal of the kind .* is empty"):
-            activities.by_id(name, None)
+        refuses(ValueError, r"is left out: its goal of the kind .* is empty", activities.by_id, name, None)
 
 
 def test_goals_of_embodied_agent_interface() -> None:
@@ -91,10 +91,8 @@ def test_types_and_unknown_names() -> None:
     few = activities.of_types(("Wash clothes",))
     assert 0 < few.count("all") < 60
     assert all(few.by_index("all", index).task_type == "Wash clothes" for index in range(few.count("all")))
-    with pytest.raises(ValueError, match="unknown task_id 's1/27_9'"):
-        activities.by_id("s1/27_9", None)
-    with pytest.raises(ValueError, match="belongs to split"):
-        activities.by_id("s1/475_1", "valid_unseen")
+    refuses(ValueError, "unknown task_id 's1/27_9'", activities.by_id, "s1/27_9", None)
+    refuses(ValueError, "belongs to split", activities.by_id, "s1/475_1", "valid_unseen")
 
 
 def test_tasks_of_other_scenes() -> None:
@@ -109,10 +107,8 @@ def test_tasks_of_other_scenes() -> None:
 def test_a_folder_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="is not a folder; expected a folder that holds TrimmedTestScene1"):
         OfficialActivities(tmp_path / "none")
-    with pytest.raises(DataError, match=r"contains no scene1_518_programs\.json"):
-        OfficialActivities(tmp_path)
-    with pytest.raises(ValueError, match=r"unknown goal 'best'; .*either"):
-        OfficialActivities(tmp_path, "best")
+    refuses(DataError, r"contains no scene1_518_programs\.json", OfficialActivities, tmp_path)
+    refuses(ValueError, r"unknown goal 'best'; .*either", OfficialActivities, tmp_path, "best")
 
 
 def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
@@ -124,9 +120,7 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
 def test_a_goal_that_cannot_be_read_is_told_with_its_file(tmp_path: Path) -> None:
     misspelt = json.loads(json.dumps(GOALS).replace("relation_type", "relation_uype"))
     activities = OfficialActivities(write(tmp_path, goals=misspelt), "eai")
-    with pytest.raises(DataError, match=r"accurate.json, task s1/1_1, .* entry 0, field 'relation_type'"):
-        activities.count("all")
+    refuses(DataError, r"accurate.json, task s1/1_1, .* entry 0, field 'relation_type'", activities.count, "all")
     unknown = json.loads(json.dumps(GOALS).replace('"from_id": 30', '"from_id": 77'))
     activities = OfficialActivities(write(tmp_path, goals=unknown), "eai")
-    with pytest.raises(DataError, match=r"accurate.json, task s1/1_1: the goal names the id 77"):
-        activities.count("all")
+    refuses(DataError, r"accurate.json, task s1/1_1: the goal names the id 77", activities.count, "all")

@@ -33,6 +33,7 @@ from tests.agentgym.virtualhome.micro_house import (
     TABLE,
     house,
 )
+from tests.refusals import refuses
 
 ERROR_TEXT = "Observation: Error Input. Your input must contains 'Action: '"
 
@@ -299,10 +300,8 @@ def test_the_same_seed_plays_the_same_episode() -> None:
 
 
 def test_what_cannot_be_is_said() -> None:
-    with pytest.raises(ValueError, match="did you mean 'spa'"):
-        VirtualHomeEnv(data="generated", protocol="spar")
-    with pytest.raises(ValueError, match="unknown repair 'no_leak'"):
-        VirtualHomeEnv(data="generated", repairs=("no_leak",))
+    refuses(ValueError, "did you mean 'spa'", VirtualHomeEnv, data="generated", protocol="spar")
+    refuses(ValueError, "unknown repair 'no_leak'", VirtualHomeEnv, data="generated", repairs=("no_leak",))
 
 
 SOME_EDGE = st.tuples(st.integers(0, 4), st.sampled_from(["CLOSE", "INSIDE", "ON"]), st.integers(0, 4))

@@ -8,6 +8,7 @@ from agentgym.outside.text import DataError
 from agentgym.webshop.catalogue import Product
 from agentgym.webshop.official.files import find_files, read_human, read_products, requests_of
 from tests.agentgym.webshop.oracles import catalogue
+from tests.refusals import refuses
 
 RECORD: dict[str, Any] = {
     "asin": "B01",
@@ -108,19 +109,15 @@ def test_malformed_requests_are_named_with_the_field(tmp_path: Path, request_: A
 
 
 def test_files_of_another_shape(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="product 0: expected an object"):
-        read(tmp_path, ["sock"], {})
+    refuses(DataError, "product 0: expected an object", read, tmp_path, ["sock"], {})
     path = tmp_path / "items_shuffle.json"
     path.write_text('{"a": 1}')
-    with pytest.raises(DataError, match="expected a list of products"):
-        list(read_products(path, {}.get))
+    refuses(DataError, "expected a list of products", list, read_products(path, {}.get))
 
 
 def test_folders(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="contains no items_shuffle"):
-        find_files(tmp_path)
-    with pytest.raises(ValueError, match="neither a folder nor"):
-        find_files(tmp_path / "nothing")
+    refuses(ValueError, "contains no items_shuffle", find_files, tmp_path)
+    refuses(ValueError, "neither a folder nor", find_files, tmp_path / "nothing")
     for name in ("items_shuffle.json", "items_shuffle_1000.json", "items_ins_v2_1000.json"):
         (tmp_path / name).write_text("[]")
     assert find_files(tmp_path).requests == tmp_path / "items_ins_v2_1000.json"
@@ -130,14 +127,11 @@ def test_folders(tmp_path: Path) -> None:
 
 def test_human_requests(tmp_path: Path) -> None:
     path = tmp_path / "items_human_ins.json"
-    with pytest.raises(ValueError, match="goals='human' needs it"):
-        read_human(path)
+    refuses(ValueError, "goals='human' needs it", read_human, path)
     path.write_text('{"B01": [{"instruction": "x.", "instruction_attributes": [], "instruction_options": "s"}]}')
-    with pytest.raises(DataError, match="product B01, request 0: field 'instruction_options'"):
-        read_human(path)
+    refuses(DataError, "product B01, request 0: field 'instruction_options'", read_human, path)
     path.write_text('{"B01": {}}')
-    with pytest.raises(DataError, match="product B01: expected a list"):
-        read_human(path)
+    refuses(DataError, "product B01: expected a list", read_human, path)
 
 
 def test_entries_of_the_requests_file_are_found_by_asin(tmp_path: Path) -> None:

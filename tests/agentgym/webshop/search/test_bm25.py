@@ -21,6 +21,7 @@ from agentgym.webshop.search.bm25_build import _coded, build
 from agentgym.webshop.search.search import Recent, documents, search_text
 from tests.agentgym.webshop import oracles
 from tests.agentgym.webshop.test_reward import PRODUCT
+from tests.refusals import refuses
 
 F = np.float32
 
@@ -177,12 +178,10 @@ def test_an_index_is_the_same_in_memory_and_in_a_folder_whatever_the_blocks(tmp_
 
 
 def test_folders_without_an_index_are_named(tmp_path, monkeypatch):
-    with pytest.raises(DataError, match="contains no search index"):
-        load(tmp_path)
+    refuses(DataError, "contains no search index", load, tmp_path)
     build([("a", "x")], tmp_path)
     monkeypatch.setattr(bm25, "FORMAT", 99)
-    with pytest.raises(ValueError, match="build the index again"):
-        load(tmp_path)
+    refuses(ValueError, "build the index again", load, tmp_path)
 
 
 def test_an_index_is_the_same_in_every_process(tmp_path):
