@@ -89,12 +89,18 @@ def test_the_limit_is_truncation_with_the_reward_paid() -> None:
     assert (flags, info["ended"]) == ([0.3, False, True], "turns")
 
 
-def test_doing_nothing_three_times_in_a_row_ends_it() -> None:
+def test_silence_and_failures_before_the_agent_end_it() -> None:
     silent = SotopiaEnv(partner="silent", judge=Fixed())
     silent.reset(seed=0)
     assert silent.step(WAIT)[1:4] == (0.0, False, False)
     _, reward, terminated, truncated, info = silent.step("nonsense")
     assert (reward, terminated, truncated, info["ended"], info["turn"]) == (0.8, True, False, "stale", 3)
+    env = SotopiaEnv(partner=Down(), judge=Fixed(), role=1)
+    _, info = env.reset(seed=0)
+    assert (info["ended"], info["unscored"], info["admissible_actions"]) == ("failed", True, ())
+    observation, reward, terminated, truncated, info = env.step(HI)
+    assert (observation, reward, terminated, truncated) == ("", 0.0, False, True)
+    assert not info["is_action_valid"]
 
 
 def test_both_at_once_and_by_chance() -> None:
@@ -136,15 +142,6 @@ def test_a_judge_or_partner_that_fails_is_no_reward_of_0(kwargs: dict, reason: s
     assert (reward, terminated, truncated) == (0.0, ended == "left", ended == "failed")
     assert (info["unscored"], info["won"], info["ended"]) == (True, False, ended)
     assert info["failure"].startswith(reason)
-
-
-def test_a_partner_that_fails_before_the_agent_has_acted() -> None:
-    env = SotopiaEnv(partner=Down(), judge=Fixed(), role=1)
-    _, info = env.reset(seed=0)
-    assert (info["ended"], info["unscored"], info["admissible_actions"]) == ("failed", True, ())
-    observation, reward, terminated, truncated, info = env.step(HI)
-    assert (observation, reward, terminated, truncated) == ("", 0.0, False, True)
-    assert not info["is_action_valid"]
 
 
 class Rude:
@@ -231,11 +228,18 @@ def test_the_deal_key_follows_the_game_and_not_the_words() -> None:
     assert found[0].startswith("bargain-0-0 | 0 | Standing(offers=(40.0, None)")
 
 
-def test_roles_by_chance_are_those_of_the_seed() -> None:
+def test_roles_by_chance_and_splits_follow_the_seed() -> None:
     env, *_ = make(say("Hello"), say("Hello"), role="random")
     roles = [env.reset(seed=seed)[1]["role"] for seed in range(40)]
     assert roles == [env.reset(seed=seed)[1]["role"] for seed in range(40)]
     assert 10 < sum(roles) < 30
+    env, *_ = make()
+    ids = {split: {env.tasks.by_index(split, i).id for i in range(40)} for split in env.tasks.splits}
+    assert [env.num_tasks(split) for split in ids] == [400_000, 4_000, 4_000]
+    assert len(set.union(*ids.values())) == 120
+    last = env.tasks.by_index("validation", 3_999)
+    assert env.tasks.by_id(last.id) is env.tasks.by_id(last.id, "validation")
+    assert len({env.tasks.by_index("train", i).game.family for i in range(4)}) == 4  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -273,16 +277,6 @@ def test_wrong_arguments_are_explained(kwargs: dict, message: str) -> None:
 def test_wrong_options_are_explained(options: dict, message: str) -> None:
     env, *_ = make()
     refuses(ValueError, message, env.reset, options=options)
-
-
-def test_splits_share_no_task() -> None:
-    env, *_ = make()
-    ids = {split: {env.tasks.by_index(split, i).id for i in range(40)} for split in env.tasks.splits}
-    assert [env.num_tasks(split) for split in ids] == [400_000, 4_000, 4_000]
-    assert len(set.union(*ids.values())) == 120
-    last = env.tasks.by_index("validation", 3_999)
-    assert env.tasks.by_id(last.id) is env.tasks.by_id(last.id, "validation")
-    assert len({env.tasks.by_index("train", i).game.family for i in range(4)}) == 4  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("order", ["round-robin", "simultaneous", "random"])

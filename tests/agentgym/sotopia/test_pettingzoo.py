@@ -35,12 +35,8 @@ def no_other_warnings() -> Any:
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_parallel_api(order: str) -> None:
+def test_parallel_api_and_seeds(order: str) -> None:
     parallel_api_test(parallel_env(order=order), num_cycles=200)
-
-
-@pytest.mark.parametrize("order", ORDERS)
-def test_parallel_seeds(order: str) -> None:
     parallel_seed_test(lambda: parallel_env(order=order), num_cycles=200)
 
 
@@ -58,14 +54,10 @@ class TypedObservations(BaseWrapper):
 
 
 @pytest.mark.parametrize("order", ORDERS[1:])
-def test_aec_api(order: str) -> None:
+def test_aec_api_and_seeds(order: str) -> None:
     api_test(TypedObservations(aec_env(order=order)), num_cycles=200)
     with pytest.raises(AttributeError, match="'str' object has no attribute 'dtype'"):
         api_test(aec_env(order=order), num_cycles=200)  # the one check that no text can pass
-
-
-@pytest.mark.parametrize("order", ORDERS[1:])
-def test_aec_seeds(order: str) -> None:
     seed_test(lambda: aec_env(order=order), num_cycles=200)
 
 
@@ -195,6 +187,19 @@ def test_wrong_use_is_explained() -> None:
     refuses(Exception, "reset", turns.step, HI)
     turns.reset(seed=0)
     refuses(TypeError, "got NoneType", turns.step, None)
+    env, aec = parallel_env(), aec_env()
+    env.reset(seed=0)
+    aec.reset(seed=0)
+    for agent in ("bob", 0, None):
+        for call in (env.observation_space, env.action_space, aec.observe, lambda agent: env.step({agent: HI})):
+            refuses(KeyError, r"unknown agent .*known: 'agent_0', 'agent_1'", call, agent)
+    env = parallel_env()
+    env.reset(seed=0)
+    for actions in (None, HI, [HI, HI], 5):
+        refuses(TypeError, "expected a dict of actions by agent", env.step, actions)
+    with pytest.raises(TypeError, match="agent_1: expected a str command, got bytes"):
+        env.step({"agent_0": "not an act", "agent_1": b"x"})
+    assert (env.world.turn, env._info(0)["is_action_valid"]) == (0, True)
 
 
 @pytest.mark.parametrize("make", [parallel_env, aec_env])
@@ -210,26 +215,6 @@ def test_before_the_first_reset_everything_says_that_it_is_needed(form: Any) -> 
     calls = [env.render, lambda: env.step({}), *([lambda: env.observe("agent_0"), env.last] if form is aec_env else [])]
     for call in calls:
         refuses(ResetNeeded, "reset", call)
-
-
-def test_an_agent_that_there_is_not() -> None:
-    env, aec = parallel_env(), aec_env()
-    env.reset(seed=0)
-    aec.reset(seed=0)
-    for agent in ("bob", 0, None):
-        for call in (env.observation_space, env.action_space, aec.observe, lambda agent: env.step({agent: HI})):
-            refuses(KeyError, r"unknown agent .*known: 'agent_0', 'agent_1'", call, agent)
-
-
-def test_actions_that_are_none_leave_everything_as_it_was() -> None:
-    """Of two commands the first was noted as invalid before the second was found to be no text."""
-    env = parallel_env()
-    env.reset(seed=0)
-    for actions in (None, HI, [HI, HI], 5):
-        refuses(TypeError, "expected a dict of actions by agent", env.step, actions)
-    with pytest.raises(TypeError, match="agent_1: expected a str command, got bytes"):
-        env.step({"agent_0": "not an act", "agent_1": b"x"})
-    assert (env.world.turn, env._info(0)["is_action_valid"]) == (0, True)
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def test_simultaneous_takes_both_acts_and_tells_both() -> None:
     )
 
 
-def test_random_order_follows_its_schedule() -> None:
+def test_random_order_follows_its_schedule_and_orders_are_known() -> None:
     schedule = draw_schedule("random", 20, np.random.default_rng(3))
     assert schedule == draw_schedule("random", 20, np.random.default_rng(3))
     assert set(schedule) == {0, 1}
@@ -52,6 +52,7 @@ def test_random_order_follows_its_schedule() -> None:
         assert world.play((HI, HI)).acts == (first(HI) if role == 0 else second(HI))
     assert (world.ended, world.terminated, world.truncated) == ("turns", False, True)
     refuses(ValueError, "draw_schedule", SocialWorld, make_task(), "random")
+    refuses(ValueError, "did you mean 'round-robin'", SocialWorld, make_task(), "roundrobin")
 
 
 def test_the_limit_cuts_the_dialogue_and_leaving_ends_it() -> None:
@@ -109,7 +110,3 @@ def test_a_state_is_small_exact_and_not_changed_later() -> None:
     assert (world.turn, world.ended) == (2, "")
     assert play(world, first(NONE)) == ""
     assert play(world, second(NONE)) == "stale"
-
-
-def test_wrong_arguments_are_explained() -> None:
-    refuses(ValueError, "did you mean 'round-robin'", SocialWorld, make_task(), "roundrobin")

@@ -34,16 +34,13 @@ def done_after(goal: Goal, *commands: str) -> list[list[str]]:
     return found
 
 
-def test_what_is_put_away_counts_once_the_box_is_shut() -> None:
+def test_chores_are_seen_when_they_are_done() -> None:
     washed, stored = "wash:mug_2", "store:mug_2:fridge_1"
     assert done_after(
         MILK_ON_TABLE,
         "walk to mug 2", "grab mug 2", "wash mug 2", "walk to fridge 1", "open fridge 1", "put mug 2 in fridge 1",
         "close fridge 1", "open fridge 1", "grab mug 2",
     ) == [[], [], [washed], [washed], [washed], [washed], [washed, stored], [washed], [washed]]  # fmt: skip
-
-
-def test_taking_out_counts_where_it_was_in_and_the_own_goal_never() -> None:
     # the milk alone was in a box, the mug was on the table already: putting it back is nothing new
     fetched = ["fetch:milk_1:kitchen_table_1"]
     commands = (
@@ -54,9 +51,6 @@ def test_taking_out_counts_where_it_was_in_and_the_own_goal_never() -> None:
     assert done_after(MILK_ON_TABLE, *commands) == [[]] * 10 + [fetched]
     placed = ["place:milk_1:kitchen_table_1"]
     assert done_after(Goal(states=((12, "CLEAN"),)), *commands) == [[]] * 5 + [placed] * 5 + [placed + fetched]
-
-
-def test_what_is_worn_and_what_runs() -> None:
     done = done_after(
         MILK_ON_TABLE,
         "walk to lamp 1", "plug in lamp 1", "switch on lamp 1", "walk to jacket 1", "grab jacket 1", "put on jacket 1",
@@ -65,9 +59,6 @@ def test_what_is_worn_and_what_runs() -> None:
     running, worn = "switch_on:lamp_1", "dress:jacket_1"
     # pulling the plug of a lamp that burns succeeds in the original
     assert done == [[], [], [running], [running], [running], [running, worn], [running, worn], [worn]]
-
-
-def test_several_things_at_one_place_are_one_chore_too() -> None:
     done = done_after(
         MILK_ON_TABLE,
         "walk to mug 2", "grab mug 2", "walk to mug 1", "grab mug 1", "walk to bed 1", "put mug 2 on bed 1",

@@ -181,7 +181,7 @@ def test_the_fingerprint_is_the_same_in_every_process() -> None:
     assert said == {f"{state.fingerprint()}\n"}
 
 
-def test_what_changed_since_a_mark() -> None:
+def test_changes_since_a_mark_and_orders_by_id() -> None:
     state = State(HOUSE)
     cup, table = HOUSE.index[CUP], HOUSE.index[TABLE]
     mark = state.mark()
@@ -189,9 +189,6 @@ def test_what_changed_since_a_mark() -> None:
     state.add(cup, CLOSE, table)
     state.add(table, HOLDS_RH, cup)
     assert sorted(state.changes_since(mark).values()) == sorted([1 << table, 0])
-
-
-def test_of_several_nodes_the_lowest_id_comes_first() -> None:
     state = State(HOUSE)
     for node in (9, 2, 5):
         state.add(0, CLOSE, node)

@@ -111,13 +111,10 @@ def test_damaged_compressed_records(tmp_path: Path, suffix: str) -> None:
         refuses(ValueError, rf"prices\.json\{suffix}", read_record, path)
 
 
-def test_a_byte_order_mark_is_no_damage(tmp_path: Path) -> None:
+def test_marks_surrogates_and_control_characters_are_cleaned(tmp_path: Path) -> None:
     mark = b"\xef\xbb\xbf"
     assert len(items(written(tmp_path, "items_shuffle.json", mark + json.dumps([raw_record(FIRST)]).encode()))) == 1
     assert read_record(written(tmp_path, "prices.json", mark + b'{"prices": {}}')).prices == {}
-
-
-def test_lone_surrogates_and_control_characters_are_replaced(tmp_path: Path) -> None:
     raw = raw_record(FIRST) | {"name": "so\ud800cks \x1b[31m", "full_description": "\U0001f600\udc00"}
     (product,) = items(written(tmp_path, "items_shuffle.json", json.dumps([raw])))
     assert (product.title, product.description) == ("so\ufffdcks \ufffd[31m", "\U0001f600\ufffd")
@@ -129,8 +126,7 @@ def test_lone_surrogates_and_control_characters_are_replaced(tmp_path: Path) -> 
     assert record.goals[0].name == "\ufffd"
 
 
-def test_an_asin_that_stands_twice_is_refused_where_the_official_files_have_none(tmp_path: Path) -> None:
-    """A list of products may repeat one: the original keeps the first. An object cannot."""
+def test_an_asin_stands_once(tmp_path: Path) -> None:
     path = written(tmp_path, "items_ins_v2.json", '{"B1": {}, "B2": {"attributes": []}, "B1": {"attributes": ["x"]}}')
     refuses(DataError, r"items_ins_v2\.json: .*B1.* repeated", requests_of, path)
     path = written(tmp_path, "items_human_ins.json", '{"B1": [], "B1": []}')
@@ -139,6 +135,10 @@ def test_an_asin_that_stands_twice_is_refused_where_the_official_files_have_none
     refuses(ValueError, r"prices\.json .*'B1' is repeated", read_record, path)
     twice = [raw_record(FIRST), raw_record(FIRST) | {"name": "another"}]
     assert [each.title for each in items(written(tmp_path, "items_shuffle.json", json.dumps(twice)))] == [FIRST.title]
+    path = written(tmp_path, "items_ins_v2.json", '{"B\\ud800": {}, "B\\udfff": {}}')
+    refuses(DataError, "repeated", requests_of, path)
+    with pytest.raises(DataError, match=r"items_ins_v2\.json: expected an object"):
+        requests_of(written(tmp_path, "items_ins_v2.json", "[{}]"))
 
 
 @pytest.mark.parametrize(
@@ -254,14 +254,3 @@ def test_the_whole_way(tmp_path: Path) -> None:
     whole = (tmp_path / "items_ins_v2.json").read_text()
     (tmp_path / "items_ins_v2.json").write_text(whole.replace('"attributes": [', '"attributes": [NaN, ', 1))
     refuses(ValueError, r"items_ins_v2\.json.*NaN", WebShopEnv, data=tmp_path)
-
-
-def test_a_list_of_requests_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"items_ins_v2\.json: expected an object"):
-        requests_of(written(tmp_path, "items_ins_v2.json", "[{}]"))
-
-
-def test_an_asin_in_two_ways_of_writing_is_one(tmp_path: Path) -> None:
-    """Names are cleaned before they are compared."""
-    path = written(tmp_path, "items_ins_v2.json", '{"B\\ud800": {}, "B\\udfff": {}}')
-    refuses(DataError, "repeated", requests_of, path)

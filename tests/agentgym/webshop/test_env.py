@@ -104,15 +104,6 @@ def test_the_number_of_goals_that_cannot_be_won_in_the_official_set() -> None:
     assert WebShopEnv(data=FOLDER, prices=prices, repairs="winnable").num_tasks("all") == 6910 - 458
 
 
-def test_the_expert_wins_every_generated_goal_it_is_given() -> None:
-    env: Any = gym.make(ID, expert=True, split="test")
-    for index in range(60):
-        _, info = env.reset(options={"index": index})
-        while not info["won"]:
-            _, _, terminated, truncated, info = env.step(info["expert_action"])
-            assert info["won"] or not (terminated or truncated)
-
-
 def test_repairs_show_options_and_click_brackets() -> None:
     sold = product("B1", "Wool Socks", (("size", ("s [us]",)),))
     env = env_of(tasks_of(sold), repairs=("options", "brackets"))
@@ -298,14 +289,11 @@ def test_official_files_of_generated_products_are_the_generated_shop(tmp_path: P
     assert len(WebShopEnv(data=tmp_path / "items_shuffle.json", num_products=20).tasks.shop.catalogue) == 20
 
 
-def test_prices_without_goals_are_kept_and_limits_drawn(tmp_path: Path) -> None:
+def test_limits_follow_prices_and_their_seed(tmp_path: Path) -> None:
     path = tmp_path / "prices.json"
     path.write_text(json.dumps({"prices": {each.asin: 15.0 for each in generate(20)}}))
     env = WebShopEnv(num_products=20, prices=path)
     assert {goal.price_upper for goal in env.tasks.goals} <= {30.0, 40.0, 50.0}
-
-
-def test_price_seeds_change_limits_and_nothing_else() -> None:
     goals = [WebShopEnv(num_products=200, price_seed=seed).tasks.goals for seed in (0, 1)]
     limits = [[goal.price_upper for goal in each] for each in goals]
     assert limits[0] != limits[1]
@@ -330,10 +318,11 @@ def test_columns_are_those_of_the_infos_with_purchases_and_without(mode: str) ->
     assert bought >= 3
 
 
-def test_environments_share_the_shop() -> None:
+def test_environments_share_the_shop_and_one_by_hand_cannot_be_pickled() -> None:
     envs: Any = gym.make_vec(ID, 3)
     other = WebShopEnv(observation_mode="url")
     assert {id(env.tasks.shop) for env in envs.unwrapped.envs} == {id(other.tasks.shop)}
+    refuses(TypeError, "open_tasks", pickle.dumps, tasks_of(SOCKS))
 
 
 def shouted(title: str) -> tuple[str, ...]:
@@ -385,18 +374,6 @@ def test_a_pickle_opens_the_shop_in_another_process(tmp_path: Path) -> None:
     code = f"import pickle; print(pickle.load(open({str(path)!r}, 'rb')).observe())"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path.cwd())
     assert found.stdout.strip() == observation
-
-
-def test_a_shop_put_together_by_hand_says_that_it_cannot_be_pickled() -> None:
-    refuses(TypeError, "open_tasks", pickle.dumps, tasks_of(SOCKS))
-
-
-def test_render() -> None:
-    env = WebShopEnv(render_mode="ansi")
-    with pytest.raises(gym.error.ResetNeeded):
-        env.render()
-    observation, _ = env.reset(seed=0)
-    assert env.render() == observation
 
 
 COUNT = 5

@@ -45,13 +45,16 @@ def test_the_official_products(tmp_path: Path) -> None:
     assert_equal(store.StoredCatalogue(tmp_path / "store"), catalogue())
 
 
-def test_an_interrupted_build_leaves_nothing(tmp_path: Path) -> None:
+def test_a_build_that_is_interrupted_or_refused_leaves_nothing(tmp_path: Path) -> None:
     def broken() -> object:
         yield product("B1", "socks")
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         store.build(tmp_path / "store", broken())  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(ValueError, match="asins of a catalogue must differ"):
+        store.build(tmp_path / "store", [product("B1", "socks"), product("B1", "hats")])
     assert list(tmp_path.iterdir()) == []
 
 
@@ -102,9 +105,3 @@ def test_a_forked_process_reads_on(tmp_path: Path) -> None:
     assert os.read(reader, 10_000).decode().split() == expected == [each.asin for each in shop]
     os.close(reader)
     os.close(writer)
-
-
-def test_products_with_the_same_asin_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="asins of a catalogue must differ"):
-        store.build(tmp_path / "store", [product("B1", "socks"), product("B1", "hats")])
-    assert list(tmp_path.iterdir()) == []

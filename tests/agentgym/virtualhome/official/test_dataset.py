@@ -73,7 +73,7 @@ def test_goals_are_first_true_when_they_were_recorded_to_be(kind: str) -> None:
         assert scores.index(1.0) + 1 == recorded[program][name], program
 
 
-def test_splits_hold_out_titles_and_environments() -> None:
+def test_splits_types_and_unknown_names() -> None:
     activities = official("strict")
     titles = {
         split: Counter(activities.by_id(name, split).title for name in activities.ids(split))
@@ -84,18 +84,12 @@ def test_splits_hold_out_titles_and_environments() -> None:
     assert activities.count("all") == sum(sum(each.values()) for each in titles.values())
     # a fifth of the 351 that are left of scene 1, by a hash
     assert 45 <= sum(name.startswith("s1/") for name in activities.ids("valid_seen")) <= 95
-
-
-def test_types_and_unknown_names() -> None:
     activities = official("either")
     few = activities.of_types(("Wash clothes",))
     assert 0 < few.count("all") < 60
     assert all(few.by_index("all", index).task_type == "Wash clothes" for index in range(few.count("all")))
     refuses(ValueError, "unknown task_id 's1/27_9'", activities.by_id, "s1/27_9", None)
     refuses(ValueError, "belongs to split", activities.by_id, "s1/475_1", "valid_unseen")
-
-
-def test_tasks_of_other_scenes() -> None:
     activities = official("strict")
     names = [name for name in activities.ids("all") if not name.startswith("s1/")]
     assert len(names) >= 187
@@ -104,14 +98,11 @@ def test_tasks_of_other_scenes() -> None:
         assert 1.0 in replay(activity, activity.program, World(activity.scene, "v1"))
 
 
-def test_a_folder_that_is_none(tmp_path: Path) -> None:
+def test_a_folder_that_is_none_or_changed(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="is not a folder; expected a folder that holds TrimmedTestScene1"):
         OfficialActivities(tmp_path / "none")
     refuses(DataError, r"contains no scene1_518_programs\.json", OfficialActivities, tmp_path)
     refuses(ValueError, r"unknown goal 'best'; .*either", OfficialActivities, tmp_path, "best")
-
-
-def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
     assert OfficialActivities(write(tmp_path), "strict").by_id("s1/1_1", None).title == "Serve"
     write(tmp_path, programs={"1_1": {**PROGRAM, "task": "Serve dinner"}})
     assert OfficialActivities(tmp_path, "strict").by_id("s1/1_1", None).title == "Serve dinner"

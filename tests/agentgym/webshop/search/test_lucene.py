@@ -86,7 +86,7 @@ def test_an_environment_without_pyserini_says_what_to_install():
     refuses(ImportError, "pyserini", WebShopEnv, data="generated", search="lucene")
 
 
-def test_hits_become_positions(pyserini, tmp_path):
+def test_hits_become_positions_and_any_query_is_answered(pyserini, tmp_path) -> None:
     build([("a", "x"), ("b", "y")], tmp_path / "new")
     assert (tmp_path / "new" / "segments_1").read_text() == "a b"
     search = Lucene(CATALOGUE, tmp_path / "new")
@@ -95,9 +95,6 @@ def test_hits_become_positions(pyserini, tmp_path):
     assert search.top("c a", 0) == ()
     assert search.top("b unknown a", 50) == (1, 0)
     assert search.top("b c", 50) == (1, 2)
-
-
-def test_long_and_broken_queries_are_answered(pyserini, tmp_path):
     build([("a", "x")], tmp_path)
     search = Lucene(CATALOGUE, tmp_path)
     assert search.top("a \ud800 b", 50) == (0, 1)
