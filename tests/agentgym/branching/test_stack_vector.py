@@ -78,16 +78,13 @@ def test_the_next_tasks_are_drawn_as_they_would_have_been_or_from_the_seed(mode:
     assert [row[1] for row in again] == [row[0] for row in on]
 
 
-def test_an_unseeded_episode_goes_on_as_it_would_have() -> None:
+def test_an_unseeded_episode_and_another_generator_go_on_as_they_would_have() -> None:
     envs = CorridorVectorEnv(2)
     envs.reset(options={"index": 3})
     saved = pickle.loads(pickle.dumps(envs.snapshot(0)))
     on = [envs.step(["right"] * 2)[-1]["task_id"][0] for _ in range(30)]
     envs.restore(1, saved)
     assert [envs.step(["right"] * 2)[-1]["task_id"][1] for _ in range(30)] == on
-
-
-def test_another_kind_of_generator_is_saved_too() -> None:
     envs = CorridorVectorEnv(2)
     envs.reset(seed=0)
     envs.envs[0].np_random = np.random.Generator(np.random.MT19937(3))
@@ -109,7 +106,7 @@ def test_all_of_them_can_be_restored_before_the_first_reset() -> None:
     assert fresh.step(["jump", "right"])[0] == ("cell 1", "cell 4")
 
 
-def test_wrong_arguments_change_nothing_and_say_what_was_expected() -> None:
+def test_wrong_arguments_and_snapshots_of_another_stack_are_refused() -> None:
     envs = corridors(3)
     envs.step(["right", "left", "jump"])
     state: Any = envs.snapshot(0)
@@ -133,9 +130,6 @@ def test_wrong_arguments_change_nothing_and_say_what_was_expected() -> None:
     refuses(IndexError, "no sub-environment 3", envs.fork, 3, 0)
     refuses(TypeError, ", got 'first'", envs.snapshot, "first")
     assert envs.restore([], [])[0] == ("cell 3", "cell 1", "cell 2")
-
-
-def test_a_snapshot_of_another_stack_is_refused() -> None:
     envs = corridors(2)
     bare = envs.snapshot(0)
     outer = VectorInvalidActionPenalty(VectorReplyParser(envs))

@@ -72,7 +72,7 @@ def test_commands(command: str, act: Act) -> None:
     assert parse(command) == (act, True)
 
 
-def test_lines_are_those_of_sotopia() -> None:
+def test_lines_are_those_of_sotopia_and_texts_are_cleaned() -> None:
     assert [act_line("Ada", Act(kind, "x")) for kind in KINDS] == [
         "Ada did nothing", 'Ada said: "x"', "Ada [non-verbal communication] x", "Ada [action] x",
         "Ada left the conversation",
@@ -81,9 +81,6 @@ def test_lines_are_those_of_sotopia() -> None:
     assert act_line("Ada", Act("speak", "a\nb")) == 'Ada said: "a\\nb"'
     assert act_line("Ada", Act("action", "a\u2028b")) == "Ada [action] a\\nb"
     assert act_line("Ada", Act("speak", "a\tb \\n")) == 'Ada said: "a\tb \\n"'
-
-
-def test_texts_are_cleaned_and_cut_where_they_come_in_and_plain() -> None:
     command = '{"action_type": "speak", "argument": "a\\ud800\\u0000\\u001b[31mb"}'
     assert parse(command) == (Act("speak", "a\ufffd\ufffd\ufffd[31mb"), True)
     act, valid = parse(write(Act("speak", "x" * (LONGEST + 1))))

@@ -100,12 +100,9 @@ def test_all_kinds_of_flags_and_numbers_are_read(yes: Any) -> None:
     assert (table.reward.tolist(), table.won.tolist(), table.valid.tolist()) == ([1, 1], [True, True], [True, True])
 
 
-def test_answers_are_read_as_they_are_meant() -> None:
+def test_answers_are_read_as_they_are_meant_and_success_is_checked() -> None:
     assert read_reset(["start", {"a": 1}], "x") == ("start", {"a": 1})
     assert read_step(("on", np.float32(0.5), np.False_, 1, {}), "x") == ("on", 0.5, False, True, {})
-
-
-def test_what_a_function_for_success_returns_is_checked_too() -> None:
     envs = adapt(Says(), success=lambda reward, terminated, info: "yes")  # type: ignore[arg-type,return-value]
     envs.reset()
     refuses(TypeError, r"^sub-environment 0 .*: what success= returns must be a bool .* got str", envs.step, ["end"])

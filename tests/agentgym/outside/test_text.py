@@ -41,13 +41,26 @@ def test_many_texts_are_cleaned_as_each_of_them(texts: list[str]) -> None:
     assert clean_all(texts) == [clean(text) for text in texts]
 
 
-def test_many_texts_are_plain_strings_of_the_same_length_as_alone() -> None:
+def test_clean_texts_are_plain_strings_of_the_length_asked_for() -> None:
     found = clean_all([np.str_("up"), "down", np.str_("le\x1bft"), "x" * 10**6])
     assert found == ["up", "down", "le\ufffdft", "x" * foreign_text.MOST_CHARACTERS]
     assert {type(text) for text in found} == {str}
     assert {type(text) for text in clean_all([np.str_("up"), "down"])} == {str}
     with pytest.raises(TypeError):
         clean_all(["up", 3])  # type: ignore[list-item]
+
+    class Odd(str):
+        def __str__(self) -> str:
+            return "something else"
+
+        def isprintable(self) -> bool:
+            raise AssertionError("a subclass has no say")
+
+    assert type(clean(np.str_("up"))) is str
+    assert clean(Odd("up")) == "up"
+    assert type(clean(Odd("up"))) is str
+    assert clean("abcdef", 3) == "abc"
+    assert len(clean("x" * 10**6)) == foreign_text.MOST_CHARACTERS
 
 
 @given(ANY_TEXT)
@@ -71,21 +84,6 @@ def test_clean_text_can_be_encoded_and_is_left_alone(text: str) -> None:
 )
 def test_clean_by_example(text: str, expected: str) -> None:
     assert clean(text) == expected
-
-
-def test_clean_gives_a_plain_string_of_the_length_asked_for() -> None:
-    class Odd(str):
-        def __str__(self) -> str:
-            return "something else"
-
-        def isprintable(self) -> bool:
-            raise AssertionError("a subclass has no say")
-
-    assert type(clean(np.str_("up"))) is str
-    assert clean(Odd("up")) == "up"
-    assert type(clean(Odd("up"))) is str
-    assert clean("abcdef", 3) == "abc"
-    assert len(clean("x" * 10**6)) == foreign_text.MOST_CHARACTERS
 
 
 @given(ANY_TEXT)

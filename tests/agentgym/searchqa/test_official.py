@@ -145,8 +145,24 @@ def test_flashrag_rows(tmp_path, name):
     )
 
 
-def test_verl_rows(tmp_path):
+def test_verl_rows_own_columns_and_ids_of_several_sources(tmp_path) -> None:
     assert read_questions(write(tmp_path / "any.jsonl", [VERL])) == (Question("3", "Where?", ("Ulm",), "nq", "train"),)
+    row = {
+        "id": 5, "data_source": "hotpotqa", "split": "eval", "question": " Both? ",
+        "golden_answers": "a b<|answer_split|>c", "supporting_ids": ["7", 8], "type": "bridge", "level": None,
+    }  # fmt: skip
+    assert read_questions(write(tmp_path / "q.jsonl", [row])) == (
+        Question("5", "Both?", ("a b", "c"), "hotpotqa", "eval", ("7", "8"), "bridge"),
+    )
+    rows = [{**VERL, "data_source": source} for source in ("nq", "popqa")]
+    assert [each.id for each in read_questions(write(tmp_path / "q.jsonl", rows))] == ["nq/3", "popqa/3"]
+    rows = [{**VERL, "extra_info": {"split": split, "index": 3}} for split in ("train", "test")]
+    assert [each.id for each in read_questions(write(tmp_path / "q.jsonl", rows))] == ["train/nq/3", "test/nq/3"]
+    with pytest.raises(DataError, match="the id 'train/nq/3' occurs more than once"):
+        read_questions(write(tmp_path / "q.jsonl", [VERL, VERL]))
+    rows = [{**FLASHRAG, "golden_answers": ["The", "?"]}, {**FLASHRAG, "id": "2"}]
+    assert [question.id for question in read_questions(write(tmp_path / "q.jsonl", rows))] == ["2"]
+    refuses(DataError, "no row that is a question", read_questions, write(tmp_path / "q.jsonl", rows[:1]))
 
 
 def test_parquet_is_read_like_json(tmp_path):
@@ -175,31 +191,6 @@ def test_a_parquet_file_is_unpacked_up_to_a_limit(tmp_path, what):
     refuses(DataError, r"x\.parquet: unpacks to more than 67,108,864 bytes", read_questions, tmp_path / "x.parquet")
 
 
-def test_own_columns_and_separated_answers(tmp_path):
-    row = {
-        "id": 5, "data_source": "hotpotqa", "split": "eval", "question": " Both? ",
-        "golden_answers": "a b<|answer_split|>c", "supporting_ids": ["7", 8], "type": "bridge", "level": None,
-    }  # fmt: skip
-    assert read_questions(write(tmp_path / "q.jsonl", [row])) == (
-        Question("5", "Both?", ("a b", "c"), "hotpotqa", "eval", ("7", "8"), "bridge"),
-    )
-
-
-def test_a_row_that_an_empty_answer_would_win_is_left_out(tmp_path):
-    rows = [{**FLASHRAG, "golden_answers": ["The", "?"]}, {**FLASHRAG, "id": "2"}]
-    assert [question.id for question in read_questions(write(tmp_path / "q.jsonl", rows))] == ["2"]
-    refuses(DataError, "no row that is a question", read_questions, write(tmp_path / "q.jsonl", rows[:1]))
-
-
-def test_equal_ids_of_different_sources_are_told_apart(tmp_path):
-    rows = [{**VERL, "data_source": source} for source in ("nq", "popqa")]
-    assert [each.id for each in read_questions(write(tmp_path / "q.jsonl", rows))] == ["nq/3", "popqa/3"]
-    rows = [{**VERL, "extra_info": {"split": split, "index": 3}} for split in ("train", "test")]
-    assert [each.id for each in read_questions(write(tmp_path / "q.jsonl", rows))] == ["train/nq/3", "test/nq/3"]
-    with pytest.raises(DataError, match="the id 'train/nq/3' occurs more than once"):
-        read_questions(write(tmp_path / "q.jsonl", [VERL, VERL]))
-
-
 @pytest.mark.parametrize(
     ("row", "message"),
     [
@@ -215,7 +206,7 @@ def test_a_bad_row_is_named(tmp_path, row, message):
     refuses(DataError, re.escape(message), read_questions, write(tmp_path / "q.jsonl", [FLASHRAG, row]))
 
 
-def test_bad_files_are_named(tmp_path):
+def test_bad_files_and_equal_ids_are_named(tmp_path) -> None:
     path = tmp_path / "q.jsonl"
     path.write_text('{"id": 1\n')
     refuses(DataError, "line 1: not JSON", read_questions, path)
@@ -223,6 +214,15 @@ def test_bad_files_are_named(tmp_path):
     (tmp_path / "q.jsonl.xz").write_bytes(lzma.compress(b"{}" * 5000)[:-20])
     refuses(DataError, "cannot be read", read_questions, tmp_path / "q.jsonl.xz")
     refuses(DataError, "cannot be read", read_questions, tmp_path)
+    path = tmp_path / "q.jsonl"
+    path.write_bytes(json.dumps(FLASHRAG).encode() + b'\n{"question": "\xff"}\n')
+    refuses(DataError, "line 2: not UTF-8", read_questions, path)
+    path = tmp_path / "q.jsonl.gz"
+    path.write_bytes(gzip.compress(json.dumps(FLASHRAG).encode() + b" " * 80_000_000))
+    refuses(DataError, r"q\.jsonl\.gz cannot be read.*unpacks to more than", read_questions, path)
+    path = tmp_path / "q.jsonl"
+    path.write_text("\n".join(["", json.dumps(VERL), "", json.dumps({**VERL, "question": "x"})]))
+    refuses(DataError, r"q\.jsonl, lines 2 and 4: the id 'train/nq/3' occurs more than once", read_questions, path)
 
 
 @pytest.mark.parametrize(
@@ -249,21 +249,6 @@ def test_every_damage_is_named_by_file_and_line(tmp_path, row, message):
     path = tmp_path / "q.jsonl"
     path.write_text(json.dumps(FLASHRAG) + "\n\n" + row + "\n")
     refuses(DataError, f"{re.escape(str(path))}, line 3: .*{message}", read_questions, path)
-
-
-def test_files_that_are_no_text_or_too_much_are_named(tmp_path):
-    path = tmp_path / "q.jsonl"
-    path.write_bytes(json.dumps(FLASHRAG).encode() + b'\n{"question": "\xff"}\n')
-    refuses(DataError, "line 2: not UTF-8", read_questions, path)
-    path = tmp_path / "q.jsonl.gz"
-    path.write_bytes(gzip.compress(json.dumps(FLASHRAG).encode() + b" " * 80_000_000))
-    refuses(DataError, r"q\.jsonl\.gz cannot be read.*unpacks to more than", read_questions, path)
-
-
-def test_equal_ids_are_named_with_their_lines(tmp_path):
-    path = tmp_path / "q.jsonl"
-    path.write_text("\n".join(["", json.dumps(VERL), "", json.dumps({**VERL, "question": "x"})]))
-    refuses(DataError, r"q\.jsonl, lines 2 and 4: the id 'train/nq/3' occurs more than once", read_questions, path)
 
 
 def test_texts_of_questions_are_cleaned(tmp_path):

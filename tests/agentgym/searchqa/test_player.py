@@ -44,7 +44,7 @@ def test_it_answers_in_the_last_turn():
     refuses(ValueError, "at least 1", SearchQAPlayer, searches=0)
 
 
-def test_comparisons_go_by_the_years_of_the_passages():
+def test_comparisons_go_by_the_years_and_names_are_found() -> None:
     reader = SearchQAPlayer(searches=1)
     reader.act("Who was born earlier, Ada Bell or Iva Moll?", ())
     passages = (
@@ -52,9 +52,6 @@ def test_comparisons_go_by_the_years_of_the_passages():
         'Doc 2(Title: "Iva Moll") Born in Ulm in 1843, Iva Moll was a poet.'
     )
     assert reader.act(f"<information>{passages}</information>", ()) == "<answer>Iva Moll</answer>"
-
-
-def test_names():
     assert names_in("Was The Iron Gate made in Port Ulm or in the Kingdom of Zell?") == [
         "The Iron Gate", "Port Ulm", "Kingdom of Zell",
     ]  # fmt: skip

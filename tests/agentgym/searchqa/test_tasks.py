@@ -81,7 +81,7 @@ def test_a_dense_retriever_without_a_folder_says_why_it_cannot_be_pickled():
     refuses(TypeError, "from_folder", pickle.dumps, retriever)
 
 
-def test_answerable_by_support_or_by_a_gold_that_is_found():
+def test_answerable_by_support_or_by_a_gold_that_is_found() -> None:
     asked = [
         Question("supported", "zzz", ("anything",), "s", "test", supports=("ada",)),
         Question("found", "ada", ("port ulm!",), "s", "test"),
@@ -93,8 +93,6 @@ def test_answerable_by_support_or_by_a_gold_that_is_found():
     assert is_answerable(asked, Titles(PASSAGES)) == [True, True, False, False, False, True]
     assert is_answerable([], Titles()) == []
 
-
-def test_a_failed_search_leaves_nothing_decided():
     class Broken:
         def search(self, queries, k):
             return [SearchFailure("down")] * len(queries)

@@ -132,20 +132,17 @@ def test_other_arrays_are_numbered_as_their_values(values):
     same(intern("state", values), one_by_one(values.tolist()))
 
 
-def test_arrays_and_lists_share_their_numbers():
+def test_arrays_lists_and_equal_strings_share_their_numbers() -> None:
     same(intern("state", np.array([3, 1]), [1, "3", 3.0]), one_by_one([3, 1], [1, "3", 3.0]))
     same(intern("state", np.array([3, 1], np.int8), np.array([1, 300])), one_by_one([3, 1], [1, 300]))
     same(intern("state", np.array([3, 1]), np.array([1.0, 0.5])), one_by_one([3, 1], [1.0, 0.5]))
-
-
-def test_equal_strings_that_are_other_objects_are_one_state():
     text = "you are in a room. " * 32
     fresh = [text.encode().decode() for _ in range(3)]
     assert len(set(map(id, fresh))) == 3
     same(intern("state", fresh, [text]), ([[0, 0, 0], [0]], (text,)))
 
 
-def test_what_is_not_hashable_is_named_with_its_column():
+def test_what_is_not_hashable_is_named_and_tensors_are_numbered_by_value() -> None:
     with pytest.raises(TypeError, match=r"column .state. must hold one hashable value per row, .*: .list."):
         intern("state", ["s", ["s"]])
     with pytest.raises(TypeError, match="column 'state' or 'next_state' must hold"):
@@ -153,6 +150,10 @@ def test_what_is_not_hashable_is_named_with_its_column():
             group=[0], trajectory=[0], t=[0], state=["s"], action=[0], next_state=[{}], reward=[0], won=[0]
         )
     refuses(TypeError, "unhashable", intern, "state", np.zeros((2, 2), np.int64))
+    same(intern("group", Tensor([3, 3, 4]), [4]), ([[0, 0, 1], [1]], (3, 4)))
+    # In a list they are single objects: every row would silently be a group of its own.
+    with pytest.raises(TypeError, match=r"column 'group' must hold .* got Tensors; convert them .* \.item"):
+        intern("group", [0, Tensor(3), Tensor(3)])
 
 
 class Tensor:
@@ -170,13 +171,6 @@ class Tensor:
 
     def __array__(self, dtype=None, copy=None):
         return self.values
-
-
-def test_tensors_are_numbered_by_their_values():
-    same(intern("group", Tensor([3, 3, 4]), [4]), ([[0, 0, 1], [1]], (3, 4)))
-    # In a list they are single objects: every row would silently be a group of its own.
-    with pytest.raises(TypeError, match=r"column 'group' must hold .* got Tensors; convert them .* \.item"):
-        intern("group", [0, Tensor(3), Tensor(3)])
 
 
 @pytest.mark.parametrize("column", ["state", "group", "action", "t", "reward", "won", "valid", "replies"])

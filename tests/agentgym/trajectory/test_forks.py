@@ -53,9 +53,6 @@ def test_a_tree_worked_out_by_hand() -> None:
     assert [reply.text for reply in whole.replies] == [str(row) for row in source]
     assert not whole.has_forks
     StepTable.from_trajectories(whole.to_trajectories())  # keeps all rules
-
-
-def test_a_table_without_forks_is_its_own_unfolding() -> None:
     table = StepTable.from_arrays(**COLUMNS | {"t": [0, 1, 2, 0, 1, 0, 0, 1, 0]})
     whole, source = table.unfolded()
     assert whole is table
@@ -63,9 +60,6 @@ def test_a_table_without_forks_is_its_own_unfolding() -> None:
     assert (table.has_forks, table.parent.tolist()) == (False, [-1] * 5)
     assert table.episode_return.tolist() == table.trajectory_return.tolist()
     assert table.chain(3).tolist() == [6, 7]
-
-
-def test_rows_may_be_in_any_order() -> None:
     shuffle = [5, 0, 8, 3, 7, 2, 6, 1, 4]
     table = StepTable.from_arrays(
         **{name: [column[i] for i in shuffle] for name, column in COLUMNS.items()}, parent=PARENT
@@ -74,6 +68,14 @@ def test_rows_may_be_in_any_order() -> None:
     assert [-1 if row < 0 else shuffle[row] for row in table.parent] == [3, -1, -1, 0, 1]
     assert [shuffle[row] for row in table.chain(0)] == [0, 3, 5]
     assert table.episode_return.tolist() == [41, 7, 256, 25, 195]
+    other = StepTable.from_trajectories(
+        dataclasses.replace(
+            one, trajectory=f"{one.trajectory}2", parent=one.parent and (f"{one.parent[0]}2", one.parent[1])
+        )
+        for one in TREE.to_trajectories()
+    )
+    both = StepTable.concatenate([TREE, other])
+    assert both.parent.tolist() == [-1, 0, 3, 1, -1, -1, 9, 12, 10, -1]
 
 
 @pytest.mark.parametrize("of_table", [StepTable.to_trajectories, lambda table: [*table.to_trajectories()[::-1]]])
@@ -87,7 +89,7 @@ def test_rows_forms_and_files_keep_the_parents(of_table, tmp_path: Path) -> None
         }  # fmt: skip
 
 
-def test_files_from_before_are_read(tmp_path: Path) -> None:
+def test_files_from_before_are_read_and_bad_parents_named(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     TREE.to_jsonl(path)
     roots = [json.loads(line) for line in path.read_text().splitlines()]
@@ -96,25 +98,14 @@ def test_files_from_before_are_read(tmp_path: Path) -> None:
         del line["parent"]
     path.write_text("".join(json.dumps(line) + "\n" for line in roots))
     assert StepTable.from_jsonl(path).parent.tolist() == [-1, -1]
-
-
-def test_a_parent_that_does_not_fit_is_named_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     TREE.to_jsonl(path)
     path.write_text(path.read_text().replace('["a", 1]', '["b", 1]').replace("\n", "\n\n"))
     expected = r"x.jsonl, line 7: trajectory 'd': its parent \('b', 1\) leads to another state than its first"
     refuses(ValueError, expected, StepTable.from_jsonl, path)
-
-
-def test_joined_tables_keep_their_forks() -> None:
-    other = StepTable.from_trajectories(
-        dataclasses.replace(
-            one, trajectory=f"{one.trajectory}2", parent=one.parent and (f"{one.parent[0]}2", one.parent[1])
-        )
-        for one in TREE.to_trajectories()
-    )
-    both = StepTable.concatenate([TREE, other])
-    assert both.parent.tolist() == [-1, 0, 3, 1, -1, -1, 9, 12, 10, -1]
+    columns = {**COLUMNS, "group": ["g"] * 5 + ["h"] + ["g"] * 3}
+    with pytest.raises(ValueError, match=r"trajectory 'c': its parent \('b', 1\) is of another group"):
+        StepTable.from_arrays(**columns, parent=PARENT)
 
 
 def test_the_data_frame_says_after_which_row() -> None:
@@ -141,12 +132,6 @@ def test_the_data_frame_says_after_which_row() -> None:
 )  # fmt: skip
 def test_parents_that_cannot_be(parent: object, error: type[Exception], message: str) -> None:
     refuses(error, message, StepTable.from_arrays, **COLUMNS, parent=parent)
-
-
-def test_a_parent_is_of_the_same_group() -> None:
-    columns = {**COLUMNS, "group": ["g"] * 5 + ["h"] + ["g"] * 3}
-    with pytest.raises(ValueError, match=r"trajectory 'c': its parent \('b', 1\) is of another group"):
-        StepTable.from_arrays(**columns, parent=PARENT)
 
 
 @st.composite

@@ -122,21 +122,15 @@ def test_a_key_from_a_variable_reaches_other_processes(monkeypatch: pytest.Monke
         assert server.headers[-1]["authorization"] == f"Bearer {KEY}"
 
 
-def test_a_copy_within_the_process_keeps_its_key() -> None:
+def test_copies_keep_their_key_and_credentials_of_a_proxy_are_not_pickled() -> None:
     with chat_server(echo) as server:
         model = endpoint(server.url, api_key=KEY)
         for made in (copy.deepcopy(model), copy.deepcopy({"partner": model})["partner"]):
             assert texts(made.ask([request("q")])) == ["q"]
         assert {head["authorization"] for head in server.headers} == {f"Bearer {KEY}"}
-
-
-def test_an_endpoint_whose_proxy_holds_credentials_cannot_be_pickled() -> None:
     model = endpoint("http://127.0.0.1:1/v1", proxy="http://me:hunter2@127.0.0.1:2")
     refuses(TypeError, "its proxy's URL holds credentials", pickle.dumps, model)
     copy.deepcopy(model)
-
-
-def test_a_redirection_is_not_followed_and_gets_no_key() -> None:
     with chat_server(echo) as elsewhere, chat_server(raw(b"{}", 307, Location=elsewhere.url)) as server:
         assert "status 307" in failure(endpoint(server.url, api_key=KEY).ask([request("q")])[0]).reason
         assert elsewhere.requests == []

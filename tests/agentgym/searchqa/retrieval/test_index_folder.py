@@ -144,12 +144,18 @@ def test_an_unfinished_build_whose_note_is_damaged_begins_anew(corpus: Path, tmp
     assert len(open_index(build_index(corpus, tmp_path / "index")).passages) == len(PASSAGES)
 
 
-def test_an_index_whose_files_are_gone_is_damaged_not_empty(corpus: Path, tmp_path: Path) -> None:
+def test_an_index_without_its_files_and_a_build_of_others_are_left_alone(corpus: Path, tmp_path: Path) -> None:
     folder = build_index(corpus, tmp_path / "index")
     for path in (folder / "tantivy").iterdir():
         path.unlink()
     refuses(DataError, "is damaged", open_index, folder)
     assert list((folder / "tantivy").iterdir()) == []
+    unfinished = tmp_path / "index.building"
+    unfinished.mkdir()
+    (unfinished / "thesis.txt").write_text("mine")
+    with pytest.raises(DataError, match=r"index\.building holds 'thesis\.txt', which belongs to no index"):
+        build_index(corpus, tmp_path / "index")
+    assert (unfinished / "thesis.txt").read_text() == "mine"
 
 
 def test_who_comes_second_waits_and_finds_the_folder(corpus: Path, tmp_path: Path) -> None:
@@ -218,12 +224,3 @@ def test_the_command(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     assert "No such file" in capsys.readouterr().err
     assert main([]) == 2
     assert "usage" in capsys.readouterr().err
-
-
-def test_a_folder_of_others_in_the_place_of_an_unfinished_build_is_left_alone(corpus: Path, tmp_path: Path) -> None:
-    unfinished = tmp_path / "index.building"
-    unfinished.mkdir()
-    (unfinished / "thesis.txt").write_text("mine")
-    with pytest.raises(DataError, match=r"index\.building holds 'thesis\.txt', which belongs to no index"):
-        build_index(corpus, tmp_path / "index")
-    assert (unfinished / "thesis.txt").read_text() == "mine"

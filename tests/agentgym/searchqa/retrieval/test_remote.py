@@ -127,6 +127,9 @@ def test_no_server_is_a_failure() -> None:
     first, second = client(f"http://127.0.0.1:{unused_port()}", retries=1).search(["a", "b"], 3)
     assert "refused" in reason(first)
     assert first == second
+    assert reason(client(f"http://{'a' * 80}.example").search(["q"], 1)[0])
+    remote = client("http://localhost", headers={"Authorization": f"Bearer {KEY}"})
+    assert copy.deepcopy([remote])[0] is remote
 
 
 def test_one_failing_query_spares_the_others_of_its_batch() -> None:
@@ -238,12 +241,3 @@ def test_wrong_urls_and_headers_are_refused_without_showing_them() -> None:
         with pytest.raises(ValueError, match="header 'Authorization'") as caught:
             HttpRetriever("http://h", headers={"Authorization": value})  # type: ignore[dict-item]
         assert KEY not in str(caught.value)
-
-
-def test_a_host_that_cannot_be_is_a_failure() -> None:
-    assert reason(client(f"http://{'a' * 80}.example").search(["q"], 1)[0])
-
-
-def test_a_copy_in_the_same_process_is_the_client_itself() -> None:
-    remote = client("http://localhost", headers={"Authorization": f"Bearer {KEY}"})
-    assert copy.deepcopy([remote])[0] is remote

@@ -57,7 +57,7 @@ def test_a_curriculum_out_of_range_is_refused(given, words):
     refuses(ValueError, words, NoiseCurriculum, **given)
 
 
-def test_useful_documents_are_the_supports_that_the_query_names():
+def test_useful_and_noisy_documents_and_questions_without_supports() -> None:
     def useful(query, k=3):
         [found] = rule().simulate([SimulatedSearch(query, COUNTRY, False, 7)], k)
         return ids(found)
@@ -69,23 +69,20 @@ def test_useful_documents_are_the_supports_that_the_query_names():
     assert useful("Ada in Port Ulm") == ["ulm", "ada"]
     assert useful("Ada Bell of Ulm", k=1) == ["ada"]
     assert set(useful("which country?")) == {"iva", "zell"}  # names none of them: noise
-
-
-def test_noisy_documents_support_other_questions_of_the_kind():
     searches = [SimulatedSearch("Ada Bell", COUNTRY, True, draw) for draw in range(40)]
     found = rule().simulate(searches, 1)
     assert {each[0].passage for each in found} == {IVA, ZELL}
     assert [ids(each) for each in rule().simulate(searches, 1)] == [ids(each) for each in found]
     assert all(sorted(ids(each)) == ["iva", "zell"] for each in rule().simulate(searches, 5))
     assert set(ids(rule().simulate([SimulatedSearch("x", OTHER, True, 1)], 2)[0])) == {"ada", "ulm"}
-
-
-def test_a_question_without_known_supports_is_a_failed_search():
     [found] = rule().simulate([SimulatedSearch("sea", LOOSE, False, 1)], 3)
     assert isinstance(found, SearchFailure)
     assert "'loose'" in found.reason
     with pytest.raises(ValueError, match="none are known: give questions with supporting passages"):
         RuleSimulator(Questions([LOOSE], "one"), Titles())
+    made = pickle.loads(pickle.dumps(RuleSimulator(Questions(QUESTIONS, "four"), Titles(PASSAGES))))
+    [found] = made.simulate([SimulatedSearch("Ulm", COUNTRY, False, 1)], 1)
+    assert found[0].passage == ULM
 
 
 class Answering:
@@ -122,7 +119,7 @@ def played(env, seed=0, noise=0.5, **options):
     return [env.step(f"<search>Ada Bell {i}</search>")[-1]["retrieved_ids"] for i in range(4)]
 
 
-def test_noise_is_a_reset_option_and_without_it_the_engine_searches():
+def test_noise_is_a_reset_option_and_the_share_of_noisy_searches() -> None:
     env = env_of()
     assert played(env, noise=0.0)[-1] == ("ada",)
     assert not env.retriever.calls
@@ -131,9 +128,6 @@ def test_noise_is_a_reset_option_and_without_it_the_engine_searches():
     assert env.step("<search>ada</search>")[-1]["retrieved_ids"] == ("ada",)
     assert env.retriever.calls == [["ada"]]
     assert "noise" not in env.describe(True)["state_key"]
-
-
-def test_the_share_of_noisy_searches_is_the_noise():
     env, noisy = env_of(), 0
     for seed in range(200):
         env.reset(seed=seed, options={"task_id": "country", "noise": 0.3})
@@ -254,12 +248,6 @@ def test_without_turns_to_search_there_is_the_answer_alone():
     env.reset(options={"task_id": "country"})
     _, reward, terminated, _, info = env.step("<search>Ada Bell</search>")
     assert (reward, terminated, info["is_action_valid"], env.retriever.calls) == (0.0, True, False, [])
-
-
-def test_a_rule_comes_out_of_a_pickle_as_it_was():
-    made = pickle.loads(pickle.dumps(RuleSimulator(Questions(QUESTIONS, "four"), Titles(PASSAGES))))
-    [found] = made.simulate([SimulatedSearch("Ulm", COUNTRY, False, 1)], 1)
-    assert found[0].passage == ULM
 
 
 class Writes:
