@@ -180,7 +180,7 @@ def is_possible(game: Game, goal: Goal) -> bool:
     ],
 )
 def test_goals_that_are_none_are_refused(name: str, message: str) -> None:
-    refuses(ValueError, message, with_goal, kitchen(), parse_goal(name))
+    refuses(ValueError, message, lambda: with_goal(kitchen(), parse_goal(name)))
 
 
 def test_a_long_goal_makes_no_long_message() -> None:

@@ -12,16 +12,13 @@ from wrappers.credit.graphgpo import graphgpo
 TABLE = random_table(3)
 
 
-def test_shuffled_advantages_are_the_same_numbers_in_other_places():
+def test_controls_shuffle_or_broadcast_advantages() -> None:
     given, moved = graphgpo(TABLE, omega=0.8, invalid_penalty=0.1, penalty="advantage"), shuffled(TABLE)
     for group in range(TABLE.n_groups):
         rows = TABLE.group == group
         np.testing.assert_array_equal(np.sort(moved[rows]), np.sort(given[rows]))
     assert (moved != given).any()
     np.testing.assert_array_equal(moved, shuffled(TABLE))
-
-
-def test_broadcast_gives_each_step_the_mean_of_its_episode():
     given, spread = graphgpo(TABLE, omega=0.8, invalid_penalty=0.1, penalty="advantage"), broadcast(TABLE)
     for trajectory in range(TABLE.n_trajectories):
         rows = TABLE.trajectory == trajectory

@@ -225,9 +225,6 @@ def test_every_method_is_a_function_named_like_its_file() -> None:
     assert functions - files == {
         "action_targets", "bi_level_gae", "graphgpo_filled", "importance", "reinforce_plus_plus_baseline",
     }  # fmt: skip
-
-
-def test_importing_the_module_leaves_the_name_to_the_function() -> None:
     for name in CREDIT_NAMES_METHODS:
         module = importlib.import_module(f"wrappers.credit.{name}")
         assert inspect.ismodule(module)

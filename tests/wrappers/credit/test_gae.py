@@ -40,6 +40,20 @@ def test_by_hand() -> None:
     np.testing.assert_allclose(
         lambda_returns(TWO_STEPS, values=[0.2, 0.5, 0.3], gamma=0.9, lam=0.8), [0.81, 1.0, 0.0], atol=1e-15
     )
+    table = StepTable.from_arrays(
+        group=[0] * 3, trajectory=[0, 1, 2], t=[0] * 3, state=["s"] * 3, action=["a"] * 3, next_state=["u"] * 3,
+        reward=[1.0] * 3, won=[False] * 3, terminated=[True, False, False], truncated=[False, True, False],
+    )  # fmt: skip
+    found = gae(table, values=np.zeros(3), last_values=[5.0, 6.0, 7.0], gamma=0.5)
+    np.testing.assert_allclose(found, [1.0, 1 + 0.5 * 6, 1 + 0.5 * 7])
+    np.testing.assert_allclose(gae(table, values=np.zeros(3), gamma=0.5), 1.0)
+    table = random_table(5)
+    exact = discounted_returns(table, 0.9)
+    np.testing.assert_allclose(gae(table, values=exact, gamma=0.9, lam=0.7), 0.0, atol=1e-12)
+    # Returns 1 and 0 on every row; the second step is invalid: 0.1 off that row only.
+    found = gae(TWO_STEPS, values=[0.2, 0.5, 0.3], preset="authors")
+    np.testing.assert_allclose(found, [0.8, 0.4, -0.3])
+    assert (gae(TWO_STEPS, values=[0.2, 0.5, 0.3], preset="authors", gamma=0.5, lam=0.1) == found).all()
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(0, 1), st.floats(0, 1))
@@ -66,29 +80,6 @@ def test_lam_one_is_the_return_less_the_value_and_lam_zero_one_step_ahead() -> N
     np.testing.assert_allclose(
         gae(table, values=values, gamma=0.9, lam=0.0), table.reward + 0.9 * ahead - values, atol=1e-12
     )
-
-
-def test_only_steps_that_did_not_terminate_have_a_value_behind_them() -> None:
-    table = StepTable.from_arrays(
-        group=[0] * 3, trajectory=[0, 1, 2], t=[0] * 3, state=["s"] * 3, action=["a"] * 3, next_state=["u"] * 3,
-        reward=[1.0] * 3, won=[False] * 3, terminated=[True, False, False], truncated=[False, True, False],
-    )  # fmt: skip
-    found = gae(table, values=np.zeros(3), last_values=[5.0, 6.0, 7.0], gamma=0.5)
-    np.testing.assert_allclose(found, [1.0, 1 + 0.5 * 6, 1 + 0.5 * 7])
-    np.testing.assert_allclose(gae(table, values=np.zeros(3), gamma=0.5), 1.0)
-
-
-def test_exact_values_leave_nothing_to_explain() -> None:
-    table = random_table(5)
-    exact = discounted_returns(table, 0.9)
-    np.testing.assert_allclose(gae(table, values=exact, gamma=0.9, lam=0.7), 0.0, atol=1e-12)
-
-
-def test_authors_play_a_bandit_per_step() -> None:
-    # Returns 1 and 0 on every row; the second step is invalid: 0.1 off that row only.
-    found = gae(TWO_STEPS, values=[0.2, 0.5, 0.3], preset="authors")
-    np.testing.assert_allclose(found, [0.8, 0.4, -0.3])
-    assert (gae(TWO_STEPS, values=[0.2, 0.5, 0.3], preset="authors", gamma=0.5, lam=0.1) == found).all()
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_wrong_names_are_answered_with_the_right_ones(method):
         method(table, invalid_penalty=math.nan)
 
 
-def test_numbers_out_of_range():
+def test_numbers_and_presets() -> None:
     table = random_table(0)
     refuses(ValueError, r"gamma must be above 0, got 0", rewardflow, table, gamma=0)
     refuses(ValueError, r"omega must be above 0 and at most 1, got 0", graphgpo, table, omega=0)
@@ -66,33 +66,11 @@ def test_numbers_out_of_range():
         refuses(ValueError, "eps must be finite and at least 0, got", grpo, table, eps=huge)
     refuses(ValueError, r"eps must be at least 0, got -1", grpo, table, eps=-1)
     refuses(TypeError, r"lose_last must be True or False, got 1", rewardflow, table, lose_last=1)
-
-
-@pytest.mark.parametrize("method", [rewardflow, graphgpo])
-@pytest.mark.parametrize("words", ["look", ["look"], ("",), (1,)])
-def test_words_of_actions_are_a_tuple(method, words):
-    refuses(TypeError, "no_change_actions must be a tuple of words", method, random_table(0), no_change_actions=words)
-
-
-def test_numbers_may_be_of_numpy():
     table = random_table(0)
     assert (gigpo(table, gamma=np.float32(0.5), ddof=np.int64(0)) == gigpo(table, gamma=0.5, ddof=0)).all()
     assert (gigpo(table, omega=np.int64(2)) == gigpo(table, omega=2)).all()
-
-
-def test_an_option_overrides_the_preset():
     table = random_table(0)
     assert (gigpo(table, preset="authors", omega=0.0) == grpo(table, preset="authors", std="none")).all()
-
-
-class Lunch(TypedDict, total=False):
-    plates: Annotated[int, option(2, "how many", authors=3, low=1, high=9)]
-    salt: Annotated[float, option(0.5, "in grams", above=0)]
-    hot: Annotated[bool, option(True, "or cold")]
-    guests: tuple[str, ...]
-
-
-def test_presets_are_made_of_the_options():
     assert presets(Lunch) == {
         "paper": {"plates": 2, "salt": 0.5, "hot": True},
         "authors": {"plates": 3, "salt": 0.5, "hot": True},
@@ -102,6 +80,21 @@ def test_presets_are_made_of_the_options():
         "paper": {"plates": 2, "salt": 1.0, "hot": True},
         "authors": {"plates": 3, "salt": 0.5, "hot": False},
     }
+    refuses(ValueError, "plates must be between 1 and 9, got 10", lunch_in, paper={"plates": 10})
+    refuses(TypeError, "unknown option 'plate'", lunch_in, paper={"plate": 1})
+
+
+@pytest.mark.parametrize("method", [rewardflow, graphgpo])
+@pytest.mark.parametrize("words", ["look", ["look"], ("",), (1,)])
+def test_words_of_actions_are_a_tuple(method, words):
+    refuses(TypeError, "no_change_actions must be a tuple of words", method, random_table(0), no_change_actions=words)
+
+
+class Lunch(TypedDict, total=False):
+    plates: Annotated[int, option(2, "how many", authors=3, low=1, high=9)]
+    salt: Annotated[float, option(0.5, "in grams", above=0)]
+    hot: Annotated[bool, option(True, "or cold")]
+    guests: tuple[str, ...]
 
 
 @pytest.mark.parametrize(
@@ -149,11 +142,6 @@ def test_a_body_is_given_every_option_of_its_preset_and_those_of_the_caller():
     assert read_options(lunch, {"plates": "4"}) == {"plates": 4}
     refuses(ValueError, r"unknown preset 'papers'; known: .*; did you mean 'paper'", lunch, None, preset="papers")
     refuses(TypeError, "unknown option 'plate'", lunch, None, plate=1)
-
-
-def test_a_preset_that_is_not_allowed_is_refused_where_it_is_declared():
-    refuses(ValueError, "plates must be between 1 and 9, got 10", lunch_in, paper={"plates": 10})
-    refuses(TypeError, "unknown option 'plate'", lunch_in, paper={"plate": 1})
 
 
 def test_what_all_methods_have_in_common_is_added_to_the_documentation():
@@ -207,10 +195,12 @@ def tables() -> dict[str, StepTable]:
 TABLES = tables()
 
 
-def test_all_methods_with_options_are_there() -> None:
+def test_all_methods_with_options_are_tested() -> None:
     assert {"grpo", "graphgpo", "graphgpo_filled", "reinforce_plus_plus", "prime", "hisr"} <= {*METHODS}
     assert len(METHODS) > 25
     assert len(OPTIONS) > 150
+    assert len(METHODS) >= 31
+    assert {"action_targets", "reinforce_plus_plus_baseline", "istar", "aem"} <= set(METHODS)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -297,11 +287,6 @@ def test_numbers_of_functions_without_presets_are_checked_too() -> None:
 
 
 PAGES = Path(__file__).parents[3] / "docs" / "credit"
-
-
-def test_every_method_with_options_is_tested() -> None:
-    assert len(METHODS) >= 31
-    assert {"action_targets", "reinforce_plus_plus_baseline", "istar", "aem"} <= set(METHODS)
 
 
 # Those of `graphgpo_filled` are graphgpo's and a share, which the page on attribution names.

@@ -87,9 +87,6 @@ def test_what_it_is_at_its_ends() -> None:
     flat, returns = token_gae(rewards, values, mask, gamma=0.9, lam=0.8)
     np.testing.assert_allclose(single, flat, atol=1e-12)
     np.testing.assert_allclose(turns, returns, atol=1e-12)
-
-
-def test_wrong_arguments() -> None:
     row, end = [[0.0, 1.0]], [[False, True]]
     refuses(ValueError, "alpha must be finite and at least 0, got -1", vetta, row, row, [[1, 1]], end, alpha=-1)
     refuses(ValueError, "turn_lam must be between 0 and 1", vetta, row, row, [[1, 1]], end, turn_lam=2)
