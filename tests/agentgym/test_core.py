@@ -11,15 +11,12 @@ from tests.corridor import CorridorEnv
 from tests.refusals import refuses
 
 
-def test_text_space_holds_any_script_up_to_its_length() -> None:
+def test_text_space_holds_any_script_and_samples_by_seed() -> None:
     space = TextSpace(max_length=5)
     assert "√ #_P" in space
     assert "sixsix" not in space
     assert b"up" not in space
     assert TextSpace(samples=("a",)) == TextSpace(samples=("a",)) != TextSpace(samples=("b",))
-
-
-def test_text_space_sampling_is_seeded() -> None:
     first, second = TextSpace(seed=3), TextSpace(seed=3)
     drawn = [first.sample() for _ in range(20)]
     assert drawn == [second.sample() for _ in range(20)]
@@ -35,7 +32,7 @@ def test_text_space_rejects_impossible_arguments(arguments: dict, message: str) 
     refuses(ValueError, message, TextSpace, **arguments)
 
 
-def test_episode_of_the_corridor() -> None:
+def test_an_episode_of_the_corridor_and_its_branches() -> None:
     env = CorridorEnv()
     observation, info = env.reset(options={"index": 3})
     assert (observation, info["task_id"], info["is_action_valid"]) == ("cell 3", "start-3", True)
@@ -50,14 +47,19 @@ def test_episode_of_the_corridor() -> None:
     observation, reward, terminated, _, info = env.step("right")
     assert (observation, reward, terminated, info["won"]) == ("cell 4", 1.0, True, True)
     refuses(ResetNeeded, "call reset", env.step, "right")
-
-
-def test_same_seed_same_task_and_task_id_is_accepted_back() -> None:
     env, other = CorridorEnv(), CorridorEnv()
     for seed in range(10):
         _, info = env.reset(seed=seed)
         assert other.reset(seed=seed)[1] == info
         assert other.reset(options={"task_id": info["task_id"]})[1]["state_key"] == info["state_key"]
+    env = CorridorEnv()
+    env.reset(options={"index": 2})
+    env.step("right")
+    branch = pickle.loads(pickle.dumps(env.snapshot()))
+    assert env.step("right")[2]
+    observation, info = env.restore(branch)
+    assert (observation, info["won"]) == ("cell 3", False)
+    assert env.step("left")[0] == "cell 2"
 
 
 def test_wrong_use_says_what_exists() -> None:
@@ -68,17 +70,6 @@ def test_wrong_use_says_what_exists() -> None:
     env.reset(seed=0)
     refuses(TypeError, "expected a str command, got int", env.step, 1)
     refuses(ValueError, "did you mean 'ansi'", CorridorEnv, render_mode="ansii")
-
-
-def test_snapshot_branches_an_episode() -> None:
-    env = CorridorEnv()
-    env.reset(options={"index": 2})
-    env.step("right")
-    branch = pickle.loads(pickle.dumps(env.snapshot()))
-    assert env.step("right")[2]
-    observation, info = env.restore(branch)
-    assert (observation, info["won"]) == ("cell 3", False)
-    assert env.step("left")[0] == "cell 2"
 
 
 def test_stock_shared_memory_vectorisation_fails_loudly_and_pipes_work() -> None:

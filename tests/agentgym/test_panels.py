@@ -75,7 +75,7 @@ def test_what_belongs_to_the_panel_is_in_its_hash_and_what_is_added_is_not(tmp_p
     assert open_panel(longer, levels).hash != found.hash
 
 
-def test_the_first_tasks_are_a_panel_of_their_own() -> None:
+def test_panels_have_versions_and_first_tasks_are_panels_of_their_own() -> None:
     found = open_panel("sokoban/generated@1")
     few = found.first(5)
     assert few.tasks == found.tasks[:5]
@@ -84,14 +84,14 @@ def test_the_first_tasks_are_a_panel_of_their_own() -> None:
     assert found.first(256) is found
     for none in (0, -1):
         refuses(PanelError, f"a panel needs at least one task, got {none}", found.first, none)
-
-
-def test_every_name_has_a_version_and_an_environment() -> None:
     for name in panel_names():
         rule = find_panel(name)
         assert name.endswith("@1")
         assert (not rule.data) == (name in GENERATED or "generated" in name or name.startswith("sokoban/")), name
     assert len(panel_names()) == len(set(panel_names()))
+    found = open_panel("sokoban/generated@1").first(3)
+    # 3 tasks x 4 bytes = 12 bytes, 16 characters in base 64
+    assert (pin_of(found)["hash"], len(pin_of(found)["tasks"])) == (found.hash, 16)
 
 
 def test_unknown_names_fixed_arguments_and_missing_data_are_explained(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,9 +146,3 @@ def test_boxoban_levels_are_pinned_and_others_refused() -> None:
 @needs_data
 def test_the_pairings_of_sotopia_are_pinned() -> None:
     assert [len(open_panel(f"sotopia/{name}@1", {"data": FOLDER}).tasks) for name in ("all", "hard")] == [450, 70]
-
-
-def test_a_pin_holds_the_beginning_of_every_digest() -> None:
-    found = open_panel("sokoban/generated@1").first(3)
-    # 3 tasks x 4 bytes = 12 bytes, 16 characters in base 64
-    assert (pin_of(found)["hash"], len(pin_of(found)["tasks"])) == (found.hash, 16)

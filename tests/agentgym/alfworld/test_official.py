@@ -77,9 +77,13 @@ def test_the_folder_is_found_from_above_and_from_inside(data: Path, inside: str)
     assert find_folder(data / inside) == data / "json_2.1.1"
 
 
-def test_another_version_folder_is_found(data: Path) -> None:
+def test_folders_are_found_by_version_and_links_to_nothing_are_missing(data: Path) -> None:
     (data / "json_2.1.1").rename(data / "json_2.1.3")
     assert find_folder(str(data)) == data / "json_2.1.3"
+    train = data / "json_2.1.1" / "train"
+    (write_trial(train, "x/y", game=None) / "game.tw-pddl").symlink_to(data / "nowhere")
+    (train / "x" / "z").symlink_to(data / "nowhere")
+    assert ("x/y", "without game.tw-pddl") in fresh(data).games.left_out
 
 
 def test_missing_folders_are_explained(data: Path, tmp_path: Path) -> None:
@@ -163,13 +167,6 @@ def test_texts_of_games_are_clean(data: Path) -> None:
     games = fresh(data, "valid_seen")
     assert games[0].task == "put a \ufffdmug\ufffd[31m in drawer"
     assert games[1].walkthrough == ("go to \ufffd",)
-
-
-def test_links_to_nothing_are_missing_files(data: Path) -> None:
-    train = data / "json_2.1.1" / "train"
-    (write_trial(train, "x/y", game=None) / "game.tw-pddl").symlink_to(data / "nowhere")
-    (train / "x" / "z").symlink_to(data / "nowhere")
-    assert ("x/y", "without game.tw-pddl") in fresh(data).games.left_out
 
 
 def test_links_in_a_circle_are_missing_folders_and_files(data: Path) -> None:
@@ -396,12 +393,9 @@ def test_the_six_goals(task_type: str) -> None:
     assert game.goal_lamps == (0b1 if task_type == LOOK else 0)
 
 
-def test_the_older_version() -> None:
+def test_the_older_version_and_a_sentence_in_other_words() -> None:
     game = read_game(content(old=True), "task/trial")
     assert (game.dialect, game.walkthrough) == ("put", ())
-
-
-def test_a_sentence_in_other_words() -> None:
     game = read_game(content(grammar=grammar('find \\"Bob\\\'s\\" mug. Then stop'.replace("\\'", "'"))), "task/trial")
     assert game.task == 'find "Bob\'s" mug. Then stop'
 

@@ -80,7 +80,7 @@ def test_wrong_calls_are_answers_and_change_nothing(name: str, arguments: dict, 
     assert world.snapshot() == before
 
 
-def test_a_repair_at_the_company_reaches_the_phone_with_its_next_search_for_a_network() -> None:
+def test_repairs_settings_and_speed_by_hand() -> None:
     world = at_home()
     line = world.customers["C2001"]["line_ids"][0]
     ours = {"customer_id": "C2001", "line_id": line}
@@ -97,18 +97,12 @@ def test_a_repair_at_the_company_reaches_the_phone_with_its_next_search_for_a_ne
     assert "no_service" in call(world, "check_network_status", {})[0]
     call(world, "reboot_device", {})
     assert "connected" in call(world, "check_network_status", {})[0]
-
-
-def test_apn_settings_are_reset_by_the_reboot_after_and_not_before() -> None:
     world = at_home()
     begin(world, [ToolCall("break_apn_settings", {})])
     call(world, "reset_apn_settings", {})
     assert world.active_apn_settings["apn_name"] == "broken"
     assert call(world, "reboot_device", {})[0].startswith("Resetting APN settings...\nRestarting network services...")
     assert world.active_apn_settings["apn_name"] == "internet"
-
-
-def test_speed_by_hand() -> None:
     world = at_home()
     call(world, "reboot_device", {})
     # 5G: (50 + 500) / 2 = 275 at an excellent signal; data saver leaves a fifth, a slow VPN a tenth of that.

@@ -94,11 +94,22 @@ def test_other_autoreset_modes_record_the_same_episodes(mode):
     assert (envs.table().truncated | envs.table().terminated).sum() == 8
 
 
-def test_two_groups_by_task():
+def test_groups_by_task_and_options_of_the_wrapped() -> None:
     envs = GRPO(_envs())
     _play(envs)
     assert envs.table().groups == ("start-2", "start-3")
     assert envs.table().n_trajectories == 8
+    envs = GraphGPO(_Renaming(_envs()))
+    _play(envs)
+    table = envs.table()
+    assert set(table.actions) == {"LEFT", "RIGHT", "JUMP"}
+    assert "<2>" in table.states
+    assert "<4> [success]" in table.states
+    plain, wrapped = _envs(AutoresetMode.SAME_STEP), GRPO(_envs(AutoresetMode.SAME_STEP))
+    for first, second in zip(_play(plain)[1:], _play(wrapped)[1:], strict=True):
+        for a, b in zip(first[1:4], second[1:4], strict=True):
+            np.testing.assert_array_equal(a, b)
+        assert first[4].keys() == second[4].keys()
 
 
 def test_a_full_reset_begins_a_new_table_and_a_masked_one_adds_to_it():
@@ -151,23 +162,6 @@ class _Renaming(gym.vector.VectorWrapper):
         infos["command"] = np.array(commands, object)
         infos["canonical_key"] = np.array([f"<{key}>" for key in infos["state_key"]], object)
         return infos
-
-
-def test_commands_and_canonical_keys_are_recorded():
-    envs = GraphGPO(_Renaming(_envs()))
-    _play(envs)
-    table = envs.table()
-    assert set(table.actions) == {"LEFT", "RIGHT", "JUMP"}
-    assert "<2>" in table.states
-    assert "<4> [success]" in table.states
-
-
-def test_the_wrapped_environment_is_passed_through():
-    plain, wrapped = _envs(AutoresetMode.SAME_STEP), GRPO(_envs(AutoresetMode.SAME_STEP))
-    for first, second in zip(_play(plain)[1:], _play(wrapped)[1:], strict=True):
-        for a, b in zip(first[1:4], second[1:4], strict=True):
-            np.testing.assert_array_equal(a, b)
-        assert first[4].keys() == second[4].keys()
 
 
 @pytest.mark.parametrize("wrapper", [value for value in vars(wrappers).values() if _is_credit_wrapper(value)])
