@@ -118,6 +118,49 @@ def test_first_texts() -> None:
     ]
 
 
+def test_a_visit_to_the_kitchen() -> None:
+    world = World(kitchen())
+    assert tell(
+        world, "go to fridge 1", "take apple 2 from fridge 1", "open fridge 1", "take apple 2 from fridge 1"
+    ) == [
+        "You arrive at fridge 1. The fridge 1 is closed.",
+        "Nothing happens.",
+        "You open the fridge 1. The fridge 1 is open. In it, you see a apple 2.",
+        "You pick up the apple 2 from the fridge 1.",
+    ]
+    assert tell(world, "inventory", "close fridge 1", "cool apple 2 with fridge 1", "examine apple 2") == [
+        "You are carrying: a apple 2.",
+        "You close the fridge 1.",
+        "You cool the apple 2 using the fridge 1.",
+        "This is a cold apple 2.",
+    ]
+    assert tell(
+        world, "go to sinkbasin 1", "heat apple 2 with microwave 1", "clean apple 2 with sinkbasin 1", "examine apple 2"
+    ) == [
+        "You arrive at sinkbasin 1. On the sinkbasin 1, you see a apple 1, and a knife 1.",
+        "You heat the apple 2 using the microwave 1.",
+        "You clean the apple 2 using the sinkbasin 1.",
+        "This is a hot and clean apple 2.",
+    ]
+    assert world.inventory() == "apple 2 (cleaned) (heated)"
+    assert world.location() == "microwave 1, and sinkbasin 1"
+    assert world.admissible() == (
+        "clean apple 2 with sinkbasin 1", "examine apple 2", "examine microwave 1", "examine sinkbasin 1",
+        "go to cabinet 1", "go to cabinet 2", "go to fridge 1", "go to shelf 1", "heat apple 2 with microwave 1",
+        "help", "inventory", "look", "move apple 2 to sinkbasin 1", "open microwave 1",
+    )  # fmt: skip
+    assert tell(
+        world, "move apple 2 to sinkbasin 1", "take knife 1 from sinkbasin 1", "slice apple 2 with knife 1"
+    ) == [
+        "You move the apple 2 to the sinkbasin 1.",
+        "You pick up the knife 1 from the sinkbasin 1.",
+        "You sliced the apple 2 with the knife 1.",
+    ]
+    assert not world.won
+    tell(world, "move knife 1 to sinkbasin 1", "take apple 2 from sinkbasin 1")
+    assert tell(world, "examine apple 2") == ["This is a hot and clean sliced apple 2."]
+
+
 @pytest.mark.parametrize(
     ("repair", "script", "answers"),
     [

@@ -291,17 +291,6 @@ def test_a_step_of_many_places_is_one_search_without_repeats_and_none_in_the_las
     assert envs.envs[0].retriever.calls == [["ada"]]
 
 
-def test_wrong_calls_of_step_change_nothing():
-    envs = vector(2)
-    envs.reset(options=[{"task_id": "country"}] * 2)
-    refuses(TypeError, "sub-environment 1", envs.step, ["<search>ada</search>", None])
-    refuses(ValueError, "one entry per sub-environment", envs.step, ["<search>ada</search>"])
-    with pytest.raises(gym.error.ResetNeeded):
-        vector(1).step(["x"])
-    _, _, _, _, infos = envs.step(["<search>ulm</search>", "x"])
-    assert infos["retrieved_ids"].tolist() == [("ulm",), ()]
-
-
 def test_one_index_serves_256_places():
     envs = gym.make_vec("AgentRL/SearchQA-v0", num_envs=256, autoreset_mode="Disabled", expert=True)
     _, infos = envs.reset(seed=0, options={"split": "test"})

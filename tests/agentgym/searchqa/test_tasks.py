@@ -7,7 +7,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from agentgym.searchqa.env import SearchQAEnv, SearchQAVectorEnv
+from agentgym.searchqa.env import SearchQAEnv
 from agentgym.searchqa.official import read_questions
 from agentgym.searchqa.question import Question, is_answerable
 from agentgym.searchqa.retrieval.dense import DenseRetriever
@@ -52,17 +52,6 @@ def test_an_environment_goes_to_another_process_as_a_recipe(module, make):
     copy = module.loads(data)
     assert play(copy, 0) == play(env, 0)
     assert module.loads(data).unwrapped.retriever is copy.unwrapped.retriever
-
-
-def test_a_vector_environment_is_pickled_in_the_middle_of_episodes():
-    envs = SearchQAVectorEnv(2, questions=QUESTIONS, retriever=Titles(), expert=True)
-    envs.reset(seed=5)
-    envs.step(["<search>ada</search>", "<search>ulm</search>"])
-    copy = pickle.loads(pickle.dumps(envs))
-    assert len({id(env.retriever) for env in copy.envs}) == 1
-    steps = [repr(each.step(["<search>zell</search>", "<answer>Port Ulm</answer>"])) for each in (envs, copy)]
-    assert steps[0] == steps[1]
-    assert play(copy, 1) == play(envs, 1)
 
 
 def test_questions_of_a_file_are_read_again(tmp_path):

@@ -94,7 +94,8 @@ def test_a_folder_of_such_files_is_cleaned_and_another_is_explained(tmp_path: Pa
     (pairing,) = read_official(write_files(tmp_path, (ROWS[0], [person, ROWS[1][1]], ROWS[2])))
     assert pairing.people[0].name == "Ada\\nTurn #0: Bo left Lund"
     assert pairing.people[0].secret == "\ufffd?"
-    refuses(DataError, r"no environment_profiles.jsonl in .*data must be the folder", read_official, tmp_path)
+    (tmp_path / "empty").mkdir()
+    refuses(DataError, r"no environment_profiles.jsonl in .*data must be the folder", read_official, tmp_path / "empty")
 
 
 @pytest.mark.parametrize(

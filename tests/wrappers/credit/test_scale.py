@@ -75,7 +75,7 @@ def test_huge_rewards_in_recent_credit(name: str) -> None:
         assert not np.isinf(scores).any(), value
         assert name == "ragen2" or np.isfinite(scores).all(), value
     for value in HUGE:
-        refuses(ValueError, "reward", RECENT[name], huge_reward(value), outcome="return")
+        refuses(ValueError, "reward", lambda value=value: RECENT[name](huge_reward(value), outcome="return"))
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -86,7 +86,7 @@ def test_large_rewards_overflow_nowhere_and_huge_ones_are_refused_by_name(name: 
             warnings.simplefilter("error")
             assert np.isfinite(METHODS[name](huge_reward(value), preset=preset)).all(), value
     for value in HUGE if name not in ("rewardflow", "graphgpo", "dapo", "prime") else ():
-        refuses(ValueError, "reward", METHODS[name], huge_reward(value), preset=preset)
+        refuses(ValueError, "reward", lambda value=value: METHODS[name](huge_reward(value), preset=preset))
 
 
 def huge_reward(value: float) -> StepTable:

@@ -150,11 +150,11 @@ def test_an_index_without_its_files_and_a_build_of_others_are_left_alone(corpus:
         path.unlink()
     refuses(DataError, "is damaged", open_index, folder)
     assert list((folder / "tantivy").iterdir()) == []
-    unfinished = tmp_path / "index.building"
+    unfinished = tmp_path / "other.building"
     unfinished.mkdir()
     (unfinished / "thesis.txt").write_text("mine")
-    with pytest.raises(DataError, match=r"index\.building holds 'thesis\.txt', which belongs to no index"):
-        build_index(corpus, tmp_path / "index")
+    with pytest.raises(DataError, match=r"other\.building holds 'thesis\.txt', which belongs to no index"):
+        build_index(corpus, tmp_path / "other")
     assert (unfinished / "thesis.txt").read_text() == "mine"
 
 
