@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.processes import Job, JobFailedError, in_fresh_process, run_jobs
+from tests.refusals import refuses
 
 JOBS = [Job("method", seed, "work") for seed in range(5)]
 
@@ -50,8 +51,7 @@ def test_a_failure_is_told_with_its_traceback() -> None:
 
 
 def test_a_process_that_dies_is_noticed() -> None:
-    with pytest.raises(JobFailedError, match="status 3"):
-        run_jobs(JOBS[:1], die, processes=1, progress=quiet)
+    refuses(JobFailedError, "status 3", lambda: run_jobs(JOBS[:1], die, processes=1, progress=quiet))
 
 
 def test_what_progress_raises_stops_the_others() -> None:

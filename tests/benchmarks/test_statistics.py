@@ -18,12 +18,12 @@ from benchmarks.statistics import (
     success_interval,
     wilson_interval,
 )
+from tests.refusals import refuses
 
 
 def test_success_strings_are_not_read_as_numbers():
     # As numbers they would be a hundred and ten, and a hundred: two levels of one seed.
-    with pytest.raises(ValueError, match="`bits`"):
-        paired_comparison(["110", "100"], ["100", "100"])
+    refuses(ValueError, "`bits`", paired_comparison, ["110", "100"], ["100", "100"])
 
 
 def test_wilson_interval_by_hand():
@@ -37,8 +37,7 @@ def test_wilson_interval_by_hand():
 
 @pytest.mark.parametrize(("successes", "trials"), [(0, 0), (-1, 4), (5, 4)])
 def test_wilson_interval_refuses_impossible_counts(successes, trials):
-    with pytest.raises(ValueError, match="0 <= successes <= trials"):
-        wilson_interval(successes, trials)
+    refuses(ValueError, "0 <= successes <= trials", wilson_interval, successes, trials)
 
 
 def test_one_seed_pairs_tasks():
@@ -66,8 +65,7 @@ def test_seeds_that_disagree_widen_the_interval():
 
 
 def test_different_shapes_are_not_paired():
-    with pytest.raises(ValueError, match="equal shapes"):
-        paired_difference(["110"], ["11"])
+    refuses(ValueError, "equal shapes", paired_difference, ["110"], ["11"])
 
 
 def test_success_interval_stays_within_zero_and_one():
@@ -172,8 +170,7 @@ def test_coverage_over_new_seeds_and_levels() -> None:
     ],
 )
 def test_wrong_input_is_named(first: object, second: object, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        paired_comparison(first, second)  # type: ignore[arg-type]
+    refuses(ValueError, words, paired_comparison, first, second)
 
 
 def test_an_interval_is_cut_to_what_is_possible() -> None:
@@ -182,8 +179,7 @@ def test_an_interval_is_cut_to_what_is_possible() -> None:
 
 
 def test_confidence_is_a_share() -> None:
-    with pytest.raises(ValueError, match="between 0 and 1, got 95"):
-        paired_comparison([1, 0], [0, 0], confidence=95)
+    refuses(ValueError, "between 0 and 1, got 95", paired_comparison, [1, 0], [0, 0], confidence=95)
 
 
 def test_paired_t_is_scipys() -> None:
@@ -194,8 +190,7 @@ def test_paired_t_is_scipys() -> None:
     assert (interval.low, interval.high) == pytest.approx(tuple(expected.confidence_interval(0.95)))
     assert paired_t([0.0, 0.0])[1] == 1.0
     assert paired_t([0.1, 0.1, 0.1])[1] == 0.25  # all three heads or all three tails
-    with pytest.raises(ValueError, match="at least two differences"):
-        paired_t([0.1])
+    refuses(ValueError, "at least two differences", paired_t, [0.1])
 
 
 def test_seeds_needed_have_the_power_asked_for() -> None:

@@ -18,6 +18,7 @@ from benchmarks.speed import first_hour, gpu
 from benchmarks.speed.gpu import DoesNotFitError, run_shapes
 from benchmarks.speed.gpu_measures import GIB, SHAPES, expected_memory
 from benchmarks.speed.gpu_results import FIGURES, NO_GPU, RESULTS, check_results, load
+from tests.refusals import refuses
 
 CPU = torch.device("cpu")
 
@@ -97,8 +98,7 @@ def test_a_file_of_version_1_is_read_as_it_was_measured(report, tmp_path):
     assert list(check_results(tmp_path)) == list(check_results(report[0]))
     del old["rates"]["trained"]
     (tmp_path / RESULTS).write_text(json.dumps({"version": 1, "asked": {}, "shapes": [old]}))
-    with pytest.raises(ResultsError, match="version 1 without 'trained'"):
-        load(tmp_path)
+    refuses(ResultsError, "version 1 without 'trained'", load, tmp_path)
 
 
 def test_a_missing_or_emptied_field_fails_the_check(report, tmp_path):
@@ -140,8 +140,7 @@ def test_a_shape_that_does_not_fit_says_what_to_lower_and_the_ones_before_are_ke
             run_shapes(asked, tmp_path, CPU, told.append)
     assert "tiny: measured before" in told
     assert load(tmp_path).shapes == before.shapes
-    with pytest.raises(ResultsError, match="shape more is not measured"):
-        list(check_results(tmp_path))
+    refuses(ResultsError, "shape more is not measured", lambda: list(check_results(tmp_path)))
     # The same command goes on, also with smaller sizes for the shape that did not fit.
     again = dataclasses.replace(before.shapes[0], shape="more")
     monkeypatch.setattr(gpu, "measure_shape", lambda *_: again)
@@ -149,8 +148,7 @@ def test_a_shape_that_does_not_fit_says_what_to_lower_and_the_ones_before_are_ke
     assert run_shapes(asked, tmp_path, CPU, quiet).of("more") == again
     assert len(list(check_results(tmp_path))) == 2
     asked["tiny"] = dataclasses.replace(asked["tiny"], tokens=99)
-    with pytest.raises(OtherConfigurationError, match="tokens: there 512, asked for 99"):
-        run_shapes(asked, tmp_path, CPU, quiet)
+    refuses(OtherConfigurationError, "tokens: there 512, asked for 99", run_shapes, asked, tmp_path, CPU, quiet)
 
 
 def test_every_part_that_does_not_fit_names_its_option(monkeypatch):
@@ -168,8 +166,7 @@ def test_every_part_that_does_not_fit_names_its_option(monkeypatch):
             if part == "run_training":  # the parts before it are measured elsewhere
                 for name in ("measure_decode", "measure_pass"):
                     patch.setattr(gpu.gpus, name, lambda *_, **__: {})
-            with pytest.raises(DoesNotFitError, match=option):
-                gpu.measure_shape("tiny", sizes, CPU, quiet)
+            refuses(DoesNotFitError, option, gpu.measure_shape, "tiny", sizes, CPU, quiet)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from benchmarks.speed.sotopia_dialogues import (
     record_commands,
 )
 from benchmarks.speed.sotopia_package import VARIABLE, package_rate
+from tests.refusals import refuses
 
 
 def test_whole_dialogues_with_offers_in_every_turn_are_measured() -> None:
@@ -28,8 +29,7 @@ def test_whole_dialogues_with_offers_in_every_turn_are_measured() -> None:
     singles = envs.unwrapped.envs
     assert {len(env.world.dialogue.turns) for env in singles} == {TURNS}
     assert all(None not in env.world.standing.offers for env in singles)
-    with pytest.raises(RuntimeError, match="not of 20"):
-        play_dialogues(envs, plan[:3], 0)
+    refuses(RuntimeError, "not of 20", lambda: play_dialogues(envs, plan[:3], 0))
 
 
 def test_random_words_are_said_once_only() -> None:
@@ -52,8 +52,7 @@ def test_the_package_is_measured_where_it_is_named(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv(VARIABLE, str(python))
     assert package_rate(True) == 450.5
     python.write_text('#!/bin/sh\nprintf "Traceback\\nImportError: no module" >&2\nexit 1')
-    with pytest.raises(RuntimeError, match="ImportError: no module; install sotopia"):
-        package_rate(True)
+    refuses(RuntimeError, "ImportError: no module; install sotopia", package_rate, True)
 
 
 def test_the_command_plays_scored_dialogues_and_writes_its_figures(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from benchmarks.speed.timing import (
     replay,
     single_rate,
 )
+from tests.refusals import refuses
 
 SOKOBAN, ALFWORLD = "AgentRL/Sokoban-v0", "AgentRL/ALFWorld-v0"
 
@@ -81,8 +82,7 @@ def test_a_piece_of_the_loop_runs_for_every_ten_milliseconds():
 
 
 def test_a_speed_needs_a_timed_call():
-    with pytest.raises(ValueError, match="nothing was timed"):
-        Stopwatch().speed(1)
+    refuses(ValueError, "nothing was timed", lambda: Stopwatch().speed(1))
 
 
 def test_the_processor_clock_times_the_loop_too():

@@ -49,6 +49,7 @@ from benchmarks.training.records import (
     merge,
     save,
 )
+from tests.refusals import refuses
 
 RESULTS = Path(__file__).parents[3] / "docs" / "results"
 APP = typer.Typer()
@@ -172,11 +173,9 @@ def test_damaged_studies_are_refused(study, folder, tmp_path):
     ):
         with pytest.raises(ResultsError, match=said):
             check(dataclasses.replace(study, records=wrong))
-    with pytest.raises(ResultsError, match="no run of the search"):
-        choose([])
+    refuses(ResultsError, "no run of the search", choose, [])
     other = dataclasses.replace(study, config=dataclasses.replace(study.config, token_budget=1))
-    with pytest.raises(ResultsError, match="different configurations"):
-        merge(study, [other])
+    refuses(ResultsError, "different configurations", merge, study, [other])
     written = json.loads((folder / "sokoban.json").read_text(encoding="utf-8"))
     written["records"][-1]["tokens"] = "many"
     (tmp_path / "sokoban.json").write_text(json.dumps(written), encoding="utf-8")
@@ -299,8 +298,7 @@ def test_values_of_an_option_are_drawn_equally_often():
 
 
 def test_more_settings_than_there_are_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="there are only 3"):
-        draw("rloo", 4, 1.0, 0)
+    refuses(ValueError, "there are only 3", draw, "rloo", 4, 1.0, 0)
     result = run("--quick", "--settings", 50, "--out", tmp_path)
     assert result.exit_code == 2
     assert "--settings" in result.output

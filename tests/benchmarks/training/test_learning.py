@@ -27,6 +27,7 @@ from benchmarks.training.learning import RESULTS, STUDY, needs, parts
 from benchmarks.training.options import named_methods
 from benchmarks.training.showcase import trained_graph
 from policies.huggingface import HuggingFacePolicy
+from tests.refusals import refuses
 
 
 def do(config, folder, part, progress=lambda *words: None):
@@ -97,12 +98,10 @@ def test_graphs_show_one_task_before_and_after_training(found):
 
 
 def test_a_part_that_is_missing_or_damaged_is_named(finished_run, config, tmp_path):
-    with pytest.raises(ResultsError, match=r"clone-seed0/finished.json: no such file"):
-        STUDY.gather(config, tmp_path)
+    refuses(ResultsError, r"clone-seed0/finished.json: no such file", STUDY.gather, config, tmp_path)
     folder = shutil.copytree(finished_run, tmp_path / "copy")
     (folder / "grpo-seed0" / "finished.json").write_text("{", "utf-8")
-    with pytest.raises(ResultsError, match=r"finished.json: Invalid JSON"):
-        STUDY.gather(config, folder)
+    refuses(ResultsError, r"finished.json: Invalid JSON", STUDY.gather, config, folder)
 
 
 def test_a_folder_accepts_the_same_and_names_what_differs(config, tmp_path):
@@ -298,8 +297,7 @@ def test_a_malformed_file_is_refused_with_the_path_of_the_fault(finished_run, tm
     value = copy.deepcopy(json.loads((finished_run / "results.json").read_text("utf-8")))
     change(value, path, new)
     (tmp_path / "results.json").write_text(json.dumps(value), "utf-8")
-    with pytest.raises(ResultsError, match=expected):
-        STUDY.load(tmp_path / "results.json")
+    refuses(ResultsError, expected, lambda: STUDY.load(tmp_path / "results.json"))
 
 
 def test_a_trained_graph_shows_the_advantages_that_it_is_given(finished_run, config):
@@ -354,8 +352,7 @@ def test_the_setting_plays_the_tasks_that_were_cloned(config):
 def test_names_of_both_kinds_are_read_where_both_are_trained():
     assert named_methods("rft:samples=2, grpo", imitation=True) == ["rft:samples=2", "grpo"]
     assert isinstance(method_of("rft"), Imitation)
-    with pytest.raises(typer.BadParameter, match="gives no credit"):
-        named_methods("rft")
+    refuses(typer.BadParameter, "gives no credit", named_methods, "rft")
 
 
 def test_what_cannot_be_learned_from_is_refused_before_anything_is_trained(config):
@@ -365,5 +362,4 @@ def test_what_cannot_be_learned_from_is_refused_before_anything_is_trained(confi
         config, env="AgentRL/SearchQA-v0", methods=["hindsight"],
         setup=dataclasses.replace(config.setup, options={}, plenty={}),
     )  # fmt: skip
-    with pytest.raises(typer.BadParameter, match="hindsight"):
-        _check_envs(other)
+    refuses(typer.BadParameter, "hindsight", _check_envs, other)

@@ -30,6 +30,7 @@ from benchmarks.training.shaping import (
     make_config,
     table_rows,
 )
+from tests.refusals import refuses
 
 TRAINING = SB3Config(levels=Levels(training=4, held_out=2), steps=2048, evaluate_every=1024)
 
@@ -136,13 +137,10 @@ def test_a_file_that_does_not_fit_is_refused(tmp_path, change, words: str) -> No
     plain = json.loads(path.read_text("utf-8"))
     change(plain)
     path.write_text(json.dumps(plain), encoding="utf-8")
-    with pytest.raises(ResultsError, match=re.escape(words)):
-        STUDY.load(path)
+    refuses(ResultsError, re.escape(words), STUDY.load, path)
     path.write_text("{", encoding="utf-8")
-    with pytest.raises(ResultsError, match=r"Invalid JSON.* at line 1 column 1"):
-        STUDY.load(path)
-    with pytest.raises(ResultsError, match="run the benchmark that writes it first"):
-        STUDY.load(tmp_path / "nowhere.json")
+    refuses(ResultsError, r"Invalid JSON.* at line 1 column 1", STUDY.load, path)
+    refuses(ResultsError, "run the benchmark that writes it first", lambda: STUDY.load(tmp_path / "nowhere.json"))
 
 
 def invoke(*arguments: str) -> tuple[int, str]:

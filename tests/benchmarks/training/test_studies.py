@@ -24,6 +24,7 @@ from benchmarks.training.head_to_head_page import Cost
 from benchmarks.training.records import Point, Record, Setting, Trainings, check, save
 from benchmarks.training.studies import TRAINED, Arm, Trained, costs, outcomes, plan_of
 from benchmarks.truth.studies import SHARED, STUDIES, figure, found_in, load, picture_name, tables
+from tests.refusals import refuses
 from website.method_results import with_studies
 
 #: Studies whose page is made of the head to head's records.
@@ -212,12 +213,9 @@ def test_costs_of_records_made_by_hand():
 
 def test_a_run_is_trained_as_its_name_says():
     records = [_record("clone", "0000"), dataclasses.replace(_record("grpo", "1100"), setting=Setting("rloo", {}))]
-    with pytest.raises(ResultsError, match="its name says"):
-        check(_trainings(records))
-    with pytest.raises(ValueError, match="did you mean 'group_size'"):
-        Setting.stated("grpo group_sise=4")
-    with pytest.raises(ValueError, match="name=number"):
-        Setting.stated("grpo group_size=many")
+    refuses(ResultsError, "its name says", lambda: check(_trainings(records)))
+    refuses(ValueError, "did you mean 'group_size'", Setting.stated, "grpo group_sise=4")
+    refuses(ValueError, "name=number", Setting.stated, "grpo group_size=many")
 
 
 @pytest.mark.parametrize("name", list(TRAINED))
@@ -258,5 +256,4 @@ def test_further_seeds_join_what_is_published(name):
 def test_records_of_another_version_are_refused(tmp_path):
     written = json.loads((RECORDS / "distance.json").read_text(encoding="utf-8"))
     (tmp_path / "distance.json").write_text(json.dumps({**written, "version": 0}), encoding="utf-8")
-    with pytest.raises(ResultsError, match="version"):
-        load(tmp_path / "distance.json")
+    refuses(ResultsError, "version", lambda: load(tmp_path / "distance.json"))

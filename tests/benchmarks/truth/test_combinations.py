@@ -13,6 +13,7 @@ from benchmarks.run import app
 from benchmarks.statistics import Interval
 from benchmarks.truth.combinations import PUBLISHED, STUDY, Contest, Place
 from benchmarks.truth.credits import CHOSEN, COMBINATIONS, OWN, names_of
+from tests.refusals import refuses
 
 
 def run(folder):
@@ -68,8 +69,7 @@ def test_the_best_published_method_is_no_own_one():
         place(CHOSEN, 0.8),
     ], 0.0)  # fmt: skip
     assert contest.best_published("within", 8).credit == "graphgpo step"
-    with pytest.raises(KeyError, match="no 'salt' at group size 8"):
-        contest.place("salt", 8)
+    refuses(KeyError, "no 'salt' at group size 8", contest.place, "salt", 8)
     assert {credit.method for credit in PUBLISHED}.isdisjoint({*OWN, *(each.method for each in COMBINATIONS)})
 
 

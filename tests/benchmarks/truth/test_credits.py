@@ -6,6 +6,7 @@ import pytest
 from agentgym.trajectory import StepTable
 from benchmarks.json_files import ResultsError
 from benchmarks.truth.credits import BASELINE, SETS, credits_called, graph_else_vine, names_of
+from tests.refusals import refuses
 from tests.wrappers.credit.small_tables import episodes
 from wrappers.credit.gigpo import gigpo, step_level
 from wrappers.credit.method import Credit
@@ -31,8 +32,7 @@ def test_names_are_distinct_and_hold_the_baseline():
         "grpo", BASELINE, "graphgpo step", "rewardflow step",
     ]  # fmt: skip
     assert {*PUBLISHED, *RECENT} == {*SETS["all"]}
-    with pytest.raises(ResultsError, match="unknown set of credits 'new'; known: 'methods', 'published', '2026'"):
-        names_of("new")
+    refuses(ResultsError, "unknown set of credits 'new'; known: 'methods', 'published', '2026'", names_of, "new")
 
 
 def test_log_probabilities_are_a_learned_player_s():

@@ -7,6 +7,7 @@ from baselines.environments.sokoban import SOKOBAN
 from baselines.runs.config import make_config as make_learning_config
 from benchmarks.json_files import ResultsError, write_json
 from benchmarks.truth.episodes import NoisyExpert, make_config, scripted_of, tasks_of
+from tests.refusals import refuses
 
 MOVES = scripted_of("sokoban").others
 
@@ -38,8 +39,7 @@ def test_the_same_numbers_are_drawn_whatever_the_expert_says():
 
 @pytest.mark.parametrize("optimal", [-0.1, 1.1])
 def test_no_probability(optimal):
-    with pytest.raises(ValueError, match="probability"):
-        NoisyExpert(optimal)
+    refuses(ValueError, "probability", NoisyExpert, optimal)
 
 
 def test_tasks_are_those_of_the_learning_benchmark_that_no_training_has():
@@ -67,7 +67,6 @@ def test_weights_are_part_of_the_configuration_and_files_of_players_distinct(tmp
         ([tmp_path / "job", tmp_path / "job" / "model"], "the name 'job' is taken"),
         ([tmp_path], "job folder of a learning benchmark"),
     ):
-        with pytest.raises(ResultsError, match=words):
-            make_config(envs=["sokoban"], models=models)
+        refuses(ResultsError, words, make_config, envs=["sokoban"], models=models)
     with pytest.raises(ResultsError, match="a policy for sokoban; this study plays webshop"):
         make_config(envs=["webshop"], models=[tmp_path / "job"])

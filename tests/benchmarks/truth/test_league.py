@@ -24,6 +24,7 @@ from benchmarks.truth.credits import names_of
 from benchmarks.truth.episodes import ENVIRONMENTS, QUICK, make_config
 from benchmarks.truth.league import LEAGUE, RANKING, configure_ranking, measure
 from benchmarks.truth.measures import MEASURES
+from tests.refusals import refuses
 from wrappers.credit.method import STEP, Credit
 
 EXACT = ("sokoban", "alfworld", "virtualhome", "telecom")
@@ -192,8 +193,7 @@ def test_results_of_other_options_need_another_folder(ranking, ranked):
     assert result.exit_code == 2
     assert "tasks: there {'sokoban': 6}, asked for {'sokoban': 7}" in result.output
     fewer = dataclasses.replace(ranked.config, credits=ranked.config.credits[1:])
-    with pytest.raises(OtherConfigurationError, match="credits: there"):
-        RANKING.play(fewer, ranking)
+    refuses(OtherConfigurationError, "credits: there", RANKING.play, fewer, ranking)
 
 
 @pytest.mark.parametrize("name", ["league", "ranking"])
@@ -240,13 +240,10 @@ def test_damaged_and_missing_results_are_named(ranking, tmp_path):
     held = written["standings"][1]["held"][0]
     held["scores"].pop()
     path.write_text(json.dumps(written), encoding="utf-8")
-    with pytest.raises(ResultsError, match="expert 25 has no score of 'random' at group size 16"):
-        RANKING.load(path)
+    refuses(ResultsError, "expert 25 has no score of 'random' at group size 16", RANKING.load, path)
     path.write_text(json.dumps({**written, "version": 1}), encoding="utf-8")
-    with pytest.raises(ResultsError, match="reads version 2"):
-        RANKING.load(path)
-    with pytest.raises(ResultsError, match="no such file"):
-        RANKING.load(tmp_path / "nothing.json")
+    refuses(ResultsError, "reads version 2", RANKING.load, path)
+    refuses(ResultsError, "no such file", lambda: RANKING.load(tmp_path / "nothing.json"))
 
 
 def test_the_methods_of_2026_rank_as_their_values_do():

@@ -34,6 +34,7 @@ from benchmarks.truth.scorers import (
     outcome_targets,
     step_scores,
 )
+from tests.refusals import refuses
 
 TABLE = StepTable.from_arrays(
     group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"], action=["right", "up", "left"],
@@ -223,15 +224,12 @@ def test_another_configuration_needs_another_folder(folder):
 
 
 def test_what_cannot_be_measured_is_named(tmp_path, folder):
-    with pytest.raises(ResultsError, match=r"unknown scorer 'critics'; .*did you mean 'critic'"):
-        make_config(scorers=["critics"])
-    with pytest.raises(ResultsError, match="job folder of a learning benchmark"):
-        make_config(tmp_path)
+    refuses(ResultsError, r"unknown scorer 'critics'; .*did you mean 'critic'", make_config, scorers=["critics"])
+    refuses(ResultsError, "job folder of a learning benchmark", make_config, tmp_path)
     job = folder / "learning" / "clone-seed0"
     assert make_config(job / "model").policy == make_config(job).policy == str(job)
     (tmp_path / "scorers.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(ResultsError, match="version"):
-        STUDY.load(tmp_path / "scorers.json")
+    refuses(ResultsError, "version", lambda: STUDY.load(tmp_path / "scorers.json"))
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
