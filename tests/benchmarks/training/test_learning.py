@@ -63,30 +63,21 @@ def test_all_methods_of_a_seed_start_from_the_same_clone(found, config):
         assert len(starts) == 1
 
 
-def test_the_expert_solves_every_test_task(found):
+def test_clones_experts_and_graphs_of_a_run(found) -> None:
     expert = [score for score in found.scores if score.policy == "expert"]
     assert len(expert) == 2
     assert all(set(score.success) == {"1"} and score.invalid_rate == 0 for score in expert)
-
-
-def test_training_time_includes_the_warm_start(found):
     clone = {score.seed: score.seconds for score in found.scores if score.policy == "clone"}
     for run in found.runs:
         seconds = {score.seconds for score in found.scores if (score.policy, score.seed) == (run.method, run.seed)}
         assert len(seconds) == 1
         assert seconds.pop() == pytest.approx(clone[run.seed] + run.seconds)
-
-
-def test_episodes_show_the_moves_between_their_boards(found):
     assert {episode.policy for episode in found.episodes} == {"random", "expert", "clone", "grpo", "rewardflow"}
     for episode in found.episodes:
         for before, after in zip(episode.frames, episode.frames[1:], strict=False):
             # An accepted action moves the player, a refused one changes nothing.
             assert (before.text != after.text) == before.valid
         assert episode.won == ("X" not in episode.frames[-1].text)
-
-
-def test_graphs_show_one_task_before_and_after_training(found):
     assert len({graph.task_id for graph in found.graphs}) == 1
     assert [(graph.method, graph.stage) for graph in found.graphs] == [
         ("grpo", "clone"), ("rewardflow", "clone"), ("grpo", "trained"), ("rewardflow", "trained"),
@@ -341,21 +332,12 @@ def test_a_method_goes_on_from_the_clone_and_is_scored_like_any_other(finished_r
     assert (STUDY.path(tmp_path, part).parent / "model").is_dir()
 
 
-def test_the_setting_plays_the_tasks_that_were_cloned(config):
+def test_settings_and_names(config) -> None:
     setting = imitation_setting(config, 3)
     assert list(setting.tasks) == [{"split": "train", "index": i} for i in range(config.clone_tasks)]
     assert setting.supervised["learning_rate"] == 3e-3
     assert setting.training.learning_rate == config.training["learning_rate"]
     assert setting.seed == 3
-
-
-def test_names_of_both_kinds_are_read_where_both_are_trained():
-    assert named_methods("rft:samples=2, grpo", imitation=True) == ["rft:samples=2", "grpo"]
-    assert isinstance(method_of("rft"), Imitation)
-    refuses(typer.BadParameter, "gives no credit", named_methods, "rft")
-
-
-def test_what_cannot_be_learned_from_is_refused_before_anything_is_trained(config):
     with pytest.raises(typer.BadParameter, match="--clone-tasks 0 leaves none"):
         _check_envs(dataclasses.replace(config, methods=["sft"], clone_tasks=0))
     other = dataclasses.replace(
@@ -363,3 +345,9 @@ def test_what_cannot_be_learned_from_is_refused_before_anything_is_trained(confi
         setup=dataclasses.replace(config.setup, options={}, plenty={}),
     )  # fmt: skip
     refuses(typer.BadParameter, "hindsight", _check_envs, other)
+
+
+def test_names_of_both_kinds_are_read_where_both_are_trained():
+    assert named_methods("rft:samples=2, grpo", imitation=True) == ["rft:samples=2", "grpo"]
+    assert isinstance(method_of("rft"), Imitation)
+    refuses(typer.BadParameter, "gives no credit", named_methods, "rft")

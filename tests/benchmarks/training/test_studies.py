@@ -175,7 +175,7 @@ def _record(method, greedy, sampled="1100", beside=None, shares=None):
                   {"greedy": greedy, "sampled": sampled}, beside or {})  # fmt: skip
 
 
-def test_outcomes_of_records_made_by_hand():
+def test_records_made_by_hand() -> None:
     trainings = _trainings([_record("clone", "0000"), _record("grpo", "1100"), _record("grpo:std=none", "1110")])
     check(trainings)
     clone, scaled, plain = outcomes(Trained("sokoban", ARMS, "deviation", 1), trainings, "greedy")
@@ -184,9 +184,6 @@ def test_outcomes_of_records_made_by_hand():
     assert (scaled.success.mean, scaled.less_clone.mean, scaled.less_base) == (0.5, 0.5, None)
     # Three of four: one more than with the deviation.
     assert (plain.along, plain.less_clone.mean, plain.less_base.mean) == ("none", 0.75, 0.25)
-
-
-def test_splits_of_records_made_by_hand():
     arms, splits = (Arm("grpo", "grpo", ""),), {"train": "old", "test": "new"}
     records = [
         _record("clone", "0000", beside={"train": {"greedy": "1000", "sampled": "0000"}}),
@@ -200,9 +197,6 @@ def test_splits_of_records_made_by_hand():
     ]  # fmt: skip
     # Three tasks less one of the clone's, of four.
     assert found[2].less_clone.mean == 0.5
-
-
-def test_costs_of_records_made_by_hand():
     shares = {"environment": 0.25, "generation": 0.5, "credit": 0.05, "update": 0.2}
     found = costs(
         Trained("sokoban", ARMS[:1], "method", 1, shares=True), _trainings([_record("grpo", "1100", shares=shares)])
