@@ -46,6 +46,7 @@ def test_advice_follows_episodes() -> None:
     assert advice(envs.step(["look", "help"])[-1]) == ["", ""]
     mask = np.array([False, True])
     assert advice(envs.reset(options={"reset_mask": mask})[1]) == ["", "3.1.True.True"]
+    Counting.made = 0
     envs = VectorAdvice(make("SameStep", max_episode_steps=1), Counting)
     envs.reset(seed=0)
     infos = envs.step(["look", "look"])[-1]
