@@ -4,8 +4,6 @@ import copy
 import itertools
 import json
 import pickle
-import subprocess
-import sys
 from functools import cache, partial
 from typing import Any
 
@@ -16,13 +14,13 @@ from gymnasium.utils.env_checker import check_env, data_equivalence
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import RecordEpisodeStatistics
 
-import agentgym
 from agentgym import branching
 from agentgym.core import INFO_TYPES
 from agentgym.registry import ROWS
 from tests.agentgym.indices import check_indices, refusal
 from tests.goldens.environments import VARIANTS
 from tests.playing import info_columns
+from tests.processes import printed
 from tests.refusals import refuses
 
 IDS = [row.id for row in ROWS]
@@ -382,17 +380,9 @@ def digests(hash_seed: str) -> dict[str, str]:
         "    found[name] = digest.hexdigest()\n"
         "print(json.dumps(found))\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script], env={"PYTHONHASHSEED": hash_seed, "PYTHONPATH": root()},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    found: dict[str, str] = json.loads(done.stdout)
+    found: dict[str, str] = json.loads(printed(script, hash_seed))
     return found
 
 
 def test_same_episode_in_another_process_with_another_hash_seed(env_id: str) -> None:
     assert digests("0")[env_id] == digests("1")[env_id]
-
-
-def root() -> str:
-    return str(next(iter(agentgym.__path__)).removesuffix("/agentgym"))

@@ -1,10 +1,7 @@
 """Panels: the same tasks and hashes whatever orders the files and whoever asks, and refusals that say why."""
 
-import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +13,7 @@ from agentgym.sokoban.text import board_text
 from tests.agentgym.alfworld.support import files
 from tests.agentgym.sotopia.support import FOLDER, needs_data
 from tests.oracles import oracle
+from tests.processes import printed
 from tests.refusals import refuses
 
 GENERATED = (
@@ -48,10 +46,7 @@ def test_another_process_with_another_hash_seed_finds_the_same_panel() -> None:
     code = "from agentgym.panels import *; f = open_panel('sotopia/generated@1'); print(f.hash, f.tasks[7].id)"
     found = open_panel("sotopia/generated@1")
     for seed in ("77",):
-        told = subprocess.run(
-            [sys.executable, "-c", code], env=os.environ | {"PYTHONHASHSEED": seed}, check=True, capture_output=True,
-            text=True,
-        ).stdout  # fmt: skip
+        told = printed(code, seed)
         assert told.split() == [found.hash, found.tasks[7].id]
 
 

@@ -1,6 +1,5 @@
 """Clusters of embeddings against loops that say what a leader and a component are, and what merging does to a table."""
 
-import subprocess
 import sys
 
 import numpy as np
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 
 import wrappers.similar_states
 from agentgym.trajectory import StepTable
+from tests.processes import printed
 from tests.refusals import refuses
 from tests.wrappers.credit.random_tables import random_table, rebuild
 from wrappers import cosine_clusters, merge_similar_states, relabel_states
@@ -351,5 +351,5 @@ def test_without_the_extra_the_message_says_what_to_install(monkeypatch):
 
 def test_importing_it_loads_no_torch():
     code = "import wrappers.similar_states, sys; print('torch' in sys.modules, 'sentence_transformers' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "False"]
+    done = printed(code)
+    assert done.split() == ["False", "False"]

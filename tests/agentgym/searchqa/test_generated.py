@@ -3,8 +3,6 @@
 import hashlib
 import pickle
 import re
-import subprocess
-import sys
 from collections import Counter
 from functools import cache
 from itertools import combinations
@@ -20,7 +18,7 @@ from agentgym.searchqa.generated.world import CONTESTS, MAKERS, NOW, Census, Nam
 from agentgym.searchqa.question import Question
 from agentgym.searchqa.scoring import normalise
 from agentgym.searchqa.tasks import find_data
-from tests.agentgym.searchqa.support import ROOT
+from tests.processes import printed
 from tests.refusals import refuses
 
 made = make_encyclopaedia  # made once per process, and not while tests are collected
@@ -179,11 +177,7 @@ def test_seeds_make_the_same_in_every_process() -> None:
     for seed in (-1, 1.5, True, "0"):
         refuses(ValueError, "integer of at least 0", make_encyclopaedia, seed)
     script = "from tests.agentgym.searchqa.test_generated import digest; print(digest())"
-    again = subprocess.run(
-        [sys.executable, "-c", script], env={"PYTHONHASHSEED": "7", "PYTHONPATH": ROOT},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert again.stdout.strip() == digest()
+    assert printed(script, "7").strip() == digest()
 
 
 def digest() -> str:

@@ -1,13 +1,11 @@
 """Generated tasks: what they promise, and that any process makes the same."""
 
-import os
 import pickle
 import re
-import subprocess
-import sys
 
 from agentgym.sotopia.generated import FAMILIES, generate
 from agentgym.sotopia.profiles import ROLES, Relationship, Task, render
+from tests.processes import printed
 from tests.refusals import refuses
 
 
@@ -60,11 +58,7 @@ def test_the_same_in_every_process_and_whatever_else_was_generated() -> None:
         "from agentgym.sotopia.generated import FAMILIES, generate\n"
         "print(''.join(repr(generate(f, 5, i)) for f in reversed(FAMILIES) for i in (7, 3)))"
     )
-    found = subprocess.run(
-        [sys.executable, "-c", program], env=os.environ | {"PYTHONHASHSEED": "1"}, capture_output=True, text=True,
-        check=True,
-    )  # fmt: skip
-    assert found.stdout.strip() == made
+    assert printed(program, "1").strip() == made
 
 
 def test_tasks_can_be_pickled_after_they_were_played() -> None:

@@ -1,15 +1,12 @@
 """The official files: what they hold, files like them that are damaged, their games, and all pairings played."""
 
 import json
-import subprocess
-import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-import agentgym
 from agentgym.outside.dialogue import LEAVE, write
 from agentgym.outside.text import DataError
 from agentgym.sotopia import parallel_env
@@ -24,6 +21,7 @@ from agentgym.sotopia.players import PLAYERS
 from agentgym.sotopia.profiles import Relationship, Scenario, Task, opening
 from agentgym.sotopia.tasks import load_tasks
 from tests.agentgym.sotopia.support import ADA, BEN, FOLDER, Fixed, Script, needs_data, play, say
+from tests.processes import printed
 from tests.refusals import refuses
 
 SCENARIO = {
@@ -320,12 +318,5 @@ print(digest.hexdigest())
 
 
 def test_whole_dialogues_are_the_same_in_any_process() -> None:
-    root = str(Path(next(iter(agentgym.__path__))).parent)
-    digests = {
-        subprocess.run(
-            [sys.executable, "-c", SCRIPT], env={"PYTHONHASHSEED": seed, "PYTHONPATH": root},
-            capture_output=True, text=True, check=True,
-        ).stdout
-        for seed in ("0", "77")
-    }  # fmt: skip
+    digests = {printed(SCRIPT, seed) for seed in ("0", "77")}
     assert len(digests) == 1

@@ -4,7 +4,6 @@ import json
 import pickle
 import subprocess
 import sys
-from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 from agentgym.virtualhome.scene import CLEAN, CLOSE, HOLDS_RH, INSIDE, IS_ON, RELATION_NAMES, members
 from agentgym.virtualhome.state import State
 from tests.agentgym.virtualhome.micro_house import CUP, EDGES, MILK, TABLE, house
+from tests.processes import printed
 from tests.refusals import refuses
 
 HOUSE = house()
@@ -165,17 +165,7 @@ def test_the_fingerprint_is_the_same_in_every_process() -> None:
         "from tests.agentgym.virtualhome.micro_house import house\nfrom agentgym.virtualhome.state import State\n"
         "state = State(house()); state.add(2, 3, 4); print(state.fingerprint())"
     )
-    said = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            capture_output=True,
-            text=True,
-            check=True,
-            cwd=Path(__file__).parents[3],
-            env={"PYTHONHASHSEED": seed, "PYTHONPATH": "."},
-        ).stdout
-        for seed in ("0", "7")
-    }
+    said = {printed(code, seed) for seed in ("0", "7")}
     state = State(house())
     state.add(2, 3, 4)
     assert said == {f"{state.fingerprint()}\n"}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +23,7 @@ from agentgym.webshop.official.files import write_files
 from agentgym.webshop.tasks import Tasks, ideal_score
 from tests.agentgym.webshop.oracles import FOLDER, find
 from tests.agentgym.webshop.small_shop import product, tasks_of
+from tests.processes import printed
 from tests.refusals import refuses
 
 ID = "AgentRL/WebShop-v0"
@@ -342,8 +341,7 @@ def test_a_pickle_opens_the_shop_in_another_process(tmp_path: Path) -> None:
     path = tmp_path / "env.pickle"
     path.write_bytes(pickle.dumps(env))
     code = f"import pickle; print(pickle.load(open({str(path)!r}, 'rb')).observe())"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path.cwd())
-    assert found.stdout.strip() == observation
+    assert printed(code).strip() == observation
 
 
 def test_a_subclass_describes_its_own_way() -> None:

@@ -5,8 +5,6 @@ import functools
 import importlib
 import inspect
 import pkgutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -14,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wrappers.credit
+from tests.processes import printed
 from tests.wrappers.credit.naive import naive, naive_gigpo
 from tests.wrappers.credit.random_tables import random_table, rebuild, repeated
 from tests.wrappers.credit.small_tables import episodes
@@ -248,8 +247,8 @@ def test_whatever_a_process_imports_first(first: str) -> None:
         "from wrappers.credit import rewardflow as again, grpo\nfrom wrappers import RewardFlow\n"
         "print(callable(rewardflow), rewardflow is again, callable(grpo), RewardFlow.method.__name__)"
     )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout.split() == ["True", "True", "True", "rewardflow"]
+    result = printed(code)
+    assert result.split() == ["True", "True", "True", "rewardflow"]
 
 
 #: A step level alone.

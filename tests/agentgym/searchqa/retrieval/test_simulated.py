@@ -1,8 +1,6 @@
 """The simulated engine: its curriculum by hand, useful and noisy documents, and episodes that it answers."""
 
 import pickle
-import subprocess
-import sys
 
 import gymnasium as gym
 import pytest
@@ -24,6 +22,7 @@ from agentgym.searchqa.retrieval.simulated import (
 from agentgym.searchqa.retriever import Hit, SearchFailure
 from agentgym.searchqa.tasks import Questions
 from tests.agentgym.searchqa.support import ADA, COUNTRY, IVA, LOOSE, PASSAGES, ULM, ZELL, Titles
+from tests.processes import printed
 from tests.refusals import refuses
 
 #: Of the same source, kind and split as COUNTRY, and supported by other passages.
@@ -140,15 +139,10 @@ def test_equal_seeds_bring_equal_documents_in_any_process():
         "from tests.agentgym.searchqa.retrieval.test_simulated import env_of, played\n"
         "print([played(env_of(), seed) for seed in range(6)])"
     )
-    again = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": "7"} | _ENV
-    )
+    again = printed(program, "7")
     here = [played(env_of(), seed) for seed in range(6)]
-    assert again.stdout.strip() == repr(here)
+    assert again.strip() == repr(here)
     assert len(set(map(tuple, here))) > 1
-
-
-_ENV = {"PYTHONPATH": ":".join(filter(None, sys.path)), "PATH": ""}
 
 
 def test_snapshots_keep_what_is_drawn_and_a_seed_draws_anew():

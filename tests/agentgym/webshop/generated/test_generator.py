@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import re
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from agentgym.webshop.generated.departments import CATEGORIES, KINDS, VALUES
 from agentgym.webshop.generated.generator import BLOCK, NUMBERS, generate, make_product
 from agentgym.webshop.official.files import find_files, read_products, write_files
 from agentgym.webshop.official.json_stream import entries
+from tests.processes import printed
 from tests.refusals import refuses
 
 SHOP = list(generate(2_000))
@@ -65,8 +64,7 @@ def test_shops_and_asins_are_functions_of_the_seed() -> None:
     other = list(generate(100, seed=1))
     assert [product.title for product in other] != [product.title for product in SHOP[:100]]
     program = "from agentgym.webshop.generated.generator import make_product; print(ascii(make_product(0, 777)))"
-    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert printed.strip() == ascii(SHOP[777])
+    assert printed(program).strip() == ascii(SHOP[777])
     far = [make_product(0, index).asin for index in (9_999, 10_000, 10**6, 10**8 - 1)]
     asins = [product.asin for product in SHOP] + far
     assert len(set(asins)) == len(asins)

@@ -1,9 +1,6 @@
 """Search: Lucene's recorded answers, a naive twin, and indexes on the disk."""
 
 import math
-import os
-import subprocess
-import sys
 from collections import Counter
 from dataclasses import fields
 from functools import cache
@@ -21,6 +18,7 @@ from agentgym.webshop.search.bm25_build import _coded, build
 from agentgym.webshop.search.search import Recent, documents, search_text
 from tests.agentgym.webshop import oracles
 from tests.agentgym.webshop.test_reward import PRODUCT
+from tests.processes import printed
 from tests.refusals import refuses
 
 F = np.float32
@@ -189,16 +187,7 @@ texts = [(f"p{i * 7 % 50}", " ".join(f"w{i * j % 13}" for j in range(i))) for i 
 arrays = [np.asarray(value).tobytes() for value in vars(build(texts)).values()]
 print(hashlib.sha256(b"".join(arrays)).hexdigest())
 """
-    found = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            env=os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in ("1", "2")
-    }
+    found = {printed(code, seed) for seed in ("1", "2")}
     assert len(found) == 1
 
 
