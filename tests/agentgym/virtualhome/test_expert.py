@@ -9,7 +9,7 @@ from agentgym.virtualhome.goals import Deed, Goal
 from agentgym.virtualhome.keys import known_nodes
 from agentgym.virtualhome.rules import World
 from agentgym.virtualhome.scene import Node, Scene
-from tests.agentgym.virtualhome.small_houses import EDGES, NODES, activity, replay
+from tests.agentgym.virtualhome.small_houses import EDGES, NODES, activity, do, replay
 
 ALL = GeneratedActivities()
 #: Goals in the small house, and the fewest commands that achieve them, worked out by hand.
@@ -118,9 +118,7 @@ def test_no_play_is_shorter_than_the_bound() -> None:
                 before, known, edges, states = world.get_state(), known_nodes(world), set(world.edges()), _states(world)
             offered = task.lexicon.offers.admissible(world, known_nodes(world))
             here = [command for command in offered if not command.startswith(("walk", "turn"))] or offered
-            line = task.lexicon.words.line(rng.choice(offered if rng.random() < 0.4 else here))
-            assert line is not None
-            assert world.act(line).ok
+            line = do(task, world, rng.choice(offered if rng.random() < 0.4 else here))
             if number >= waits:
                 played.append(Deed((line.action,), line.things[0][1] if line.things and rng.random() < 0.7 else None))
         share = rng.random()

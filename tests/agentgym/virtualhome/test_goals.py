@@ -1,6 +1,6 @@
 from agentgym.virtualhome.goals import Deed, Goal
 from agentgym.virtualhome.scene import Scene
-from tests.agentgym.virtualhome.small_houses import EDGES, NODES, activity
+from tests.agentgym.virtualhome.small_houses import EDGES, NODES, activity, do
 from tests.refusals import refuses
 
 ON_TABLE = ((22, "ON", 10),)
@@ -11,9 +11,7 @@ def play(goal: Goal, *commands: str) -> list[tuple[int, float]]:
     task = activity(goal)
     world, done, seen = task.world(), 0, []
     for command in commands:
-        line = task.lexicon.words.line(command)
-        assert line is not None
-        assert world.act(line).ok, command
+        line = do(task, world, command)
         node = task.scene.index[line.things[0][1]] if line.things else -1
         done = task.tests.advance(world.cells, done, line.action, node)
         seen.append((done, round(task.tests.share(task.tests.missing(world.cells, done)), 3)))

@@ -15,7 +15,7 @@ from agentgym.virtualhome.hindsight import Chore, chores_done, goal_of, id_with,
 from agentgym.virtualhome.scene import Scene
 from tests.agentgym.virtualhome.official.small_folder import write
 from tests.agentgym.virtualhome.official_houses import FOLDER, find
-from tests.agentgym.virtualhome.small_houses import EDGES, activity
+from tests.agentgym.virtualhome.small_houses import EDGES, activity, do
 from tests.refusals import refuses
 
 MILK_ON_TABLE = Goal(edges=((22, "ON", 10),))
@@ -27,9 +27,7 @@ def done_after(goal: Goal, *commands: str) -> list[list[str]]:
     world, found = task.world(), []
     assert chores_done(task, world.cells) == []
     for command in commands:
-        line = task.lexicon.words.line(command)
-        assert line is not None
-        assert world.act(line).ok, command
+        do(task, world, command)
         found.append([split_id(id_with(task, chore))[1] for chore in chores_done(task, world.cells)])
     return found
 
@@ -99,13 +97,9 @@ def test_chores_in_words_and_as_goals(name: str, sentence: str, goal: Goal, comm
     assert len(found) >= commands
     world = task.world()
     for command in found[:-1]:
-        line = task.lexicon.words.line(command)
-        assert line is not None
-        assert world.act(line).ok
+        do(task, world, command)
         assert task.tests.missing(world.cells, 0)
-    line = task.lexicon.words.line(found[-1])
-    assert line is not None
-    assert world.act(line).ok
+    do(task, world, found[-1])
     assert not task.tests.missing(world.cells, 0)
     assert name in [split_id(id_with(base, chore))[1] for chore in chores_done(base, world.cells)]
 
@@ -161,9 +155,7 @@ def test_goals_of_chores_are_those_of_the_generator() -> None:
             elsewhere = replace(task, goal=Goal(), description="")
             world = task.world()
             for command in task.program:
-                line = task.lexicon.words.line(command)
-                assert line is not None
-                assert world.act(line).ok
+                do(task, world, command)
             goals = [goal_of(task.scene, chore) for chore in chores_done(elsewhere, world.cells)]
             mine = [goal for goal in goals if set(goal.edges) == set(task.goal.edges)]
             assert any(set(goal.states) == set(task.goal.states) for goal in mine)
