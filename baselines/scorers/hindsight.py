@@ -16,24 +16,21 @@ action: it is certain in hindsight, and its importance then says how surprising 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch import Tensor
 
 from agentgym.checks import fields_checked
-from agentgym.trajectory import Floats, Reply, StepTable
+from agentgym.trajectory import Floats, Ints, Reply, StepTable
 from baselines.config import Positive, Size
-from baselines.scorers.network import Network
-from baselines.scorers.replies import Replies, reply_logprobs, sampled_logprobs
-from baselines.scorers.scorer import ScoreLevel, ScorerConfig
+from baselines.scorers.network import Fit, Losses
+from baselines.scorers.replies import Replies, TwinScorer, sampled_logprobs
+from baselines.scorers.scorer import ScorerConfig
 from policies.pretrained import most_positions
 from policies.prompts import first_tokens, last_tokens
-from policies.training import trained_beside
 from wrappers.credit.hisr import importance
 from wrappers.credit.scores import reply_lengths
 
@@ -69,23 +66,25 @@ class HindsightConfig(ScorerConfig):
         return Hindsight(policy, self)
 
 
-class Hindsight:
-    """How much more likely each reply is in hindsight: a `baselines.scorers.scorer.StepScorer`.
+class Hindsight(TwinScorer):
+    """How much more likely each reply is in hindsight: a `baselines.scorers.replies.TwinScorer`.
+
+    An update fits the replies of finished episodes, won and lost, by the mean negative log-likelihood per token. Its
+    figures: "prm_loss" and "prm_grad_norm" (before clipping), means over the updates; "prm_clipped", the share of
+    scores at the bound.
 
     Args:
-        policy: whose model is copied, as it is now; with `model`, `score` and `tokenizer`, such as
-            `policies.huggingface.HuggingFacePolicy`. With an adapter the copy is a second adapter on the same base.
+        policy: see `TwinScorer`; with a `tokenizer`.
         config: see `HindsightConfig`.
 
     Raises:
         ValueError: the tokenizer makes the same tokens of both outcomes.
     """
 
-    order: Literal["after"] = "after"
+    config: HindsightConfig
 
     def __init__(self, policy: Any, config: HindsightConfig | None = None) -> None:
-        self.config = config or HindsightConfig()
-        self._twin = trained_beside(policy)
+        super().__init__(policy, config or HindsightConfig(), "the hindsight model's")
         self._tokenizer = policy.tokenizer
         self._outcome = [self._encode(text) for text in (self.config.lost_text, self.config.won_text)]
         if self._outcome[0] == self._outcome[1]:
@@ -93,19 +92,6 @@ class Hindsight:
                 f"the tokenizer makes the same tokens of {self.config.lost_text!r} and {self.config.won_text!r}: give "
                 "lost_text and won_text that it can tell apart"
             )
-        weights = [value for value in self.model.parameters() if value.requires_grad]
-        self._network = Network(self.model, [(weights, self.config.rate)], self.config, "the hindsight model's")
-        self._learned = False
-
-    @property
-    def model(self) -> Any:
-        """The hindsight model's network."""
-        return self._twin.model
-
-    @property
-    def level(self) -> ScoreLevel:
-        """What a score is given for."""
-        return self.config.level
 
     def scores(self, table: StepTable) -> Floats:
         """Return the importance of every reply, float64 (N,), above 0; exactly 1 until the first update has been made.
@@ -117,48 +103,23 @@ class Hindsight:
         played = sampled_logprobs(table, rows.mask)
         if not self._learned:
             return np.ones(len(table))
-        told = reply_logprobs(rows, self._twin, self._network, self.config.temperature)
-        return importance(played, told, rows.mask, beta=self.config.beta, clip=self.config.clip)
+        return importance(played, self.reply_logprobs(rows), rows.mask, beta=self.config.beta, clip=self.config.clip)
 
-    def update(
-        self,
-        table: StepTable,
-        scores: Floats,
-        targets: Floats | None,
-        generator: np.random.Generator,
-        learning_rate: float,
-    ) -> dict[str, float]:
-        """Learn to give the replies of finished episodes, won and lost, by the mean negative log-likelihood per token.
+    def fit(self, table: StepTable, scores: Floats, targets: Floats | None) -> Fit:
+        """Return the fit to the replies; targets are not read."""
+        rows = Replies.of(table, self.prompts(table))
+        copies = np.bincount(rows.of_row, minlength=len(rows.replies))
 
-        Returns:
-            "prm_loss" and "prm_grad_norm" (before clipping), means over the updates; "prm_clipped", the share of
-            `scores` at the bound.
+        def losses(chosen: Ints, count: int) -> Losses:
+            for part in self.passes(rows, chosen, learning=True):
+                logprobs = self.logprobs(rows, part).double().sum(1)
+                loss = -(logprobs * torch.from_numpy(copies[part]).to(logprobs)).sum() / (rows.mask.sum() / count)
+                yield loss, float(loss.detach())
 
-        Raises:
-            FloatingPointError: a gradient is not finite, the message names it; the weights are those of the last good
-                step. Or the step itself has made a weight that is not finite.
-        """
-        config, network, rows = self.config, self._network, Replies.of(table, self.prompts(table))
-        count = np.bincount(rows.of_row, minlength=len(rows.replies))
-        losses: list[float] = []
-        norms: list[float] = []
-        network.begin(learning_rate)
-        for _ in range(config.epochs):
-            order = rows.by_prompt(generator)
-            minibatches = np.array_split(order, -(-len(order) // config.minibatch_rows))
-            share = float(rows.mask.sum()) / len(minibatches)
-            for chosen in minibatches:
-                parts: list[float] = []
-                norms.append(network.step(self._losses(rows, count, chosen, share, parts)))
-                losses.append(sum(parts))
-        network.end()
-        self._learned = True
-        bound = np.inf if config.clip is None else config.clip
-        return {
-            "prm_loss": float(np.mean(losses)),
-            "prm_grad_norm": float(np.mean(norms)),
-            "prm_clipped": float((np.abs(np.log(scores)) > bound - 1e-9).mean()),
-        }
+        bound = np.inf if self.config.clip is None else self.config.clip
+        clipped = float((np.abs(np.log(scores)) > bound - 1e-9).mean())
+        reports = ("prm_loss", "prm_grad_norm")
+        return Fit(rows.by_prompt, self.config.minibatch_rows, losses, reports, {"prm_clipped": clipped})
 
     def prompts(self, table: StepTable) -> list[tuple[int, ...]]:
         """Return what the model reads before each row's reply, N sequences of token ids.
@@ -175,29 +136,6 @@ class Hindsight:
             told(reply, self._outcome[int(table.won[row])], after[row], positions, first)
             for row, reply in enumerate(replies)
         ]
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return weights and optimiser state, as a checkpoint keeps them."""
-        return self._network.state_dict() | {"learned": self._learned}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned."""
-        self._network.load_state_dict(state)
-        self._learned = bool(state["learned"])
-
-    def describe(self) -> dict[str, Any]:
-        """Return the settings, as a checkpoint keeps them."""
-        return self._network.describe()
-
-    def _losses(
-        self, rows: Replies, count: NDArray[np.int64], chosen: NDArray[np.int64], share: float, losses: list[float]
-    ) -> Iterator[Tensor]:
-        """What some rows add to the loss, pass by pass; each is noted in `losses`."""
-        for part in rows.passes(self._network, chosen, learning=True):
-            logprobs = rows.logprobs(self._twin, self._network, part, self.config.temperature).double().sum(1)
-            loss = -(logprobs * torch.from_numpy(count[part]).to(logprobs)).sum() / share
-            losses.append(float(loss.detach()))
-            yield loss
 
     def _encode(self, text: str) -> tuple[int, ...]:
         return tuple(self._tokenizer(text, add_special_tokens=False)["input_ids"])

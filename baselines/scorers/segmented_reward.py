@@ -18,7 +18,7 @@ from agentgym.trajectory import Floats, StepTable
 from baselines.config import Share
 from baselines.scorers.contribution import Contribution, ContributionConfig
 from baselines.scorers.hindsight import Hindsight, HindsightConfig
-from baselines.scorers.scorer import SHARED_LIMITS, ScoreLevel, ScorerConfig
+from baselines.scorers.scorer import SHARED_LIMITS, ScorerConfig, StepScorer
 from wrappers.credit.hisr import hisr
 
 
@@ -52,16 +52,13 @@ class SegmentedRewardConfig(ScorerConfig):
         return SegmentedReward(policy, self)
 
 
-class SegmentedReward:
-    """HISR's rewards, learned beside the policy: a `baselines.scorers.scorer.StepScorer`.
+class SegmentedReward(StepScorer):
+    """HISR's rewards, learned beside the policy.
 
     Args:
         policy: whose model is copied twice, see the scorers inside.
         config: see `SegmentedRewardConfig`.
     """
-
-    level: ScoreLevel = "turn"
-    order: Literal["after"] = "after"
 
     def __init__(self, policy: Any, config: SegmentedRewardConfig | None = None) -> None:
         self.config = config or SegmentedRewardConfig()

@@ -17,7 +17,7 @@ from agentgym.checks import fields_checked
 from agentgym.trajectory import Floats, StepTable
 from baselines.config import Range, Size
 from baselines.dynamic_sampling import task_of
-from baselines.scorers.scorer import ScoreLevel, ScorerConfig
+from baselines.scorers.scorer import ScorerConfig, StepScorer
 from wrappers.credit.group import number_pairs
 from wrappers.credit.task_graph import TaskGraphs
 from wrappers.credit.tigpo import distances_with
@@ -44,11 +44,9 @@ class TaskDistanceConfig(ScorerConfig):
         return TaskDistance(self)
 
 
-class TaskDistance:
-    """Discounted distances on graphs that are kept of every task: a `baselines.scorers.scorer.StepScorer`."""
+class TaskDistance(StepScorer):
+    """Discounted distances on graphs that are kept of every task."""
 
-    level: ScoreLevel = "turn"
-    order: Literal["after"] = "after"
     takes_forks = True
 
     def __init__(self, config: TaskDistanceConfig | None = None) -> None:
