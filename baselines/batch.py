@@ -65,7 +65,6 @@ class Batch:
     informed: tuple[tuple[int, ...], ...] = ()
 
     def __len__(self) -> int:
-        """Return the number of distinct rows n."""
         return len(self.prompts)
 
     @property
@@ -82,11 +81,9 @@ class Batch:
         return found
 
     def kept(self) -> Batch:
-        """Return the rows that are trained as a batch of their own."""
         return self if self.trained.all() else self.take(np.flatnonzero(self.trained))
 
     def take(self, rows: Sequence[int] | NDArray[np.int64]) -> Batch:
-        """Return the named rows as a batch of their own (`raw_rows` keeps the whole batch's number)."""
         picked = [int(row) for row in rows]
         index = torch.tensor(picked, dtype=torch.int64)
         # Columns past the longest reply of the chosen rows would only cost time.
@@ -112,7 +109,6 @@ class Batch:
         )
 
     def to(self, device: torch.device | str) -> Batch:
-        """Return the batch with its tensors on a device."""
         return dataclasses.replace(
             self,
             old_logprobs=self.old_logprobs.to(device),

@@ -81,7 +81,6 @@ class Samples:
         }
 
     def _forget_from(self, iteration: int) -> None:
-        """Drop lines of iterations that are played again."""
         if not self._path.exists():
             return
         kept = []
@@ -126,11 +125,9 @@ class Tracker:
         self._package.log(numbers, step=int(row["iteration"]))
 
     def __enter__(self) -> Self:
-        """Return the callback."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End the run at the package, if it began."""
         if self._begun:
             self._package.finish()
             self._begun = False

@@ -139,7 +139,6 @@ def remove_policy(path: Path) -> None:
 
 
 def _keep_foreign(path: Path) -> None:
-    """Give another name to what stands in the place of a model folder, where something in it is not of a policy."""
     restore_folder(path)
     if not path.exists() or (path.is_dir() and not (foreign := _foreign(path))):
         return
@@ -223,8 +222,6 @@ def load_checkpoint(folder: Path, identity: dict[str, Any]) -> Checkpoint:
 
 
 def _is_longer(stored: dict[str, Any], given: dict[str, Any], done: int) -> bool:
-    """Whether a run is given that differs from a finished one in a larger number of iterations alone."""
-
     def bare(identity: dict[str, Any]) -> dict[str, Any]:
         config = {name: value for name, value in identity.get("config", {}).items() if name != "iterations"}
         return {name: value for name, value in identity.items() if name != "iterations"} | {"config": config}
@@ -267,7 +264,6 @@ def _part(path: Path, part: str, tree: Any) -> Any:
 
 
 def _advice(found: list[Path]) -> str:
-    """What to do about a checkpoint that cannot be read."""
     for before in reversed(found[:-1]):
         try:
             iteration = _read(before).iteration
@@ -360,7 +356,6 @@ def _kind(value: Tensor) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """JSON form of nested settings, so that tuples and lists compare equal."""
     return json.loads(json.dumps(value, default=str))
 
 

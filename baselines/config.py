@@ -46,7 +46,6 @@ class Range(NamedTuple):
     below: float | None = None
 
     def holds(self, value: float) -> bool:
-        """Say whether a number is in the range."""
         kept = (
             self.low is None or value >= self.low,
             self.above is None or value > self.above,
@@ -75,7 +74,6 @@ class _Declared(NamedTuple):
 
 @functools.cache
 def _declared(cls: Any) -> dict[str, _Declared]:
-    """What the fields of a dataclass may hold."""
     hints, found = get_type_hints(cls, include_extras=True), {}
     for field in dataclasses.fields(cls):
         hint = hints[field.name]
@@ -413,7 +411,6 @@ def by_name(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _takes_names(cls: ClassT) -> ClassT:
-    """Let TrainerConfig be made of names with dots and of the flat names of version 0.2, these with a warning."""
     made = cls.__init__  # type: ignore[misc]
 
     @functools.wraps(made)

@@ -93,7 +93,6 @@ def _draw(pool: NDArray[np.int64], count: int, generator: np.random.Generator) -
 
 
 def _join(tables: list[StepTable], kept: list[Bools], groups: int) -> Sample:
-    """The first groups with contrast, then, where they are too few, the first without."""
     steps = sum(map(len, tables))
     resampled = sum(table.n_groups for table in tables[1:])
     order = [(number, group) for number, mask in enumerate(kept) for group in np.flatnonzero(mask)]
@@ -118,7 +117,6 @@ def task_of(label: Hashable) -> Hashable:
 
 
 def _by_group(table: StepTable, number: int) -> list[list[Trajectory]]:
-    """Trajectories of each group, named after their round."""
     result: list[list[Trajectory]] = [[] for _ in table.groups]
     for group, trajectory in zip(table.trajectory_group, table.to_trajectories(), strict=True):
         if number:

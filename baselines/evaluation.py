@@ -57,7 +57,6 @@ class Evaluation:
         )
 
     def __repr__(self) -> str:
-        """Return the summary in one line, refused actions included."""
         shown = self.summary()
         return (
             f"Evaluation({self.success.shape[0]} tasks x {self.success.shape[1]}: {shown['success']:.1%} won, "
@@ -67,7 +66,6 @@ class Evaluation:
 
     @property
     def success_rate(self) -> float:
-        """Share of episodes that succeeded."""
         return float(self.success.mean())
 
     @property
@@ -98,7 +96,6 @@ class Evaluation:
         return {label: self.success[labels == label] for label in sorted(set(labels.tolist()))}
 
     def summary(self) -> dict[str, float]:
-        """Return success, mean_return, episode_length and invalid_rate (per step), as a trainer logs them."""
         return {
             "success": self.success_rate,
             "mean_return": float(self.returns.mean()),
@@ -151,8 +148,6 @@ def evaluate(
 
 
 class _Noted(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any]]):
-    """Keeps info entries of every reset; `collect` resets wave by wave, in the order of the episodes."""
-
     def __init__(self, env: gym.vector.VectorEnv[Any, Any, Any], names: Sequence[str]) -> None:
         super().__init__(env)
         self._kept: dict[str, list[Any]] = {name: [] for name in names}

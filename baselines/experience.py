@@ -68,7 +68,6 @@ class Experience:
     generator: np.random.Generator
 
     def save(self, folder: Path, number: int = 0) -> None:
-        """Write it into a folder, which may hold several by number."""
         path = _path(folder, number)
         self.table.to_jsonl(path.with_suffix(".jsonl"))
         rest = {name: value for name, value in vars(self).items() if name not in ("table", "generator")}

@@ -200,7 +200,6 @@ class Learner:
         return Lesson(table, advantages, learned | figures, lengths, credited - begin)
 
     def _costed(self, table: StepTable) -> tuple[StepTable, Row]:
-        """The table that credit is given on, and what was taken off."""
         config, figures, rollout = self.config, Row(), self.config.rollout
         played, table = table, written(table)
         if getattr(getattr(self.policy, "settings", None), "truncate", "") == "end-episode":
@@ -218,7 +217,6 @@ class Learner:
 
 
 def _make_scorer(policy: Any, credit: Any, config: TrainerConfig, envs: Any) -> StepScorer:
-    """Make the scorer of a credit method: at its level, with the trainer's passes and temperature if it has none."""
     settings = getattr(credit, "scorer", None)
     if settings is None:
         name = getattr(credit, "name", type(credit).__name__)

@@ -113,7 +113,6 @@ def _over_turns(table: StepTable, values: NDArray[np.float64], options: PPOOptio
 def _inside_replies(
     table: StepTable, values: NDArray[np.float64], columns: TokenColumns, options: PPOOptions
 ) -> Estimate:
-    """Every reply is a sequence of its own, rewarded at its end with the episode's score."""
     if options["level"] != "token":
         raise ValueError("horizon 'step' has no level of turns; use level 'token', or horizon 'trajectory'")
     score = episode_scores(
@@ -153,5 +152,4 @@ def _penalties(table: StepTable, options: PPOOptions, where: str) -> NDArray[np.
 
 
 def _less(numbers: NDArray[np.float64], lost: NDArray[np.float64], written: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Numbers less what each row loses, at all tokens of its reply."""
     return numbers - (lost if numbers.ndim == 1 else lost[:, None] * written)

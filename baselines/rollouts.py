@@ -35,13 +35,11 @@ class Timed:
     def act(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
     ) -> list[Reply]:
-        """Act as the policy does."""
         return self._timed(lambda: self.policy.act(observations, infos, rng))
 
     def act_each(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rngs: Sequence[np.random.Generator]
     ) -> list[Reply]:
-        """Act as the policy does with a generator for each observation."""
         return self._timed(lambda: act_each(self.policy, observations, infos, rngs))
 
     def reply_queue(self) -> ReplyQueue | None:
@@ -64,8 +62,6 @@ class Timed:
 
 
 class _TimedQueue:
-    """A queue whose seconds, of asking and of waiting, and reply tokens are added up."""
-
     def __init__(self, timed: Timed, queue: ReplyQueue) -> None:
         self._timed, self._queue = timed, queue
         self._waiting: set[int] = set()

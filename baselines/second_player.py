@@ -53,7 +53,6 @@ class PolicyPartner:
         parse_reply("", **self.reply)  # wrong options are said now
 
     def act(self, views: Sequence[View]) -> list[Act | Failure]:
-        """Return the next act of each dialogue; see `agentgym.outside.dialogue.Player`."""
         if not views:
             return []
         admissible = np.empty(len(views), np.object_)
@@ -74,7 +73,6 @@ class PolicyPartner:
         return [parse(parse_reply(reply.text, **self.reply).command)[0] for reply in replies]
 
     def messages(self, view: View) -> Messages:
-        """Return what the policy reads in a dialogue."""
         own = [turn.number for turn in view.turns if self._was_in_turn(view, turn.number)]
         # An observation ends before each of the own turns, and now.
         ends = [*own, view.turn]

@@ -325,7 +325,6 @@ class Trainer:
         return gather(self.envs, player, self.tasks, self.config, iteration, self.credit, progress)
 
     def _next_beside(self, tokens: int) -> contextlib.AbstractContextManager[Future[Experience] | None]:
-        """Play the episodes of a later iteration while a block runs, if that iteration will come after these tokens."""
         following = self.config.rollout.staleness
         if not following or not self._wanted(following, tokens):
             return contextlib.nullcontext(None)
@@ -333,7 +332,6 @@ class Trainer:
         return beside(lambda check: self._gather(player, self.iteration + following, check))
 
     def _wanted(self, later: int, tokens: int = 0) -> bool:
-        """Whether there will be an iteration so many later, after these tokens and those of what is played already."""
         budget = self.config.token_budget
         spent = self.tokens + tokens + sum(one.tokens for one in self._ahead)
         return self.iteration + later < self.config.iterations and (budget is None or spent < budget)
@@ -353,17 +351,14 @@ class Trainer:
         return self.is_over or (every > 0 and self.iteration % every == 0)
 
     def _passed(self, before: int, every: int) -> bool:
-        """Whether the iteration's tokens went past a multiple of so many."""
         return every > 0 and self.tokens // every > before // every
 
     def _record(self, row: Row, table: StepTable | None, callbacks: Sequence[Callback]) -> bool:
-        """Log a row, show it to all callbacks, and return whether the run goes on."""
         self.log.append(row)
         answers = [callback(self, table, row) for callback in callbacks]
         return all(answer is not False for answer in answers)
 
     def _on_disk(self) -> list[str]:
-        """What shows whether somebody else writes to the folder."""
         if self.folder is None:
             return []
         paths = [*(path / STATE_FILE for path in checkpoints(self.folder)[-1:]), self.folder / LOG_FILE]
@@ -398,14 +393,12 @@ class Trainer:
         )
 
     def _finish(self, begun: int) -> None:
-        """Write the policy of a run that is at its end, unless it was there when this process began."""
         if self.folder is None or not self.is_over or not hasattr(self.policy, "save_pretrained"):
             return
         if self.iteration > begun or not (self.folder / FINAL_FOLDER).exists():
             save_policy(self.policy, self.folder / FINAL_FOLDER)
 
     def _keep_best(self, row: Row) -> None:
-        """Write the policy of the best validation so far; of equal ones the first, and never the start."""
         earlier = [one[_BEST] for one in self.log.rows if one["iteration"] > 0 and one.get(_BEST) is not None]
         if self.folder is None or _BEST not in row or not hasattr(self.policy, "save_pretrained"):
             return

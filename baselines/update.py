@@ -162,7 +162,6 @@ class Limits:
 
 
 def _rectangles(prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]], tokens: int) -> list[list[int]]:
-    """Divide rows, shortest first, into rectangles of at most so many tokens; a longer row is one of its own."""
     lengths = [len(prompt) + len(reply) for prompt, reply in zip(prompts, replies, strict=True)]
     parts: list[list[int]] = []
     for row in sorted(range(len(lengths)), key=lambda row: lengths[row]):
@@ -360,7 +359,6 @@ def _rows(column: Tensor | None, chosen: NDArray[np.int64], part: Batch) -> Tens
 
 
 def _mismatch(batch: Batch, sampler: Tensor, trust: Tensor | None, limit: float | None) -> dict[str, float]:
-    """How far sampler and trainer disagree, over tokens weighted as the raw rows."""
     weight = (batch.mask * batch.weight[:, None]).double()
     difference = (batch.old_logprobs - sampler).abs()
     found = {
@@ -396,7 +394,6 @@ def sequences(batch: Batch, limits: Limits) -> list[tuple[int, list[int]]]:
 
 
 def _blame(model: nn.Module, sums: Tensor) -> str:
-    """Say which of the sums of `_backward`, and which gradient, is not finite."""
     names = ("policy loss", "kl", "approx_kl", "clip fraction", "entropy", "distillation loss")
     wrong = [f"{name} is {value}" for name, value in zip(names, sums.tolist(), strict=True) if not math.isfinite(value)]
     return ", ".join(filter(None, [*wrong, not_finite(model, gradients=True)])) or "each number alone is finite"
@@ -472,7 +469,6 @@ def _given(part: Batch, limits: Limits) -> dict[str, Any]:
 def _distillation(
     teacher: Scorer, part: Batch, taught: NDArray[np.int64], scores: Scores, config: TrainerConfig, limits: Limits
 ) -> Tensor:
-    """Return the weighted sum of the distillation loss over the tokens of some rows of a part."""
     rows = part.take(taught).to(part.mask.device)
     whole: dict[str, Any] = {} if config.distillation.sampled else {"distributions": True}
     with torch.no_grad():

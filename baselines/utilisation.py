@@ -78,7 +78,6 @@ def product_weights(model: Any) -> tuple[int, int]:
 
 
 def _attention(model: Any) -> int:
-    """4 L d, the products of attention per pair of tokens."""
     config = text_config(model)
     return 4 * config.num_hidden_layers * config.num_attention_heads * _head_size(config)
 

@@ -90,7 +90,6 @@ def _known(row: Row, key: str) -> bool:
 
 
 def _last(rows: Sequence[Row], count: int, over: bool, key: str, value: float = 0.0) -> int:
-    """How many rows hold the value of a key: the last `count`, or all at the end of a shorter run; else 0."""
     last = rows[-count:]
     return len(last) if (len(last) == count or over) and all(row.get(key) == value for row in last) else 0
 
@@ -190,7 +189,6 @@ def _is_flat(start: Row, rows: Sequence[Row]) -> bool:
 
 
 def _back(rows: Sequence[Row], kept: Mapping[int, str]) -> str:
-    """Say where the run was good last, and what is there to go back to."""
     best = max(row["success"] for row in rows)
     last = next(row for row in reversed(rows) if row["success"] >= best / 2)
     iteration = int(last["iteration"])

@@ -222,7 +222,6 @@ def adapter_base(folder: Path, base: str | Path | None = None) -> str | Path:
 
 
 def _base_weights(model: Any) -> list[tuple[str, torch.Tensor]]:
-    """The base's weights under the names they have without an adapter."""
     return [
         (name.removeprefix("base_model.model.").replace(".base_layer", ""), weight)
         for name, weight in model.named_parameters()

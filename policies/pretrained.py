@@ -223,7 +223,6 @@ def load_model(
 
 
 def _tokenizer_class(folder: Path) -> Any:
-    """Return the class that reads the folder's tokenizer as it was saved."""
     from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
     file = folder / "tokenizer_config.json"

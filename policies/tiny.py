@@ -233,14 +233,12 @@ def start_copying(model: Any, *, seed: int) -> None:
 
 
 def _subspace(width: int, size: int, generator: torch.Generator) -> torch.Tensor:
-    """Draw a (size, width) matrix with orthonormal rows, or columns where a head is wider than the model."""
     drawn = torch.randn(max(width, size), min(width, size), generator=generator)
     basis: torch.Tensor = torch.linalg.qr(drawn)[0]
     return basis.T if size <= width else basis
 
 
 def _look_back(attention: Any, frequencies: torch.Tensor) -> None:
-    """Let the first head prefer the token before: its query's bias is its key's, turned by one position."""
     half = len(frequencies)
     length = math.sqrt(_SHARPNESS * math.sqrt(2 * half) / half)
     attention.q_proj.weight[: 2 * half] *= _KEPT

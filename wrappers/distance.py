@@ -43,7 +43,6 @@ class Distances(SubEnvWrapper[None]):
             )
 
     def begin(self, indices: Sequence[int], shown: Shown) -> None:
-        """Ask about states that were not reached before."""
         inside: Any = self.unwrapped
         for i in indices:
             key = shown.entry("canonical_key", i)
@@ -54,11 +53,9 @@ class Distances(SubEnvWrapper[None]):
                 self.found[place] = (env.distance(),) * 2 if bounds is None else bounds()
 
     def advance(self, step: Step) -> None:
-        """Ask about the states reached."""
         self.begin(step.played, step.after)
 
     def copied(self, state: None) -> None:
-        """Return the state of a sub-environment, which is empty."""
         return
 
 

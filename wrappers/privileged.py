@@ -93,7 +93,6 @@ class Privileged(SubEnvWrapper[None]):
         self.solved: dict[str, tuple[str, ...]] = {}
 
     def begin(self, indices: Sequence[int], shown: Shown) -> None:
-        """Note the states that episodes begin in, and how the expert goes on from there."""
         inside: Any = self.unwrapped
         self._note(indices, shown)
         for i in indices if self.demonstrations else ():
@@ -102,7 +101,6 @@ class Privileged(SubEnvWrapper[None]):
                 self.solved[task] = _demonstrated(inside.envs[i], self.longest)
 
     def advance(self, step: Step) -> None:
-        """Note the states reached."""
         self._note(step.played, step.after)
 
     def _note(self, indices: Sequence[int], shown: Shown) -> None:
@@ -129,7 +127,6 @@ def best_commands(env: Any) -> tuple[str, ...]:
 
 
 def _demonstrated(env: Any, longest: int) -> tuple[str, ...]:
-    """The expert's commands from the state of a sub-environment, which stays as it is."""
     saved, played = env.snapshot(), list[str]()
     won = False
     while len(played) < longest and (best := best_commands(env)):
@@ -312,6 +309,5 @@ def places_of(table: StepTable, states: Any = None) -> list[tuple[str, str]]:
 
 
 def _unrelated(length: int) -> str:
-    """A text of about so many characters, whole words."""
     words = (_MANUAL * (length // len(_MANUAL) + 1))[: max(length, 1)]
     return words.rpartition(" ")[0] or words

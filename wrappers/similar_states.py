@@ -217,8 +217,6 @@ class SentenceEncoder:
 
 @dataclasses.dataclass(frozen=True)
 class _Near:
-    """Which vectors are near each other."""
-
     points: NDArray[Any]
     lengths: Floats
     cosine: float
@@ -256,7 +254,6 @@ class _Near:
 
 
 def _leaders(n: int, earlier: Ints, later: Ints) -> Ints:
-    """Leader of each of n rows, itself where no earlier leader is near; in rounds over all pairs at once."""
     open_rows = np.ones(n, np.bool_)
     is_leader = np.zeros(n, np.bool_)
     a, b = earlier, later
@@ -285,7 +282,6 @@ def _joined(n: int, earlier: Ints, later: Ints) -> Ints:
 
 
 def _leaders_in_blocks(near: _Near, rows: Ints) -> Ints:
-    """`_leaders` of one large group, as positions in `rows`: memory for one block times all leaders."""
     leader = np.arange(len(rows))
     leaders = np.zeros(0, np.int64)
     for begin in range(0, len(rows), _BLOCK):
@@ -302,7 +298,6 @@ def _leaders_in_blocks(near: _Near, rows: Ints) -> Ints:
 
 
 def _joined_in_blocks(near: _Near, rows: Ints) -> Ints:
-    """`_joined` of one large group, as positions in `rows`: memory for one block times all rows before it."""
     first = np.arange(len(rows))
     for begin in range(0, len(rows), _BLOCK):
         end = min(begin + _BLOCK, len(rows))

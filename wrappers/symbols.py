@@ -83,7 +83,6 @@ class SymbolPlanes(BranchingWrapper, gym.ObservationWrapper[NDArray[Any], Any, A
         self.observation_space = gym.spaces.Box(0, 1, (len(symbols), self.height, self.width), self._dtype.type)
 
     def observation(self, observation: Any) -> NDArray[Any]:
-        """Turn a board into planes."""
         if not isinstance(observation, str):
             raise TypeError(f"SymbolPlanes reads text boards, got {type(observation).__name__}")
         rows = observation.split("\n")
@@ -108,7 +107,6 @@ class SymbolPlanes(BranchingWrapper, gym.ObservationWrapper[NDArray[Any], Any, A
         return found
 
     def shown(self, observation: Any, info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """Return the planes."""
         return self.observation(observation), info
 
     def _cells(self, row: str) -> str:
@@ -149,7 +147,6 @@ class DiscreteActions(BranchingWrapper, gym.ActionWrapper[Any, Any, Any], Record
         self.action_space = gym.spaces.Discrete(len(self.commands))
 
     def action(self, action: SupportsInt) -> str:
-        """Turn a number into its command."""
         try:
             number = int(action)
         except (TypeError, ValueError):

@@ -30,7 +30,6 @@ class Guide:
         self.noise, self._seen = noise, 0
 
     def act(self, observation: str, admissible: Collection[str]) -> str:
-        """Return a direction for what is seen now."""
         self._seen = zlib.crc32(observation.encode(), self._seen)
         word = observation.rpartition(": ")[2].rstrip(".")
         mistaken = WORDS.index(word) % 8 < 4 and self._seen < self.noise * 2**32
@@ -49,7 +48,6 @@ _TOKENS, _CLONED = 250, 1200
 
 
 def _of_length(row: EnvSettings, options: Mapping[str, Any]) -> EnvSettings:
-    """Return the row with tokens in proportion to the length, and as many cloned steps whatever it is."""
     length = int(options.get("length", 12))
     sizes = dataclasses.replace(row.full, clone_tasks=max(1, _CLONED // length))
     setup = dataclasses.replace(row.setup, options={**row.setup.options, "length": length})

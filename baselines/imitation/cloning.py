@@ -62,7 +62,6 @@ class Demonstrator:
     def act(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
     ) -> list[Reply]:
-        """Answer what the player does; where it is silent, a reply without tokens."""
         replies = self._player.act(observations, infos, rng)
         return [
             reply if reply.text == SILENT else self._student.demonstrate(observation, reply.text)

@@ -49,7 +49,6 @@ class DPO(Imitation):
     hindsight: bool = False
 
     def learn(self, part: Round) -> Row:
-        """See `Imitation.learn`."""
         own = own_episodes(part, samples=self.samples, temperature=self.temperature)
         episodes = own.to_trajectories()
         if self.hindsight and len(done := relabelled(part, own)):

@@ -52,7 +52,6 @@ class ETO(Imitation):
     hindsight: bool = False
 
     def learn(self, part: Round) -> Row:
-        """See `Imitation.learn`."""
         expert = expert_episodes(part).to_trajectories()
         table = own_episodes(part, samples=self.samples, temperature=self.temperature)
         own = table.to_trajectories()

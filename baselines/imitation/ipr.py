@@ -82,7 +82,6 @@ class IPR(Imitation):
     hindsight: bool = False
 
     def learn(self, part: Round) -> Row:
-        """See `Imitation.learn`."""
         steps = self._expert_steps(part)
         own = _played(part, part.policy, [_after(step, (_OWN, i), None) for i, step in enumerate(steps)], self)
         differing = [
@@ -122,7 +121,6 @@ class IPR(Imitation):
         return None
 
     def _expert_steps(self, part: Round) -> list[Shown]:
-        """Return every step of the expert's won episodes, of as many as are to be branched."""
         rng = np.random.default_rng(part.seed)
         tasks, size = part.setting.tasks, self.episodes or len(part.setting.tasks)
         chosen = [tasks[i] for i in sorted(rng.permutation(len(tasks))[:size].tolist())]
@@ -134,7 +132,6 @@ class IPR(Imitation):
         return steps
 
     def _values(self, part: Round, compared: Sequence[tuple[Shown, Trajectory]]) -> list[tuple[float, float]]:
-        """Return the values of the expert's action and of the policy's, for each step."""
         plan = [
             _after(step, (_VALUE, 2 * i + which, k), reply)
             for i, (step, own) in enumerate(compared)
@@ -149,15 +146,12 @@ class IPR(Imitation):
 
 
 class _Repeated:
-    """Plays the episodes of a table again, the first of each task."""
-
     def __init__(self, table: StepTable) -> None:
         self._replies = {str(one.group): iter(written_replies(one)) for one in reversed(table.to_trajectories())}
 
     def act(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
     ) -> list[Reply]:
-        """Return the next reply of each task's episode."""
         return [next(self._replies[str(task)]) for task in infos["task_id"]]
 
 
@@ -186,7 +180,6 @@ def shown_steps(part: Round, player: Policy, tasks: Sequence[Mapping[str, Any]])
 
 
 def _first(trajectory: Trajectory, t: int = 0) -> Reply:
-    """Return the reply of a step, an empty one where nothing was written."""
     reply = trajectory.steps[t].reply
     return Reply("") if reply is None else reply
 

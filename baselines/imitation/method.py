@@ -114,6 +114,5 @@ class Imitation(ABC):
         return np.full(len(table), np.nan)
 
     def describe(self) -> str:
-        """Return class and options, as a checkpoint keeps them."""
         options = {key: value for key, value in vars(self).items() if key not in ("name", "rounds")}
         return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in sorted(options.items()))})"

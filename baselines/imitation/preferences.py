@@ -210,7 +210,6 @@ class _Compared:
 
 
 def _distinct(pairs: Sequence[Preference]) -> tuple[list[Reply], list[tuple[list[int], list[int]]]]:
-    """Return the distinct rows of all pairs, and the rows of each pair's sides by number."""
     numbers: dict[tuple[Any, ...], int] = {}
     rows: list[Reply] = []
 
@@ -244,7 +243,6 @@ def _all_likelihoods(policy: Any, rows: Sequence[Reply], limits: Limits) -> Tens
 
 
 def _add_gradient(policy: Any, rows: Sequence[Reply], loss_of: Callable[[Tensor], Tensor], limits: Limits) -> None:
-    """Add the gradient of a loss that is a function of the rows' log-likelihoods."""
     parts = limits.passes(*_tokens(rows), np.arange(len(rows)))
     if len(parts) == 1:
         loss_of(_likelihoods(policy, rows, limits)).backward()

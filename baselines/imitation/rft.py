@@ -41,7 +41,6 @@ class RFT(Imitation):
     hindsight: bool = False
 
     def learn(self, part: Round) -> Row:
-        """See `Imitation.learn`."""
         own = own_episodes(part, samples=self.samples, temperature=self.temperature)
         wins = distinct_wins(own)
         done = distinct_wins(relabelled(part, own)) if self.hindsight else None

@@ -99,7 +99,6 @@ def train_in_rounds(
 
 
 def _start(policy: Any) -> Any:
-    """Return the policy as it is now, with what an adapter has learned so far; not the base, as `frozen` would."""
     start = trained_beside(policy)
     start.model.requires_grad_(False)
     return start

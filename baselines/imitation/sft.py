@@ -32,7 +32,6 @@ class SFT(Imitation):
     temperature: Positive = 1.0
 
     def learn(self, part: Round) -> Row:
-        """See `Imitation.learn`."""
         steps = won_steps(expert_episodes(part))
         if self.hindsight:
             own = own_episodes(part, samples=1, temperature=self.temperature)

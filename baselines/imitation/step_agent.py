@@ -48,7 +48,6 @@ class Advised:
     def act(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
     ) -> list[Reply]:
-        """Act as the player does."""
         replies = self._player.act(observations, infos, rng)
         self.replies += replies
         self.advice |= dict(zip(map(id, replies), self._expert.act(observations, infos, rng), strict=True))
@@ -86,7 +85,6 @@ class StepAgent(Imitation):
     batch_size: Size = 64
 
     def learn(self, part: Round) -> Row:
-        """See `Imitation.learn`."""
         training = part.setting.training
         temperature = self.temperature if self.form == "implicit" else training.temperature
         player = Advised(sampler(part.policy, temperature), Demonstrator(part.policy))

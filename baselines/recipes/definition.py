@@ -130,7 +130,6 @@ class Recipe:
         return config.changed(**self.training)
 
     def describe(self) -> str:
-        """Return name and options, as a checkpoint keeps them."""
         return f"{self.name}({', '.join(f'{key}={value!r}' for key, value in sorted(self.options.items()))})"
 
     def with_options(self, **options: Any) -> Recipe:

@@ -72,7 +72,6 @@ class Paper:
 
     @property
     def title(self) -> str:
-        """Method, environment and source, for messages."""
         return f"{self.method} in {self.env} ({self.source})"
 
     def config(self, **changes: Any) -> TrainerConfig:

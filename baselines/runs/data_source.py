@@ -111,7 +111,6 @@ class DataSource:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON holds it."""
     return clean_json(json.loads(json.dumps(value)))
 
 
@@ -204,7 +203,6 @@ def _file(path: str) -> str:
 
 
 def _splits(setup: Any, tasks: Any) -> Any:
-    """Return the setup with the splits that data of others have for training, validation and test."""
     there = [split for split in tasks.splits if tasks.count(split)]
     if setup.train not in there:
         raise ValueError(
@@ -222,7 +220,6 @@ def _splits(setup: Any, tasks: Any) -> Any:
 
 
 def _sizes(config: Config, tasks: Any, asked: Collection[str], *, whole: bool) -> Config:
-    """Return the configuration with numbers of tasks that the splits have."""
     setup, wanted = config.setup, dataclasses.asdict(config)
     parts: dict[str, list[str]] = {setup.train: ["clone_tasks", "training_tasks"]}
     for split, name in ((setup.test, "eval_tasks"), (setup.validation, "validation_tasks")):

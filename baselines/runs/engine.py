@@ -104,7 +104,6 @@ class Engine:
 
 
 def _served(url: str) -> str:
-    """Return the name of the model that a server offers first."""
     client = HttpClient(
         f"{url.rstrip('/')}/v1/models", timeout=30, retries=0, concurrency=1, most_bytes=_MOST_BYTES
     )  # fmt: skip

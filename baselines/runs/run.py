@@ -76,7 +76,6 @@ class Run:
 
     @property
     def policy(self) -> Any:
-        """The trained policy, a `policies.huggingface.HuggingFacePolicy`."""
         return self.trainer.policy
 
     @property
@@ -313,7 +312,6 @@ def cloned(
 
 
 def _looking(config: Config, policy: Any, seed: int) -> Callable[[int], bool] | None:
-    """Return what says when a clone is as good as is asked for."""
     setup = config.setup
     if not setup.clone_until:
         return None
@@ -348,7 +346,6 @@ def check_expert(config: Config) -> None:
 
 
 def _start(settings: RunSettings, folder: Path, how: dict[str, Any], progress: Progress | None) -> Any:
-    """Return the policy that a run begins with: a clone is kept in the run's folder, for the run to go on with."""
     from baselines.imitation.cloning import imitate
     from baselines.imitation.episodes import read_episodes
     from policies.vision.policy import load_policy
@@ -381,7 +378,6 @@ def _start(settings: RunSettings, folder: Path, how: dict[str, Any], progress: P
 
 @contextlib.contextmanager
 def _threads(config: Config) -> Iterator[None]:
-    """Let torch use one thread for a tiny model: more of them only wait for each other."""
     before = torch.get_num_threads()
     torch.set_num_threads(1 if config.model == TINY else before)
     try:
@@ -391,7 +387,6 @@ def _threads(config: Config) -> Iterator[None]:
 
 
 def _new_folder(name: str) -> Path:
-    """Return a folder of a name, or of the name and a number where it is there already."""
     plain = "".join(letter if letter.isalnum() or letter in "-_=." else "-" for letter in name)
     number = 1
     while (folder := RUNS / (plain if number == 1 else f"{plain}-{number}")).exists():
@@ -400,18 +395,14 @@ def _new_folder(name: str) -> Path:
 
 
 class _Bars:
-    """A bar for the start policy and one for the iterations, in terminals and notebooks."""
-
     def __init__(self) -> None:
         self._bars: dict[str, Any] = {}
         self._words = ""
 
     def imitating(self, done: int, total: int) -> None:
-        """Show the updates of the start policy."""
         self._show("imitating the expert", done, total, " updates")
 
     def __call__(self, trainer: Trainer, table: StepTable | None, row: Row) -> None:
-        """Show an iteration."""
         if "validation_greedy_success" in row:
             self._words = f"validation {row['validation_greedy_success']:.0%}"
         rollouts = f"rollouts {row['success']:.0%}" if "success" in row else ""
@@ -419,7 +410,6 @@ class _Bars:
         self._show("training", int(row["iteration"]), trainer.config.iterations, " iterations", words)
 
     def close(self) -> None:
-        """Leave the bars as they are."""
         for bar in self._bars.values():
             bar.close()
 

@@ -216,14 +216,12 @@ class ObservationLog(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any]])
         self.texts: dict[tuple[str, str], str] = {}
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        """Reset, and begin the record of all sub-environments anew."""
         observations, infos = self.env.reset(seed=seed, options=options)
         self.frames = [[] for _ in range(self.num_envs)]
         self._note(observations, infos)
         return observations, infos
 
     def step(self, actions: Any) -> tuple[Any, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
-        """Step, and note what every sub-environment shows."""
         observations, rewards, terminated, truncated, infos = self.env.step(actions)
         self._note(observations, infos)
         return observations, rewards, terminated, truncated, infos
@@ -314,7 +312,6 @@ def new_policy(config: Config, seed: int, *, frozen: bool = False, **how: Any) -
 
 
 def _play_at_random(config: Config, texts: list[str]) -> set[str]:
-    """Add what some random episodes of an environment show to texts, and return the commands that were possible."""
     commands: set[str] = set()
     rng = np.random.default_rng(0)
     with contextlib.closing(gym.make(config.env, **config.setup.options)) as env:

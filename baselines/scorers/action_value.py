@@ -51,7 +51,6 @@ class ActionValueConfig(HeadConfig):
     minibatch_rows: Size = 128
 
     def make(self, policy: Any) -> ActionValue:
-        """Make the action-value model of a policy, from its weights as they are now."""
         return ActionValue(policy, self)
 
 

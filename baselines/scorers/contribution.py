@@ -65,7 +65,6 @@ class ContributionConfig(HeadConfig):
         refuse(self, "segments", callable(self.segments), "a function from a table to the segment of each row")
 
     def make(self, policy: Any) -> Contribution:
-        """Make the contribution model of a policy, from its weights as they are now."""
         return Contribution(policy, self)
 
 
@@ -96,7 +95,6 @@ class Contribution(ValueScorer):
         return np.where(ends, found[inputs.of_row, 0] * self._shares(table, ends), np.nan)
 
     def fit(self, table: StepTable, scores: Floats, targets: Floats | None) -> Fit:
-        """Return the fit of sums to outcomes; targets of steps are not read."""
         worth = outcomes(table, {"outcome": self.config.outcome})
         inputs, ends = Inputs.of(table, "reply"), self._ends(table)
         self.find_scale(worth, ends.sum() / table.n_trajectories if self.config.unit == "mean" else 1.0)
@@ -109,7 +107,6 @@ class Contribution(ValueScorer):
         )
 
     def describe(self) -> dict[str, Any]:
-        """Return the settings; of the segmenter its name and arguments."""
         return super().describe() | {"segments": _name(self.config.segments)}
 
     def _ends(self, table: StepTable) -> Bools:
@@ -163,7 +160,6 @@ def sum_error(contributions: Tensor, trajectory: Tensor, outcome: Tensor) -> Ten
 
 
 def _name(function: Any) -> str:
-    """Module, name and arguments of a function."""
     if isinstance(function, functools.partial):
         given = [*map(repr, function.args), *(f"{key}={value!r}" for key, value in sorted(function.keywords.items()))]
         return f"{_name(function.func)}({', '.join(given)})"

@@ -36,7 +36,6 @@ class CriticConfig(HeadConfig):
     value_clip: Positive | None = None
 
     def make(self, policy: Any) -> Critic:
-        """Make the critic of a policy, from its weights as they are now."""
         return Critic(policy, self)
 
 
@@ -78,7 +77,6 @@ class Critic(ValueScorer):
         )
 
     def describe(self) -> dict[str, Any]:
-        """Return the settings, without the level, which is in the method's options."""
         settings = super().describe()
         del settings["level"]
         return settings

@@ -39,11 +39,9 @@ class ExactGainConfig(ScorerConfig):
         Distances(make())
 
     def around(self, envs: Any) -> Any:
-        """Return the environments in `wrappers.distance.Distances`."""
         return Distances(envs)
 
     def make_in(self, policy: Any, envs: Any) -> ExactGain:
-        """Make the scorer; `envs` are those of `around`."""
         return ExactGain(envs.found, self)
 
     def make(self, policy: Any) -> ExactGain:
@@ -87,5 +85,4 @@ class ExactGain(StepScorer):
         return {"gain_known": float(known.mean()) if len(scores) else 0.0, "gain": mean}
 
     def describe(self) -> dict[str, Any]:
-        """Return the settings."""
         return {"scorer": "exact_gain", "dead_end": self.config.dead_end}

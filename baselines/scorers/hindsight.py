@@ -62,7 +62,6 @@ class HindsightConfig(ScorerConfig):
     after_text: str = "After: "
 
     def make(self, policy: Any) -> Hindsight:
-        """Make the hindsight model of a policy, from its weights as they are now."""
         return Hindsight(policy, self)
 
 
@@ -106,7 +105,6 @@ class Hindsight(TwinScorer):
         return importance(played, self.reply_logprobs(rows), rows.mask, beta=self.config.beta, clip=self.config.clip)
 
     def fit(self, table: StepTable, scores: Floats, targets: Floats | None) -> Fit:
-        """Return the fit to the replies; targets are not read."""
         rows = Replies.of(table, self.prompts(table))
         copies = np.bincount(rows.of_row, minlength=len(rows.replies))
 
@@ -141,7 +139,6 @@ class Hindsight(TwinScorer):
         return tuple(self._tokenizer(text, add_special_tokens=False)["input_ids"])
 
     def _after(self, table: StepTable, replies: Sequence[Reply]) -> list[tuple[int, ...]]:
-        """What came after each row: what was new in later prompts, without the row's own reply, and later replies."""
         begin, end = self._encode(self.config.after_text), self._encode("\n")
         found: list[tuple[int, ...]] = [()] * len(table)
         for low, high in zip(table.offsets[:-1], table.offsets[1:], strict=True):

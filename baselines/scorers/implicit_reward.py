@@ -81,7 +81,6 @@ class ImplicitRewardConfig(ScorerConfig):
         refuse(self, "centre", self.centre is not True or self.reference == "sampler", expected)
 
     def make(self, policy: Any) -> ImplicitReward:
-        """Make the reward model of a policy, from its weights as they are now."""
         return ImplicitReward(policy, self)
 
 
@@ -129,7 +128,6 @@ class ImplicitReward(TwinScorer):
         return steps - self._means(table, steps, rows)
 
     def fit(self, table: StepTable, scores: Floats, targets: Floats | None) -> Fit:
-        """Return the fit to outcomes; targets of steps are not read."""
         config, group = self.config, table.trajectory_group
         pairs = outcome_pairs(
             group, table.trajectory_won, table.trajectory_return, margin=config.margin, pair_weight=config.pair_weight
@@ -158,14 +156,12 @@ class ImplicitReward(TwinScorer):
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned."""
         super().load_state_dict(state)
         if self._start is not None and self._start_weights:
             self._start.model.load_state_dict(state["start"], strict=False)
 
     @property
     def _start_weights(self) -> dict[str, Tensor]:
-        """The start's own weights, by name; none where there is no start, or an adapter's base is it."""
         if self._start is None or self._start.model is self._policy.model:
             return {}
         own = trained_state(self.model).keys()
@@ -175,7 +171,6 @@ class ImplicitReward(TwinScorer):
         return self.passes(rows, chosen, learning=learning, packed=self._played is None)
 
     def _tokens(self, rows: Replies, part: Ints) -> Tensor:
-        """Log-probabilities of one pass under phi, (len(part), L); with exact centring plus the divergence."""
         if self._played is None:
             return self.logprobs(rows, part)
         logprobs, divergence = score_with_divergence(
@@ -206,7 +201,6 @@ class ImplicitReward(TwinScorer):
         return means
 
     def _losses(self, batch: _Batch, reference: Tensor, chosen: Ints, share: float) -> Losses:
-        """Losses of some tasks."""
         config, rows = self.config, np.flatnonzero(np.isin(batch.group, chosen))
         input_of = batch.rows.of_row[rows]
         parts = self._passes(batch.rows, np.unique(input_of), learning=True)

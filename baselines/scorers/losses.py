@@ -39,11 +39,9 @@ class Pairs:
     weight: Floats
 
     def __len__(self) -> int:
-        """Return the number of pairs P."""
         return len(self.better)
 
     def take(self, chosen: NDArray[np.int64] | Bools) -> Pairs:
-        """Return some of the pairs."""
         return Pairs(self.better[chosen], self.worse[chosen], self.weight[chosen])
 
 

@@ -72,7 +72,6 @@ class NetworkScorer(StepScorer):
         self._learned = False
 
     def fit(self, table: StepTable, scores: Floats, targets: Floats | None) -> Fit:
-        """Return what the network learns from a table; arguments as of `update`."""
         raise NotImplementedError(f"{type(self).__name__} does not say what it learns")
 
     def update(
@@ -140,16 +139,13 @@ class NetworkScorer(StepScorer):
         return [np.array(part) for part in cut]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return weights and optimiser state."""
         return {"model": trained_state(self.model), "optimizer": self._optimizer.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned."""
         load_trained_state(self.model, state["model"])
         self._optimizer.load_state_dict(state["optimizer"])
 
     def describe(self) -> dict[str, Any]:
-        """Return the settings without what only fits the passes into memory."""
         settings = dataclasses.asdict(self.config)
         del settings["microbatch_tokens"]
         return settings

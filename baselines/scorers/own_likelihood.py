@@ -67,7 +67,6 @@ class OwnLikelihood(StepScorer):
         return tuple(self._tokenizer(text, add_special_tokens=False)["input_ids"])
 
     def describe(self) -> dict[str, Any]:
-        """Return the settings that the scores depend on."""
         unused = {field.name for field in dataclasses.fields(ScorerConfig)}
         settings = dataclasses.asdict(self.config)
         return {"scorer": type(self).__name__} | {name: value for name, value in settings.items() if name not in unused}

@@ -139,11 +139,9 @@ class TwinScorer(NetworkScorer):
         return found[rows.of_row]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return weights, optimiser state, and whether there was an update."""
         return super().state_dict() | {"learned": self._learned}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned."""
         super().load_state_dict(state)
         self._learned = bool(state["learned"])
 

@@ -45,7 +45,6 @@ class ReplyInHindsightConfig(OwnLikelihoodConfig):
     lost_text: str = "It ended badly.\n"
 
     def make(self, policy: Any) -> ReplyInHindsight:
-        """Make the scorer of a policy."""
         return ReplyInHindsight(policy, self)
 
 

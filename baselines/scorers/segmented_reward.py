@@ -48,7 +48,6 @@ class SegmentedRewardConfig(ScorerConfig):
     temperature: float | None = None
 
     def make(self, policy: Any) -> SegmentedReward:
-        """Make both models of a policy, from its weights as they are now."""
         return SegmentedReward(policy, self)
 
 
@@ -104,16 +103,13 @@ class SegmentedReward(StepScorer):
         return found
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of both, as a checkpoint keeps it."""
         return {name: scorer.state_dict() for name, scorer in self._parts.items()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned."""
         for name, scorer in self._parts.items():
             scorer.load_state_dict(state[name])
 
     def describe(self) -> dict[str, Any]:
-        """Return the settings, as a checkpoint keeps them."""
         own = {name: getattr(self.config, name) for name in ("alpha", "scale", "place", "grounding")}
         return {**own, **{name: scorer.describe() for name, scorer in self._parts.items()}}
 

@@ -40,7 +40,6 @@ class TaskDistanceConfig(ScorerConfig):
     max_tasks: Size | None = None
 
     def make(self, policy: Any) -> TaskDistance:
-        """Make the scorer; the policy plays no part."""
         return TaskDistance(self)
 
 
@@ -89,15 +88,12 @@ class TaskDistance(StepScorer):
         }
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the graphs, as `TaskGraphs.state_dict` does."""
         return self.graphs.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned."""
         self.graphs.load_state_dict(state)
 
     def describe(self) -> dict[str, Any]:
-        """Return the settings."""
         gain = {} if self.config.of == "next" else {"of": self.config.of}
         return {"scorer": "task_distance", "gamma": self.config.gamma, "max_tasks": self.config.max_tasks, **gain}
 

@@ -44,7 +44,6 @@ class ValueModel(nn.Module):
 
     @property
     def silent(self) -> bool:
-        """Whether every number is 0, since nothing has been learned yet."""
         last = self.head[-1] if isinstance(self.head, nn.Sequential) else self.head
         return not any(bool(weight.any()) for weight in last.parameters())
 

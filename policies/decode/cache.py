@@ -33,11 +33,9 @@ class PlayedModel:
         self._version: object = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> PlayedModel:
-        """Copy the model; the new one makes its own copy when it plays."""
         return PlayedModel(copy.deepcopy(self._model, memo))
 
     def forget(self) -> None:
-        """Drop a merged copy, which is made again at little cost."""
         if has_adapter(self._model):
             self._copy = None
 
@@ -70,7 +68,6 @@ class PlayedModel:
         return self._copy
 
     def _fits(self) -> bool:
-        """Whether the device has twice the memory of a merged copy."""
         weight = next(self._model.parameters())
         if weight.device.type != "cuda":
             return True
@@ -121,7 +118,6 @@ class WeightsCount:
         self._version = -1
 
     def __deepcopy__(self, memo: object) -> WeightsCount:
-        """Count anew: the weights of a copied model are its own."""
         return WeightsCount()
 
     def __call__(self, state: tuple[float, ...]) -> int:
@@ -145,11 +141,9 @@ class LogitsCache:
         self._version: tuple[float, ...] = ()
 
     def __len__(self) -> int:
-        """Return how many prompts it holds."""
         return len(self._rows)
 
     def clear(self) -> None:
-        """Drop everything."""
         self._rows = {}
 
     def __call__(

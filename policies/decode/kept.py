@@ -61,7 +61,6 @@ class KeptKeys:
         self._version: object = None
 
     def clear(self) -> None:
-        """Drop everything."""
         self._roots, self.bytes = {}, 0
 
     def at(self, version: object) -> None:
@@ -98,7 +97,6 @@ class KeptKeys:
             self._remove(min(self._ends(), key=lambda run: run.used))
 
     def _walk(self, tokens: Ints) -> list[tuple[_Run, int]]:
-        """Return the runs that a sequence begins with, and how many tokens of each."""
         self._clock += 1
         path: list[tuple[_Run, int]] = []
         place, branches = 0, self._roots
@@ -114,7 +112,6 @@ class KeptKeys:
         return path
 
     def _cut(self, run: _Run, size: int) -> _Run:
-        """Cut a run in two, and return its first part; each has memory of its own."""
         first = _Run(
             run.tokens[:size], run.keys[..., :size, :].clone(), run.before, run.used, {int(run.tokens[size]): run}
         )

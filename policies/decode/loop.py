@@ -73,7 +73,6 @@ class LoopSampler:
         return Continuous(self.playing(decoding.precision), decoding, self._at(decoding), self.counts)
 
     def _at(self, decoding: Decoding) -> KeptKeys | None:
-        """Return what is kept of these weights."""
         if self._kept is not None:
             self._kept.at((self._version or weights_version(self._model), decoding.precision))
         return self._kept
@@ -151,11 +150,9 @@ class LoopSampler:
         return False
 
     def follow(self, model: nn.Module, version: int) -> None:
-        """Forget what other weights computed; the loop itself reads the model's."""
         self._version = (float(version),)
 
     def forget(self) -> None:
-        """Forget logits, keys and values, and give their memory back."""
         self._cache.clear()
         self._played.forget()
         if self._kept is not None:

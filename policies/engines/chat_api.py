@@ -73,7 +73,6 @@ class ChatPolicy:
     def act_each(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rngs: Sequence[np.random.Generator]
     ) -> list[Reply]:
-        """Answer as `act` does, each request with a seed from its own generator."""
         seeds = [int(rng.integers(2**31)) for rng in rngs]
         requests = [ChatRequest(sent_messages(each), seed) for each, seed in zip(observations, seeds, strict=True)]
         self.answers = self.endpoint.ask(requests)
@@ -99,7 +98,6 @@ class ChatPolicy:
 
 
 def _is_outage(answer: ChatAnswer | ChatFailure, endpoint: ChatEndpoint) -> TypeGuard[ChatFailure]:
-    """Whether there is no answer for another reason than the prompt, which cannot be known before there is any."""
     return isinstance(answer, ChatFailure) and not (answer.too_long and endpoint.spent().answered)
 
 
@@ -138,7 +136,6 @@ class ChatQueue:
                 raise
 
     def get(self) -> list[tuple[int, Reply | Exception]]:
-        """Wait for an answer; one that does not come is an `EndpointError`."""
         done = wait([begun.came for begun in self._asked.values()], return_when=FIRST_COMPLETED).done
         return [self._answered(name) for name in [name for name, each in self._asked.items() if each.came in done]]
 
@@ -149,7 +146,6 @@ class ChatQueue:
         return name, self._reply(answer)
 
     def close(self) -> None:
-        """Give up what is on its way; the cache keeps what has come."""
         for begun in self._asked.values():
             if not begun.came.cancel():
                 begun.answer()

@@ -49,13 +49,9 @@ class CompletionStream(Protocol):
         """Ask for a completion; a seed of None is greedy."""
         ...
 
-    def get(self) -> list[tuple[int, Completion | Exception]]:
-        """Wait until something is finished, and return what is."""
-        ...
+    def get(self) -> list[tuple[int, Completion | Exception]]: ...
 
-    def close(self) -> None:
-        """Give up what is on its way."""
-        ...
+    def close(self) -> None: ...
 
 
 class EngineSampler:
@@ -75,7 +71,6 @@ class EngineSampler:
         self.tolerant = self.failed = False
 
     def send(self, model: Any, version: int) -> None:
-        """Give the engine the weights of a model."""
         raise NotImplementedError
 
     def generate(self, prompts: Sequence[Prompt], seeds: Sequence[int | None], decoding: Decoding) -> list[Completion]:
@@ -92,7 +87,6 @@ class EngineSampler:
         return Together(self, decoding) if stream is None else _EngineQueue(self, stream, decoding)
 
     def follow(self, model: nn.Module, version: int) -> None:
-        """Send the weights where the engine has others; an adapter is sent the first time as well."""
         first, self._model = self._model is None, model
         if version != self.version or (first and hasattr(model, "peft_config")):
             self.send(model, version)
@@ -148,13 +142,10 @@ class EngineSampler:
             self._proved = True
 
     def __deepcopy__(self, memo: object) -> EngineSampler:
-        """Stay one: an engine is no part of a policy that could be copied."""
         return self
 
 
 class _EngineQueue:
-    """A `policies.decode.queue.CompletionQueue` over a stream, with the checks of `EngineSampler.write`."""
-
     def __init__(self, sampler: EngineSampler, stream: CompletionStream, decoding: Decoding) -> None:
         self._sampler, self._stream, self._decoding = sampler, stream, decoding
         self._prompts: dict[int, Prompt] = {}
@@ -217,7 +208,6 @@ def check_completion(one: Completion, place: int, decoding: Decoding, vocabulary
 
 
 def _cut(one: Completion, decoding: Decoding) -> None:
-    """End a completion where the loop would have ended it: engines look for stop texts in a text of their own."""
     for length in range(1, min(len(one.token_ids), decoding.max_new_tokens) + 1):
         if decoding.is_end(one.token_ids[:length]):
             del one.token_ids[length:], one.logprobs[length:]

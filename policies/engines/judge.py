@@ -231,7 +231,6 @@ class JudgeScorer:
         }
 
     def state_dict(self) -> dict[str, Any]:
-        """Return an empty state."""
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -244,7 +243,6 @@ class JudgeScorer:
             raise ValueError(f"a judge learns nothing and has no state, got one with {sorted(state)[:8]}")
 
     def describe(self) -> dict[str, Any]:
-        """Return the settings; `prompt` is the beginning of the SHA-256 hash of what the model is told to do."""
         hooks = {"task": self._task, "seen": self._seen, "done": self._done}
         return {
             "scorer": "judge",
@@ -260,11 +258,9 @@ class JudgeScorer:
         }
 
     def __repr__(self) -> str:
-        """Show who judges."""
         return f"JudgeScorer({self.endpoint!r})"
 
     def _story(self, table: StepTable, rows: Sequence[int]) -> Story:
-        """Tell a trajectory as the arguments say."""
         if self._tokenizer is None:
             told = story_of_states(table, rows)
         else:
@@ -280,7 +276,6 @@ class JudgeScorer:
         return Story(task, steps, table.endings[table.trajectory[rows[-1]]].value if self.outcome else "")
 
     def _ask(self, stories: Sequence[Story]) -> list[list[float | None]]:
-        """Return the scores of each story's steps, all nan where there are none; equal stories are asked about once."""
         texts = [step_lines(story, **self._limits) for story in stories]
         lengths = {text: len(story.steps) for text, story in zip(texts, stories, strict=True)}
         answers = self.endpoint.ask([self._request(text, length) for text, length in lengths.items()])
@@ -384,7 +379,6 @@ def _score(given: object, lowest: float, highest: float) -> float:
 
 
 def _story_of_step(step: PlayedStep) -> Story:
-    """Tell a single step; chat messages also hold the rules and the beginning."""
     *before, (_, saw) = message_texts(step.messages)
     roles = [role for role, _ in before]
     told = [text for role, text in before if role == "system"]

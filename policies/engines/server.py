@@ -91,7 +91,6 @@ class ServerSampler(EngineSampler):
         self._weights.remove_older()
 
     def generate(self, prompts: Sequence[Prompt], seeds: Sequence[int | None], decoding: Decoding) -> list[Completion]:
-        """Write one completion per prompt."""
         bodies = {
             place: self._body(prompt, seed, decoding)
             for place, (prompt, seed) in enumerate(zip(prompts, seeds, strict=True))
@@ -101,7 +100,6 @@ class ServerSampler(EngineSampler):
         return [self.read(found[place], prompt) for place, prompt in enumerate(prompts)]
 
     def stream(self, decoding: Decoding) -> CompletionStream:
-        """Return what writes single completions: the server batches them as they come."""
         return _ServerStream(self, decoding)
 
     def start(self, prompt: Prompt, seed: int | None, decoding: Decoding) -> Future[HttpAnswer | HttpFailure]:
@@ -163,8 +161,6 @@ def _post(client: HttpClient, body: Mapping[str, str]) -> HttpAnswer | HttpFailu
 
 
 class _ServerStream:
-    """Requests on their way to the server."""
-
     def __init__(self, sampler: ServerSampler, decoding: Decoding) -> None:
         self._sampler, self._decoding = sampler, decoding
         self._asked: dict[int, tuple[Prompt, Future[HttpAnswer | HttpFailure]]] = {}

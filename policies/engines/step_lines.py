@@ -89,7 +89,6 @@ def step_lines(story: Story, *, text_chars: int, task_chars: int, all_chars: int
 
 
 def _limit(lengths: Sequence[int], each: int, together: int) -> int:
-    """Return the largest limit under which texts of these lengths have at most `together` characters."""
     left = together
     for done, length in enumerate(sorted(lengths)):
         share = left // (len(lengths) - done)
@@ -161,7 +160,6 @@ def story_of_prompts(table: StepTable, rows: Sequence[int], tokenizer: Any) -> S
 
 
 def _parts(ids: Sequence[int], special: frozenset[int]) -> Iterator[Sequence[int]]:
-    """Yield what stands between special tokens: those of a template part its messages."""
     begin = 0
     for place, token in enumerate(ids):
         if token in special:
@@ -186,7 +184,6 @@ def _frame(prompts: Sequence[tuple[int, ...]], special: frozenset[int]) -> tuple
 
 
 def _shared(prompts: Sequence[tuple[int, ...]]) -> list[int]:
-    """Return what all begin with."""
     columns = zip(*prompts, strict=False)
     return [column[0] for column in itertools.takewhile(lambda column: len(set(column)) == 1, columns)]
 

@@ -107,7 +107,6 @@ class VllmSampler(EngineSampler):
         return cls(importlib.import_module("vllm").LLM(model=str(folder), **given), work, holds)
 
     def send(self, model: Any, version: int) -> None:
-        """Send an adapter as a file under a fresh id, or whole weights; files of its own from before are removed."""
         folder, kind = self._weights.write(model, version)
         if kind == "adapter":
             request = importlib.import_module("vllm.lora.request").LoRARequest
@@ -119,7 +118,6 @@ class VllmSampler(EngineSampler):
         self._weights.remove_older()
 
     def generate(self, prompts: Sequence[Prompt], seeds: Sequence[int | None], decoding: Decoding) -> list[Completion]:
-        """Write one completion per prompt."""
         outputs = self._engine.generate(
             [{"prompt_token_ids": list(prompt)} for prompt in prompts],
             [self.parameters(seed, decoding) for seed in seeds],
@@ -129,7 +127,6 @@ class VllmSampler(EngineSampler):
         return [_completion(output.outputs[0]) for output in outputs]
 
     def stream(self, decoding: Decoding) -> CompletionStream:
-        """Return what writes single completions: the engine takes requests between any two of its steps."""
         return _VllmStream(self, self._engine.llm_engine, self._adapter, decoding)
 
     def parameters(self, seed: int | None, decoding: Decoding) -> Any:
@@ -146,8 +143,6 @@ class VllmSampler(EngineSampler):
 
 
 class _VllmStream:
-    """Requests within the engine, which goes on by a step at a time."""
-
     def __init__(self, sampler: VllmSampler, engine: Any, adapter: Any, decoding: Decoding) -> None:
         self._sampler, self._engine, self._adapter, self._decoding = sampler, engine, adapter, decoding
         self._asked: set[int] = set()

@@ -53,7 +53,6 @@ class Tree:
     columns: dict[int, Ints]
 
     def __len__(self) -> int:
-        """Return the number of tokens T."""
         return len(self.tokens)
 
     def runs(self, begin: int) -> list[tuple[int, int, list[tuple[int, int]]]]:
@@ -101,8 +100,6 @@ def merge_trees(prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int
 
 
 class _Growing:
-    """A tree to which sequences are added in their order."""
-
     def __init__(self) -> None:
         self.size = 0
         self.columns: dict[int, Ints] = {}
@@ -112,13 +109,11 @@ class _Growing:
         self._last = self._path = np.zeros(0, np.int64)
 
     def shared(self, tokens: Ints) -> int:
-        """Return how many tokens a sequence has in common with the last one."""
         size = min(len(tokens), len(self._last))
         differing = np.flatnonzero(tokens[:size] != self._last[:size])
         return int(differing[0]) if len(differing) else size
 
     def add(self, tokens: Ints, shared: int) -> Ints:
-        """Add a sequence that has its first tokens in common with the last one; return where its tokens are."""
         self._stops.update(dict.fromkeys(self._path[shared:].tolist(), self.size))
         new = len(tokens) - shared
         self._path = np.concatenate([self._path[:shared], self.size + np.arange(new)])

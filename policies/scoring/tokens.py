@@ -215,7 +215,6 @@ class _Layout(NamedTuple):
 
 
 def _read(model: Any, layout: _Layout, fill: int, device: torch.device, at: Callable[..., Tensor]) -> Tensor:
-    """Return what `at` (`logits_at` or `hidden_at`) finds at each slot, (slots, ...)."""
     parts: list[Tensor] = []
     order: list[int] = []
     for group in _alike(layout.inputs):

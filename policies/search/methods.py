@@ -51,7 +51,6 @@ class BestOfN:
             raise ValueError(f"best of n needs an n of at least 1, got {self.n}")
 
     def tree(self, root: Node, task: str, value: Value, budget: Budget, rng: np.random.Generator) -> Tree:
-        """Return the search of one episode."""
         return _Attempts(self.n, root, task, value, budget, rng)
 
 
@@ -91,7 +90,6 @@ class Beam:
             )
 
     def tree(self, root: Node, task: str, value: Value, budget: Budget, rng: np.random.Generator) -> Tree:
-        """Return the search of one episode."""
         return _BeamTree(self, root, task, value, budget, rng)
 
 
@@ -119,7 +117,6 @@ class _BeamTree(Tree):
         return None
 
     def _through(self, node: Node) -> float:
-        """Return what an episode through a state returns, from the root on."""
         gain = node.value
         while node.parent is not None:
             gain, node = self.gain(node, gain), node.parent
@@ -161,7 +158,6 @@ class MCTS:
             raise ValueError(f"unknown decide {self.decide!r}: expected 'best' or 'visits'")
 
     def tree(self, root: Node, task: str, value: Value, budget: Budget, rng: np.random.Generator) -> Tree:
-        """Return the search of one episode."""
         return _MCTSTree(self, root, task, value, budget, rng)
 
 
@@ -208,7 +204,6 @@ class _MCTSTree(Tree):
         return best
 
     def _mean(self, child: Node) -> float:
-        """Return the scaled mean of a step; simulations under way count as the worst that can be (virtual loss)."""
         if not child.visits:
             return 0.0
         return self._scaled(self.action_value(child)) * (child.visits / (child.visits + child.pending))
@@ -217,12 +212,10 @@ class _MCTSTree(Tree):
         return (value - self.low) / (self.high - self.low)
 
     def exhausted(self, node: Node) -> bool:
-        """Say whether nothing is left to be tried in a state and after it."""
         left = node.asked < self._method.draws if node.untried is None else bool(node.untried)
         return not left and node.pending == 0 and all(child.closed for child in node.children)
 
     def plan(self) -> list[Node]:
-        """Return the steps to be played: those of the best simulation, or one to the most visited state."""
         if self._method.decide == "best":
             return super().plan()
         most = max(self.root.children, key=lambda child: child.visits, default=None)

@@ -17,9 +17,7 @@ from policies.search.tree import Budget, Cost, Node, Tree, Value
 class Method(Protocol):
     """A search method: `BestOfN`, `Beam` or `MCTS` of `policies.search.methods`."""
 
-    def tree(self, root: Node, task: str, value: Value, budget: Budget, rng: np.random.Generator) -> Tree:
-        """Return the search of one episode."""
-        ...
+    def tree(self, root: Node, task: str, value: Value, budget: Budget, rng: np.random.Generator) -> Tree: ...
 
 
 class SearchPlayer:
@@ -97,7 +95,6 @@ class SearchPlayer:
         self._plans: dict[tuple[int, str], list[Node]] = {}
 
     def forget(self) -> None:
-        """Forget all episodes: before other ones that are numbered from 0 again, of another `VectorSnapshots`."""
         self.costs, self.trees, self._plans = {}, {}, {}
 
     def act(
@@ -134,14 +131,12 @@ class SearchPlayer:
         return [reply for reply in replies if reply is not None]
 
     def _follow(self, episode: int, plan: list[Node]) -> None:
-        """Keep what is left of a plan for the state in which it is to be played."""
         if plan:
             self._plans[episode, plan[0].before.key] = plan
 
     def _search(
         self, lost: Mapping[tuple[int, str], Any], standing: Collection[tuple[int, str]], rng: np.random.Generator
     ) -> None:
-        """Search from states, by episode and key; drop plans of these episodes that begin where nobody stands."""
         by_episode: dict[int, list[Any]] = {}
         for (episode, _), state in lost.items():
             by_episode.setdefault(episode, []).append(state)

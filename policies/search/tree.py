@@ -415,7 +415,6 @@ class Tree(ABC):
 
 
 def _upwards(node: Node) -> Iterator[Node]:
-    """Yield a state and all before it, up to the root."""
     yield node
     while node.parent is not None:
         node = node.parent

@@ -33,7 +33,6 @@ class PictureInputs:
         self._instead = config.vision_end_token_id
 
     def __deepcopy__(self, memo: object) -> PictureInputs:
-        """Return the same object: copies of a model read the same prompts."""
         return self
 
     def attach(self, model: nn.Module) -> None:

@@ -166,7 +166,6 @@ def sees(path: str | Path, *, download: bool = False, base: str | Path | None = 
 
 
 def _seeing(path: str | Path, base: str | Path | None) -> str | Path:
-    """Where the image processor of a model is: with it; of adapters that have none beside them, with the base."""
     folder = Path(path)
     alone = (folder / ADAPTER_FILE).is_file() and not (folder / PROCESSOR_FILE).is_file()
     return adapter_base(folder, base) if alone else path
@@ -231,7 +230,6 @@ class PicturePromptEncoder(PromptEncoder):
         return super().__call__(told)
 
     def _told(self, content: Any) -> Any:
-        """Return a content as text, in which names stand for pictures."""
         if not isinstance(content, list):
             return content
         return "".join(map(self._part, content))

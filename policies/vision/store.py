@@ -45,21 +45,17 @@ class Picture(NamedTuple):
 
     @property
     def ids(self) -> Prompt:
-        """The numbers that stand for it in a prompt, one per placeholder, row by row."""
         size = self.height * self.width
         drawn = np.frombuffer(hashlib.shake_256(bytes.fromhex(self.name)).digest(4 * size), "<u4")
         return tuple((drawn.astype(np.int64) % FIRST_PICTURE + FIRST_PICTURE).tolist())
 
 
 class _Recent(UserDict[Any, T]):
-    """The latest values, as many as fit into some bytes, and at least one."""
-
     def __init__(self, most: int, size: Callable[[T], int]) -> None:
         super().__init__()
         self._most, self._size, self._held = most, size, 0
 
     def keep(self, key: Any, value: T) -> list[Any]:
-        """Take a value in, as the latest one; return the keys of those that had to go."""
         self.pop(key, None)
         self[key] = value
         gone = []
@@ -114,7 +110,6 @@ class PictureStore:
         self._begin(state["known"])
 
     def __deepcopy__(self, memo: object) -> PictureStore:
-        """Return the same store: copies of a model read the same prompts."""
         return self
 
     def keep_in(self, folder: str | Path) -> None:
@@ -219,7 +214,6 @@ class PictureStore:
             return patches
 
     def grid(self, picture: Picture) -> tuple[int, int, int]:
-        """Return how many patches a picture has in time, height and width."""
         side = int(self.processor.merge_size)
         return 1, picture.height * side, picture.width * side
 
@@ -255,5 +249,4 @@ def _size(patches: Tensor) -> int:
 
 
 def _key(run: Prompt) -> Prompt:
-    """What a picture is looked up by: its whole run may be thousands of numbers."""
     return (*run[:2], len(run))

@@ -366,7 +366,6 @@ def _named(declared: _Declared) -> str:
 
 
 def _defaults(presets: Mapping[str, Any], values: Sequence[str]) -> str:
-    """The first preset's value, and those of presets that differ from it."""
     differing = [f"{preset} `{value}`" for preset, value in zip(presets, values, strict=True) if value != values[0]]
     return "; ".join([f"`{values[0]}`", *differing])
 

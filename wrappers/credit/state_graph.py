@@ -195,7 +195,6 @@ class StateGraph:
 
     @property
     def n_nodes(self) -> int:
-        """Number of nodes V."""
         return len(self.node_state)
 
     @cached_property
@@ -237,7 +236,6 @@ class StateGraph:
         return np.where(count > 0, total / np.maximum(count, 1.0), np.inf)
 
     def _hops_to(self, goals: Ints) -> Floats:
-        """Hops to the nearest of some nodes: one breadth-first search against the edges from an extra node."""
         distance = np.full(self.n_nodes, np.inf)
         source, target = self.source[self.is_edge], self.target[self.is_edge]
         root, n = self.n_nodes, len(source)
