@@ -29,10 +29,6 @@ class Samples:
     """Writes some steps of every iteration to `<folder>/samples.jsonl`: what was seen, said, and how it was credited.
 
     Which ones is drawn from the iteration's number: a resumed run writes the same lines again, and none twice.
-
-    Args:
-        folder: of the run.
-        rows: steps per iteration.
     """
 
     def __init__(self, folder: str | Path, rows: int = 8) -> None:
@@ -98,7 +94,6 @@ class Tracker:
 
     Args:
         package: "wandb" or "trackio".
-        project: where the run is shown.
         **options: further arguments of the package's `init`, such as name.
 
     Raises:

@@ -3,8 +3,7 @@
     TrainerConfig(groups=8, learning_rate=1e-6, loss=Loss(kl=0.02), memory=Memory(microbatch_tokens=4096))
     config.changed(groups=4, **{"loss.kl": 0.0})
 
-A setting has one name wherever it is text: "groups", "loss.kl" (`--set loss.kl=0.02`, logs, records, recipes). The
-flat names of version 0.2 ("kl", "microbatch_tokens") are taken with a warning, and read in records without one.
+A setting's name is "groups" or "loss.kl", in options, logs, records and recipes. Flat names of version 0.2 are taken.
 """
 
 from __future__ import annotations

@@ -24,8 +24,7 @@ class Evaluation:
 
     Attributes:
         success: bool (n, repeats).
-        returns: float64 (n, repeats), undiscounted sums of rewards.
-        lengths: int64 (n, repeats), steps.
+        returns, lengths: float64 and int64 (n, repeats), undiscounted sums of rewards, and steps.
         invalid: int64 (n, repeats), steps whose action the environment did not accept.
         columns: object arrays (n,), info entries of the tasks as they were after the reset, by name.
     """
@@ -119,15 +118,11 @@ def evaluate(
     Args:
         envs: as `agentgym.rollout.collect` takes them: autoreset DISABLED, wrapped for the policy; several are lanes,
             see `agentgym.rollout.lanes.collect_lanes`.
-        policy: who plays.
         tasks: reset options, one mapping per task.
-        seed: of the episodes and the draws.
         temperature: overrides the policy's own, 0 = greedy; needs a policy with `with_settings`.
-        repeats: episodes per task.
         columns: info entries to be kept for each task, see `Evaluation.success_by`.
 
-    The first episode of a task has the environment's luck of its seed, each further one luck of its own, as in
-    `agentgym.rollout.collect`: with `repeats` a policy that always acts alike shows how its success varies by chance.
+    The first episode of a task has the environment's luck of its seed, each further one luck of its own.
 
     Raises:
         KeyError: the infos have no such entry.

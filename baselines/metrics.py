@@ -41,7 +41,6 @@ class MetricsLog:
         ValueError: tensorboard is asked for without a folder.
 
     Attributes:
-        rows: the numbers.
         about: texts under names of `ABOUT`, written into the row of iteration 0; set before the run, or read again.
     """
 

@@ -89,9 +89,7 @@ def less_divergence(
     differentiated: the policy is the one that sampled.
 
     Args:
-        table: rollouts with reply tokens.
         policy: scores the replies anew where the configuration does not trust the sampler's log-probabilities.
-        reference: the frozen start policy.
         config: temperature, loss and memory are used.
 
     Returns:

@@ -95,11 +95,7 @@ def play_groups(
     Args:
         envs: as `agentgym.rollout.collect` takes them; with branches as `agentgym.rollout.collect_tree` does; several
             are lanes, see `agentgym.rollout.lanes.collect_lanes`.
-        policy: who acts.
-        tasks: reset options, one group each.
         config: `group_size` and `rollout` are used.
-        seed: of episodes and continuations.
-        progress: called after each step.
 
     Raises:
         ValueError: branches are wanted in lanes.
@@ -138,7 +134,6 @@ def steps_to_branch_at(words: str, seed: int = 0) -> str | Select:
     Args:
         words: a name of `agentgym.rollout.tree.SELECTIONS`; or "every 4", the steps 0, 4, 8, ..; "entropy 2",
             the two of each trajectory in which the policy was least sure; "random 2", two of each trajectory.
-        seed: of a random selection.
 
     Raises:
         ValueError: the words are none of these.

@@ -31,10 +31,7 @@ class PolicyPartner:
     same dialogues at the same time repeats.
 
     Args:
-        policy: who acts.
         order: of turns in the environment; it tells which turns were the partner's own.
-        reply: options of `wrappers.parse_reply`.
-        seed: of the policy's draws.
         **style: options of `wrappers.PromptStyle`.
     """
 

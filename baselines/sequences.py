@@ -24,13 +24,11 @@ class TokenSequence:
     """One trajectory (of a transcript), or one step of it (of a window).
 
     Attributes:
-        prompt_ids: tokens before the first reply.
         completion_ids: the replies and what came between them, c tokens.
         mask: c flags, True = written by the policy in a step that the credit method scored: train on these.
         logprobs: c natural log-probabilities when sampled, temperature included; 0 where the mask is False.
         advantages: c finished advantages; 0 where the mask is False.
         rows: rows of the table in here, by `t`. Sequences of one trajectory are neighbours.
-        group: index into `table.groups`.
         trajectory: index into `table.trajectories`.
     """
 

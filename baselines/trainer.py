@@ -113,7 +113,6 @@ class Trainer:
             `schedule(iteration, iterations)`, which reset options training tasks get in this iteration besides their
             own.
         tasks: reset options to draw training tasks from.
-        config: see `TrainerConfig`.
         scorer: gives the scores for a credit that wants them, and learns beside the policy, such as
             `baselines.scorers.critic.Critic`; None: a new one, as the credit's `scorer` says. Not used by any other
             credit.

@@ -87,7 +87,6 @@ class Limits:
     Attributes:
         rows: per pass; None: no limit.
         tokens: per pass; None: no limit.
-        share_prefixes: see `Memory`.
         packed: rows share sequences; else they are rectangles, whose padding counts as tokens.
         recompute: activations are computed again in the backward pass.
     """
@@ -141,12 +140,7 @@ class Limits:
         ]
 
     def advice(self, what: str, longest: int) -> str:
-        """Return what to change where a pass does not fit the device's memory.
-
-        Args:
-            what: does not fit.
-            longest: tokens of the longest row.
-        """
+        """Return what to change where a pass does not fit the device's memory."""
         if self.tokens is None:
             tokens = f"None, all at once: set it, to {4 * longest} for a start"
         elif self.tokens > longest:
@@ -190,9 +184,7 @@ def score_batch(policy: Scorer, batch: Batch, temperature: float, memory: Memory
     """Return log-probabilities of all reply tokens, float32 (n, L) on the CPU, 0 where masked.
 
     Args:
-        policy: whose they are.
         batch: whose prompts and replies are scored.
-        temperature: divides the logits.
         memory: limits of a pass; without `microbatch_rows` a pass has at most 256 rows. None: `Memory()`.
     """
     limits = Limits.of(policy, memory or Memory(), batch.prompts, batch.replies)
@@ -238,10 +230,6 @@ def update(
 
     Args:
         policy: changed in place through the optimiser.
-        optimizer: over the policy's weights.
-        batch: see `baselines.batch.make_batch`.
-        config: losses, mini-batches, epochs.
-        generator: shuffles mini-batches.
         reference: the frozen start policy; needed when `config.loss.kl` is above 0 and in the loss.
         teacher: reads `Batch.informed`; needed where the batch has any. It gets no gradient.
 
@@ -412,13 +400,8 @@ def _backward(
     """Add the gradient of some rows, where gradients are asked for.
 
     Args:
-        policy: see `update`, as `config`.
-        part: the rows.
         reference: log-probabilities of the start policy, float (n, L).
         trust: weights of truncated importance sampling, float (n, L).
-        divisor: of the sums over the rows.
-        config: see `update`.
-        limits: of a pass.
         lesson: the informed teacher, and the divisor of the sum over tokens that it has something to say of.
 
     Returns:

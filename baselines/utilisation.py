@@ -97,10 +97,8 @@ def decode_seconds(model: Any, batch: int, context: int, bandwidth: float, peak:
 
     Args:
         model: a Hugging Face causal language model.
-        batch: replies side by side.
         context: tokens that each of them looks back at.
         bandwidth: bytes per second.
-        peak: FLOP/s.
     """
     config = text_config(model)
     weights, _ = product_weights(model)

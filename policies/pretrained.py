@@ -29,7 +29,6 @@ class Settings:
 
     Attributes:
         temperature: sampling temperature; 0 = greedy.
-        max_new_tokens: length limit of a reply.
         prefix: text put at the end of every prompt and at the start of every reply text; the model sees it as
             given and does not pay for writing it.
         suffix: text put at the end of every reply text, instead of all that follows where the model wrote it itself.

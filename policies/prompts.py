@@ -65,13 +65,10 @@ class PromptEncoder:
 
     Args:
         tokenizer: a Hugging Face tokenizer; without a chat template the contents are joined by newlines.
-        prefix: text at the end of every prompt.
         suffix: text at the end of every reply that its tokens do not hold.
-        ends: tokens that end a reply.
         new_tokens: room that has to be left for the reply.
         positions: the model's longest context, None for no limit.
         vocabulary: how many tokens the model knows, None when that is unknown.
-        template: arguments of the chat template.
         longest: most tokens of a prompt, None for what the positions leave.
         cut: whether a longer prompt loses its beginning; else it is an error.
     """

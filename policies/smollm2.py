@@ -127,7 +127,6 @@ def convert(file: Path, folder: Path) -> None:
 
     Args:
         file: as llama.cpp reads it, of any architecture that transformers can read from GGUF.
-        folder: an empty folder.
 
     Raises:
         DataError: a weight is missing.

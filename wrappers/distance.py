@@ -65,7 +65,6 @@ def distance_gains(table: StepTable, found: dict[tuple[str, str], tuple[float, f
     A step into a dead end is `-inf`, below every other step; one within it gains 0.
 
     Args:
-        table: N rows; group labels are task ids.
         found: of `Distances`, for all states of the table but those in which an episode succeeded or failed.
 
     >>> table = StepTable.from_arrays(group=["g"] * 2, trajectory=["a"] * 2, t=[0, 1], state=["s", "u"],

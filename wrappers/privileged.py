@@ -144,7 +144,6 @@ class Contexts:
     """Texts for every row of a table: None where there is none.
 
     Attributes:
-        right: N texts.
         wrong: N times the texts of wrong twins, of which there may be none.
     """
 
@@ -157,8 +156,6 @@ class Contexts:
         """Return what stands in the block of each row; None: the row has no block.
 
         Args:
-            control: see `Control`.
-            table: of these contexts.
             seed: of "shuffled".
             elsewhere: contexts of another task, for a table of one group under "task".
         """
@@ -194,10 +191,8 @@ def contexts(kind: Context, table: StepTable, notes: Privileged | None = None, m
     """Return the contexts of every row of a table.
 
     Args:
-        kind: see the module.
         table: N rows without forks; for contexts of `NOTED`, group labels are task ids.
         notes: around the environments that were played.
-        most_wrong: of wrong twins per row.
 
     Raises:
         ValueError: the kind needs notes, and there are none.

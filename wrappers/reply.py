@@ -223,8 +223,6 @@ def parse_reply(
             command has them all, in lines.
         outside: text outside the blocks is ignored or an error.
         max_length: longest accepted command, in characters.
-        action_tag: name of the action tag.
-        think_tag: name of the think tag.
         command_tags: lower-case names of tags whose whole block is a command; the wrappers take the environment's.
         ignore_case: also accept `<Action>` and the like (the command's case is unchanged).
         form: blocks in "tags"; "labels" `Thought:` and `Action:` (`several`, `outside` and tag names have no effect);

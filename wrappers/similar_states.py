@@ -53,7 +53,6 @@ def merge_similar_states(
     A merged state has the key of one of its members. States in which an episode of the group terminated stay distinct.
 
     Args:
-        table: N rows; not changed.
         embed: n distinct states -> n vectors, shape (n, dimensions), none of length zero, such as a `SentenceEncoder`;
             called once.
         threshold: in (0, 1]; RewardFlow's appendix uses 0.9, inside each group's graph.
@@ -156,7 +155,6 @@ class SentenceEncoder:
 
     Args:
         model: name of a sentence-transformers model, or a folder that holds one.
-        batch_size: texts encoded at a time.
         device: "cpu", "cuda", ...; by default the library's choice.
         cache_size: number of cached vectors, most recently used.
 

@@ -28,7 +28,6 @@ class SymbolPlanes(BranchingWrapper, gym.ObservationWrapper[NDArray[Any], Any, A
     Args:
         env: an environment whose observation is a board as text, rows separated by line breaks.
         symbols: the alphabet, distinct characters in the order of the planes.
-        shape: (height, width) in cells.
         separator: text between the cells of a row; None: Sokoban's, else nothing.
         fill: symbol that pads a smaller board below and to the right; None: every board must have the shape.
         dtype: of the planes, an unsigned integer or a float.
@@ -120,7 +119,6 @@ class DiscreteActions(BranchingWrapper, gym.ActionWrapper[Any, Any, Any], Record
     """Take the number of a command as action.
 
     Args:
-        env: an environment with text actions.
         commands: the commands, numbered from 0; None: samples of the environment's `TextSpace` (Sokoban: up, down,
             left, right).
 

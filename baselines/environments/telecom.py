@@ -131,11 +131,7 @@ _MISTAKES = {
 
 
 class Trainee:
-    """A fair player that takes a repair for another, with a probability; what it has seen decides when.
-
-    Args:
-        noise: the probability.
-    """
+    """A fair player that takes a repair for another, with a probability; what it has seen decides when."""
 
     def __init__(self, noise: float) -> None:
         self.noise, self._player, self._seen = noise, _desk(), 0

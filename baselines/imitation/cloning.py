@@ -38,8 +38,6 @@ class CloneResult:
         history: one dict per epoch: `epoch` (from 1), `loss` (mean cross-entropy of the learned tokens in nats,
             measured while learning), `accuracy` (share of these tokens that were the most probable one) and
             `seconds` since the first update.
-        rows: demonstrated steps.
-        collect_seconds: time spent playing the expert.
     """
 
     history: list[dict[str, float]] = field(default_factory=list)
@@ -107,9 +105,7 @@ def informed_demonstrations(
     observations, as soon as any block is in front of them, and would not read what is in it.
 
     Args:
-        policy: see `demonstrations`.
         envs: the same; their expert may be another than the one that is cloned.
-        tasks: the same.
         shares: by name of the context, see `wrappers.privileged`, how many rows it gets, in multiples of the expert's
             steps. For "sibling" every task is played twice.
         seed: of the environments, and of which steps.
@@ -222,17 +218,11 @@ def imitate(
     and a cosine decay to 0. Deterministic in its arguments and the weights it starts from.
 
     Args:
-        policy: the student.
         rows: what is learned: prompt ids and token ids of the policy's own, as `HuggingFacePolicy.demonstrate` makes
             them. Nothing else of a reply is looked at.
-        epochs: passes over the rows.
-        seed: of the order of the rows.
-        batch_size: rows per update.
         microbatch_rows: rows per forward and backward pass; None: a batch at once. Changes memory only.
         microbatch_tokens: tokens per pass, as of `baselines.config.Memory`, which also says where activations are
             computed again.
-        learning_rate: of AdamW, at its highest.
-        weight_decay: of AdamW, on matrices only.
         warmup: updates until the learning rate is reached.
         max_grad_norm: the gradient's norm is clipped to this.
         progress: called after each update with the updates done and their total number.

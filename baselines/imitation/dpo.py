@@ -24,14 +24,10 @@ class DPO(Imitation):
     """Learns which of two own episodes of a task is better.
 
     Attributes:
-        samples: episodes per task.
-        temperature: of sampling.
         per_task: most pairs of a task, drawn at random; 0: all.
         margin: None: won episodes are better than lost ones; else those whose return is larger by more than that.
         beta: see `baselines.losses.preference`.
         likelihood: see `baselines.imitation.preferences.prefer`.
-        epochs: passes over the pairs.
-        batch_size: pairs per update.
         hindsight: also pair what failed episodes did, as won episodes of that task, with the policy's lost episodes of
             it: it plays those tasks too, `samples` times.
     """

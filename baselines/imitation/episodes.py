@@ -26,9 +26,6 @@ def own_episodes(
     """Return episodes that the policy plays as it is now.
 
     Args:
-        part: the round.
-        samples: episodes per task.
-        temperature: of sampling.
         tasks: reset options; None: the tasks of the setting.
     """
     chosen = part.setting.tasks if tasks is None else tasks

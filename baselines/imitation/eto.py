@@ -25,15 +25,11 @@ class ETO(Imitation):
     """Learns to prefer the expert's episode to its own failure, again and again.
 
     Attributes:
-        temperature: of exploring.
         samples: own episodes per task; the release has one.
         margin: None: won episodes are better than lost ones; else those whose return is larger by more than that.
         beta: of the first round, see `baselines.losses.preference`.
-        later_beta: of the others.
         later_rate: factor on the learning rate in them.
         likelihood: see `baselines.imitation.preferences.prefer`.
-        epochs: passes over the pairs.
-        batch_size: pairs per update.
         hindsight: also take the failed episodes, as won ones of what they did, for an expert's: the policy plays those
             tasks too.
     """

@@ -55,15 +55,12 @@ class IPR(Imitation):
     """Learns to prefer, step by step, what more often ends well.
 
     Attributes:
-        continuations: N, for each value.
         threshold: tau, in shares of won continuations.
         episodes: expert episodes that are branched in a round, drawn at random; 0: all.
         temperature: of the policy's own way on, and of continuations.
         span: what a step pair holds: "rest", everything from the step on (paper, release), or the "step" alone.
         beta: see `baselines.losses.preference`.
         likelihood: weight of log pi(better), a sum over its tokens (release: 1).
-        epochs: passes over the pairs.
-        batch_size: pairs per update.
         hindsight: also branch one failed episode of each task, as a won one of what it did.
     """
 

@@ -38,7 +38,6 @@ class Setting:
         training: learning rate and memory limits of preferences and policy gradients; groups and temperature of
             rollouts. Its own iterations and seed are not looked at.
         supervised: keyword arguments of `baselines.imitation.cloning.imitate` besides epochs and seed.
-        seed: of everything random.
     """
 
     envs: gym.vector.VectorEnv[Any, Any, Any]
@@ -55,11 +54,9 @@ class Round:
     Attributes:
         policy: trained in place, such as `policies.huggingface.HuggingFacePolicy`.
         start: the policy as it was before the first round, adapter included, frozen; None where a method needs none.
-        setting: see there.
         number: of the round, from 0.
         seed: of what is random in this round.
         state: what the method keeps from round to round: plain values and tensors, nested.
-        progress: told how far the round is.
     """
 
     policy: Any
@@ -93,7 +90,6 @@ class Imitation(ABC):
     """A method with its options.
 
     Attributes:
-        name: what tables call it.
         rounds: how often it collects and learns.
         needs_start: whether the policy before the first round is looked at; a second model, or adapter, if so.
     """

@@ -26,9 +26,6 @@ class RFT(Imitation):
     """Learns what won.
 
     Attributes:
-        samples: episodes per task.
-        temperature: of sampling.
-        epochs: passes over the steps.
         expert: whether the expert's episodes are learned besides.
         hindsight: whether failed samples are learned as won episodes of what they did.
     """

@@ -42,11 +42,9 @@ def train_in_rounds(
     Args:
         policy: the clone, with `model` and `score`, such as `policies.huggingface.HuggingFacePolicy`.
         method: what is done, for instance `baselines.recipes.methods.method("rft")`.
-        setting: where, and with which updates.
         validation_tasks: reset options of the tasks to validate on before the first round and after each.
         folder: of log and checkpoints, from which the same call goes on; None: nowhere.
         tensorboard: see `baselines.metrics.MetricsLog`.
-        about: see there.
         progress: called with finished rounds, what is done of the round at hand, how much that is, and a few words.
 
     Returns:

@@ -21,9 +21,7 @@ class SFT(Imitation):
     """More passes over what the clone has learned from: what any other method has to beat.
 
     Attributes:
-        epochs: passes over the steps.
         hindsight: also learn what the policy's failed episodes did, one episode of each task.
-        temperature: of these episodes.
     """
 
     name: str = "sft"

@@ -54,7 +54,6 @@ class SPEAR(Imitation):
         buffer: steps with which it is full; so many of them, drawn at random, are learned (release: 2048).
         tolerance: rounds after which a step is too old (release: 5).
         baseline: group means that the median is taken over, of the last rounds (release: 10240).
-        coefficient: c, of the replay's loss.
         ramp: T, in rounds (release: 100 to 300).
         hindsight: failed episodes join the buffer as won ones of what they did, with log-probabilities of the policy
             as it is now.

@@ -65,12 +65,9 @@ class StepAgent(Imitation):
 
     Attributes:
         form: "implicit" or "agree", see the module.
-        samples: episodes per task.
         temperature: of sampling; for "agree" that of the setting's training is taken.
         beta: see `baselines.losses.preference`.
         likelihood: see `baselines.imitation.preferences.prefer`.
-        epochs: passes over the pairs.
-        batch_size: pairs per update.
     """
 
     needs_start: ClassVar[bool] = True

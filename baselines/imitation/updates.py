@@ -19,7 +19,6 @@ class Batch:
 
     Attributes:
         epoch: the pass over the items, from 1.
-        items: their numbers.
     """
 
     epoch: int

@@ -43,12 +43,10 @@ class DataSource:
     """The tasks of one run.
 
     Attributes:
-        env: Gymnasium id.
         source: "generated", or the arguments or variables that name data of others: "ALFWORLD_DATA=/home/me/alfworld".
         fingerprint: 16 hexadecimal digits over what the tasks of the splits are made of (the first 20,000 of each; of
             generated tasks the first eight) and how many there are; where files lie does not count.
         tasks: how many each split has, for those that are trained, validated or tested on.
-        options: arguments of the environment.
         where: arguments among them that say where data are.
     """
 
@@ -148,7 +146,6 @@ def open_data(
 
     Args:
         config: what is asked for, on generated tasks.
-        row: its environment.
         given: arguments of the environment, which win.
         asked: fields of `baselines.runs.config.Sizes` that were asked for by name: they are not lowered.
         whole: whether data of others are trained on whole.

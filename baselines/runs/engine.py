@@ -22,7 +22,6 @@ class Engine:
 
     Attributes:
         kind: "loop", "vllm" or "server".
-        url: of the server.
     """
 
     kind: str = "loop"

@@ -276,7 +276,6 @@ class Plan:
     """What a run takes on a device.
 
     Attributes:
-        device: where.
         stages: bytes by part, of "generation" and of "update".
         seconds: of an iteration, by stage, and "total"; validation and the warm start are not counted.
         tokens: of an iteration: of "prompts" and "replies", through the "update", and of a "pass".
@@ -335,7 +334,6 @@ class Planner:
     """Makes plans of one run: its model's config, tokenizer and episodes are read once, settings may differ.
 
     Args:
-        settings: of the run.
         device: where it will run; None: here.
         attention: transformers' name; None: the choice of `best_attention`.
         engine: "loop", "vllm" or "server".

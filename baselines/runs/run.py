@@ -131,13 +131,11 @@ def train(
         clone: expert episodes that are imitated first, 0: none; or a file of episodes, see
             `baselines.imitation.episodes.read_episodes`. None: for "tiny" what the environment's settings say (300 in
             Sokoban), 0 for other models and for environments without settings.
-        seed: of everything that is drawn.
         out: folder of the run; a run that it holds is continued. None: a new folder below runs/train.
         options: arguments of the environment, such as {"data": "~/alfworld"}.
         history: earlier steps in the prompt; None: as the environment's settings say.
         lora: rank of an adapter that is trained instead of all weights, at ten times the learning rate; 0: all weights.
         quick: sizes of a smoke test, which shows that everything works and not which method is better.
-        progress: show bars.
         **settings: fields of `baselines.config.TrainerConfig`: `iterations=20, groups=8, loss={"kl": 0.0}`, or by name,
             `**{"loss.kl": 0.0}`.
 
@@ -188,7 +186,6 @@ def carry_out(
     """Clone and train, or go on where an earlier run of the same settings was stopped, and return the trainer.
 
     Args:
-        settings: of the run.
         folder: gets start policy, checkpoints, log, samples, and the final policy with its model card.
         *callbacks: of the trainer, besides the one that writes samples.
         engine: who writes the replies; None: the loop over the model itself.

@@ -51,10 +51,8 @@ class RunSettings:
 
     Attributes:
         config: environment, prompt and tasks, as the learning benchmark has them.
-        training: the trainer's numbers.
         paper: whose settings were asked for; None: the benchmark's own.
         reply_tokens: length limit of a reply; None: the model's own.
-        prompt_tokens: the same of a prompt.
         truncate: what becomes of prompts that do not fit, see `policies.pretrained.Settings`; None: as the model's own
             settings say.
         source: the data that are played; None: nobody has looked yet.

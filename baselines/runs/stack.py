@@ -86,7 +86,6 @@ def check_model(model: str, *, download: bool = False) -> str:
 
     Args:
         model: "tiny", "smollm2", a folder, or a name on the hub.
-        download: fetch what is not in the cache.
 
     Raises:
         ValueError: no policy can be made from it.
@@ -275,8 +274,6 @@ def new_policy(config: Config, seed: int, *, frozen: bool = False, **how: Any) -
     """The untrained policy: a tiny one with random weights, SmolLM2, or a model from a folder.
 
     Args:
-        config: of the run.
-        seed: of random weights.
         frozen: whether the weights of a pretrained model stay as they are, under an adapter; they then have the type
             that they are stored in, else float32.
         **how: `attn_implementation`, `device` and `autocast` of a pretrained model, see

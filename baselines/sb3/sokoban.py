@@ -34,10 +34,8 @@ class Levels:
 
     Attributes:
         size: rows and columns, walls included.
-        boxes: boxes per level.
         min_length: shortest optimal solution, in moves.
         max_length: longest optimal solution, in moves.
-        max_episode_steps: time limit.
         training: number of training levels, the first ones of the split "train".
         held_out: number of held-out levels, the first ones of the split "test".
     """

@@ -58,7 +58,6 @@ class ExactGain(StepScorer):
 
     Args:
         found: of the `Distances` around the environments that are played.
-        config: see `ExactGainConfig`.
     """
 
     takes_forks = True

@@ -47,8 +47,6 @@ class HindsightConfig(ScorerConfig):
         minibatch_rows: distinct rows per update; those of a prompt stay together, as they share its computation.
         temperature: that of the rollouts; None: the policy's own.
         won_text: what it is told of a won episode; the tokenizer must tell it from `lost_text`.
-        lost_text: what it is told of a lost one.
-        after_text: stands before what came after.
     """
 
     level: Literal["turn"] = "turn"
@@ -74,7 +72,6 @@ class Hindsight(TwinScorer):
 
     Args:
         policy: see `TwinScorer`; with a `tokenizer`.
-        config: see `HindsightConfig`.
 
     Raises:
         ValueError: the tokenizer makes the same tokens of both outcomes.

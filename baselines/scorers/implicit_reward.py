@@ -47,7 +47,6 @@ class ImplicitRewardConfig(ScorerConfig):
 
     Attributes:
         rate: learning rate as a multiple of the policy's; 2 in both papers.
-        beta: weight of the log-ratio.
         loss: "pair", preferences between trajectories of one task (iStar), or "ce", cross-entropy of every trajectory's
             outcome (PRIME).
         reduce: a trajectory's score is the "sum" of its steps' (both papers) or their "mean" (iStar's code).

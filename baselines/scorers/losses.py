@@ -83,7 +83,6 @@ def trajectory_scores(steps: Tensor, trajectory: Tensor, count: int, reduce: Red
     Args:
         steps: float (N,).
         trajectory: int64 (N,), the trajectory of each step, below `count`.
-        count: number of trajectories.
         reduce: "sum" or "mean".
 
     >>> trajectory_scores(torch.tensor([1.0, 2.0, 5.0]), torch.tensor([0, 0, 1]), 2, "mean")
@@ -100,7 +99,6 @@ def pair_loss(scores: Tensor, pairs: Pairs, divisor: float | None = None) -> Ten
 
     Args:
         scores: float (M,), of trajectories.
-        pairs: which are compared.
         divisor: None: the sum of the weights, which makes it a mean.
 
     >>> pair_loss(torch.tensor([0.0, 0.0]), Pairs(np.array([0]), np.array([1]), np.array([0.5])))

@@ -30,10 +30,8 @@ class Fit:
 
     Attributes:
         order: draws an order of the items (inputs, trajectories or tasks), int64 (n,), for each epoch.
-        size: items per mini-batch.
         losses: from the items of a mini-batch, and the number of mini-batches.
         reports: names of the mean loss and, where there is a second, of the mean gradient norm before clipping.
-        figures: more for the iteration's row.
     """
 
     order: Callable[[np.random.Generator], Ints]
@@ -48,7 +46,6 @@ class NetworkScorer(StepScorer):
 
     Args:
         config: rates, passes, clipping, weight decay.
-        model: its trainable weights are trained.
         rates: weights, and their learning rate as a multiple of the policy's.
         name: for messages: "the critic's".
     """
@@ -121,7 +118,6 @@ class NetworkScorer(StepScorer):
         Args:
             lengths: int64 (n,), tokens of every input.
             chosen: int64 (m,), which inputs, in the order in which they are cut.
-            learning: whether gradients are kept.
         """
         rows = (self.config.microbatch_rows or len(chosen)) if learning else _SCORING_ROWS
         tokens, parts = self.config.microbatch_tokens, [chosen[low : low + rows] for low in range(0, len(chosen), rows)]
@@ -156,7 +152,6 @@ def shuffled_together(sets: NDArray[np.int64], generator: np.random.Generator) -
 
     Args:
         sets: int64 (n,), the set of each member, numbered from 0 on.
-        generator: shuffles.
     """
     return np.argsort(generator.permutation(sets.max(initial=-1) + 1)[sets], kind="stable")
 

@@ -38,7 +38,6 @@ class OwnLikelihood(StepScorer):
     Args:
         policy: the one that plays, asked as it is at the time; with `score` and `tokenizer`, such as
             `policies.huggingface.HuggingFacePolicy`.
-        config: its settings.
     """
 
     def __init__(self, policy: Any, config: OwnLikelihoodConfig) -> None:

@@ -45,7 +45,6 @@ class PrivilegedConfig(OwnLikelihoodConfig):
 
     Attributes:
         level: "token" for gaps and contrasts, "turn" for gates.
-        context: see `wrappers.privileged`.
         control: what stands in the place of the context.
         contrast: whether scores are contrasts; they need a right context and a wrong one.
         wrongs: most wrong contexts of a contrast.
@@ -53,7 +52,6 @@ class PrivilegedConfig(OwnLikelihoodConfig):
         teacher: weights of the teacher: those of the "rollout" (at level "turn" in a copy, as the policy changes while
             the teacher is read), of the "start", an "averaged" copy, or a "snapshot".
         average: share of the policy that an averaged teacher takes over after each iteration.
-        every: iterations between snapshots.
         frame: text around every context, with {} in its place.
     """
 
@@ -99,7 +97,6 @@ class PrivilegedScorer(OwnLikelihood):
 
     Args:
         policy: see `baselines.scorers.own_likelihood.OwnLikelihood`.
-        config: see `PrivilegedConfig`.
         notes: around the environments that the policy plays in; None: the context needs none.
 
     Attributes:

@@ -44,7 +44,6 @@ class Replies:
         """Collect the replies of a table.
 
         Args:
-            table: N rows.
             prompts: what each row's model reads instead of the prompt that was answered; None: that.
 
         Raises:
@@ -85,7 +84,6 @@ class TwinScorer(NetworkScorer):
         policy: whose model is copied, as it is now; with `model` and `score`, such as
             `policies.huggingface.HuggingFacePolicy`. With an adapter the copy is a second adapter on the same base.
         config: its settings; where it has a `temperature`, that of the rollouts, None: the policy's own.
-        name: for messages.
     """
 
     def __init__(self, policy: Any, config: ScorerConfig, name: str) -> None:
@@ -97,9 +95,7 @@ class TwinScorer(NetworkScorer):
         """Cut some of the rows into passes.
 
         Args:
-            rows: the replies.
             chosen: int64 (m,), row numbers.
-            learning: whether gradients are kept.
             packed: whether rows may share sequences, see `policies.scoring.packed.score_packed`.
         """
         tokens = self.config.microbatch_tokens
@@ -117,8 +113,6 @@ class TwinScorer(NetworkScorer):
         """Return the log-probabilities of the tokens of one pass, float32 (len(part), L), 0 behind a reply's end.
 
         Args:
-            rows: the replies.
-            part: one of `passes`.
             policy: whose they are, with `score`; None: the copy's.
         """
         given: dict[str, Any] = rows.restriction(part)

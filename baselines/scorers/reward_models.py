@@ -200,9 +200,6 @@ class MarkerScorer(_Reader):
     Args:
         model: such as `transformers.AutoModelForCausalLM` loads.
         tokenizer: its tokenizer. Without a chat template the contents are joined by newlines.
-        marker: a text that is one token.
-        positive: the same, of a good step.
-        negative: the same, of a bad step.
         conversation: from a step to its chat messages, of which the last is the reply, an assistant's; by default
             `conversation_of`.
         max_tokens: most tokens that are read, marker included; a longer conversation loses its beginning. None: what

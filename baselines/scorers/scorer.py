@@ -46,7 +46,6 @@ class StepScorer:
     """Scores the steps of finished groups; the base of all scorers, which learns nothing and keeps nothing.
 
     Attributes:
-        level: what the scores are of.
         order: whether it learns from a batch "before" it scores it, or "after".
         takes_forks: whether it reads only rows or state graphs, and no whole trajectories; others get no table with
             forks.
@@ -74,11 +73,8 @@ class StepScorer:
         """Learn from a table of finished groups; return figures for the iteration's row.
 
         Args:
-            table: what `scores` was asked for.
-            scores: what it answered.
             targets: what the credit method wants the scores to be, in their shape, as a critic's returns; None: the
                 scorer makes its own.
-            generator: shuffles mini-batches.
             learning_rate: the policy's; the scorer's is a multiple of it.
 
         Raises:
@@ -113,7 +109,6 @@ class ScorerConfig:
         microbatch_tokens: tokens per pass, padding included, with and without gradients; an input that is longer has a
             pass to itself. None: no such limit. A scorer that a trainer makes takes the trainer's instead of None.
         max_grad_norm: gradients are scaled down to this Euclidean norm.
-        weight_decay: of AdamW.
     """
 
     level: ScoreLevel = "turn"

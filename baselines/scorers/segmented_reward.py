@@ -56,7 +56,6 @@ class SegmentedReward(StepScorer):
 
     Args:
         policy: whose model is copied twice, see the scorers inside.
-        config: see `SegmentedRewardConfig`.
     """
 
     def __init__(self, policy: Any, config: SegmentedRewardConfig | None = None) -> None:

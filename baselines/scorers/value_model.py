@@ -158,7 +158,6 @@ class ValueScorer(NetworkScorer):
         policy: whose trunk is copied, as it is now; with `model`, a Hugging Face causal language model, and as
             options `precision` (autocast type) as `policies.huggingface.HuggingFacePolicy` has it.
         config: learning rates, passes, and where there is a choice the `head`.
-        name: for messages.
 
     Raises:
         TypeError: the model has no base model, or no output head to take the width from.
@@ -216,12 +215,8 @@ class ValueScorer(NetworkScorer):
         """Fit the number at every written place to a target by itself, in mini-batches of inputs.
 
         Args:
-            inputs: of the table.
             before: what the scores were, (N,) or (N, K).
-            targets: what they should have been.
-            size: inputs per mini-batch.
             error: from numbers, targets and numbers before, all (S,), the error of each.
-            report: name of the mean error.
         """
         row, place = np.nonzero(inputs.written)
         of = inputs.of_row[row]

@@ -48,12 +48,8 @@ class _Row(NamedTuple):
     """A prompt of `KeyedBatch`: where it is, and what of it is new.
 
     Attributes:
-        number: its row.
-        length: its tokens.
-        kept: so many are in `pieces`.
         pieces: keys and values, (layers, 2, heads, m, size) each.
         shared: so many it has in common with the row `like`, which is read before.
-        like: a row.
     """
 
     number: int

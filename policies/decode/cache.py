@@ -155,7 +155,6 @@ class LogitsCache:
         """Return the logits of every prompt.
 
         Args:
-            prompts: n prompts, repeats allowed.
             compute: called once with the distinct prompts that it does not hold; returns float32 (k, V).
             version: what `weights_version` says now, where the caller has asked already.
 

@@ -23,7 +23,6 @@ class TokenCounts:
     """What a loop was asked for, and what its model computed.
 
     Attributes:
-        prompts: tokens of all prompts.
         read: positions computed to read prompts, padding included.
         written: positions computed to write replies.
     """

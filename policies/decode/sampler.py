@@ -49,10 +49,7 @@ class Decoding:
 
     Attributes:
         temperature: divides the logits; 0 takes the most probable token (log-probabilities are then those at 1).
-        max_new_tokens: length limit.
         is_end: called with the tokens so far; True ends the reply.
-        fill: token id for the padding.
-        batch_size: prompts per forward pass.
         precision: type to compute in, None for the weights' own.
         ends: token ids that end a reply, for samplers that cannot call `is_end`.
         stop: texts that end a reply, for those.

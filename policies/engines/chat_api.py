@@ -39,7 +39,6 @@ class ChatPolicy:
     Replies have no tokens, so they can be compared and cloned, but not trained by policy gradients.
 
     Args:
-        endpoint: the model.
         patient: leave failures to the caller, who finds them in `answers`; their replies are empty. An endpoint that
             has never answered is an `EndpointError` all the same. A queue has no `answers`, so a patient policy has no
             queue: lanes ask it one after the other.
@@ -61,7 +60,6 @@ class ChatPolicy:
         Args:
             observations: one each: a str (taken as one user message) or a sequence of chat messages, whose
                 pictures (uint8, height x width x 3) are sent as PNG.
-            infos: not used.
             rng: gives a seed to each request, in their order.
 
         Raises:
@@ -105,7 +103,6 @@ class ChatQueue:
     """Requests on their way to an endpoint; see `agentgym.rollout.lanes.ReplyQueue`.
 
     Args:
-        endpoint: the model.
         reply: makes a reply of an answer that is no outage.
     """
 

@@ -184,9 +184,6 @@ def check_completion(one: Completion, place: int, decoding: Decoding, vocabulary
     """End a completion where the loop would have, and check that it can be trained on.
 
     Args:
-        one: the completion, which is cut.
-        place: of it, for the message.
-        decoding: how it was asked for.
         vocabulary: how many tokens the model knows; None: it is not asked.
 
     Raises:
@@ -223,11 +220,7 @@ def prove(
     """Compare the log-probabilities of an engine with those of the trainer's model, at the sampling temperature.
 
     Args:
-        model: of the trainer.
-        prompts: n prompts.
         written: what the engine wrote after them, with its log-probabilities.
-        decoding: how it was asked to.
-        version: of the weights, for the message.
 
     Returns:
         The mean difference in nats, over all tokens.

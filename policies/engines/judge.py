@@ -84,7 +84,6 @@ class JudgeCounts:
     Attributes:
         judged: trajectories, or single steps where a judge was called with them.
         failed: those of `judged` without an answer that could be read.
-        steps: their steps.
         unscored: steps that have no score: those of `failed`, and numbers that were none or out of the range.
         silent: steps of which the judge had no opinion.
         requests: what was sent and answered, or failed: equal trajectories and cached answers are not sent.
@@ -341,12 +340,6 @@ def read_scores(text: str, steps: int, lowest: float, highest: float) -> list[fl
     r"""Read the scores of steps: what stands in the only JSON object of an answer.
 
     The object is `{"1": 2.5, "2": null, ...}`, or `{"scores": ...}` of that or of a list of all numbers.
-
-    Args:
-        text: the answer.
-        steps: how many steps were asked about.
-        lowest: bound of the scores.
-        highest: the other one.
 
     Returns:
         A number per step; None: no opinion; nan: what is there is no number within the range.

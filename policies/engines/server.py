@@ -29,11 +29,9 @@ class ServerSampler(EngineSampler):
 
     Args:
         url: of the server, such as "http://localhost:8000".
-        model: the name of the model there.
         work: a folder that the server can read, for adapters; None where the weights stay as they are. The sampler
             makes a folder of its own there, `weights-...`, in which the newest adapter stays; the rest is not touched.
         timeout: seconds per try.
-        retries: further tries.
         concurrency: most requests at a time.
         headers: sent along, for credentials, which no error shows.
 

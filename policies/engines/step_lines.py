@@ -28,7 +28,6 @@ class ToldStep:
 
     Attributes:
         saw: what the agent saw before it; "" where that adds nothing.
-        did: what it did.
         refused: the environment did not accept that.
         then: what it saw afterwards; "" where the next step tells it.
     """
@@ -44,8 +43,6 @@ class Story:
     """What is told of a trajectory.
 
     Attributes:
-        task: what was to be done.
-        steps: in their order.
         end: how it ended; "": not told.
     """
 
@@ -60,7 +57,6 @@ def step_lines(story: Story, *, text_chars: int, task_chars: int, all_chars: int
     A text that is longer than its limit becomes `["its begin", {"characters_left_out": n}, "its end"]`.
 
     Args:
-        story: what is told.
         text_chars: most characters of each text of a step, at least 1.
         task_chars: most characters of the task.
         all_chars: most characters of the texts of all steps together: where they have more, the limit of each is
@@ -113,7 +109,6 @@ def story_of_states(table: StepTable, rows: Sequence[int]) -> Story:
     that is "", because no command could be read, is told by the whole reply.
 
     Args:
-        table: the steps.
         rows: those of one trajectory, in the order of t.
     """
     steps = [
@@ -130,7 +125,6 @@ def story_of_prompts(table: StepTable, rows: Sequence[int], tokenizer: Any) -> S
     (`wrappers.Transcript`), the prompt before with its reply. Where a reply has no prompt, states are told.
 
     Args:
-        table: the steps, with replies.
         rows: those of one trajectory, in the order of t.
         tokenizer: the Hugging Face tokenizer that made the prompts.
     """

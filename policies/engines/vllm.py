@@ -96,7 +96,6 @@ class VllmSampler(EngineSampler):
 
         Args:
             folder: of the base model where an adapter is trained.
-            work: see the class.
             lora_rank: largest rank of adapters; None for whole weights.
             holds: -1 where the policy has other weights than the folder, as in a run that is resumed.
             **options: of `vllm.LLM`, such as `gpu_memory_utilization`.

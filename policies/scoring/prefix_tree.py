@@ -74,8 +74,6 @@ def merge_trees(prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int
     """Gather rows that begin alike; every row is in exactly one tree.
 
     Args:
-        prompts: n non-empty token sequences.
-        replies: n non-empty token sequences.
         most_tokens: of a tree; a row that is longer alone is a tree.
 
     >>> [tree] = merge_trees([(7, 8, 9), (7, 8, 9), (7, 8, 5)], [(1, 2), (3, 4), (1, 6)], 100)

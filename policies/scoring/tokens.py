@@ -91,7 +91,6 @@ def score_replies(
         prompts: token ids.
         replies: token ids.
         temperature: divides the logits, above 0.
-        fill: token id for the padding.
         precision: autocast type, None for the weights' own.
         entropy: True: differentiable. False: without gradient. None: not computed, 0.
         allowed: n entries like `agentgym.trajectory.Reply.allowed`; None: every token was drawn among all.
@@ -186,10 +185,8 @@ class _Layout(NamedTuple):
     """The distinct inputs of some rows, and where their reply tokens are read.
 
     Attributes:
-        inputs: distinct token sequences.
         slots: (input, column) of each place whose logits are wanted.
         reads: of each reply token its place in `slots`.
-        targets: the reply tokens.
     """
 
     inputs: list[tuple[int, ...]]

@@ -65,7 +65,6 @@ def demonstrations(trees: Sequence[Tree], policy: Any = None) -> list[Reply]:
     """Return the replies of the best simulation of every search that was won, to be cloned.
 
     Args:
-        trees: searches.
         policy: in whose tokens, a `policies.huggingface.HuggingFacePolicy`; None: as they were given.
 
     Raises:

@@ -40,9 +40,7 @@ class SearchPlayer:
     Args:
         envs: to try things in: autoreset `DISABLED`; its sub-environments are what simulates side by side.
         policy: who answers in simulations, and where no search is left.
-        method: the search method.
         budget: what the searches of one episode may spend.
-        value: how simulations are judged.
         listed: what can be answered, where the method grows a tree; None: the policy is asked for replies.
         until_won: a search ends when it has won; False: when its budget is spent, for better values.
         fresh: simulations draw random numbers of their own, and what a reply led to once is what it is taken to lead
@@ -50,7 +48,6 @@ class SearchPlayer:
         share: part of the budget left that one search may spend, above 0 to 1.
         under_way: most simulations of one search at once, see `policies.search.simulator`; None: as many as there are
             free sub-environments.
-        keep: whether `trees` keeps the trees.
 
     Episodes are known by their numbers, so that a player is shown one `VectorSnapshots` at a time; `forget`
     comes between.

@@ -42,7 +42,6 @@ def reflection_prompt(story: str, notes: Sequence[str]) -> tuple[dict[str, str],
     """Return the messages that ask for a note on a lost attempt.
 
     Args:
-        story: of the attempt.
         notes: of the attempts before it, all of them; the latest `MOST_KEPT` are shown.
     """
     earlier = f"{_EARLIER}\n{_listed(notes)}\n\n" if kept(notes) else ""

@@ -141,7 +141,6 @@ class Simulator:
 
         Args:
             states: where to search from: episodes that run.
-            plant: makes the trees.
             until_won: a search ends when a simulation was won; else it goes on until its budget is spent.
         """
         trees = self._roots(states, plant)

@@ -37,12 +37,10 @@ class VisionPolicy(HuggingFacePolicy):
 
     Args:
         model: of the Qwen2.5-VL or Qwen3-VL architecture.
-        tokenizer: its tokenizer.
         processor: its image processor, `image_processor` makes one; it says how large pictures are shown.
         pictures: those that are known already, to share them with another policy; None: those of another policy over
             this model, else none.
         sampler: None: the loop of `policies.decode.loop`. Engines are refused: they would need the pictures, too.
-        **settings: as of `HuggingFacePolicy`.
 
     Raises:
         TypeError: the model is of another architecture.

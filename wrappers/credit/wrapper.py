@@ -29,7 +29,6 @@ class CreditWrapper(Branching, gym.vector.VectorWrapper[Any, Any, Array]):
     Args:
         env: a vector environment with this project's info keys (see `agentgym.adapter.adapt`); a reply wrapper's
             `"command"` and a state wrapper's `"canonical_key"` are used if present.
-        preset: of the method; default its own.
         **options: of the method. Those with one number per row (`weights`, `kl`, an array of `cost`) need rows: call
             the function with `table()`.
 
