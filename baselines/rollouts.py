@@ -153,9 +153,6 @@ def steps_to_branch_at(words: str, seed: int = 0) -> str | Select:
 
 
 def episodes_of(table: StepTable, count: int) -> StepTable:
-    """Return what `play_groups` played before any continuation.
-
-    Steps to continue are chosen, so that what becomes of continuations says nothing of how the policy plays.
-    """
+    """Return what `play_groups` played before any continuation."""
     episodes = np.array([int(str(number)) < count for number in table.trajectories])
     return table if episodes.all() else table.keep(episodes)

@@ -220,13 +220,9 @@ def update(
 ) -> dict[str, float]:
     """Train the policy on a batch and return what happened.
 
-    Mini-batches divide all scored rows, and each loss is divided by its fair share of all their weight, so the mean of
-    the mini-batch gradients is the gradient of the batch, however unevenly merged rows fell. Rows that are not trained
-    (`Batch.trained`) take their place in a mini-batch and in its divisor and cost nothing: without KL and entropy
-    terms every step is the same with and without silent rows.
-
-    A mini-batch whose advantages are all 0, where neither KL nor entropy is in the loss, moves nothing: no step of the
-    optimiser, whose momentum would go on with the gradients of earlier ones, and no decay of the weights.
+    Each mini-batch's loss is divided by its share of all weight, so the mean of the mini-batch gradients is the
+    gradient of the batch. Rows that are not trained (`Batch.trained`) take their place in a mini-batch and its divisor.
+    A mini-batch whose advantages are all 0, without KL or entropy in the loss, makes no step of the optimiser.
 
     Args:
         policy: changed in place through the optimiser.
@@ -236,7 +232,7 @@ def update(
     Returns:
         "updates", the steps made, and "silent_updates", the share of mini-batches without one (1 where there are none).
         Means over all mini-batches: "policy_loss" and "grad_norm" (before clipping, 0 where no step was made). Means
-        over the tokens of trained rows, weighted as the raw rows, and left out where there are none: "kl" (to the
+        over the tokens of trained rows, weighted as the raw rows, left out where there are none: "kl" (to the
         start, in the form of the loss), "approx_kl" (k3, of the update so far, from the policy before it),
         "clip_fraction", "entropy" (nats per token). Where log-probabilities are recomputed (`recomputes`) also
         "mismatch_mean" and "mismatch_max": how far the sampler's log-probabilities are from the trainer's; with a

@@ -13,9 +13,7 @@
     warning_entropy        two iterations in a row, the entropy was below `ENTROPY` of what it was at the start, while
                            fewer than `SOLVED` of the episodes succeeded
 
-These are the keys of the log's rows in which a warning is given, with the value 1. Nothing else is remembered: a run
-that is resumed reads its log, and words are made from the rows again wherever they are shown. Where a run goes on past
-its end, what was said of the end is taken back: its log is that of a run that was longer from the start.
+These are keys of the log's rows, with the value 1. Nothing else is remembered: words are made from the rows again.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ NOISE = 0.7
 class Guide:
     """Knows half of the words, and mistakes the others for the next one's, with a probability.
 
-    What it has seen decides when: nothing is drawn, so an episode's advice is the same in any process.
+    What it has seen decides when; nothing is drawn.
     """
 
     def __init__(self, noise: float) -> None:

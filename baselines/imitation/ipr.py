@@ -9,8 +9,7 @@
 
     L = mean over pairs of  -log sigma( beta (sum log pi/pi_ref better - sum log pi/pi_ref worse) )  -  log pi(better)
 
-pi_ref, and who plays the N continuations, is the policy before the first round. Continuations start from snapshots of
-the environment, so that both actions are judged in the very same state.
+pi_ref, and who plays the N continuations, is the policy before the first round; they start from snapshots.
 """
 
 from __future__ import annotations

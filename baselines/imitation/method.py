@@ -2,8 +2,7 @@
 
     round = episodes of the expert, of the policy, or continuations -> replies or preferences -> updates
 
-A method is a frozen dataclass whose fields are its options. It has the policy's weights and nothing else in mind
-from round to round, apart from what it puts into `Round.state`.
+A method is a frozen dataclass of its options. From round to round it keeps what it puts into `Round.state`.
 """
 
 from __future__ import annotations
@@ -35,8 +34,7 @@ class Setting:
     Attributes:
         envs: a vector environment with autoreset `DISABLED`, made with `expert=True` and wrapped as for the policy.
         tasks: reset options of the tasks that the expert shows; methods play these too.
-        training: learning rate and memory limits of preferences and policy gradients; groups and temperature of
-            rollouts. Its own iterations and seed are not looked at.
+        training: learning rate, memory limits, groups and temperature; its iterations and seed are not used.
         supervised: keyword arguments of `baselines.imitation.cloning.imitate` besides epochs and seed.
     """
 

@@ -121,9 +121,7 @@ def prefer(
         reference: scores log pi_ref; None: the policy as it is now.
         beta: above 0, see `baselines.losses.preference`.
         likelihood: weight of the better side's log-likelihood, a sum over its tokens; 0: DPO.
-        microbatch_rows: distinct rows per forward and backward pass; None: those of a batch at once. Changes memory
-            only: sums of rows are computed first, and the gradient is taken pass by pass.
-        learning_rate: see `baselines.imitation.updates.updates`.
+        microbatch_rows: distinct rows per forward and backward pass; None: those of a batch. Changes memory only.
 
     Raises:
         ValueError: a number is out of range, a side of a pair is empty, or the weights have fewer than 32 bits.

@@ -1,11 +1,8 @@
 """RFT: rejection-sampling fine-tuning, Yuan et al. 2023 (2308.01825), as agents' papers use it.
 
-    D = expert's won episodes  +  the policy's own won episodes, N samples of each task at temperature .7,
-        of those with the same actions one
-    L = - mean over the tokens of D of  log pi(token | prompt, tokens before)
-
-With `hindsight` the failed samples join D as won episodes of the tasks that they did (HSL's and AgentHER's idea, made
-exact by `agentgym.rollout.hindsight`).
+D = expert's won episodes  +  the policy's own won episodes, N samples of each task at temperature .7,
+    of those with the same actions one
+L = - mean over the tokens of D of  log pi(token | prompt, tokens before)
 """
 
 from __future__ import annotations

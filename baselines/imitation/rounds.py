@@ -1,7 +1,6 @@
 """Training by a method of imitation: its rounds, with validation, a log, and checkpoints to go on from.
 
-A round is a function of the weights, the seed, the round's number and what the method kept. A run that was stopped
-between two rounds goes on as if it had not been; what the round at hand had done is done again.
+A round is a function of the weights, the seed, its number and what the method kept, so a stopped run can go on.
 """
 
 from __future__ import annotations

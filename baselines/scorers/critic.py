@@ -73,7 +73,12 @@ class Critic(ValueScorer):
         inputs, clip = Inputs.of(table, self.config.level), self.config.value_clip
         self.find_scale(targets.reshape(len(table), -1)[inputs.written])
         return self.fit_places(
-            inputs, scores, targets, self.config.minibatch_rows, lambda *row: value_error(*row, clip), "value_loss"
+            inputs,
+            scores,
+            targets,
+            self.config.minibatch_rows,
+            lambda said, target, old: value_error(said, target, old, clip),
+            "value_loss",
         )
 
     def describe(self) -> dict[str, Any]:
