@@ -15,7 +15,7 @@ pi_ref, and who plays the N continuations, is the policy before the first round;
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -28,11 +28,12 @@ from agentgym.rollout.groups import Stage, play_groups, playable
 from agentgym.rollout.recorder import TableBuilder
 from agentgym.rollout.tree import Continuation, continued
 from agentgym.trajectory import Reply, StepTable, Trajectory
-from baselines.config import Count, Positive, Range, Size, Weight
+from baselines.config import Count, Range, Size, Weight
 from baselines.imitation.cloning import Demonstrator
 from baselines.imitation.episodes import own_episodes, relabelled, sampler, task_options, written_replies
-from baselines.imitation.method import Imitation, Round
-from baselines.imitation.preferences import Preference, prefer
+from baselines.imitation.method import Round
+from baselines.imitation.preferences import Preference
+from baselines.imitation.preferring import Preferring
 from baselines.metrics import Row
 
 # Names of random numbers, see `agentgym.rollout.tree.continued`.
@@ -50,16 +51,13 @@ class Shown:
 
 @fields_checked
 @dataclass(frozen=True)
-class IPR(Imitation):
+class IPR(Preferring):
     """Learns to prefer, step by step, what more often ends well.
 
     Attributes:
         threshold: tau, in shares of won continuations.
         episodes: expert episodes that are branched in a round, drawn at random; 0: all.
-        temperature: of the policy's own way on, and of continuations.
         span: what a step pair holds: "rest", everything from the step on (paper, release), or the "step" alone.
-        beta: see `baselines.losses.preference`.
-        likelihood: weight of log pi(better), a sum over its tokens (release: 1).
         hindsight: also branch one failed episode of each task, as a won one of what it did.
     """
 
@@ -69,12 +67,9 @@ class IPR(Imitation):
     continuations: Size = 5
     threshold: Annotated[float, Range(low=0, below=1)] = 0.5
     episodes: Count = 0
-    temperature: Positive = 1.0
     span: Literal["rest", "step"] = "rest"
-    beta: Positive = 0.1
     likelihood: Weight = 1.0
     epochs: Size = 3
-    batch_size: Size = 16
     hindsight: bool = False
 
     def learn(self, part: Round) -> Row:
@@ -94,11 +89,7 @@ class IPR(Imitation):
             for step, way in lost
             if step.t == 0 and written_replies(way)
         ]
-        learned = prefer(
-            part.policy, pairs, reference=part.start, beta=self.beta, likelihood=self.likelihood, epochs=self.epochs,
-            batch_size=self.batch_size, **part.preferring,
-        )  # fmt: skip
-        return {"branched": float(len(steps)), "step_pairs": float(stepwise), **asdict(learned)}
+        return {"branched": float(len(steps)), "step_pairs": float(stepwise), **self.preferred(part, pairs)}
 
     def pair(self, step: Shown, own: Trajectory, expert_value: float, own_value: float) -> Preference | None:
         """Return the step pair of an expert's step and the policy's way on from there, if there is one.

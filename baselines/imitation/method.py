@@ -69,19 +69,6 @@ class Round:
         """Return a progress function for updates, with these words."""
         return lambda done, total: self.progress(done, total, words)
 
-    @property
-    def preferring(self) -> dict[str, Any]:
-        """Arguments of `baselines.imitation.preferences.prefer` that the setting and the round decide."""
-        training = self.setting.training
-        return {
-            "learning_rate": training.learning_rate,
-            "max_grad_norm": training.optimiser.max_grad_norm,
-            "weight_decay": training.optimiser.weight_decay,
-            "microbatch_rows": training.memory.microbatch_rows,
-            "seed": self.seed,
-            "progress": self.telling("preferences"),
-        }
-
 
 @dataclass(frozen=True)
 class Imitation(ABC):

@@ -22,7 +22,7 @@ from agentgym.checks import fields_checked
 from agentgym.trajectory import Floats, StepTable
 from baselines.config import Share, Size
 from baselines.scorers.network import Fit
-from baselines.scorers.value_model import Head, HeadConfig, Inputs, ValueScorer
+from baselines.scorers.value_model import HeadConfig, Inputs, ValueScorer
 from wrappers.credit.agentprm import action_targets
 
 #: "cross-entropy" of a probability, or the "squared" error of any number.
@@ -35,7 +35,6 @@ class ActionValueConfig(HeadConfig):
     """Numbers of an action-value model, beside those of `baselines.scorers.value_model.HeadConfig`.
 
     Attributes:
-        head: what stands on the trunk, "linear" or "mlp", W2 SiLU(W1 h).
         loss: "cross-entropy" with targets in 0..1, whose scores are probabilities; or the "squared" error, for targets
             in any range, whose scores are the head's numbers.
         gamma, unit, outcome: of the targets, see `wrappers.credit.agentprm.action_targets`.
@@ -43,7 +42,6 @@ class ActionValueConfig(HeadConfig):
     """
 
     level: Literal["turn"] = "turn"
-    head: Head = "linear"
     loss: ActionLoss = "cross-entropy"
     gamma: Share = 0.95
     unit: Literal["history", "state"] = "history"

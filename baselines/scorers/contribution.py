@@ -21,7 +21,7 @@ from agentgym.trajectory import Bools, Floats, Ints, StepTable
 from baselines.config import Size, refuse
 from baselines.scorers.losses import trajectory_scores
 from baselines.scorers.network import Fit, Losses, joint_losses, shuffled_together
-from baselines.scorers.value_model import Head, HeadConfig, Inputs, ValueScorer, explained_variance
+from baselines.scorers.value_model import HeadConfig, Inputs, ValueScorer, explained_variance
 from wrappers.credit.returns import outcomes
 from wrappers.credit.segments import by_turn, checked_segments
 
@@ -42,7 +42,6 @@ class ContributionConfig(HeadConfig):
     """Numbers of a contribution model, beside those of `baselines.scorers.value_model.HeadConfig`.
 
     Attributes:
-        head: what stands on the trunk, "linear" or "mlp", W2 SiLU(W1 h).
         unit: what the head counts in: the size of the first outcomes ("outcome", as printed: at ten times the trunk's
             rate the loss leaps), over the mean number of segments in a trajectory then ("mean"), or over the number in
             the trajectory at hand ("own": predicts best, attributes worst). Measured in docs/credit/attribution.md.
@@ -54,7 +53,6 @@ class ContributionConfig(HeadConfig):
     """
 
     level: Literal["turn"] = "turn"
-    head: Head = "linear"
     unit: Unit = "mean"
     outcome: Literal["won", "return"] = "won"
     segments: Segmenter = by_turn

@@ -83,7 +83,9 @@ class Critic(ValueScorer):
 
     def describe(self) -> dict[str, Any]:
         settings = super().describe()
-        del settings["level"]
+        del settings["level"]  # is in the method's options
+        if self.config.head == "linear":  # as in checkpoints from when there was no other
+            del settings["head"]
         return settings
 
 

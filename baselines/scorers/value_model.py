@@ -145,9 +145,11 @@ class HeadConfig(ScorerConfig):
     """Numbers of a scorer that is a head on a copy of the policy's trunk; `rate` is the trunk's.
 
     Attributes:
+        head: what stands on the trunk, "linear" or "mlp", W2 SiLU(W1 h).
         head_rate: learning rate of the head, which starts from nothing, as a multiple of the policy's.
     """
 
+    head: Head = "linear"
     head_rate: Positive = 10.0
 
 
@@ -157,7 +159,6 @@ class ValueScorer(NetworkScorer):
     Args:
         policy: whose trunk is copied, as it is now; with `model`, a Hugging Face causal language model, and as
             options `precision` (autocast type) as `policies.huggingface.HuggingFacePolicy` has it.
-        config: learning rates, passes, and where there is a choice the `head`.
 
     Raises:
         TypeError: the model has no base model, or no output head to take the width from.
@@ -168,7 +169,7 @@ class ValueScorer(NetworkScorer):
 
     def __init__(self, policy: Any, config: HeadConfig, name: str) -> None:
         self._precision: torch.dtype | None = getattr(policy, "precision", None)
-        model = value_model(policy, getattr(config, "head", "linear"))
+        model = value_model(policy, config.head)
         trunk = [weight for weight in model.trunk.parameters() if weight.requires_grad]
         rates = [(trunk, config.rate), (list(model.head.parameters()), config.head_rate)]
         super().__init__(config, model, rates, name)
