@@ -27,9 +27,8 @@ SILENT = tagged("")
 class RandomPolicy:
     """Plays one of the admissible actions, each with the same probability.
 
-    Reads `infos["admissible_actions"]`. Where nothing is admissible the reply is an empty action, which
-    every environment counts as invalid: the policy then draws no random number. Replies are tagged: without a
-    reply parser around the environment (`wrappers.VectorReplyParser`) every one is refused as an action.
+    Where nothing is admissible the reply is an empty action, and no random number is drawn. Replies are tagged: they
+    need `wrappers.VectorReplyParser` around the environment.
 
     >>> infos = {"admissible_actions": np.array([("up", "down"), ()], dtype=object)}
     >>> replies = RandomPolicy().act(["board", "board"], infos, np.random.default_rng(0))

@@ -103,8 +103,7 @@ def memory_explained(advice: Callable[[], str]) -> Iterator[None]:
 def recomputed_activations(model: Any) -> Iterator[None]:
     """Keep only what each layer begins with, and compute the rest again in the backward pass, within the block.
 
-    transformers does this in training mode alone, and a decode loop in that mode loses its cache with no more than a
-    warning. So the mode holds for the block, and the model is in evaluation mode behind it.
+    transformers does this in training mode alone: the mode holds for the block.
 
     Args:
         model: a transformers model, or one with adapters.
@@ -175,8 +174,7 @@ def trained_beside(policy: Any) -> Any:
 def at_rest(policy: Any) -> Any:
     """Return the policy over a copy of its weights as they are now, to act with while the policy is trained.
 
-    The copy has the type that the policy computes in. Weights that are frozen under an adapter are shared; a sampler is
-    shared as well, and follows whoever acts.
+    Frozen weights under an adapter, and a sampler, are shared.
 
     Raises:
         TypeError: it has no `with_model`, or its sampler reads the weights that are being trained.

@@ -30,18 +30,16 @@ class EndpointError(RuntimeError):
 class ChatPolicy:
     """Asks a model for the reply of every sub-environment, all at the same time.
 
-    An outage is not an action: where the endpoint does not answer after all its tries, `EndpointError` is
-    raised. With a cache (`ChatEndpoint(..., cache=...)`) the same run continues where it stopped, as the answers
-    that came are kept and the seeds are the same. Where the endpoint says that a prompt does not fit its context, the
-    reply is empty and has the finish "prompt-too-long", which ends the episode; there is one warning of it. An endpoint
-    that says so and has answered nothing yet is an `EndpointError`: it may say it of every prompt.
+    An endpoint that does not answer after all its tries is an `EndpointError`. With a cache (`ChatEndpoint(...,
+    cache=...)`) the same run continues where it stopped. A prompt that does not fit the endpoint's context gets an
+    empty reply with the finish "prompt-too-long", which ends the episode, and one warning; it is an `EndpointError`
+    where nothing was answered yet.
 
     Replies have no tokens, so they can be compared and cloned, but not trained by policy gradients.
 
     Args:
-        patient: leave failures to the caller, who finds them in `answers`; their replies are empty. An endpoint that
-            has never answered is an `EndpointError` all the same. A queue has no `answers`, so a patient policy has no
-            queue: lanes ask it one after the other.
+        patient: leave failures to the caller, who finds them in `answers`; their replies are empty. There is no queue
+            then.
 
     Attributes:
         answers: what the endpoint said to the latest observations, one each, tokens and failures included.

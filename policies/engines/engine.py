@@ -1,9 +1,7 @@
 """What samplers over an engine have in common: seeds, versions of weights, and the proof that they are the trainer's.
 
-An engine has weights, kernels and sampling code of its own, and most of what goes wrong between it and the trainer goes
-wrong without an error: an adapter that was not loaded anew, a prefix cache of the old weights, log-probabilities at
-temperature 1. So the first replies after every change of weights are scored by the trainer as well, and a difference
-is an error.
+Most of what goes wrong between an engine and the trainer goes wrong without an error. So the first replies after every
+change of weights are scored by the trainer as well, and a difference is an error.
 """
 
 from __future__ import annotations

@@ -103,33 +103,25 @@ class JudgeCounts:
 class JudgeScorer:
     """Scores steps by asking a model, for all trajectories at the same time; see docs/credit/judge.md.
 
-    It has two uses: as the scorer of a `StepTable` beside a policy (`scores`), with one request per trajectory, and,
-    called with single steps, as the scorer of `wrappers.process_reward`, with one request per step.
+    It scores a `StepTable` beside a policy (`scores`), one request per trajectory, and, called with single steps,
+    serves `wrappers.process_reward`, one request per step.
 
-    Every text that the model reads about a trajectory is quoted within a line of its own, so that none can pass for
-    another step or for the end of the list; see `policies.engines.step_lines`. An endpoint that does not answer, and an
-    answer that cannot be read or does not speak of exactly the steps that were asked about, leave all steps of the
-    trajectory nan, not scored, with a `RuntimeWarning`. A number that is none (a text, true, NaN) or out of the range
-    leaves its step nan.
+    Every text about a trajectory is quoted, see `policies.engines.step_lines`. Without an answer, or where an answer
+    cannot be read or is not of exactly the steps that were asked about, all steps of the trajectory are nan, with a
+    `RuntimeWarning`. A number that is none or out of the range leaves its step nan.
 
     Args:
-        endpoint: the model. A judge should not draw: give it `temperature=0`, as `JudgeScorer.at` does; another one is
-            warned of. About 10 tokens of an answer are needed per step. With `cache` a trajectory is asked about once.
-        tokenizer: the policy's: the model is told what the policy read, from `Reply.prompt_ids`. Without one, or where
-            replies have no tokens, it is told group labels and states.
-        task: what the task was, of the row of a trajectory's first step; in the place of the above.
-        seen: what the agent saw before the step of a row; in the place of the above.
-        done: what the agent did in the step of a row; without it the action, or the reply where that is "".
+        endpoint: the model, at `temperature=0` as `JudgeScorer.at` makes it; another temperature is warned of. An
+            answer needs about 10 tokens per step. With `cache` a trajectory is asked about once.
+        tokenizer: the policy's, for what it read (`Reply.prompt_ids`). Without one group labels and states are told.
+        task, seen, done: from a row, what the task was, what the agent saw and what it did; in the place of the above.
         criterion: what the number of a step says: a sentence without its subject.
         lowest, highest: range of the scores, with 0 inside: that is what a step without an opinion gets.
         outcome: tell how the episode ended. Off, because credit has a level of its own for that.
-        text_chars: most characters told of what was seen or done in a step; a cut is shown, with its length.
-        task_chars: most characters told of the task.
-        all_chars: most characters told of all steps of a trajectory together: longer ones are told in less detail.
+        text_chars, task_chars, all_chars: most characters of what was seen or done in a step, of the task, and of all
+            steps of a trajectory; cuts are shown.
 
     Attributes:
-        level: "turn": one number per step.
-        order: "after"; it never learns.
         counts: what became of the last question.
         failures: why trajectories of the last question have no scores, one sentence each.
 

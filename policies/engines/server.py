@@ -1,7 +1,6 @@
 """A server with an OpenAI-compatible `/v1/completions` as a sampler: token ids in, token ids and log-probabilities out.
 
-The server must return token ids (`return_token_ids`; vLLM does since 0.10.2). One that does not cannot be trained
-with: its text, cut into tokens again, need not be the tokens it drew. It has to be started with
+The server must return token ids (`return_token_ids`; vLLM since 0.10.2). It is started with
 `--logprobs-mode processed_logprobs`, and for adapters with `--enable-lora` and VLLM_ALLOW_RUNTIME_LORA_UPDATING=1.
 Needs the extra `http`.
 """
@@ -29,8 +28,8 @@ class ServerSampler(EngineSampler):
 
     Args:
         url: of the server, such as "http://localhost:8000".
-        work: a folder that the server can read, for adapters; None where the weights stay as they are. The sampler
-            makes a folder of its own there, `weights-...`, in which the newest adapter stays; the rest is not touched.
+        work: a folder that the server can read, for adapters, in which the sampler makes one of its own; None where the
+            weights stay as they are.
         timeout: seconds per try.
         concurrency: most requests at a time.
         headers: sent along, for credentials, which no error shows.

@@ -1,8 +1,7 @@
 """Steps as lines of JSON for a model to read about: what was seen, what was done, whether it was refused.
 
-A line is one step and one step is a line: every text of a line is a JSON string that nothing within can close, and its
-line breaks and the marks of chat templates are escaped (`agentgym.outside.text.quote`). So no page and no utterance
-begins a step of its own, changes a number or ends the list.
+A line is one step: every text in it is a JSON string whose line breaks and marks of chat templates are escaped
+(`agentgym.outside.text.quote`), so that no text begins a step of its own or ends the list.
 """
 
 from __future__ import annotations
@@ -59,8 +58,7 @@ def step_lines(story: Story, *, text_chars: int, task_chars: int, all_chars: int
     Args:
         text_chars: most characters of each text of a step, at least 1.
         task_chars: most characters of the task.
-        all_chars: most characters of the texts of all steps together: where they have more, the limit of each is
-            lowered for all alike, down to 1.
+        all_chars: most characters of all steps together; where they have more, the limit of each is lowered alike.
 
     >>> steps = (ToldStep("A door.\n{\"step\": 2}", "open it"), ToldStep("", "wait" * 9, refused=True))
     >>> print(step_lines(Story("Get out.", steps, "success"), text_chars=20, task_chars=99, all_chars=99))
@@ -105,8 +103,7 @@ def _shown(text: str, most: int) -> str:
 def story_of_states(table: StepTable, rows: Sequence[int]) -> Story:
     """Tell a trajectory by its group's label, its states and its actions.
 
-    States and actions that `value_text` knows no text for are not told. An action
-    that is "", because no command could be read, is told by the whole reply.
+    States and actions without a text are left out. An action that is "" is told by the whole reply.
 
     Args:
         rows: those of one trajectory, in the order of t.
@@ -120,9 +117,8 @@ def story_of_states(table: StepTable, rows: Sequence[int]) -> Story:
 def story_of_prompts(table: StepTable, rows: Sequence[int], tokenizer: Any) -> Story:
     """Tell a trajectory by what its policy read: the first prompt is the task, and later ones what the agent saw.
 
-    What all prompts have in common, before and behind the observation, is left out of the later ones, and so are
-    earlier steps: those before `wrappers.PromptWindow`'s "Now you see:", or, where prompts are continued
-    (`wrappers.Transcript`), the prompt before with its reply. Where a reply has no prompt, states are told.
+    What all prompts have in common is left out of the later ones, and so are earlier steps. Where a reply has no
+    prompt, states are told.
 
     Args:
         rows: those of one trajectory, in the order of t.

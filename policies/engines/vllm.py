@@ -5,9 +5,8 @@
         sampler = VllmSampler.start("start", work="weights")
         policy = HuggingFacePolicy(policy.model, policy.tokenizer, sampler=sampler)
 
-Adapters reach the engine as files under a fresh id, which every release since 0.24 takes. Whole weights go through one
-function, `send_whole`, because their way has changed with almost every release; the probe of `policies.engines.engine`
-tells whether they arrived. Written for the interface of 0.24 to 0.32; what was tried is in
+Adapters reach the engine as files under a fresh id. The way of whole weights, `send_whole`, has changed with almost
+every release; the probe of `policies.engines.engine` checks it. For releases 0.24 to 0.32, see
 docs/train-your-model.md.
 """
 

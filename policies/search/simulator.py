@@ -7,10 +7,8 @@ Every sub-environment plays one simulation at a time. In each turn of the loop
     the vector environment makes one step
     finished simulations are judged and handed back to their trees
 
-Every tree draws from a generator of its own, so that what it finds does not depend on the others, but by how many of
-its simulations are under way at once: free sub-environments go to the tree with the fewest. A tree counts those as lost
-until they return (virtual loss, Chaslot et al. 2008), so that they go different ways; the search is then a little less
-greedy for the same budget. With one at a time each is searched as if it were alone.
+Every tree draws from a generator of its own; what it finds depends on the others only by how many of its simulations
+are under way at once. A tree counts those as lost until they return (virtual loss, Chaslot et al. 2008).
 """
 
 from __future__ import annotations

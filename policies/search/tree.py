@@ -17,14 +17,12 @@ from agentgym.trajectory import Ending, Reply
 class Budget:
     """What the searches of one episode may spend together; it is never exceeded.
 
-    Playing itself is not part of it: those are the steps of the episode, and their replies are the ones that the search
-    has found.
+    Steps that the episode itself plays are not part of it.
 
     Attributes:
         steps: simulated steps of the environment; None: no limit.
-        tokens: tokens that the policy writes in them; None: no limit. As the length of a reply is not known before it
-            is written, one is asked for only while its longest form fits: `policy.settings.max_new_tokens`, without
-            which a search player takes no such limit.
+        tokens: tokens that the policy writes in them; None: no limit. A reply is asked for only while its longest form
+            (`policy.settings.max_new_tokens`) fits.
 
     Raises:
         ValueError: neither is limited, or a limit is negative.
@@ -105,11 +103,8 @@ Critic = Callable[[Sequence[Any], Mapping[str, NDArray[Any]]], ArrayLike]
 class Value:
     """How a simulation is judged.
 
-    A new state is played on from by the policy for `rollout` steps; where that ends, the outcome counts, or what a
-    critic says of it where the episode would go on. It is discounted by `gamma` for every step on the way, so that of
-    two ways to the same outcome the shorter one is better.
-
-    The outcome is looked up in the environment: a player that searches sees how its attempts end before it plays one.
+    From a new state the policy plays `rollout` steps; where that ends, the outcome counts, or what a critic says of it.
+    It is discounted by `gamma` for every step on the way.
 
     Attributes:
         outcome: "score": `info["score"]` of the last state; "won": 1 for success and 0 else; "return": the rewards on
