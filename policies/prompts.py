@@ -4,8 +4,7 @@ A window is rendered and cut into tokens anew at every step. A transcript (`wrap
 
     prompt of the step before | tokens of the reply | suffix, template and new observation | prefix
 
-Text cut anew might fall into other tokens than the model wrote, and templates of thinking models delete earlier
-thoughts: either way a model would be trained on a past it never had, and no prompt would begin with the one before.
+Text cut anew might fall into other tokens than the model wrote, and templates delete earlier thoughts.
 """
 
 from __future__ import annotations
@@ -114,8 +113,7 @@ class PromptEncoder:
     def remember(self, prompt: Prompt, text: str, token_ids: Sequence[int]) -> None:
         """Note in which tokens a reply was written, for a transcript that goes on after it.
 
-        Where two replies to one prompt are the same text in other tokens, the later one counts: the other transcript
-        goes on in tokens that it was not written in, as a new sequence.
+        Where two replies to one prompt are the same text in other tokens, the later one counts.
         """
         self._replies[prompt, text] = tuple(token_ids)
         if len(self._replies) > _MOST_REPLIES:

@@ -20,10 +20,9 @@ from policies.training import copied
 class PlayedModel:
     """The model that the loop decodes with: the policy's own, or a copy of it in 16 bits, or with its adapter merged.
 
-    Mixed precision would cast every float32 weight again at every token, and the keys and values would be float32. So a
-    policy that computes in another type than its weights' plays with a copy in that type, without autocast. An adapter
-    costs two more products at every layer and token: the copy holds sums of base and adapter. Other weights are
-    shared, and the policy's own are never written. The copy follows the weights, and `forget` gives its memory back.
+    Mixed precision would cast every float32 weight again at every token, and an adapter costs two more products. The
+    copy has the type that is computed in, and sums of base and adapter; it shares other weights, follows the policy's,
+    and `forget` gives its memory back.
     """
 
     def __init__(self, model: Any) -> None:
@@ -83,8 +82,7 @@ _MOST_NUMBERS = 2**24
 def weights_version(model: nn.Module) -> tuple[float, ...]:
     """Return a value that changes when anything writes into the weights.
 
-    Torch counts most writes; for the others the sums of all weights are compared, see `weight_sums`. Weights on the
-    "meta" device, which are elsewhere, never change here. An adapter that is switched off or merged is another state.
+    Torch counts most writes; for the others the sums of all weights are compared. Weights on "meta" never change here.
     """
     weights = list(model.parameters())
     if weights[0].is_meta:
@@ -131,8 +129,7 @@ class WeightsCount:
 class LogitsCache:
     """Answers repeated prompts without the model.
 
-    In a group of rollouts the same board is met again and again, in other sub-environments and at later steps; while
-    the policy is fixed the answer is the same. Empties itself when the weights change, and when it is full.
+    Empties itself when the weights change, and when it is full.
     """
 
     def __init__(self, model: nn.Module) -> None:

@@ -46,8 +46,7 @@ class _Run:
 class KeptKeys:
     """A tree of token sequences: what sequences begin with alike is kept once.
 
-    Turns of an episode continue each other, forks share their beginning. When it is full, the runs that were not asked
-    for the longest are dropped first, ends before beginnings: those of ended episodes.
+    When it is full, the runs that were not asked for the longest are dropped first, ends before beginnings.
 
     Args:
         most_bytes: of keys and values; None: an eighth of the device's memory.

@@ -30,8 +30,7 @@ _WHOLE_HEAD = 2**24
 class TokenScores:
     """Scores of n replies, each padded at its end to the longest length L.
 
-    A batch of two replies of lengths 1 and 2 has mask `[[True, False], [True, True]]`; padded entries of the
-    other tensors are 0 (False).
+    Padded entries are 0 (False).
 
     Attributes:
         logprobs: float32 (n, L), natural logarithm, at the temperature asked for.

@@ -1,8 +1,6 @@
 """Policies that see: vision-language models that read the pictures of chat messages.
 
-Qwen2.5-VL and Qwen3-VL play and learn as `policies.huggingface.HuggingFacePolicy` does; messages may hold pictures, as
-`wrappers.prompt` and `wrappers.transcript` show them. torchvision is not needed: pictures are made into patches by the
-Pillow form of transformers' image processor.
+Messages may hold pictures, as `wrappers.prompt` and `wrappers.transcript` show them. torchvision is not needed.
 """
 
 from __future__ import annotations
@@ -32,8 +30,7 @@ _CONFIG_FILE = "config.json"
 class VisionPolicy(HuggingFacePolicy):
     """A vision-language model that reads chat messages with pictures and writes replies.
 
-    A picture stands in `Reply.prompt_ids` as numbers made from its pixels (`policies.vision.store`), so that two
-    prompts are equal where their words and their pictures are.
+    A picture stands in `Reply.prompt_ids` as numbers made from its pixels (`policies.vision.store`).
 
     Args:
         model: of the Qwen2.5-VL or Qwen3-VL architecture.

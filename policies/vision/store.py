@@ -3,11 +3,8 @@
     text     <vision_start> [picture 5f3a...] <vision_end> Boxes on targets: 0 of 1.
     prompt   9  2891336453 3560026116 2231369321 4120385172  10  37 12 ...
 
-Vision-language models read one placeholder token per patch of a picture, the same for all pictures: equal token ids
-would not be equal prompts. Here a picture's placeholders are numbers above all tokens, made from its pixels. So
-whatever compares, joins or keeps prompts by their ids (merged rows, prefix trees, caches, transcripts, files) tells
-pictures apart without knowing of them; SGLang's radix cache does the same. `policies.vision.inputs` turns the numbers
-into placeholders and pixels when the model is called.
+A picture's placeholders are numbers above all tokens, made from its pixels, so that whatever compares, joins or keeps
+prompts by their ids tells pictures apart. `policies.vision.inputs` turns them into placeholders and pixels.
 """
 
 from __future__ import annotations
@@ -76,9 +73,8 @@ class _Recent(UserDict[Any, T]):
 class PictureStore:
     """The pictures that prompts name; several threads may use it.
 
-    Kept are the latest pictures as PNG files, a gibibyte, and what the model reads of the latest ones, a quarter of
-    one. With a folder the names of all stay, some 0.5 kB each; without one, a picture and its name go together. Copies
-    are the same store; pickled, it keeps processor, folder and names.
+    Kept are the latest pictures as PNG files, a gibibyte, and the patches of the latest ones, a quarter of one; with a
+    folder the names of all. Copies are the same store; pickled, it keeps processor, folder and names.
 
     Args:
         processor: makes a picture into patches, as `transformers.Qwen2VLImageProcessor` does.

@@ -37,8 +37,7 @@ def tiny_vision_policy(
 ) -> VisionPolicy:
     """Build an untrained policy of the Qwen2.5-VL or Qwen3-VL architecture with its own tokenizer.
 
-    As `policies.tiny.tiny_policy`, whose arguments the rest are, it answers with one token. Sokoban shown with
-    `tile_size=8` has one patch, and so one placeholder in the prompt, per cell.
+    As `policies.tiny.tiny_policy`, whose arguments the rest are, it answers with one token.
 
     Args:
         texts: examples of what the policy will read, see `policies.tiny.tiny_tokenizer`.
