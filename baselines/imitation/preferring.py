@@ -42,7 +42,7 @@ class Preferring(Imitation):
     def preferred(self, part: Round, pairs: Sequence[Preference], **changed: Any) -> Row:
         """Learn pairs, against the start where the method needs one; return figures of `Preferred`."""
         training = part.setting.training
-        options = {
+        options: dict[str, Any] = {
             "beta": self.beta,
             "learning_rate": training.learning_rate,
             "max_grad_norm": training.optimiser.max_grad_norm,
