@@ -16,6 +16,7 @@ from baselines.trainer import Trainer
 from baselines.update import Limits, recomputes, score_batch, update
 from policies.huggingface import HuggingFacePolicy
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, small_policy
+from tests.refusals import refuses
 
 torch.set_num_threads(1)
 
@@ -167,8 +168,7 @@ def test_a_full_device_says_what_to_lower(tokens: int | None, room: int, words: 
     Full(policy, room)
     config = PLAIN.changed(loss={"kl": 0.0}, memory={"microbatch_tokens": tokens}, optimiser={"minibatch_rows": 100})
     optimizer = torch.optim.SGD(policy.model.parameters(), lr=0.1)
-    with pytest.raises(torch.OutOfMemoryError, match=words):
-        update(policy, optimizer, batch, config, np.random.default_rng(0))
+    refuses(torch.OutOfMemoryError, words, lambda: update(policy, optimizer, batch, config, np.random.default_rng(0)))
     assert all(torch.equal(value, before[name]) for name, value in policy.model.state_dict().items())
     assert all(value.grad is None for value in policy.model.parameters())
 
@@ -185,8 +185,7 @@ def test_a_full_device_is_explained_while_replies_are_written_and_while_cloning(
     with pytest.raises(torch.OutOfMemoryError, match=r"lower batch_size \(256.*expandable_segments.*CUDA out"):
         policy.act(["cell 2"], {}, np.random.default_rng(0))
     queue.put([0], ["cell 2"], {}, [np.random.default_rng(0)])
-    with pytest.raises(torch.OutOfMemoryError, match="lower batch_size"):
-        queue.get()
+    refuses(torch.OutOfMemoryError, "lower batch_size", queue.get)
     with pytest.raises(torch.OutOfMemoryError, match=r"an update of 32 rows does not fit.*microbatch_tokens"):
         imitate(policy, rows, epochs=1, seed=0)
 
@@ -222,8 +221,7 @@ def test_nothing_is_lost_when_the_device_is_full(tmp_path: Any) -> None:
     policy = babbling_policy()
     full = run(tmp_path, policy, 4)
     Full(policy, 6)
-    with pytest.raises(torch.OutOfMemoryError, match="resumed with another microbatch_tokens"):
-        full.run()
+    refuses(torch.OutOfMemoryError, "resumed with another microbatch_tokens", full.run)
     assert (tmp_path / "log.jsonl").read_text() == kept
     policy = babbling_policy()
     again = run(tmp_path, policy, 4, memory={"microbatch_tokens": 6, "activation_checkpointing": True})

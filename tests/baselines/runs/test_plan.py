@@ -14,6 +14,7 @@ from baselines.runs.settings import run_settings
 from benchmarks.run import app
 from policies.scoring.head import hidden_at, token_logprobs
 from policies.tiny import tiny_policy
+from tests.refusals import refuses
 
 #: The shape of a Qwen2 of 1.5 billion parameters.
 SHAPE = {
@@ -92,14 +93,10 @@ def test_what_does_not_fit_says_which_settings_make_it_fit(folder: Path) -> None
     assert (result.exit_code, "did you mean 'h100'" in result.output) == (2, True)
 
 
-def test_no_setting_helps_a_device_that_is_too_small() -> None:
+def test_devices_that_are_too_small_and_the_attention() -> None:
     settings = run_settings(settings_of("corridor"), method="grpo", model="tiny", seed=0, quick=True)
     planner = Planner(settings, Device("stamp", 1e5, 1e12, 1e11, gpu=False))
-    with pytest.raises(DoesNotFitError, match="no setting makes it fit"):
-        planner.check(settings)
-
-
-def test_the_attention_is_chosen_by_what_is_there() -> None:
+    refuses(DoesNotFitError, "no setting makes it fit", planner.check, settings)
     assert best_attention(gpu=False)[0] == "sdpa"
     assert best_attention(gpu=True)[0] in ("flash_attention_2", "flex_attention")
     assert best_attention(gpu=True, asked="eager")[0] == "eager"
