@@ -37,9 +37,8 @@ class PlayedModel:
         return PlayedModel(copy.deepcopy(self._model, memo))
 
     def forget(self) -> None:
-        """Drop a merged copy, which is made again at little cost."""
-        if has_adapter(self._model):
-            self._copy = None
+        """Drop the copy, which is made again at little cost."""
+        self._copy = None
 
     @torch.no_grad()
     def of(self, dtype: torch.dtype | None, version: object) -> Any:

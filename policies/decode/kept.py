@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -79,15 +80,15 @@ class KeptKeys:
         count = sum(size for _, size in path)
         return count, [run.keys[..., :size, :] for run, size in path]
 
-    def add(self, tokens: Prompt, keys: Tensor) -> None:
-        """Keep a copy of what is new of a sequence: its tokens (n,), keys and values (layers, 2, heads, n, size)."""
+    def add(self, tokens: Prompt, keys: Sequence[Tensor]) -> None:
+        """Keep a copy of what is new of a sequence: its tokens (n,), keys and values (2, heads, n, size) of each layer."""
         sequence, before = np.array(tokens, np.int64), 0
         last: _Run | None = None
         for run, size in self._walk(sequence):
             last, before = (run if size == len(run.tokens) else self._cut(run, size)), before + size
         if before == len(sequence):
             return
-        rest = keys[..., before:, :].clone()
+        rest = torch.stack([each[..., before:, :] for each in keys])
         most = _device_share(rest.device) if self._most is None else self._most
         if rest.nbytes > most:
             return
