@@ -73,6 +73,13 @@ CPU_TOKENS, LARGE = 2048, 10_000_000
 _WORTH_SHARING = 0.9
 
 
+def auto_tokens(model: nn.Module, gpu: bool) -> int | None:
+    """Return the tokens that a pass has where they are "auto", see `Limits`; None: no limit."""
+    if gpu:
+        return GPU_TOKENS if has_varlen(model) else GPU_TOKENS_SQUARED
+    return CPU_TOKENS if sum(weight.numel() for weight in model.parameters()) >= LARGE else None
+
+
 @dataclasses.dataclass(frozen=True)
 class Limits:
     """`Memory`, with what "auto" is for a policy and some rows.
@@ -107,11 +114,8 @@ class Limits:
             recompute = gpu and can_recompute(model)
         tokens, share, packed = memory.microbatch_tokens, memory.share_prefixes, memory.microbatch_tokens is not None
         if tokens == "auto":
-            large = gpu or sum(weight.numel() for weight in model.parameters()) >= LARGE
-            tokens = CPU_TOKENS if large else None
-            if gpu:
-                tokens = GPU_TOKENS if has_varlen(model) else GPU_TOKENS_SQUARED
-            packed = large and can_pack(model, getattr(policy, "precision", None))
+            tokens = auto_tokens(model, gpu)
+            packed = tokens is not None and can_pack(model, getattr(policy, "precision", None))
             if packed and not gpu and not share and may_take_runs(model) and prompts:
                 shared = sum(map(len, merge_trees(prompts, replies, CPU_TOKENS)))
                 chained = sum(len(chain.tokens) for chain in merge_chains(prompts, replies))

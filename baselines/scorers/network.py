@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from baselines.scorers.scorer import ScorerConfig
 from policies.scoring.head import check_finite, not_finite
-from policies.training import load_trained_state, trained_state
+from policies.training import can_recompute, load_trained_state, on_gpu, recompute_activations, trained_state
 
 # Inputs per pass where no gradients are kept.
 _SCORING_ROWS = 256
@@ -45,6 +45,9 @@ class Network:
             weight_decay=config.weight_decay,
             fused=self.device.type in ("cpu", "cuda"),
         )
+        recomputed, inner = config.activation_checkpointing, getattr(model, "trunk", model)
+        if on_gpu(model) and can_recompute(inner) if recomputed is None else recomputed:
+            recompute_activations(inner)  # for good: nobody decodes with it
 
     def begin(self, learning_rate: float) -> None:
         """Set the rates of an iteration from the policy's."""
@@ -74,11 +77,12 @@ class Network:
         return norm
 
     def end(self) -> None:
-        """Look at the weights after an iteration's steps.
+        """Look at the weights after an iteration's steps, and give back the memory of the gradients.
 
         Raises:
             FloatingPointError: a step has made a weight that is not finite.
         """
+        self._optimizer.zero_grad(set_to_none=True)
         check_finite(self.model, f"the update was too large: {self.name}")
 
     def parts(
@@ -118,7 +122,7 @@ class Network:
     def describe(self) -> dict[str, Any]:
         """Return the settings, as a checkpoint keeps them: without what only fits the passes into memory."""
         settings = dataclasses.asdict(self.config)
-        del settings["microbatch_tokens"]
+        del settings["microbatch_tokens"], settings["activation_checkpointing"]
         return settings
 
 

@@ -13,8 +13,7 @@ from torch import Tensor
 
 from agentgym.trajectory import Bools, Floats, Ints, Reply, StepTable
 from baselines.scorers.network import Network, shuffled_together
-from policies.scoring.head import takes_positions
-from policies.scoring.packed import rows_per_pass
+from policies.scoring.packed import can_pack, rows_per_pass
 from wrappers.credit.scores import reply_lengths
 
 
@@ -118,7 +117,7 @@ class Replies:
 
     def _packs(self, network: Network, packed: bool) -> bool:
         limited = network.config.microbatch_tokens is not None
-        return packed and limited and not self.allowed and takes_positions(network.model)
+        return packed and limited and not self.allowed and can_pack(network.model, None)
 
 
 @torch.no_grad()

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from policies.decode.kept import KeptKeys, TokenCounts
-from policies.pretrained import pictures_of, text_config
+from policies.pretrained import pictures_of
 from policies.prompts import Prompt
 from policies.scoring.attention import attend, may_take_runs, with_runs
 from policies.scoring.head import logits_at, pad, takes_positions
@@ -299,7 +299,7 @@ class PaddedBatch:
 def _joined(caches: Sequence[Any]) -> Any:
     """Return one of transformers' caches with the rows of several, which end in the same column.
 
-    Keys, values and recurrent states begin with the rows. Layers are joined in turn: one has twice its memory at a time.
+    Keys, values and recurrent states begin with the rows. One layer at a time is there twice.
     """
 
     def join(held: Sequence[dict[Any, Any]]) -> None:
