@@ -282,8 +282,8 @@ def _count(
                 figures = token_logprobs(model.get_output_embeddings(), hidden, targets, entropy=False)
             figures.logprobs.sum().backward()
     bases = [module.get_base_layer().weight for module in model.modules() if hasattr(module, "get_delta_weight")]
-    counts = (sum(weight.numel() for weight in each) for each in (weights, trained, bases))
-    return _Sizes(*counts, sum(weight.numel() * weight.element_size() for weight in weights), found.peak)
+    every, moving, adapted = (sum(weight.numel() for weight in each) for each in (weights, trained, bases))
+    return _Sizes(every, moving, adapted, sum(weight.nbytes for weight in weights), found.peak)
 
 
 def _sizes(config: Any, *how: Any) -> _Sizes:
