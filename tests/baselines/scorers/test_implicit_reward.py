@@ -59,7 +59,7 @@ def sums(reward: ImplicitReward, table: StepTable) -> torch.Tensor:
     """Step scores row by row with gradients: beta times the log-ratio to the sampler."""
     found = []
     for reply in table.replies:  # type: ignore[union-attr]
-        scored = reward._phi.score([reply.prompt_ids], [reply.token_ids], 1.0).logprobs.double()
+        scored = reward.twin.score([reply.prompt_ids], [reply.token_ids], 1.0).logprobs.double()
         found.append(reward.config.beta * (scored.sum() - sum(reply.logprobs)))
     return torch.stack(found)
 
@@ -129,7 +129,7 @@ def test_the_gradient_is_that_of_a_loop_however_it_is_cut(loss: Any, reduce: Any
     recomputed = {"microbatch_rows": 3, "activation_checkpointing": True}
     for limits in ({}, {"microbatch_rows": 3}, {"microbatch_tokens": 40}, recomputed):
         reward = ImplicitReward(policy, ImplicitRewardConfig(beta=2.0, **settings, **limits))
-        reward._network.end = lambda: None  # type: ignore[method-assign]  # which drops the gradients
+        reward._optimizer.zero_grad = lambda **_: None  # type: ignore[method-assign]  # the gradients stay
         move(reward)
         row = reward.update(table, np.zeros(len(table)), None, np.random.default_rng(0), RATE)
         assert row["prm_loss"] == pytest.approx(float(expected.detach()), abs=1e-5)
@@ -166,7 +166,7 @@ def test_finite_differences_through_two_layers(changes: dict[str, Any], rows: in
     table = judged(played(policy, size=4))
     config = ImplicitRewardConfig(beta=1.0, microbatch_rows=rows, max_grad_norm=1e9, **changes)
     reward = ImplicitReward(policy, config)
-    reward._network.end = lambda: None  # type: ignore[method-assign]  # which drops the gradients
+    reward._optimizer.zero_grad = lambda **_: None  # type: ignore[method-assign]  # the gradients stay
     reward.scores(table)
     move(reward)  # at the sampler itself, centring has a slope of 0
     weights = list(reward.model.parameters())
@@ -196,9 +196,9 @@ def test_tasks_weigh_alike_and_pairs_stay_together() -> None:
     ]
     assert len(contrast) > 1
     reward = ImplicitReward(policy, ImplicitRewardConfig(minibatch_groups=1, epochs=2))
-    steps: list[float] = []
-    original = reward._network.step
-    reward._network.step = lambda losses: steps.append(original(losses)) or steps[-1]  # type: ignore[func-returns-value,method-assign]
+    steps: list[tuple[float, float]] = []
+    original = reward.step
+    reward.step = lambda losses: steps.append(original(losses)) or steps[-1]  # type: ignore[func-returns-value,method-assign]
     reward.update(table, reward.scores(table), None, np.random.default_rng(0), RATE)
     assert len(steps) == 2 * len(contrast)
 
