@@ -262,7 +262,9 @@ def _advantage(tree: Tree, nodes: list[TreeNode]) -> float | None:
 def configure(
     env: Annotated[
         str,
-        typer.Option(help="An environment such as sokoban or alfworld, an id, or a TextEnv of your own, my_module:Env-v0."),
+        typer.Option(
+            help="An environment such as sokoban or alfworld, an id, or a TextEnv of your own, my_module:Env-v0."
+        ),
     ] = "sokoban",
     policy: Annotated[
         str,
@@ -344,8 +346,8 @@ def _caption(config: SearchConfig) -> str:
     answers = "listed commands with the policy's probabilities" if config.listed else "drawn from the policy"
     chance = "random numbers of their own" if config.fresh else "the random numbers that the episode will see"
     return (
-        f"{config.tasks} {config.split or 'drawn'} tasks of {config.env}, policy {config.policy}. Budget: simulated steps per "
-        f"episode, before and beside the steps that are played. Replies are {answers}; new states are {rollout}, by "
+        f"{config.tasks} {config.split or 'drawn'} tasks of {config.env}, policy {config.policy}. Budget: simulated "
+        f"steps per episode, before and beside the steps that are played. Replies are {answers}; new states are {rollout}, by "
         f"{config.outcome}, gamma {config.gamma:g}; simulations see {chance}. Spent, written, played: means over the "
         "tasks. Intervals: 95 %, for new tasks; differences paired task by task."
     )
