@@ -347,8 +347,9 @@ def _caption(config: SearchConfig) -> str:
     chance = "random numbers of their own" if config.fresh else "the random numbers that the episode will see"
     return (
         f"{config.tasks} {config.split or 'drawn'} tasks of {config.env}, policy {config.policy}. Budget: simulated "
-        f"steps per episode, before and beside the steps that are played. Replies are {answers}; new states are {rollout}, by "
-        f"{config.outcome}, gamma {config.gamma:g}; simulations see {chance}. Spent, written, played: means over the "
+        "steps per episode, before and beside the steps that are played. "
+        f"Replies are {answers}; new states are {rollout}, by {config.outcome}, gamma {config.gamma:g}; "
+        f"simulations see {chance}. Spent, written, played: means over the "
         "tasks. Intervals: 95 %, for new tasks; differences paired task by task."
     )
 
