@@ -23,6 +23,7 @@ from trl import GRPOConfig, GRPOTrainer
 from trl.models import unwrap_model_for_generation
 
 from agentgym.rollout import collect
+from agentgym.trajectory import StepTable
 from baselines.engines import check_credit, check_release, prompting
 from baselines.recipes import recipe
 from baselines.recipes.definition import Recipe
@@ -74,6 +75,11 @@ class CreditGRPO(GRPOTrainer):
             **trl_arguments,
         )
 
+    def play(self, tasks: list[dict[str, Any]], size: int, seed: int) -> StepTable:
+        """Play a group of so many episodes of each task."""
+        with unwrap_model_for_generation(self.model_wrapped, self.accelerator):
+            return collect(self._envs, self._policy, tasks=tasks, group_size=size, seed=seed)
+
     def rollout(self, prompts: list[str]) -> dict[str, list[Any]]:
         """Play TRL's batch, whole groups in a row, and return a sequence with advantages for each prompt."""
         training = self.model.training
@@ -83,12 +89,10 @@ class CreditGRPO(GRPOTrainer):
             raise ValueError(f"TRL's batch splits groups of {size}: make it a multiple of num_generations")
         draw = (self.args.seed, self.state.global_step, self.accelerator.process_index, int(training))
         seed = int(np.random.SeedSequence(draw).generate_state(1)[0])
-        tasks = [json.loads(group[0]) for group in groups]
         # In training mode activation checkpointing would drop the cache of the decoding loop.
         self.model.eval()
         try:
-            with unwrap_model_for_generation(self.model_wrapped, self.accelerator):
-                table = collect(self._envs, self._policy, tasks=tasks, group_size=size, seed=seed)
+            table = self.play([json.loads(group[0]) for group in groups], size, seed)
         finally:
             self.model.train(training)
         table = written(table)  # without rows in which a prompt did not fit
