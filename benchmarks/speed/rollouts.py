@@ -11,7 +11,7 @@ import functools
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -42,6 +42,13 @@ PARTS = {
 #: Of the adapter.
 RANK = 16
 COST, TOKENS = "processor seconds of the same episodes", "tokens"
+
+
+def checked_names(option: str, given: str, known: Iterable[str]) -> list[str]:
+    """Return names that are separated by commas; `typer.BadParameter` where one is not known."""
+    if unknown := sorted({*given.split(",")} - {*known}):
+        raise typer.BadParameter(f"{option}: expected names out of {', '.join(known)}; got {', '.join(unknown)}")
+    return given.split(",")
 
 
 def policy_of(model: str, new_tokens: int, reuse: bool) -> HuggingFacePolicy:
@@ -158,13 +165,14 @@ def configure(
     transcripts: Annotated[int, typer.Option(min=1, help="Episodes side by side.")] = 8,
     turns: Annotated[int, typer.Option(min=1, help="Turns of an episode.")] = 12,
     new_tokens: Annotated[int, typer.Option(min=2, help="Longest reply.")] = 12,
+    parts: Annotated[str, typer.Option(help="Names, separated by commas.")] = ",".join(PARTS),
     quick: Annotated[bool, typer.Option("--quick", help="Two short episodes of the tiny model; for CI.")] = False,
 ) -> SpeedConfig:
     """Compare rollouts that read no text twice with rollouts that read whole prompts."""
     if quick:
         model, transcripts, turns, new_tokens = "tiny", 2, 3, 4
     options = {"model": model, "transcripts": transcripts, "turns": turns, "new_tokens": new_tokens}
-    return SpeedConfig([*PARTS], options)
+    return SpeedConfig(checked_names("--parts", parts, PARTS), options)
 
 
 STUDY = speed_study("rollouts", "Rollouts and the text they read", configure, measure)

@@ -25,7 +25,7 @@ from baselines.imitation.cloning import demonstrations, imitate
 from baselines.recipes.definition import Recipe
 from baselines.update import make_optimizer, update
 from benchmarks.speed.record import Comparison, Measurement, Part, SpeedConfig, speed_study
-from benchmarks.speed.rollouts import distinct_tokens, play, policy_of, replies_of
+from benchmarks.speed.rollouts import checked_names, distinct_tokens, play, policy_of, replies_of
 from policies.huggingface import HuggingFacePolicy
 
 PARTS = {
@@ -95,8 +95,8 @@ def cloning(policy: HuggingFacePolicy, rows: list[Any], tokens: Any) -> Callable
 
 def measure(config: SpeedConfig, part: str, folder: Path) -> Part:
     """Measure the ways of one part."""
-    model, transcripts, turns, replies, new, rounds = (
-        config.options[name] for name in ("model", "transcripts", "turns", "replies", "new_tokens", "rounds")
+    model, transcripts, turns, replies, new, rounds, chosen = (
+        config.options[name] for name in ("model", "transcripts", "turns", "replies", "new_tokens", "rounds", "ways")
     )
     make, skipped = functools.partial(policy_of, model, new, True), list[str]()
     policy = make()
@@ -116,11 +116,13 @@ def measure(config: SpeedConfig, part: str, folder: Path) -> Part:
                 "rows": ours(policy, table, advantages, Memory(microbatch_tokens=None)),
             }
             try:
-                step = theirs(make(), table, advantages, work)
-                ways |= {"trl": lambda: step(table.n_trajectories), "trl_rows": lambda: step(1)}
+                if "trl" in chosen:
+                    step = theirs(make(), table, advantages, work)
+                    ways |= {"trl": lambda: step(table.n_trajectories), "trl_rows": lambda: step(1)}
             except ImportError as error:
                 skipped.append(f"{PARTS[part]}: TRL ({error})")
         policy.forget()
+        ways = {name: way for name, way in ways.items() if name in chosen.split(",")}
         least = dict.fromkeys(ways, float("inf"))
         for _ in range(rounds):
             for name, work_of in ways.items():
@@ -146,6 +148,7 @@ def configure(
     new_tokens: Annotated[int, typer.Option(min=2, help="Longest reply.")] = 12,
     rounds: Annotated[int, typer.Option(min=1, help="The least of so many counts.")] = 3,
     parts: Annotated[str, typer.Option(help="Names, separated by commas.")] = ",".join(PARTS),
+    ways: Annotated[str, typer.Option(help="Names, separated by commas.")] = ",".join(WAYS),
     quick: Annotated[bool, typer.Option("--quick", help="A few short rows of the tiny model; for CI.")] = False,
 ) -> SpeedConfig:
     """Compare updates with the default settings with those row by row, and with TRL's where it is installed."""
@@ -153,12 +156,10 @@ def configure(
         model, transcripts, turns, replies, new_tokens, rounds = "tiny", 2, 3, 3, 4, 1
     options = {
         "model": model, "transcripts": transcripts, "turns": turns, "replies": replies, "new_tokens": new_tokens,
-        "rounds": rounds,
+        "rounds": rounds, "ways": ways,
     }  # fmt: skip
-    chosen = parts.split(",")
-    if unknown := sorted(set(chosen) - set(PARTS)):
-        raise typer.BadParameter(f"--parts: {', '.join(unknown)}: expected names out of {', '.join(PARTS)}")
-    return SpeedConfig(chosen, options)
+    checked_names("--ways", ways, WAYS)
+    return SpeedConfig(checked_names("--parts", parts, PARTS), options)
 
 
 STUDY = speed_study(

@@ -1,0 +1,52 @@
+"""TRL plays an environment by tool calls and trains on credit for each step: python examples/train_with_trl.py.
+
+Needs `pip install "stepcredit[trl]"`. A model that can call tools, such as Qwen3, needs neither the template nor cloning.
+"""
+
+import tempfile
+
+import gymnasium as gym
+from datasets import Dataset
+from trl import GRPOConfig
+from trl.chat_template_utils import qwen3_chat_template
+
+import agentgym  # noqa: F401  registers the environments
+from baselines.engines.trl import ToolCreditGRPO
+from baselines.imitation.cloning import imitate
+from baselines.recipes import recipe
+from policies.tiny import tiny_policy
+from wrappers.tools import tool_environment
+
+WAYS = ["north", "east", "south", "west"]
+CALLS = ['<tool_call>\n{"name": "act", "arguments": {"command": "%s"}}\n</tool_call>' % way for way in WAYS]
+
+
+def make() -> gym.Env[str, str]:
+    """Make a corridor of one room, with three tries to find the way out."""
+    return gym.make("AgentRL/Corridor-v0", length=1, limit=3)
+
+
+# A model of 0.2 million parameters, which has learned to make some call.
+env = tool_environment(make)()
+asked = [{"role": "user", "content": env.reset(split="train", index=0)}]
+policy = tiny_policy(
+    [asked[0]["content"]], seed=0, extra_words=CALLS, pieces=[r'<tool_call>\n\{.*\}\n</tool_call>'], positions=4096,
+    prefix="", suffix="", stop=[], max_new_tokens=2, template={"tools": env._tools, "chat_template": qwen3_chat_template},
+)
+policy.tokenizer.chat_template = qwen3_chat_template
+again = [*asked, {"role": "assistant", "content": CALLS[0]}, {"role": "tool", "content": env.act("north")}]
+imitate(policy, [policy.demonstrate(seen, call) for seen in (asked, again) for call in CALLS], epochs=30, seed=0)
+
+with tempfile.TemporaryDirectory() as folder:
+    trainer = ToolCreditGRPO(
+        env=make, credit=recipe("gigpo"), model=policy.model, processing_class=policy.tokenizer,
+        train_dataset=Dataset.from_list([{"prompt": [{"role": "user", "content": ""}], "split": "train", "index": 0}] * 3),
+        args=GRPOConfig(
+            folder, per_device_train_batch_size=16, num_generations=16, max_steps=3, learning_rate=3e-3, beta=0.0,
+            max_completion_length=200, max_tool_calling_iterations=3, logging_steps=1, use_cpu=True, bf16=False,
+            report_to=[], save_strategy="no", gradient_checkpointing=False, disable_tqdm=True,
+        ),
+    )
+    trainer.train()
+for row in trainer.state.log_history[:3]:
+    print(f"success {row['rollout/success']:.2f}, tool calls {row['tools/call_frequency']:.2f}")
