@@ -1,9 +1,7 @@
 """TRL plays an environment by tool calls and trains on credit for each step: python examples/train_with_trl.py.
 
-Needs `pip install "stepcredit[trl]"`. A model that can call tools, such as Qwen3, needs neither the template nor cloning.
+Needs `pip install "stepcredit[trl]"`. A model that calls tools, such as Qwen3, needs no cloning.
 """
-
-import tempfile
 
 import gymnasium as gym
 from datasets import Dataset
@@ -17,8 +15,8 @@ from baselines.recipes import recipe
 from policies.tiny import tiny_policy
 from wrappers.tools import tool_environment
 
-WAYS = ["north", "east", "south", "west"]
-CALLS = ['<tool_call>\n{"name": "act", "arguments": {"command": "%s"}}\n</tool_call>' % way for way in WAYS]
+CALL = '<tool_call>\n{"name": "act", "arguments": {"command": "WAY"}}\n</tool_call>'
+CALLS = [CALL.replace("WAY", way) for way in ("north", "east", "south", "west")]
 
 
 def make() -> gym.Env[str, str]:
@@ -26,27 +24,26 @@ def make() -> gym.Env[str, str]:
     return gym.make("AgentRL/Corridor-v0", length=1, limit=3)
 
 
-# A model of 0.2 million parameters, which has learned to make some call.
+# A model of 0.2 million parameters, for which a call is a token, and which has learned to make any call.
 env = tool_environment(make)()
 asked = [{"role": "user", "content": env.reset(split="train", index=0)}]
-policy = tiny_policy(
-    [asked[0]["content"]], seed=0, extra_words=CALLS, pieces=[r'<tool_call>\n\{.*\}\n</tool_call>'], positions=4096,
-    prefix="", suffix="", stop=[], max_new_tokens=2, template={"tools": env._tools, "chat_template": qwen3_chat_template},
-)
-policy.tokenizer.chat_template = qwen3_chat_template
 again = [*asked, {"role": "assistant", "content": CALLS[0]}, {"role": "tool", "content": env.act("north")}]
+policy = tiny_policy(
+    [asked[0]["content"]], seed=0, extra_words=CALLS, pieces=[r"<tool_call>\n\{.*\}\n</tool_call>"], positions=4096,
+    prefix="", suffix="", stop=[], template={"tools": env._tools}, max_new_tokens=2,
+)  # fmt: skip
+policy.tokenizer.chat_template = qwen3_chat_template
 imitate(policy, [policy.demonstrate(seen, call) for seen in (asked, again) for call in CALLS], epochs=30, seed=0)
-
-with tempfile.TemporaryDirectory() as folder:
-    trainer = ToolCreditGRPO(
-        env=make, credit=recipe("gigpo"), model=policy.model, processing_class=policy.tokenizer,
-        train_dataset=Dataset.from_list([{"prompt": [{"role": "user", "content": ""}], "split": "train", "index": 0}] * 3),
-        args=GRPOConfig(
-            folder, per_device_train_batch_size=16, num_generations=16, max_steps=3, learning_rate=3e-3, beta=0.0,
-            max_completion_length=200, max_tool_calling_iterations=3, logging_steps=1, use_cpu=True, bf16=False,
-            report_to=[], save_strategy="no", gradient_checkpointing=False, disable_tqdm=True,
-        ),
-    )
-    trainer.train()
+rows = [{"prompt": [{"role": "user", "content": ""}], "split": "train", "index": 0}] * 3
+args = GRPOConfig(
+    "runs/trl", per_device_train_batch_size=16, num_generations=16, max_steps=3, learning_rate=3e-3, loss_type="dapo",
+    max_completion_length=400, max_tool_calling_iterations=3, logging_steps=1, save_strategy="no", report_to=[],
+    use_cpu=True, bf16=False, gradient_checkpointing=False, disable_tqdm=True,
+)  # fmt: skip
+trainer = ToolCreditGRPO(
+    env=make, credit=recipe("gigpo"), model=policy.model, processing_class=policy.tokenizer,
+    train_dataset=Dataset.from_list(rows), args=args,
+)  # fmt: skip
+trainer.train()
 for row in trainer.state.log_history[:3]:
-    print(f"success {row['rollout/success']:.2f}, tool calls {row['tools/call_frequency']:.2f}")
+    print(f"success {row['rollout/success']:.2f}, calls {row['tools/call_frequency']:.2f}")
