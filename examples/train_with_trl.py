@@ -20,24 +20,24 @@ CALLS = [CALL.replace("WAY", way) for way in ("north", "east", "south", "west")]
 
 
 def make() -> gym.Env[str, str]:
-    """Make a corridor of one room, with three tries to find the way out."""
-    return gym.make("AgentRL/Corridor-v0", length=1, limit=3)
+    """Make a corridor of one room, with one try to find the way out."""
+    return gym.make("AgentRL/Corridor-v0", length=1, limit=1)
 
 
 # A model of 0.2 million parameters, for which a call is a token, and which has learned to make any call.
 env = tool_environment(make)()
 asked = [{"role": "user", "content": env.reset(split="train", index=0)}]
-again = [*asked, {"role": "assistant", "content": CALLS[0]}, {"role": "tool", "content": env.act("north")}]
+texts = [asked[0]["content"], str(env._tools), qwen3_chat_template]
 policy = tiny_policy(
-    [asked[0]["content"]], seed=0, extra_words=CALLS, pieces=[r"<tool_call>\n\{.*\}\n</tool_call>"], positions=4096,
-    prefix="", suffix="", stop=[], template={"tools": env._tools}, max_new_tokens=2,
+    texts, seed=0, extra_words=CALLS, pieces=[r"<tool_call>\n\{.*\}\n</tool_call>"], positions=4096, prefix="",
+    suffix="", stop=[], max_new_tokens=2, template={"tools": [env.act], "chat_template": qwen3_chat_template},
 )  # fmt: skip
 policy.tokenizer.chat_template = qwen3_chat_template
-imitate(policy, [policy.demonstrate(seen, call) for seen in (asked, again) for call in CALLS], epochs=30, seed=0)
+imitate(policy, [policy.demonstrate(asked, call) for call in CALLS], epochs=100, seed=0)
 rows = [{"prompt": [{"role": "user", "content": ""}], "split": "train", "index": 0}] * 3
 args = GRPOConfig(
-    "runs/trl", per_device_train_batch_size=16, num_generations=16, max_steps=3, learning_rate=3e-3, loss_type="dapo",
-    max_completion_length=400, max_tool_calling_iterations=3, logging_steps=1, save_strategy="no", report_to=[],
+    "runs/trl", per_device_train_batch_size=16, num_generations=16, max_steps=3, learning_rate=1e-3, loss_type="dapo",
+    max_completion_length=200, max_tool_calling_iterations=2, logging_steps=1, save_strategy="no", report_to=[],
     use_cpu=True, bf16=False, gradient_checkpointing=False, disable_tqdm=True,
 )  # fmt: skip
 trainer = ToolCreditGRPO(

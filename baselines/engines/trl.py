@@ -159,27 +159,26 @@ class ToolCreditGRPO(GRPOTrainer):
         super().__init__(environment_factory=tool_environment(env), args=args, **trl_arguments)
 
     def _generate(self, prompts: list[Any]) -> Any:
-        self._played = super()._generate(prompts)
-        return self._played
+        size = self.num_generations if self.model.training else self.num_generations_eval
+        if len(prompts) % size:
+            raise ValueError(f"TRL's batch splits groups of {size}: make it a multiple of num_generations")
+        played = super()._generate(prompts)
+        _, tokens, masks, messages, *_ = played
+        found = zip(self.environments, tokens, masks, messages, strict=True)
+        rows = [
+            EngineRow(str(number // size), str(number), ids, _steps(env, _turns(mask), said))
+            for number, (env, ids, mask, said) in enumerate(found)
+        ]
+        table, self._advantages, self._scored = credited(rows, self._credit)
+        self._log_metric("rollout/success", float(table.trajectory_won.mean()))
+        return played
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         batch = super()._generate_and_score_completions(inputs)
-        size = self.num_generations if self.model.training else self.num_generations_eval
-        if len(inputs) % size:
-            raise ValueError(f"TRL's batch splits groups of {size}: make it a multiple of num_generations")
-        _, tokens, masks, messages, *_ = self._played
-        rows = [
-            EngineRow(str(number // size), str(number), ids, _steps(env, _turns(mask), said))
-            for number, (env, ids, mask, said) in enumerate(
-                zip(self.environments, tokens, masks, messages, strict=True)
-            )
-        ]
-        table, values, scored = credited(rows, self._credit)
-        self._log_metric("rollout/success", float(table.trajectory_won.mean()))
         own = batch["tool_mask"]
         advantages, mask = torch.zeros(own.shape), torch.zeros(own.shape, dtype=own.dtype)
-        for row, (value, is_scored) in enumerate(zip(values, scored, strict=True)):
-            advantages[row, : len(value)], mask[row, : len(value)] = map(torch.from_numpy, (value, is_scored))
+        for row, (value, scored) in enumerate(zip(self._advantages, self._scored, strict=True)):
+            advantages[row, : len(value)], mask[row, : len(value)] = map(torch.from_numpy, (value, scored))
         mask = mask.to(own.device)
         count = self.accelerator.gather((batch["completion_mask"] * mask).sum()).sum()
         return {**batch, "advantages": advantages.to(own.device), "tool_mask": mask, "num_items_in_batch": count}

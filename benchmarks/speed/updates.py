@@ -35,7 +35,7 @@ PARTS = {
 }
 WAYS = {
     "auto": "here, default settings",
-    "rows": "here, each row by itself (memory.microbatch_tokens=None)",
+    "rows": "here, each row by itself (microbatch_tokens=None, microbatch_rows=1)",
     "trl": "TRL, all rows in a pass",
     "trl_rows": "TRL, a pass for each row",
 }
@@ -86,11 +86,12 @@ def theirs(policy: HuggingFacePolicy, table: StepTable, advantages: np.ndarray, 
     return step
 
 
-def cloning(policy: HuggingFacePolicy, rows: list[Any], tokens: Any) -> Callable[[], Any]:
+def cloning(policy: HuggingFacePolicy, rows: list[Any], memory: Memory) -> Callable[[], Any]:
     """Return an epoch of one step."""
     return lambda: imitate(
-        policy, rows, epochs=1, seed=0, batch_size=len(rows), microbatch_tokens=tokens, learning_rate=RATE, warmup=0
-    )
+        policy, rows, epochs=1, seed=0, batch_size=len(rows), microbatch_rows=memory.microbatch_rows,
+        microbatch_tokens=memory.microbatch_tokens, learning_rate=RATE, warmup=0,
+    )  # fmt: skip
 
 
 def measure(config: SpeedConfig, part: str, folder: Path) -> Part:
@@ -105,7 +106,7 @@ def measure(config: SpeedConfig, part: str, folder: Path) -> Part:
             envs = prompting("AgentRL/Sokoban-v0", 8, transcript=False, expert=True)
             tasks = [{"split": "train", "index": index} for index in range(transcripts * turns)]
             read = demonstrations(policy, envs, tasks, seed=0)[: transcripts * turns]
-            ways = {"auto": cloning(policy, read, "auto"), "rows": cloning(policy, read, None)}
+            ways = {"auto": cloning(policy, read, Memory()), "rows": cloning(policy, read, Memory(1, None))}
         else:
             groups, size, steps = (transcripts, 1, turns) if part == "transcripts" else (1, replies, 1)
             table, _, _ = play(policy, groups, steps, size)
@@ -113,7 +114,7 @@ def measure(config: SpeedConfig, part: str, folder: Path) -> Part:
             advantages = np.random.default_rng(0).normal(size=len(table))
             ways = {
                 "auto": ours(policy, table, advantages, Memory()),
-                "rows": ours(policy, table, advantages, Memory(microbatch_tokens=None)),
+                "rows": ours(policy, table, advantages, Memory(1, None)),
             }
             try:
                 if "trl" in chosen:
