@@ -42,7 +42,7 @@ WAYS = {
 RATE = 1e-6
 
 
-def ours(policy: HuggingFacePolicy, table: StepTable, advantages: np.ndarray, memory: Memory) -> Callable[[], Any]:
+def ours(policy: Any, table: StepTable, advantages: np.ndarray, memory: Memory) -> Callable[[], Any]:
     """Return what makes one step on all rows."""
     every = Optimiser(minibatch_rows=len(table))
     config = TrainerConfig(learning_rate=RATE, loss=Loss(kl=0.0, clip_high=0.28), optimiser=every, memory=memory)
