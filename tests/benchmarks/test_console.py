@@ -13,16 +13,13 @@ from benchmarks.processes import Job
 ONE, OTHER = Job("method", 0, "grpo"), Job("clone", 1)
 
 
-def test_where_there_is_no_terminal_lines_come_as_the_job_goes_on():
+def test_lines_come_at_a_distance_without_a_terminal() -> None:
     file = io.StringIO()
     with shown([ONE], Console(file=file, width=20)) as report:
         report(ONE, 0, 10, "start")
         assert file.getvalue() == "grpo-seed0 0/10 start\n"
         report(ONE, 10, 10, "validation 50 % and more words than fit a line")
         assert file.getvalue().splitlines()[1:] == ["grpo-seed0 10/10 validation 50 % and more words than fit a line"]
-
-
-def test_lines_of_a_job_keep_a_distance_in_time():
     file, now = io.StringIO(), [0.0]
     report = lines(Console(file=file, width=80), clock=lambda: now[0])
     for step in range(100):

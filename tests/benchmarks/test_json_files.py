@@ -12,6 +12,7 @@ pytest.importorskip("pydantic")
 
 from agentgym.outside.files import LockedError
 from benchmarks.json_files import ResultsError, claimed, load, read_json, write_json
+from tests.refusals import refuses
 
 GOOD = {"name": "grpo", "points": [{"step": 0, "value": 0.5}, {"step": 1, "value": None}]}
 
@@ -63,15 +64,13 @@ def test_what_was_written_is_read_again(tmp_path) -> None:
 )
 def test_a_damaged_file_is_named_with_the_place_of_the_damage(tmp_path, content, expected) -> None:
     path = written(tmp_path / "curve.json", content)
-    with pytest.raises(ResultsError, match=rf"^{path}: .*{expected}"):
-        load(Curve, path)
+    refuses(ResultsError, rf"^{path}: .*{expected}", load, Curve, path)
 
 
 @pytest.mark.parametrize("content", [b"{", b'"\xff"', b"[" * 200_000, b"NaN", b"1e400", b"9" * 5000])
 def test_a_damaged_file_of_any_json_is_named(tmp_path, content) -> None:
     path = written(tmp_path / "any.json", content)
-    with pytest.raises(ResultsError, match=f"^{path}: "):
-        read_json(path)
+    refuses(ResultsError, f"^{path}: ", read_json, path)
 
 
 def test_texts_that_no_file_can_hold_are_cleaned_when_they_are_written(tmp_path) -> None:

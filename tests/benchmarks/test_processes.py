@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.processes import Job, JobFailedError, in_fresh_process, run_jobs
+from tests.refusals import refuses
 
 JOBS = [Job("method", seed, "work") for seed in range(5)]
 
@@ -44,14 +45,12 @@ def test_every_job_is_done_in_a_process_of_one_thread(tmp_path) -> None:
     assert multiprocessing.active_children() == []
 
 
-def test_a_failure_is_told_with_its_traceback() -> None:
+def test_failures_deaths_and_values_of_processes() -> None:
     with pytest.raises(JobFailedError, match=r"(?s)work-seed0 failed:.*no luck with 0"):
         run_jobs(JOBS[:1], fail, processes=1, progress=quiet)
-
-
-def test_a_process_that_dies_is_noticed() -> None:
-    with pytest.raises(JobFailedError, match="status 3"):
-        run_jobs(JOBS[:1], die, processes=1, progress=quiet)
+    refuses(JobFailedError, "status 3", lambda: run_jobs(JOBS[:1], die, processes=1, progress=quiet))
+    assert in_fresh_process(os.path.basename, "a/b") == "b"
+    assert in_fresh_process(os.getpid) != os.getpid()
 
 
 def test_what_progress_raises_stops_the_others() -> None:
@@ -121,8 +120,3 @@ def test_no_worker_outlives_its_parent(tmp_path, number) -> None:
     while any(map(alive, workers)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(map(alive, workers))
-
-
-def test_work_of_its_own_process_returns_its_value() -> None:
-    assert in_fresh_process(os.path.basename, "a/b") == "b"
-    assert in_fresh_process(os.getpid) != os.getpid()

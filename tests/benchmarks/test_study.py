@@ -17,6 +17,7 @@ from agentgym.outside.files import OtherConfigurationError
 from benchmarks.json_files import ResultsError
 from benchmarks.report.page import Page, Panel, Table, html, markdown
 from benchmarks.study import Found, Study
+from tests.refusals import refuses
 
 
 @dataclass(frozen=True)
@@ -102,8 +103,7 @@ def test_parts_are_kept_and_the_same_command_continues(tmp_path):
 def test_another_configuration_and_a_wrong_option_are_refused(tmp_path):
     made = study([])
     made.play(Asked([2, 3]), tmp_path)
-    with pytest.raises(OtherConfigurationError, match="numbers: there"):
-        made.play(Asked([2, 4]), tmp_path)
+    refuses(OtherConfigurationError, "numbers: there", lambda: made.play(Asked([2, 4]), tmp_path))
     assert run_command(made, "--last", 4, "--out", tmp_path).exit_code == 2
     assert run_command(made, "--last", 0, "--out", tmp_path).exit_code == 2
     assert run_command(made, "--jobs", 1, "--out", tmp_path).exit_code == 2  # it has no processes

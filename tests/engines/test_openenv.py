@@ -22,6 +22,7 @@ from openenv.core import GenericEnvClient
 from openenv.core.env_server import http_server
 
 import agentgym  # noqa: F401
+from tests.refusals import refuses
 from wrappers.serving.openenv.__main__ import main
 from wrappers.serving.openenv.client import TextAction, TextClient
 from wrappers.serving.openenv.environment import GymEnvironment
@@ -76,8 +77,7 @@ def test_an_episode_is_the_one_that_is_played_here() -> None:
             assert (state.step_count, state.task_id) == (number, info["task_id"])
             assert state.state_key == info["state_key"]
         assert (result.done, result.observation.won, result.observation.truncated) == (True, True, False)
-        with pytest.raises(RuntimeError, match="the episode is over"):
-            client.step(TextAction(command="left"))
+        refuses(RuntimeError, "the episode is over", lambda: client.step(TextAction(command="left")))
         assert client.reset(**TASK).observation.won is False
 
 
@@ -114,8 +114,7 @@ def test_a_reward_is_paid_once() -> None:
 
 @pytest.mark.parametrize("idle", [0, -1.0, float("nan"), float("inf"), True, "1"])
 def test_an_idle_time_that_is_none_is_refused(idle) -> None:
-    with pytest.raises(ValueError, match="idle must be a number of seconds above 0, got"):
-        application(SOKOBAN, idle=idle, **SIX)
+    refuses(ValueError, "idle must be a number of seconds above 0, got", application, SOKOBAN, idle=idle, **SIX)
 
 
 @pytest.mark.parametrize("limit", ["sessions", "snapshots", "most_bytes"])
@@ -136,8 +135,7 @@ def test_a_snapshot_that_another_session_drops_meanwhile_is_an_error_that_says_s
     env.reset(**TASK)
     name = env.step(TextAction(command="", snapshot=True)).snapshot
     assert env.reset(snapshot=name).text
-    with pytest.raises(ValueError, match="no snapshot 'gone'"):
-        env.reset(snapshot="gone")
+    refuses(ValueError, "no snapshot 'gone'", env.reset, snapshot="gone")
 
 
 def test_the_time_limit_is_part_of_a_snapshot() -> None:
@@ -161,8 +159,7 @@ def test_openenv_s_generic_client_has_all_of_it() -> None:
         assert moved["text"] != start
         assert moved["is_action_valid"]
         assert not client.step({"command": command}).observation["is_action_valid"]  # a reply without tags
-        with pytest.raises(RuntimeError, match="Invalid message"):
-            client.step({"order": "left"})
+        refuses(RuntimeError, "Invalid message", client.step, {"order": "left"})
         assert client.reset(snapshot=name).observation["text"] == start
 
 
@@ -173,15 +170,12 @@ def test_wrong_requests_are_told_what_is_wrong() -> None:
             ("no snapshot 'gone': the server keeps the last 1", {"snapshot": "gone"}),
             ("a snapshot has its task already: leave out split", {"snapshot": "gone", "split": "test"}),
         ]:  # fmt: skip
-            with pytest.raises(RuntimeError, match=message):
-                client.reset(**options)
+            refuses(RuntimeError, message, client.reset, **options)
         client.reset(**TASK)
         dropped, kept = client.snapshot(), client.snapshot()
         assert client.restore(kept).observation.text
-        with pytest.raises(RuntimeError, match="no snapshot"):
-            client.restore(dropped)
-        with pytest.raises((RuntimeError, ConnectionError), match=r"(?i)capacity|sessions"):
-            client.new_session().reset()
+        refuses(RuntimeError, "no snapshot", client.restore, dropped)
+        refuses((RuntimeError, ConnectionError), r"(?i)capacity|sessions", lambda: client.new_session().reset())
 
 
 def asked(url: str, body: bytes | None = None, **headers: str):
@@ -258,8 +252,7 @@ def test_a_bad_step_is_answered_with_400(server: str, body: bytes) -> None:
 @pytest.mark.parametrize("seed", [-1, "x", 1.5, True, [1], {}])
 def test_a_bad_seed_is_told_to_a_session_which_goes_on(server: str, seed) -> None:
     with GenericEnvClient(server).sync() as client:
-        with pytest.raises(RuntimeError, match="seed must be an integer of at least 0"):
-            client.reset(seed=seed)
+        refuses(RuntimeError, "seed must be an integer of at least 0", client.reset, seed=seed)
         assert client.reset(seed=1, **TASK).observation["text"]
 
 
@@ -331,8 +324,7 @@ def test_an_idle_session_is_closed_and_told_so_and_its_place_is_free(monkeypatch
                 break
             assert time.monotonic() < deadline
         for verb in (lambda: idle.step(TextAction(command="left")), lambda: idle.reset(**TASK), idle.snapshot):
-            with pytest.raises(RuntimeError, match="idle for too long and is closed: connect again"):
-                verb()
+            refuses(RuntimeError, "idle for too long and is closed: connect again", verb)
 
 
 @pytest.mark.parametrize("given", [["--env_options", "[1]"], ["--env_options", '{"sizes": 6}'], ["--idle", "0"]])
@@ -345,8 +337,7 @@ def test_the_command_says_what_is_wrong(given, capsys, monkeypatch) -> None:
 
 
 def test_pictures_are_refused() -> None:
-    with pytest.raises(ValueError, match="clients are sent text alone"):
-        application("AgentRL/VisualSokoban-v0")
+    refuses(ValueError, "clients are sent text alone", application, "AgentRL/VisualSokoban-v0")
 
 
 class Unjudged(gym.Env):

@@ -26,6 +26,7 @@ from baselines.recipes.definition import Recipe  # noqa: E402
 from baselines.sequences import token_sequences  # noqa: E402
 from baselines.update import update  # noqa: E402
 from policies.tiny import tiny_policy  # noqa: E402
+from tests.refusals import refuses  # noqa: E402
 from wrappers import VectorPromptWindow, VectorReplyParser, VectorTranscript  # noqa: E402
 from wrappers.tools import tool_environment  # noqa: E402
 
@@ -189,10 +190,8 @@ def test_what_does_not_fit_is_refused(tmp_path, monkeypatch) -> None:
         with pytest.raises(ValueError, match=rf"{name} needs a scorer or plays groups again"):
             _trainer(tmp_path, recipe(name))
     trainer = _trainer(tmp_path, recipe("grpo"), wrapper=VectorPromptWindow)
-    with pytest.raises(ValueError, match="a rollout must be one sequence"):
-        trainer.train()
-    with pytest.raises(ValueError, match="TRL's batch splits groups of 8"):
-        trainer.rollout(["{}"] * 7 + ['{"index": 1}'] * 9)
+    refuses(ValueError, "a rollout must be one sequence", trainer.train)
+    refuses(ValueError, "TRL's batch splits groups of 8", lambda: trainer.rollout(["{}"] * 7 + ['{"index": 1}'] * 9))
     monkeypatch.setattr(trl, "GRPOConfig", TwoProcesses)
     with pytest.raises(ValueError, match="scales by the whole batch, which 2 processes do not see"):
         _trainer(tmp_path, recipe("reinforce_plus_plus"))
@@ -200,5 +199,4 @@ def test_what_does_not_fit_is_refused(tmp_path, monkeypatch) -> None:
 
 def test_another_release_is_refused(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("importlib.metadata.version", lambda name: "1.17.2")
-    with pytest.raises(RuntimeError, match=r"tested with trl 1.16, found 1.17.2"):
-        _trainer(tmp_path, recipe("grpo"))
+    refuses(RuntimeError, r"tested with trl 1.16, found 1.17.2", lambda: _trainer(tmp_path, recipe("grpo")))

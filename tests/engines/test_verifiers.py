@@ -28,6 +28,7 @@ from agentgym.rollout import collect  # noqa: E402
 from agentgym.trajectory import Reply  # noqa: E402
 from agentgym.trajectory.episode import plain_steps  # noqa: E402
 from tests.agentgym.outside.chat.chat_server import Handler, chat_server, completion, raw  # noqa: E402
+from tests.refusals import refuses  # noqa: E402
 from wrappers import VectorReplyParser, VectorTranscript  # noqa: E402
 from wrappers.serving import verifiers as served  # noqa: E402
 
@@ -152,13 +153,11 @@ def test_traces_of_a_group_get_the_advantages_of_their_steps() -> None:
     served.assign_advantages(played.traces, lambda table: np.where(table.t == 0, np.nan, 1.0))
     for trace in played.traces:
         assert [node.advantages for node in trace.nodes if node.sampled][:2] == [None, [1.0, 1.0]]
-    with pytest.raises(ValueError, match=r"needs no scores, got 'grpoo'; known: .*; did you mean 'grpo'"):
-        served.named_credit("grpoo")
+    refuses(ValueError, r"needs no scores, got 'grpoo'; known: .*; did you mean 'grpo'", served.named_credit, "grpoo")
     with pytest.raises(ValueError, match=r"expected one number for each of \d+ steps, got the shape \(1,\)"):
         served.assign_advantages(played.traces, lambda table: np.zeros(1))
     played.traces[0].info.clear()
-    with pytest.raises(ValueError, match="expected traces that GymEnv has played"):
-        served.assign_advantages(played.traces, len)
+    refuses(ValueError, "expected traces that GymEnv has played", served.assign_advantages, played.traces, len)
 
 
 def test_a_limit_of_turns_cuts_the_episode() -> None:

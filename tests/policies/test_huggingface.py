@@ -12,6 +12,7 @@ from policies.decode.sampler import Completion
 from policies.huggingface import SETTINGS_FILE, HuggingFacePolicy
 from policies.prompts import PromptTooLongError
 from policies.tiny import tiny_policy, tiny_tokenizer
+from tests.refusals import refuses
 
 torch.set_num_threads(1)
 
@@ -168,16 +169,14 @@ def test_demonstrations_are_what_the_model_itself_has_to_write(policy, writer):
         (policy, "<action>jump</action>", "4 tokens"),
         (policy, "<action>up up</action>", "3 tokens"),
     ):
-        with pytest.raises(ValueError, match=words):
-            player.demonstrate(BOARD, text)
+        refuses(ValueError, words, player.demonstrate, BOARD, text)
 
 
 @pytest.mark.parametrize(
     "observation", [7, None, [{"role": "user"}], ["text"], [], [{"role": "user", "content": [{"type": "image"}]}]]
 )
 def test_other_observations_are_refused(policy, observation):
-    with pytest.raises(TypeError, match=r"must be a str or a non-empty sequence"):
-        policy.encode(observation)
+    refuses(TypeError, r"must be a str or a non-empty sequence", policy.encode, observation)
 
 
 def test_a_prompt_longer_than_the_context_is_refused():
@@ -242,8 +241,7 @@ def test_a_long_prompt_that_ends_the_episode_is_a_reply_of_nothing_and_changes_n
     ],
 )
 def test_wrong_settings_are_explained(policy, settings, error, words):
-    with pytest.raises(error, match=words):
-        policy.with_settings(**settings)
+    refuses(error, words, policy.with_settings, **settings)
 
 
 def test_a_model_without_an_output_head_is_refused(policy):
@@ -288,26 +286,21 @@ def test_any_hugging_face_folder_will_do(tmp_path):
 
 
 def test_missing_and_broken_folders_are_explained(tmp_path, policy):
-    with pytest.raises(DataError, match="no model folder at"):
-        HuggingFacePolicy.from_pretrained(tmp_path / "nothing")
-    with pytest.raises(ValueError, match=r"no complete Hugging Face model|cannot be loaded"):
-        HuggingFacePolicy.from_pretrained(tmp_path)
+    refuses(DataError, "no model folder at", lambda: HuggingFacePolicy.from_pretrained(tmp_path / "nothing"))
+    refuses(ValueError, r"no complete Hugging Face model|cannot be loaded", HuggingFacePolicy.from_pretrained, tmp_path)
     (tmp_path / "config.json").write_text('{"model_type": "no_such_architecture"}')
-    with pytest.raises(ValueError, match=r"no complete Hugging Face model|cannot be loaded"):
-        HuggingFacePolicy.from_pretrained(tmp_path)
+    refuses(ValueError, r"no complete Hugging Face model|cannot be loaded", HuggingFacePolicy.from_pretrained, tmp_path)
     policy.save_pretrained(tmp_path)
     for broken, words in (("{", "not valid JSON"), (json.dumps({"tempreature": 1}), "tempreature")):
         (tmp_path / SETTINGS_FILE).write_text(broken)
-        with pytest.raises(ValueError, match=words):
-            HuggingFacePolicy.from_pretrained(tmp_path)
+        refuses(ValueError, words, HuggingFacePolicy.from_pretrained, tmp_path)
 
 
 def test_weights_of_another_shape_are_explained(tmp_path, policy):
     policy.save_pretrained(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {"hidden_size": 128}))
-    with pytest.raises(ValueError, match="cannot be loaded"):
-        HuggingFacePolicy.from_pretrained(tmp_path)
+    refuses(ValueError, "cannot be loaded", HuggingFacePolicy.from_pretrained, tmp_path)
 
 
 def test_a_suffix_that_the_model_wrote_itself_is_there_once(policy):
@@ -327,24 +320,21 @@ def test_weights_that_are_cut_off_or_missing_are_explained(tmp_path, policy):
     (tmp_path / "config.json").write_text(json.dumps(config))
     weights = tmp_path / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
-    with pytest.raises(ValueError, match="cannot be loaded as a causal language model"):
-        HuggingFacePolicy.from_pretrained(tmp_path)
+    refuses(ValueError, "cannot be loaded as a causal language model", HuggingFacePolicy.from_pretrained, tmp_path)
 
 
 def test_a_folder_without_its_tokenizer_is_explained(tmp_path, policy):
     policy.save_pretrained(tmp_path)
     for file in tmp_path.glob("*token*"):
         file.unlink()
-    with pytest.raises(ValueError, match="tokenizer"):
-        HuggingFacePolicy.from_pretrained(tmp_path)
+    refuses(ValueError, "tokenizer", HuggingFacePolicy.from_pretrained, tmp_path)
 
 
 def test_a_tokenizer_with_more_tokens_than_the_model_is_explained(policy):
     tokenizer = tiny_tokenizer(["up", "sideways"])
     tokenizer.add_tokens([f"word{i}" for i in range(50)])
     mixed = HuggingFacePolicy(policy.model, tokenizer, max_new_tokens=1)
-    with pytest.raises(ValueError, match=r"the model knows [0-9]+ tokens: load the tokenizer that belongs"):
-        act(mixed, ["word49"])
+    refuses(ValueError, r"the model knows [0-9]+ tokens: load the tokenizer that belongs", act, mixed, ["word49"])
 
 
 FOUL = [
@@ -390,5 +380,4 @@ def test_weights_that_are_not_numbers_cannot_act_and_are_named(policy):
 def test_damaged_settings_are_named(tmp_path, content):
     file = tmp_path / "policy.json"
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(ValueError, match=r"policy\.json"):
-        HuggingFacePolicy.from_pretrained(tmp_path)
+    refuses(ValueError, r"policy\.json", HuggingFacePolicy.from_pretrained, tmp_path)

@@ -14,6 +14,7 @@ from policies.huggingface import HuggingFacePolicy
 from policies.lora import BASE_FOLDER, LoraSettings, add_lora, has_adapter, merge_lora
 from policies.tiny import tiny_policy
 from policies.training import check_trainable, frozen, recomputed_activations, trained_state
+from tests.refusals import refuses
 
 torch.set_num_threads(1)
 
@@ -45,7 +46,7 @@ def logprobs(policy: Any) -> torch.Tensor:
         return policy.score(*rows(policy)).logprobs
 
 
-def test_a_fresh_adapter_says_what_the_base_says() -> None:
+def test_adapters_start_and_are_switched_off() -> None:
     base = plain()
     before = logprobs(base)
     replies = base.act([BOARD, OTHER], {}, np.random.default_rng(0))
@@ -57,18 +58,11 @@ def test_a_fresh_adapter_says_what_the_base_says() -> None:
     # Two layers of seven linear maps with two matrices each; neither embeddings nor head.
     assert len(names) == 2 * 7 * 2
     assert all("lora" in name for name in names)
-    with pytest.raises(ValueError, match="has an adapter already"):
-        add_lora(policy, SMALL, seed=0)
-
-
-def test_an_adapter_keeps_the_engine_that_writes_the_replies() -> None:
+    refuses(ValueError, "has an adapter already", add_lora, policy, SMALL, seed=0)
     engine: Any = object()
     policy = add_lora(plain(sampler=engine), SMALL, seed=0)
     assert policy.sampler is engine
     assert merge_lora(policy).sampler is engine
-
-
-def test_the_seed_makes_the_adapter_and_the_global_generator_is_left_alone() -> None:
     torch.manual_seed(7)
     expected = torch.rand(1)
     torch.manual_seed(7)
@@ -76,9 +70,6 @@ def test_the_seed_makes_the_adapter_and_the_global_generator_is_left_alone() -> 
     assert torch.rand(1) == expected
     assert all(torch.equal(one[name], same[name]) for name in one)
     assert not all(torch.equal(one[name], other[name]) for name in one)
-
-
-def test_switched_off_a_trained_adapter_is_the_base_bit_for_bit() -> None:
     before = logprobs(plain())
     policy = add_lora(plain(), SMALL, seed=0)
     reference = frozen(policy)
@@ -93,7 +84,7 @@ def test_switched_off_a_trained_adapter_is_the_base_bit_for_bit() -> None:
     assert policy.score(*rows(policy)).logprobs.requires_grad
 
 
-def test_acting_scoring_and_packing_agree_under_an_adapter() -> None:
+def test_adapters_agree_are_precise_and_merge() -> None:
     policy = trained(add_lora(plain(), SMALL, seed=0))
     # Prompts of unequal length are padded on the left: positions must reach the model through the adapter.
     replies = policy.act([BOARD, "P", OTHER, "up\ndown left"], {}, np.random.default_rng(1))
@@ -102,22 +93,15 @@ def test_acting_scoring_and_packing_agree_under_an_adapter() -> None:
         scores = policy.score(prompts, tokens, **options)
         for one, row in zip(replies, scores.logprobs.tolist(), strict=True):
             assert row[: len(one.logprobs)] == pytest.approx(one.logprobs, abs=1e-5)
-
-
-def test_adapters_are_precise_on_a_base_of_16_bits() -> None:
     base = plain()
     base.model.bfloat16()
-    with pytest.raises(ValueError, match="train an adapter"):
-        check_trainable(base.model)
+    refuses(ValueError, "train an adapter", check_trainable, base.model)
     policy = add_lora(base, SMALL, seed=0)
     check_trainable(policy.model)
     kinds = {weight.requires_grad: weight.dtype for weight in policy.model.parameters()}
     assert kinds == {True: torch.float32, False: torch.bfloat16}
     before = logprobs(policy)
     assert not torch.equal(logprobs(trained(policy)), before)
-
-
-def test_activations_are_recomputed_under_an_adapter() -> None:
     policy = trained(add_lora(plain(), SMALL, seed=0))
     weights = [weight for weight in policy.model.parameters() if weight.requires_grad]
     expected = torch.autograd.grad(policy.score(*rows(policy)).logprobs.sum(), weights)
@@ -125,17 +109,18 @@ def test_activations_are_recomputed_under_an_adapter() -> None:
         found = torch.autograd.grad(policy.score(*rows(policy)).logprobs.sum(), weights)
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, atol=1e-6 * float(other.abs().max()), rtol=0)
-
-
-def test_merged_equals_adapter_and_base() -> None:
     policy = trained(add_lora(plain(), SMALL, seed=0))
     before = logprobs(policy)
     merged = merge_lora(policy)
     assert not has_adapter(merged.model)
     torch.testing.assert_close(logprobs(merged), before, atol=1e-5, rtol=0)
     assert torch.equal(logprobs(policy), before)  # which was not touched
-    with pytest.raises(ValueError, match="no adapter to merge"):
-        merge_lora(merged)
+    refuses(ValueError, "no adapter to merge", merge_lora, merged)
+    policy = add_lora(plain(), dataclasses.replace(SMALL, targets=("q_proj", "v_proj")), seed=0)
+    assert len(trained_state(policy.model)) == 2 * 2 * 2
+    with pytest.raises(ValueError, match=r"no adapter can be added for targets=\('nothing',\)"):
+        add_lora(plain(), dataclasses.replace(SMALL, targets=("nothing",)), seed=0)
+    assert copy.deepcopy(policy).settings == policy.settings
 
 
 def saved(folder: Path, base: Path | None) -> HuggingFacePolicy:
@@ -181,16 +166,14 @@ def test_an_adapter_of_another_base_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="does not fit the model in"):
         HuggingFacePolicy.from_pretrained(folder, base=tmp_path / "wide", device="cpu")
     base.rename(tmp_path / "gone")
-    with pytest.raises(DataError, match=r"needs its base '.*start': pass base="):
-        HuggingFacePolicy.from_pretrained(folder, device="cpu")
+    refuses(DataError, r"needs its base '.*start': pass base=", HuggingFacePolicy.from_pretrained, folder, device="cpu")
     assert has_adapter(HuggingFacePolicy.from_pretrained(folder, base=tmp_path / "gone", device="cpu").model)
 
 
 def test_a_damaged_adapter_is_explained(tmp_path: Path) -> None:
     saved(tmp_path, None)
     (tmp_path / "adapter_model.safetensors").write_bytes(b"no")
-    with pytest.raises(ValueError, match="does not fit the model"):
-        HuggingFacePolicy.from_pretrained(tmp_path, device="cpu")
+    refuses(ValueError, "does not fit the model", HuggingFacePolicy.from_pretrained, tmp_path, device="cpu")
     (tmp_path / "adapter_config.json").write_text('{"peft_type": "PREFIX_TUNING"}')
     with pytest.raises(ValueError, match=r"type 'PREFIX_TUNING', expected 'LORA'"):
         HuggingFacePolicy.from_pretrained(tmp_path, device="cpu")
@@ -209,16 +192,7 @@ def test_a_damaged_adapter_is_explained(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_settings_are_explained(changes: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        dataclasses.replace(SMALL, **changes)
-
-
-def test_targets_name_layers() -> None:
-    policy = add_lora(plain(), dataclasses.replace(SMALL, targets=("q_proj", "v_proj")), seed=0)
-    assert len(trained_state(policy.model)) == 2 * 2 * 2
-    with pytest.raises(ValueError, match=r"no adapter can be added for targets=\('nothing',\)"):
-        add_lora(plain(), dataclasses.replace(SMALL, targets=("nothing",)), seed=0)
-    assert copy.deepcopy(policy).settings == policy.settings
+    refuses(ValueError, words, dataclasses.replace, SMALL, **changes)
 
 
 def test_a_whole_model_is_not_written_where_an_adapter_would_be_read(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from policies.huggingface import HuggingFacePolicy
 from policies.pretrained import mixed_precision
 from policies.prompts import PromptTooLongError
 from policies.tiny import tiny_policy
+from tests.refusals import refuses
 
 #: As thinking models of the Qwen3 family write: past thoughts go, an empty block stands for "do not think".
 THINKING = """{%- for m in messages %}
@@ -112,8 +113,7 @@ def test_a_prompt_at_the_end_of_the_context_is_played_and_one_token_more_is_not(
     assert {len(one.token_ids) for one in cut if one.finish == "length"} == {3}
     assert all(one.text.endswith("</action>") for one in cut)
     tight = _policy(THINKING, positions=fits + 2, **written)
-    with pytest.raises(PromptTooLongError, match=f"a prompt of {fits} tokens with up to 3 new ones"):
-        tight.encode(whole)
+    refuses(PromptTooLongError, f"a prompt of {fits} tokens with up to 3 new ones", tight.encode, whole)
     (none,) = tight.with_settings(truncate="end-episode").act([whole], {}, np.random.default_rng(0))
     assert (none.finish, none.token_ids) == ("prompt-too-long", ())
     (left,) = tight.with_settings(truncate="left").act([whole], {}, np.random.default_rng(0))

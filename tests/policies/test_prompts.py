@@ -42,7 +42,7 @@ def _ids(tokenizer, text: str) -> tuple[int, ...]:
     return tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
-def test_a_transcript_goes_on_in_the_tokens_the_policy_wrote() -> None:
+def test_replies_stand_in_their_own_tokens() -> None:
     tokenizer = _tokenizer()
     encoder = _encoder(tokenizer)
     first = encoder(_chat("cell one"))
@@ -53,9 +53,6 @@ def test_a_transcript_goes_on_in_the_tokens_the_policy_wrote() -> None:
     encoder.remember(second, "down", _ids(tokenizer, "down"))
     third = encoder(_chat("cell one", "up", "cell two", "down", "cell one"))
     assert third[: len(second)] == second
-
-
-def test_thoughts_stay_although_the_template_deletes_them() -> None:
     tokenizer = _tokenizer()
     encoder = _encoder(tokenizer)
     first = encoder(_chat("cell one"))
@@ -65,18 +62,12 @@ def test_thoughts_stay_although_the_template_deletes_them() -> None:
     assert tokenizer.decode(encoder(_chat("cell one", reply, "cell"))) == (
         "<|user|>cell one<|end|>\n<|assistant|><think>two</think>up<|end|>\n<|user|>cell<|end|>\n<|assistant|>"
     )
-
-
-def test_the_token_that_ends_a_reply_is_not_doubled() -> None:
     tokenizer = _tokenizer()
     encoder = _encoder(tokenizer)
     first = encoder(_chat("cell"))
     encoder.remember(first, "up", (*_ids(tokenizer, "up"), tokenizer.eos_token_id))
     text = "<|user|>cell<|end|>\n<|assistant|>up<|end|>\n<|user|>one<|end|>\n<|assistant|>"
     assert encoder(_chat("cell", "up", "one")) == _ids(tokenizer, text)
-
-
-def test_prefix_and_suffix_stand_around_every_reply_once() -> None:
     tokenizer = _tokenizer()
     expected = "<|user|>cell<|end|>\n<|assistant|><action>up</action><|end|>\n<|user|>one<|end|>\n<|assistant|><action>"
     for written in ("up", "up</action>"):
@@ -84,6 +75,15 @@ def test_prefix_and_suffix_stand_around_every_reply_once() -> None:
         first = encoder(_chat("cell"))
         encoder.remember(first, "<action>up</action>", _ids(tokenizer, written))
         assert encoder(_chat("cell", "<action>up</action>", "one")) == _ids(tokenizer, expected)
+    tokenizer = _tokenizer()
+    encoder = _encoder(tokenizer)
+    first = encoder(_chat("cell"))
+    whole, letters = _ids(tokenizer, "up"), _ids(tokenizer, "u") + _ids(tokenizer, "p")
+    encoder.remember(first, "up", whole)
+    encoder.remember(first, "up", letters)
+    after = encoder(_chat("cell", "up", "one"))
+    assert after[: len(first) + 2] == first + letters
+    assert tokenizer.decode(after).startswith("<|user|>cell<|end|>\n<|assistant|>up<|end|>")
 
 
 @pytest.mark.parametrize("template", [FORGETFUL, None])
@@ -96,18 +96,6 @@ def test_replies_of_others_read_as_if_rendered_at_once(template: str | None) -> 
     else:
         text = "".join(f"{message['content']}\n" for message in chat)
     assert encoder(chat) == _ids(tokenizer, text + "<action>")
-
-
-def test_one_text_in_two_ways_of_writing_breaks_one_chain_and_nothing_else() -> None:
-    tokenizer = _tokenizer()
-    encoder = _encoder(tokenizer)
-    first = encoder(_chat("cell"))
-    whole, letters = _ids(tokenizer, "up"), _ids(tokenizer, "u") + _ids(tokenizer, "p")
-    encoder.remember(first, "up", whole)
-    encoder.remember(first, "up", letters)
-    after = encoder(_chat("cell", "up", "one"))
-    assert after[: len(first) + 2] == first + letters
-    assert tokenizer.decode(after).startswith("<|user|>cell<|end|>\n<|assistant|>up<|end|>")
 
 
 def test_a_transcript_that_outgrows_the_model_is_an_error_and_the_cache_may_start_anew(monkeypatch) -> None:
@@ -124,7 +112,7 @@ def test_a_transcript_that_outgrows_the_model_is_an_error_and_the_cache_may_star
     assert all(after[: len(before)] == before for before, after in itertools.pairwise(large))
 
 
-def test_a_transcript_that_is_cut_goes_on_in_the_tokens_that_were_seen() -> None:
+def test_cuts_and_limits() -> None:
     tokenizer = _tokenizer()
     whole, short = _encoder(tokenizer), _encoder(tokenizer, longest=20, cut=True)
     letters = _ids(tokenizer, "u") + _ids(tokenizer, "p")  # as the policy wrote them; cut anew they were one token
@@ -140,9 +128,6 @@ def test_a_transcript_that_is_cut_goes_on_in_the_tokens_that_were_seen() -> None
     # A render of the whole at once, from the first message on, ends in the same tokens.
     short._known.clear()
     assert short(_chat(*texts)) == whole(_chat(*texts))[-20:]
-
-
-def test_the_nearer_of_two_limits_holds_and_one_that_leaves_nothing_is_an_error() -> None:
     tokenizer = _tokenizer()
     text = "cell one" * 4
     length = len(_encoder(tokenizer)(text))
@@ -158,9 +143,6 @@ def test_the_nearer_of_two_limits_holds_and_one_that_leaves_nothing_is_an_error(
     with pytest.raises(ValueError, match="at least one token is needed") as caught:
         _encoder(tokenizer, positions=8, cut=True)(text)  # eight new tokens leave no room at all
     assert not isinstance(caught.value, PromptTooLongError)
-
-
-def test_demonstrations_chain_as_replies_do() -> None:
     policy = tiny_policy(["cell one"], seed=0, extra_words=["up"])
     policy = policy.with_settings(max_new_tokens=4, prefix="", suffix="")
     first = policy.demonstrate(_chat("cell"), "<action>up</action>")

@@ -12,6 +12,7 @@ from policies import smollm2
 from policies.huggingface import HuggingFacePolicy
 from policies.pretrained import mixed_precision
 from policies.tiny import tiny_policy
+from tests.refusals import refuses
 from wrappers import VectorReplyParser, VectorTranscript
 from wrappers.tools import listed_tools
 
@@ -120,8 +121,7 @@ def test_a_folder_that_is_there_is_used(tmp_path, monkeypatch):
     folder = tmp_path / "models" / "smollm2-135m-instruct-b179c952"
     folder.mkdir(parents=True)
     assert smollm2.smollm2_folder(tmp_path) == folder
-    with pytest.raises(ValueError, match="AGENTGYM_CACHE"):
-        smollm2.smollm2_folder("off")
+    refuses(ValueError, "AGENTGYM_CACHE", smollm2.smollm2_folder, "off")
 
 
 def test_the_template_is_a_setting_that_is_kept(tmp_path):
@@ -145,8 +145,7 @@ def test_arguments_reach_the_template():
     silent = policy.with_settings(prefix="", template={"enable_thinking": False}).encode("up")
     assert policy.tokenizer.decode(list(plain)) == "up"
     assert policy.tokenizer.decode(list(silent)) == "up down"
-    with pytest.raises(TypeError, match="template must be a dict"):
-        policy.with_settings(template=("enable_thinking",))
+    refuses(TypeError, "template must be a dict", policy.with_settings, template=("enable_thinking",))
 
 
 @pytest.mark.parametrize("able", [False, True])

@@ -17,6 +17,7 @@ from policies.training import (
     trained_beside,
     trained_state,
 )
+from tests.refusals import refuses
 
 torch.set_num_threads(1)
 
@@ -30,7 +31,7 @@ def make(**options):  # type: ignore[no-untyped-def]
         return Qwen2ForCausalLM(Qwen2Config(**sizes, num_attention_heads=2, num_key_value_heads=1, **options)).eval()
 
 
-def test_sixteen_bits_do_not_move_and_are_refused() -> None:
+def test_bits_dropout_and_modes() -> None:
     # AdamW's first step is the learning rate in the direction of the gradient's sign.
     for kind, moved in ((torch.float32, 1e-6), (torch.bfloat16, 0.0)):
         weight = nn.Parameter(torch.full((4,), 0.02, dtype=kind))
@@ -43,14 +44,10 @@ def test_sixteen_bits_do_not_move_and_are_refused() -> None:
     check_trainable(make().double())
     with pytest.raises(ValueError, match=r"embed_tokens.weight is bfloat16.*dtype=torch.float32.*adapter"):
         check_trainable(make().bfloat16())
-    with pytest.raises(ValueError, match="no weight of the model is trainable"):
-        check_trainable(model.requires_grad_(False))
+    refuses(ValueError, "no weight of the model is trainable", lambda: check_trainable(model.requires_grad_(False)))
     half = make().bfloat16().requires_grad_(False)
     half.lm_head = nn.Linear(32, 20, bias=False)
     check_trainable(half)  # what is frozen may have any type
-
-
-def test_dropout_is_refused() -> None:
     check_no_dropout(make())
     with pytest.raises(ValueError, match=r"layers.0.self_attn has a dropout of 0.1"):
         check_no_dropout(make(attention_dropout=0.1))
@@ -58,6 +55,10 @@ def test_dropout_is_refused() -> None:
         check_no_dropout(GPT2LMHeadModel(GPT2Config(vocab_size=20, n_embd=8, n_layer=1, n_head=1, embd_pdrop=0.2)))
     with pytest.raises(ValueError, match="dropout"), recomputed_activations(make(attention_dropout=0.1)):
         pytest.fail("the block must not run")
+    model = make()
+    with pytest.raises(KeyError), recomputed_activations(model):
+        raise KeyError
+    assert not any(module.training for module in model.modules())
 
 
 def kept_and_gradients(model):  # type: ignore[no-untyped-def]
@@ -87,14 +88,7 @@ def test_recomputed_activations_are_fewer_and_have_the_same_gradients() -> None:
     assert kept_and_gradients(model)[0] == plain  # and nothing stays switched on
 
 
-def test_the_mode_is_restored_after_an_error() -> None:
-    model = make()
-    with pytest.raises(KeyError), recomputed_activations(model):
-        raise KeyError
-    assert not any(module.training for module in model.modules())
-
-
-def test_a_frozen_policy_stays_what_it_was() -> None:
+def test_frozen_policies_stay_what_they_were() -> None:
     policy = tiny_policy(["up down"], seed=0, layers=1, max_new_tokens=3)
     rows = [policy.encode("up")], [(5, 6, 7)]
     before = policy.score(*rows).logprobs.detach().clone()
@@ -110,9 +104,6 @@ def test_a_frozen_policy_stays_what_it_was() -> None:
     assert 0 < float(difference) < 0.05
     # Tied weights stay one.
     assert rounded.model.lm_head.weight is rounded.model.model.embed_tokens.weight
-
-
-def test_what_is_trained_beside_a_policy_shares_what_is_frozen_alone() -> None:
     policy = tiny_policy(["up down"], seed=0, layers=2, max_new_tokens=3)
     policy.model.model.layers[0].requires_grad_(False)
     rows = [policy.encode("up")], [(5, 6, 7)]
@@ -125,9 +116,6 @@ def test_what_is_trained_beside_a_policy_shares_what_is_frozen_alone() -> None:
             weight += 0.1 * weight.requires_grad
     assert torch.equal(policy.score(*rows).logprobs, before)
     assert float((twin.score(*rows).logprobs - before).detach().abs().max()) > 0.01
-
-
-def test_what_is_frozen_is_not_in_the_trained_state() -> None:
     model = make()
     assert trained_state(model).keys() == model.state_dict().keys()
     model.model.embed_tokens.requires_grad_(False)
@@ -145,9 +133,6 @@ def test_what_is_frozen_is_not_in_the_trained_state() -> None:
         load_trained_state(make(), state)
     with pytest.raises(ValueError, match=r"lm_head.weight has shape \[20, 32\], the state \[1\]"):
         load_trained_state(other, state | {"lm_head.weight": torch.zeros(1)})
-
-
-def test_fingerprints_tell_weights_apart_but_not_precisions() -> None:
     model = make()
     found = fingerprint(model.named_parameters())
     assert found == fingerprint(make().named_parameters())

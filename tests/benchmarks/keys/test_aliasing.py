@@ -24,10 +24,14 @@ def naive_share(groups, states):
     return aliased / len(groups)
 
 
-def test_the_share_is_that_of_the_definition():
+def test_shares_and_verbs_by_definition() -> None:
     for groups in itertools.product("ab", repeat=4):
         for states in itertools.product(range(2), repeat=4):
             assert aliased_share(groups, states) == naive_share(groups, states)
+    rng, commands = np.random.default_rng(0), ["go to a", "go to b", "go to c", "look"]
+    found = [drawn(commands, rng, "verbs") for _ in range(2000)]
+    assert 0.45 < found.count("look") / 2000 < 0.55
+    assert set(found) == set(commands)
 
 
 def measure(player="verbs", env="alfworld", **keys):
@@ -57,13 +61,6 @@ def test_the_exact_state_is_never_mixed_and_a_constant_always(env):
     assert [row.aliased for row in found.keys] == [0.0, 1.0]
     assert (found.keys[0].groups, found.keys[1].groups) == (found.states, 2)
     assert 2 <= found.states <= found.visits <= 2 * 4 * 12
-
-
-def test_verbs_are_drawn_evenly():
-    rng, commands = np.random.default_rng(0), ["go to a", "go to b", "go to c", "look"]
-    found = [drawn(commands, rng, "verbs") for _ in range(2000)]
-    assert 0.45 < found.count("look") / 2000 < 0.55
-    assert set(found) == set(commands)
 
 
 def run(*options):

@@ -29,7 +29,7 @@ class Right:
         return [Reply("right")] * len(observations)
 
 
-def test_who_wins_again_is_counted_episode_by_episode():
+def test_episodes_kinds_and_replies_are_counted() -> None:
     envs = gym.make_vec("AgentRL/Sokoban-v0", 1, autoreset_mode="Disabled", max_episode_steps=3)
     done = relabel_goals(collect(envs, Right(), tasks=[{"task_id": CORRIDOR}], seed=0), envs, choose="all")
     assert [len(one.steps) for one in done.to_trajectories()] == [2, 3]
@@ -44,9 +44,6 @@ def test_who_wins_again_is_counted_episode_by_episode():
             won=[True] * len(steps),
         )  # fmt: skip
         assert wins_again(single, one) == [False]
-
-
-def test_kinds_of_tasks():
     single = gym.make("AgentRL/Sokoban-v0")
     assert kind_of("sokoban", "level:########/#P_XO__#/########", single) == "1 to 3 moves"
     assert kind_of("sokoban", "level:###########/#P_X_____O#/###########", single) == "7 to 9 moves"
@@ -59,9 +56,6 @@ def test_kinds_of_tasks():
     shop = gym.make(settings_of("webshop").id)
     _, info = shop.reset(seed=0)
     assert kind_of("webshop", info["task_id"], shop) == "a request of the shop"
-
-
-def test_half_of_the_replies_are_the_expert_s():
     commands = np.empty(400, object)
     commands[:] = [("bad", "worse")] * 400
     infos = {"expert_action": np.array(["good", ""] * 200, dtype=object), "admissible_actions": commands}

@@ -8,8 +8,7 @@ from agentgym.trajectory import StepTable
 from benchmarks.keys.merging import STUDY, MergingConfig, bag_of_words, count, leaders_by_difflib
 
 
-def test_counting_by_hand():
-    """Group g: a, then b in both episodes; group h: a once. Ends are states too."""
+def test_counting_leaders_and_vectors() -> None:
     table = StepTable.from_arrays(
         group=["g", "g", "g", "g", "h"], trajectory=[0, 0, 1, 1, 2], t=[0, 1, 0, 1, 0], state=["a", "b", "a", "c", "a"],
         action=["x"] * 5, next_state=["b", "end", "c", "end", "pit"], reward=[0, 1, 0, 1, 0], won=[1, 1, 1, 1, 0],
@@ -17,15 +16,9 @@ def test_counting_by_hand():
     found = count("by hand", table)
     assert found.states == 6  # g: a, b, c, end; h: a, pit
     assert found.met == 2 / 5  # the two visits of a in g
-
-
-def test_leaders_take_the_first_that_is_similar():
     texts = ["one two three four", "one two three fou", "nothing", "one two three fo", "nothing"]
     assert leaders_by_difflib(texts, 0.9) == [texts[0], texts[0], "nothing", texts[0], "nothing"]
     assert leaders_by_difflib(texts, 1.0) == [*texts[:4], "nothing"]
-
-
-def test_vectors_are_the_same_in_any_process():
     vectors = bag_of_words(["Ada", "", "Ada Ada Bell"])
     assert vectors.sum(axis=1).tolist() == [1.0, 1.0, 3.0]
     assert np.flatnonzero(vectors[0]).tolist() == [zlib.crc32(b"ada") % 1024]

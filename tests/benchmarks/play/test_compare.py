@@ -15,6 +15,7 @@ from benchmarks.play.results import load
 from benchmarks.statistics import holm
 from tests.benchmarks.play.support import played as play
 from tests.benchmarks.play.support import run
+from tests.refusals import refuses
 
 
 @pytest.fixture(scope="module")
@@ -26,15 +27,12 @@ def played(tmp_path_factory):
     return folder / "sokoban-generated@1-30"
 
 
-def test_a_difference_is_that_of_the_means_and_its_test_that_of_all_swaps():
+def test_differences_and_holm_by_hand() -> None:
     one, other = np.array([1.0, 1.0, 1.0, 0.0]), np.array([0.0, 0.0, 0.5, 0.0])
     difference, p = paired(one, other)
     assert difference.mean == 0.625  # (1 + 1 + .5 + 0) / 4
     # 16 ways to swap; the sum 2.5 is reached without a swap and with one of the equal task, and so is -2.5: 4 of 16
     assert p == pytest.approx(0.25)
-
-
-def test_tasks_that_differ_alike_leave_room_for_others():
     even, p = paired(np.ones(4), np.ones(4))
     assert (even.mean, p) == (0.0, 1.0)
     assert even.high == pytest.approx(1 - 0.5101, abs=1e-4)  # Wilson: 4 / (4 + 1.96^2)
@@ -42,14 +40,8 @@ def test_tasks_that_differ_alike_leave_room_for_others():
     assert (even.mean, even.high, p) == (1.0, 1.0, 2 / 16)
     even, p = paired(np.array([0.3, 0.8, 1.0]), np.array([0.2, 0.7, 0.9]))  # alike but for rounding
     assert (even.excludes_zero, p) == (False, 2 / 8)
-
-
-def test_holm_multiplies_by_what_is_left_and_never_falls():
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])  # .01 x 3; .03 x 2; max(.06, .04 x 1)
     assert holm([0.9, 0.8]) == [1.0, 1.0]
-
-
-def test_the_number_of_tasks_is_that_of_the_normal_test():
     apart = np.tile([1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -0.5], 20)
     # mean .05, deviation sqrt((20 x 1 + 20 x .25 - 200 x .0025) / 199) = .3508; (2.8016 x .3508 / .05)^2 = 386.4
     needed, least = tasks_needed(apart)
@@ -90,8 +82,7 @@ def test_results_of_other_tasks_or_conditions_are_refused(played):
         compare_results([one, other], ["a", "b"])
     one, other = (dataclasses.replace(one, panel=dataclasses.replace(one.panel, data={"levels": c})) for c in "xy")
     assert len(compare_results([one, other], ["a", "b"])) == 1  # other files, the same tasks
-    with pytest.raises(ResultsError, match="at least two"):
-        compare_results([one], ["a"])
+    refuses(ResultsError, "at least two", compare_results, [one], ["a"])
 
 
 def test_a_file_that_is_none_is_named(tmp_path):

@@ -20,6 +20,7 @@ from benchmarks.play import hub
 from benchmarks.play.results import load
 from benchmarks.run import app
 from tests.benchmarks.play.support import played as play
+from tests.refusals import refuses
 
 
 @pytest.fixture(scope="module")
@@ -58,17 +59,14 @@ def test_what_does_not_belong_together_is_refused(played, tmp_path):
     one, other, larger = sorted(results)
     with pytest.raises(ResultsError, match="results of different panels cannot be compared"):
         hub.write_folder({one: results[one], other: results[larger]}, tmp_path)
-    with pytest.raises(ResultsError, match="no results to write"):
-        hub.write_folder({}, tmp_path)
+    refuses(ResultsError, "no results to write", hub.write_folder, {}, tmp_path)
     hub.write_folder(results, tmp_path)
     changed = dataclasses.replace(results[one].tasks[0], digest="0" * 64)
     tasks = [changed, *results[one].tasks[1:]]
     hub.write_json(dataclasses.replace(results[one], tasks=tasks), tmp_path / "results" / one / "results.json")
-    with pytest.raises(ResultsError, match="not results on the tasks of"):
-        hub.read_folder(tmp_path)
+    refuses(ResultsError, "not results on the tasks of", hub.read_folder, tmp_path)
     (tmp_path / "panels" / f"{one.partition('/')[0]}.jsonl").write_text("{")
-    with pytest.raises(ResultsError, match="download the folder again"):
-        hub.read_folder(tmp_path)
+    refuses(ResultsError, "download the folder again", hub.read_folder, tmp_path)
 
 
 def test_a_name_that_cannot_be_one_is_refused_before_anything_is_written(played, tmp_path):
@@ -99,8 +97,7 @@ def test_the_folder_is_sent_as_a_private_data_set(played, tmp_path, monkeypatch)
 def test_files_of_something_else_are_neither_written_over_nor_mixed_in(played, tmp_path):
     results = {path.parent.relative_to(played).as_posix(): load(path) for path in played.glob("*/*/results.json")}
     (tmp_path / "README.md").write_text("mine")
-    with pytest.raises(ResultsError, match=r"README\.md is of something else: name an empty folder"):
-        hub.write_folder(results, tmp_path)
+    refuses(ResultsError, r"README\.md is of something else: name an empty folder", hub.write_folder, results, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
     out = tmp_path / "out"
     hub.write_folder(results, out)

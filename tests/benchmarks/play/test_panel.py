@@ -15,6 +15,7 @@ from benchmarks.play import panel
 from benchmarks.play.panel import JOURNAL, Episode, journal
 from benchmarks.play.results import load
 from tests.benchmarks.play.support import played, run
+from tests.refusals import refuses
 
 
 def test_all_scripted_players_are_shown_kind_by_kind(tmp_path):
@@ -186,8 +187,7 @@ def test_episodes_on_one_corpus_are_not_those_on_another(tmp_path):
         return played(tmp_path / "out", "searchqa/test", **given)
 
     assert play("one", "one").panel.hash == play("copy", "copy").panel.hash
-    with pytest.raises(OtherConfigurationError, match=r"world: there {'corpus'"):
-        play("other", "one")
+    refuses(OtherConfigurationError, r"world: there {'corpus'", play, "other", "one")
 
 
 def test_a_fingerprint_is_that_of_the_content(tmp_path):
@@ -261,5 +261,4 @@ def test_a_line_that_is_no_episode_is_named(tmp_path, line, words):
     kept.add(EPISODE)
     content = kept.path.read_bytes()
     kept.path.write_bytes(content + (content if line is None else line + b"\n"))
-    with pytest.raises(ResultsError, match=words):
-        journal(tmp_path)
+    refuses(ResultsError, words, journal, tmp_path)

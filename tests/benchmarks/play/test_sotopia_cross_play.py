@@ -19,7 +19,7 @@ from tests.agentgym.sotopia.support import play
 TASKS = [generate(family, 0, index) for index in range(5) for family in FAMILIES]
 
 
-def test_side_by_side_is_one_by_one() -> None:
+def test_dialogues_side_by_side_and_failures() -> None:
     cell = cross_play("fair", "yielding", TASKS, RulesJudge())
     assert cell.families == list(FAMILIES)
     assert cell.played == [10, 10, 10, 10]
@@ -34,12 +34,16 @@ def test_side_by_side_is_one_by_one() -> None:
                     goals.append(dialogue.outcome.goals[role])
         assert cell.goal[number] == pytest.approx(sum(goals) / 10)
         assert cell.won[number] == sum(goal > 6 for goal in goals)
-
-
-def test_self_play_gives_both_sides_the_same() -> None:
     cell = cross_play("negotiator", "negotiator", TASKS, RulesJudge())
     assert cell.goal == pytest.approx(cell.partner_goal)
     assert cell.unscored == 0
+
+    def find(name: str) -> Player:
+        return Absent() if name == "absent" else make_player(name)
+
+    cell = cross_play("absent", "fair", TASKS, RulesJudge(), find)
+    assert cell.unscored == 40
+    assert cell.played == [0, 0, 0, 0]
 
 
 class Absent:
@@ -47,15 +51,6 @@ class Absent:
 
     def act(self, views: Sequence[View]) -> list[Act | Failure]:
         return [Failure("nobody there") for _ in views]
-
-
-def test_what_failed_is_counted_and_left_out() -> None:
-    def find(name: str) -> Player:
-        return Absent() if name == "absent" else make_player(name)
-
-    cell = cross_play("absent", "fair", TASKS, RulesJudge(), find)
-    assert cell.unscored == 40
-    assert cell.played == [0, 0, 0, 0]
 
 
 def test_the_command_prints_a_table_and_writes_its_figures(tmp_path: Path) -> None:

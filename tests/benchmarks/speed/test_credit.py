@@ -24,16 +24,13 @@ from wrappers.credit.state_graph import StateGraph
 from wrappers.similar_states import cluster_vectors
 
 
-def test_every_time_the_texts_are_new_objects_of_full_length():
+def test_texts_are_new_objects_of_full_length() -> None:
     texts = FreshTexts(2, 3, 4)
     one, other = texts.columns(), texts.columns()
     for name in ("state", "next_state"):
         assert one[name] == other[name]
         assert not any(a is b for a, b in zip(one[name], other[name], strict=True))
         assert {len(text) for text in one[name]} == {CHARACTERS}
-
-
-def test_a_next_state_is_the_object_of_the_following_state_or_one_of_its_own():
     texts = FreshTexts(2, 3, 4)
     assert len(texts) == 24
     shared, apart = texts.columns(), texts.columns(shared=False)
@@ -44,9 +41,6 @@ def test_a_next_state_is_the_object_of_the_following_state_or_one_of_its_own():
         assert last or apart["next_state"][row] is not apart["state"][row + 1]
     everything = [*apart["state"], *apart["next_state"]]
     assert len(set(map(id, everything))) == 48
-
-
-def test_texts_tell_the_same_states_apart_as_the_walk_in_every_group():
     texts = FreshTexts(3, 4, 10)
     table = texts.fresh_table()
     for name in ("group", "trajectory", "t", "reward", "won", "valid", "terminated"):
@@ -54,31 +48,6 @@ def test_texts_tell_the_same_states_apart_as_the_walk_in_every_group():
     pairs = set(zip(table.group.tolist(), texts.table.state.tolist(), table.state.tolist(), strict=True))
     # One text for one state of one group: neither the state nor the text occurs in two pairs.
     assert len(pairs) == len({(group, state) for group, state, _ in pairs}) == len({text for *_, text in pairs})
-
-
-def test_the_peers_find_the_same_credit():
-    columns = FreshTexts(3, 4, 20).columns()
-    table = StepTable.from_arrays(**columns)
-    np.testing.assert_allclose(scanned_returns(columns, 0.9), discounted_returns(table, 0.9), atol=1e-12)
-    np.testing.assert_allclose(dict_gigpo(columns), gigpo(table), atol=1e-9)
-    assert len(set(gigpo(table).round(6).tolist())) > 10
-
-
-def test_the_peers_find_the_same_clusters():
-    vectors, groups = similar_vectors(0, groups=5, states=12, dimensions=384)
-    found = cluster_vectors(vectors, groups, threshold=0.9).tolist()
-    assert pairwise_leaders(vectors, groups.tolist(), 0.9) == found
-    # Four centres a group, some of their states further than .9 from their leader: neither one cluster nor none.
-    assert 5 < len(set(found)) < 60
-
-
-def test_texts_are_matched_with_the_first_leader():
-    # Ratio of "red door" and "red doors": 2 * 8 / 17 = 0.94; "blue key" shares too little with either.
-    assert matched_texts(["red door", "blue key", "red doors", "blue keys"], 0.9) == [0, 1, 0, 1]
-    assert matched_texts(["red door", "red doors"], 0.95) == [0, 1]
-
-
-def test_random_walks_are_full_length_and_half_of_them_succeed():
     table = random_walk_table(0, groups=3, size=4, length=10)
     assert len(table) == 120
     assert table.n_groups == 3
@@ -89,7 +58,20 @@ def test_random_walks_are_full_length_and_half_of_them_succeed():
     assert (table.next_state[rows][:-1][inside] == table.state[rows][1:][inside]).all()
 
 
-def test_sweeps_find_the_same_distances_as_the_graph():
+def test_peers_find_the_same() -> None:
+    columns = FreshTexts(3, 4, 20).columns()
+    table = StepTable.from_arrays(**columns)
+    np.testing.assert_allclose(scanned_returns(columns, 0.9), discounted_returns(table, 0.9), atol=1e-12)
+    np.testing.assert_allclose(dict_gigpo(columns), gigpo(table), atol=1e-9)
+    assert len(set(gigpo(table).round(6).tolist())) > 10
+    vectors, groups = similar_vectors(0, groups=5, states=12, dimensions=384)
+    found = cluster_vectors(vectors, groups, threshold=0.9).tolist()
+    assert pairwise_leaders(vectors, groups.tolist(), 0.9) == found
+    # Four centres a group, some of their states further than .9 from their leader: neither one cluster nor none.
+    assert 5 < len(set(found)) < 60
+    # Ratio of "red door" and "red doors": 2 * 8 / 17 = 0.94; "blue key" shares too little with either.
+    assert matched_texts(["red door", "blue key", "red doors", "blue keys"], 0.9) == [0, 1, 0, 1]
+    assert matched_texts(["red door", "red doors"], 0.95) == [0, 1]
     table = random_walk_table(1, groups=2, size=4, length=20)
     graph = StateGraph.from_table(table)
     hops = graph.hop_distance()

@@ -28,15 +28,29 @@ needs_gym_sokoban = pytest.mark.skipif(
 )
 
 
-def test_the_counter_never_repeats_a_level():
+def test_loops_visitors_and_programs() -> None:
     counter = Counter()
     spans = [range(first, first + n) for n in (3, 5) for first in [counter(n)]]
     assert not set(spans[0]) & set(spans[1])
-
-
-def test_the_bare_loop_makes_whole_rounds():
     play = bare_loop(8, "board", {"won": False})
     assert play(20) == 16
+    envs = gym.make_vec(WORLDS["webshop"].id, 8, num_products=100)
+    visit = first_visit(envs, 0, 40, wander, Stopwatch())
+    actions = {action for step in visit.plan for action in step}
+    assert {action.partition("[")[0] for action in actions} == {"search", "click"}
+    assert "click[buy now]" in actions
+    shop = envs.unwrapped.envs[0].tasks.shop
+    query = next(action for action in sorted(actions) if action.startswith("search["))[7:-1]
+    known, pages = shop.search.top(query, 50), shop.pages.item.cache_info().currsize
+    assert pages > 10
+    forget(envs)
+    assert shop.pages.item.cache_info().currsize == shop.pages.results.cache_info().currsize == 0
+    assert shop.search.top(query, 50) is not known
+    activities = GeneratedActivities()
+    speed, steps = play_programs(activities, "train", first=0, count=3)
+    # the first three activities, each with all of its commands
+    assert steps == sum(len(activities.by_index("train", index).program) for index in range(3))
+    assert speed.value > 0
 
 
 @needs_gym_sokoban
@@ -53,21 +67,6 @@ def test_gym_sokoban_levels_leave_the_global_generators_as_they_were():
     assert (np.random.get_state()[1] == before).all()  # noqa: NPY002
 
 
-def test_wandering_visitors_search_click_and_buy_and_nothing_is_known_before():
-    envs = gym.make_vec(WORLDS["webshop"].id, 8, num_products=100)
-    visit = first_visit(envs, 0, 40, wander, Stopwatch())
-    actions = {action for step in visit.plan for action in step}
-    assert {action.partition("[")[0] for action in actions} == {"search", "click"}
-    assert "click[buy now]" in actions
-    shop = envs.unwrapped.envs[0].tasks.shop
-    query = next(action for action in sorted(actions) if action.startswith("search["))[7:-1]
-    known, pages = shop.search.top(query, 50), shop.pages.item.cache_info().currsize
-    assert pages > 10
-    forget(envs)
-    assert shop.pages.item.cache_info().currsize == shop.pages.results.cache_info().currsize == 0
-    assert shop.search.top(query, 50) is not known
-
-
 @pytest.mark.parametrize(("world", "form"), BRANCH_FORMS)
 def test_a_branch_and_its_beginning_played_again_show_the_same(world: str, form: str) -> None:
     envs = make_stack(world, form, 3)
@@ -77,14 +76,6 @@ def test_a_branch_and_its_beginning_played_again_show_the_same(world: str, form:
     alone = make_stack(world, form, 1)
     assert play_again(alone, seed, replies)[0] == forked[0] == forked[2]
     assert infos["state_key"][0] == infos["state_key"][2]
-
-
-def test_the_simulator_alone_plays_whole_programs():
-    activities = GeneratedActivities()
-    speed, steps = play_programs(activities, "train", first=0, count=3)
-    # the first three activities, each with all of its commands
-    assert steps == sum(len(activities.by_index("train", index).program) for index in range(3))
-    assert speed.value > 0
 
 
 def test_parts_are_measured_alone_and_say_what_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

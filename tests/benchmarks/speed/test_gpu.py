@@ -18,6 +18,7 @@ from benchmarks.speed import first_hour, gpu
 from benchmarks.speed.gpu import DoesNotFitError, run_shapes
 from benchmarks.speed.gpu_measures import GIB, SHAPES, expected_memory
 from benchmarks.speed.gpu_results import FIGURES, NO_GPU, RESULTS, check_results, load
+from tests.refusals import refuses
 
 CPU = torch.device("cpu")
 
@@ -36,7 +37,7 @@ def report(tmp_path_factory):
     return folder, result.output
 
 
-def test_every_figure_is_there_and_the_devices_are_absent(report):
+def test_figures_count_what_was_played(report) -> None:
     folder, output = report
     (one,) = load(folder).shapes
     assert (one.about["device"], one.about["driver"]) == (NO_GPU, NO_GPU)
@@ -58,9 +59,6 @@ def test_every_figure_is_there_and_the_devices_are_absent(report):
     for text in (output, (folder / "report.md").read_text(), (folder / "report.html").read_text()):
         assert "absent: no GPU" in text
         assert "2 iterations after 1 of warm-up, fewer than the 10 after 3" in " ".join(text.split())
-
-
-def test_what_is_counted_is_what_was_played(report):
     found, sizes = values(load(report[0])), load(report[0]).asked["tiny"]
     # Every reply of random weights is as long as it may be, but for the one token in 512 that ends it.
     most = sizes.groups * sizes.group_size * sizes.turns * sizes.reply_tokens
@@ -97,8 +95,7 @@ def test_a_file_of_version_1_is_read_as_it_was_measured(report, tmp_path):
     assert list(check_results(tmp_path)) == list(check_results(report[0]))
     del old["rates"]["trained"]
     (tmp_path / RESULTS).write_text(json.dumps({"version": 1, "asked": {}, "shapes": [old]}))
-    with pytest.raises(ResultsError, match="version 1 without 'trained'"):
-        load(tmp_path)
+    refuses(ResultsError, "version 1 without 'trained'", load, tmp_path)
 
 
 def test_a_missing_or_emptied_field_fails_the_check(report, tmp_path):
@@ -140,8 +137,7 @@ def test_a_shape_that_does_not_fit_says_what_to_lower_and_the_ones_before_are_ke
             run_shapes(asked, tmp_path, CPU, told.append)
     assert "tiny: measured before" in told
     assert load(tmp_path).shapes == before.shapes
-    with pytest.raises(ResultsError, match="shape more is not measured"):
-        list(check_results(tmp_path))
+    refuses(ResultsError, "shape more is not measured", lambda: list(check_results(tmp_path)))
     # The same command goes on, also with smaller sizes for the shape that did not fit.
     again = dataclasses.replace(before.shapes[0], shape="more")
     monkeypatch.setattr(gpu, "measure_shape", lambda *_: again)
@@ -149,8 +145,7 @@ def test_a_shape_that_does_not_fit_says_what_to_lower_and_the_ones_before_are_ke
     assert run_shapes(asked, tmp_path, CPU, quiet).of("more") == again
     assert len(list(check_results(tmp_path))) == 2
     asked["tiny"] = dataclasses.replace(asked["tiny"], tokens=99)
-    with pytest.raises(OtherConfigurationError, match="tokens: there 512, asked for 99"):
-        run_shapes(asked, tmp_path, CPU, quiet)
+    refuses(OtherConfigurationError, "tokens: there 512, asked for 99", run_shapes, asked, tmp_path, CPU, quiet)
 
 
 def test_every_part_that_does_not_fit_names_its_option(monkeypatch):
@@ -168,8 +163,7 @@ def test_every_part_that_does_not_fit_names_its_option(monkeypatch):
             if part == "run_training":  # the parts before it are measured elsewhere
                 for name in ("measure_decode", "measure_pass"):
                     patch.setattr(gpu.gpus, name, lambda *_, **__: {})
-            with pytest.raises(DoesNotFitError, match=option):
-                gpu.measure_shape("tiny", sizes, CPU, quiet)
+            refuses(DoesNotFitError, option, gpu.measure_shape, "tiny", sizes, CPU, quiet)
 
 
 @pytest.mark.parametrize(
@@ -182,12 +176,33 @@ def test_a_wrong_choice_is_told(shapes, expected, tmp_path, monkeypatch):
     assert (result.exit_code, expected in result.output) == (2, True), result.output
 
 
-def test_every_token_of_a_shape_is_a_word():
+def test_weights_of_shapes() -> None:
     sizes = SHAPES["tiny"].sizes
     policy = gpu.gpus.make_policy(SHAPES["tiny"], sizes, CPU)
     assert len(policy.tokenizer) == SHAPES["tiny"].vocabulary
     texts = [policy.tokenizer.decode([token]) for token in range(len(policy.tokenizer))]
     assert len(set(texts)) == len(texts)
+    policy = on_paper("1.5B", torch.float32)
+    assert sum(weight.numel() for weight in policy.model.parameters()) == 1_543_714_304
+    parts = expected_memory(policy, 16_384, reference=True)
+    # 1.544e9 weights: 4 bytes each, 4 of gradients, 8 of AdamW are 23.0 GiB; 2 of copies and 2 of the reference.
+    assert parts["weights"] + parts["gradients"] + parts["optimiser"] == pytest.approx(23.0, abs=0.01)
+    assert parts["16-bit copies"] == pytest.approx(2.875, abs=0.01)
+    assert parts["reference"] == pytest.approx(2.875, abs=0.01)
+    # 28 layers x width 1,536 x 2 bytes = 0.086 MB per token; one layer with everything 3.10 MB / 28.
+    assert parts["layer inputs"] * GIB / 16_384 == 86_016
+    assert parts["one layer"] * GIB / 16_384 == pytest.approx(3.10e6 / 28, rel=0.01)
+    assert 1e9 < parts["output head"] * GIB < 2e9
+    policy = on_paper("7B-lora", torch.bfloat16)
+    assert sum(weight.numel() for weight in policy.model.parameters()) == 7_615_616_512
+    policy.model.requires_grad_(False)
+    policy.model.peft_config = {}  # what an adapter has, without its layers
+    policy.model.disable_adapter = None
+    parts = expected_memory(policy, 16_384, reference=True)
+    assert parts["weights"] == pytest.approx(14.2, abs=0.05)
+    assert (parts["gradients"], parts["optimiser"], parts["16-bit copies"], parts["reference"]) == (0, 0, 0, 0)
+    assert parts["layer inputs"] * GIB / 16_384 == pytest.approx(0.20e6, rel=0.01)
+    assert parts["one layer"] * GIB / 16_384 == pytest.approx(6.77e6 / 28, rel=0.01)
 
 
 def on_paper(name, dtype):
@@ -203,33 +218,6 @@ def on_paper(name, dtype):
         )  # fmt: skip
     model.to(dtype)
     return types.SimpleNamespace(model=model, precision=torch.bfloat16)
-
-
-def test_all_weights_of_the_smaller_shape():
-    policy = on_paper("1.5B", torch.float32)
-    assert sum(weight.numel() for weight in policy.model.parameters()) == 1_543_714_304
-    parts = expected_memory(policy, 16_384, reference=True)
-    # 1.544e9 weights: 4 bytes each, 4 of gradients, 8 of AdamW are 23.0 GiB; 2 of copies and 2 of the reference.
-    assert parts["weights"] + parts["gradients"] + parts["optimiser"] == pytest.approx(23.0, abs=0.01)
-    assert parts["16-bit copies"] == pytest.approx(2.875, abs=0.01)
-    assert parts["reference"] == pytest.approx(2.875, abs=0.01)
-    # 28 layers x width 1,536 x 2 bytes = 0.086 MB per token; one layer with everything 3.10 MB / 28.
-    assert parts["layer inputs"] * GIB / 16_384 == 86_016
-    assert parts["one layer"] * GIB / 16_384 == pytest.approx(3.10e6 / 28, rel=0.01)
-    assert 1e9 < parts["output head"] * GIB < 2e9
-
-
-def test_an_adapter_keeps_no_reference_and_its_base_no_copies():
-    policy = on_paper("7B-lora", torch.bfloat16)
-    assert sum(weight.numel() for weight in policy.model.parameters()) == 7_615_616_512
-    policy.model.requires_grad_(False)
-    policy.model.peft_config = {}  # what an adapter has, without its layers
-    policy.model.disable_adapter = None
-    parts = expected_memory(policy, 16_384, reference=True)
-    assert parts["weights"] == pytest.approx(14.2, abs=0.05)
-    assert (parts["gradients"], parts["optimiser"], parts["16-bit copies"], parts["reference"]) == (0, 0, 0, 0)
-    assert parts["layer inputs"] * GIB / 16_384 == pytest.approx(0.20e6, rel=0.01)
-    assert parts["one layer"] * GIB / 16_384 == pytest.approx(6.77e6 / 28, rel=0.01)
 
 
 def test_the_first_hour_ends_green_here_and_says_what_failed(tmp_path, monkeypatch):

@@ -14,13 +14,10 @@ def measured(key: str, value: float, unit: str = "steps/s") -> Measurement:
     return Measurement(key, key.split("_")[0], key, True, value, unit)
 
 
-def test_a_measurement_is_scaled_where_a_loop_ran() -> None:
+def test_ratios_pages_and_memory() -> None:
     speed = Speed(1000.0, 0.45)
     assert Measurement.of("k", "steps", "words", speed).scaled == pytest.approx(500)
     assert measured("memory", 5.0, "MB").scaled is None
-
-
-def test_ratios_compare_ours_with_the_peer() -> None:
     found = [
         measured("steps_vector_128", 200.0), measured("steps_bare", 1000.0),
         measured("levels_2", 30.0), measured("levels_gym_sokoban_2", 10.0),
@@ -40,9 +37,6 @@ def test_ratios_compare_ours_with_the_peer() -> None:
         "gigpo from texts / scanning rows, 32 x 16 x 50 steps": 200.0,
         "leaders / cosine by cosine": 5.0,
     }
-
-
-def test_the_page_names_the_machine_and_every_figure() -> None:
     # 1,234.5 steps/s where ten million additions take 1.8 s are 2,469 steps/s where they take 0.9 s.
     figures = [
         Measurement("k", "steps", "our steps", True, 1234.5, "steps/s", 1.8),
@@ -61,7 +55,4 @@ def test_the_page_names_the_machine_and_every_figure() -> None:
         "| our memory | 5.5 MB |", "| gigpo | 8 ms | 1,620 ms |", "| grpo | - | 2.5 µs |", "itself: x 1", "left out",
     ):  # fmt: skip
         assert words in text
-
-
-def test_memory_that_the_system_does_not_tell_is_0() -> None:
     assert memory_of("NoSuchSize") == 0.0

@@ -39,7 +39,7 @@ def test_synthetic_passages_are_the_same_however_many_are_asked_for(
     assert abs(stop - 16_464) < 600
 
 
-def test_a_question_is_made_of_words_of_its_source(made: SyntheticPassages) -> None:
+def test_questions_are_made_of_their_source(made: SyntheticPassages) -> None:
     passages = list(made.passages(1_500))
     questions = made.questions(50, 1_500)
     assert made.questions(50, 1_500) == questions
@@ -47,9 +47,6 @@ def test_a_question_is_made_of_words_of_its_source(made: SyntheticPassages) -> N
         words = question.removeprefix("what is ").split(" the ")
         assert len(words) == 5
         assert set(words) <= set(passages[int(source)].contents.replace('"', "").split())
-
-
-def test_sqlite_finds_the_sources_too(made: SyntheticPassages) -> None:
     with contextlib.closing(sqlite(tuple(made.passages(500)))) as base:
         for question, source in made.questions(20, 500):
             assert int(source) + 1 in [row for (row,) in sqlite_search(base, question)]

@@ -17,9 +17,10 @@ from benchmarks.speed.sotopia_dialogues import (
     record_commands,
 )
 from benchmarks.speed.sotopia_package import VARIABLE, package_rate
+from tests.refusals import refuses
 
 
-def test_whole_dialogues_with_offers_in_every_turn_are_measured() -> None:
+def test_dialogues_are_measured() -> None:
     envs = make_dialogues()
     plan = record_commands(envs, 0)
     assert [len(commands) for commands in plan] == [NUM_ENVS] * (TURNS // 2)
@@ -28,11 +29,7 @@ def test_whole_dialogues_with_offers_in_every_turn_are_measured() -> None:
     singles = envs.unwrapped.envs
     assert {len(env.world.dialogue.turns) for env in singles} == {TURNS}
     assert all(None not in env.world.standing.offers for env in singles)
-    with pytest.raises(RuntimeError, match="not of 20"):
-        play_dialogues(envs, plan[:3], 0)
-
-
-def test_random_words_are_said_once_only() -> None:
+    refuses(RuntimeError, "not of 20", lambda: play_dialogues(envs, plan[:3], 0))
     said = [parse(command)[0].text for first in (0, NUM_ENVS) for step in random_commands(first) for command in step]
     assert len(said) == len(set(said)) == TURNS * NUM_ENVS
     assert all(len(text.split()) == 10 for text in said)
@@ -52,8 +49,7 @@ def test_the_package_is_measured_where_it_is_named(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv(VARIABLE, str(python))
     assert package_rate(True) == 450.5
     python.write_text('#!/bin/sh\nprintf "Traceback\\nImportError: no module" >&2\nexit 1')
-    with pytest.raises(RuntimeError, match="ImportError: no module; install sotopia"):
-        package_rate(True)
+    refuses(RuntimeError, "ImportError: no module; install sotopia", package_rate, True)
 
 
 def test_the_command_plays_scored_dialogues_and_writes_its_figures(tmp_path: Path) -> None:

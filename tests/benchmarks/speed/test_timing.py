@@ -22,6 +22,7 @@ from benchmarks.speed.timing import (
     replay,
     single_rate,
 )
+from tests.refusals import refuses
 
 SOKOBAN, ALFWORLD = "AgentRL/Sokoban-v0", "AgentRL/ALFWorld-v0"
 
@@ -53,7 +54,7 @@ class FakeClock:
         return units
 
 
-def test_a_stopwatch_adds_calls_and_leaves_out_what_is_between_them():
+def test_stopwatches_loops_and_medians() -> None:
     clock = FakeClock()
     watch = Stopwatch(clock)
     assert watch.time(clock.work, 0.25, units=7) == 7
@@ -61,9 +62,6 @@ def test_a_stopwatch_adds_calls_and_leaves_out_what_is_between_them():
     watch.time(clock.work, seconds=0.5)
     assert watch.seconds == 0.75
     assert watch.speed(3).value == 4.0
-
-
-def test_a_piece_of_the_loop_runs_for_every_ten_milliseconds():
     clock = FakeClock(piece=0.018)
     watch = Stopwatch(clock)
     # One piece at once, the next when 10 ms more were measured; at most twenty at a time.
@@ -78,27 +76,14 @@ def test_a_piece_of_the_loop_runs_for_every_ten_milliseconds():
     assert speed.value == pytest.approx(1000)
     assert speed.loop_seconds == pytest.approx(1.8)
     assert speed.scaled == pytest.approx(2000)
-
-
-def test_a_speed_needs_a_timed_call():
-    with pytest.raises(ValueError, match="nothing was timed"):
-        Stopwatch().speed(1)
-
-
-def test_the_processor_clock_times_the_loop_too():
+    refuses(ValueError, "nothing was timed", lambda: Stopwatch().speed(1))
     watch = Stopwatch()
     watch.time(sum, range(1000))
     assert watch.speed(1000).loop_seconds > 0
-
-
-def test_the_median_goes_by_scaled_values():
     # Scaled: 2, 3, 1 and 4; of the two in the middle the slower one.
     speeds = [Speed(2.0, 0.9), Speed(1.0, 2.7), Speed(9.0, 0.1), Speed(4.0, 0.9)]
     assert median(speeds[:3]) == speeds[0]
     assert median(speeds) == speeds[0]
-
-
-def test_best_rate_raises_the_count_until_a_repetition_is_long_enough():
     clock = FakeClock(piece=0.009)
     counts, slow = [], iter([1, 1, 1, 2, 1])
 
@@ -140,7 +125,7 @@ class Recorder(gym.vector.VectorWrapper):
         return result
 
 
-def test_every_action_was_offered_and_a_replay_meets_the_same_states():
+def test_actions_were_offered_and_tasks_are_those_of_the_resets() -> None:
     envs = Recorder(gym.make_vec(SOKOBAN, 4))
     visit = first_visit(envs, 3, 30, admissible, Stopwatch())
     assert (len(visit.plan), visit.steps) == (30, 120)
@@ -149,16 +134,10 @@ def test_every_action_was_offered_and_a_replay_meets_the_same_states():
     assert envs.keys[31:] == first
     # Boards after the limit of 20 steps are those of other levels: walls and targets differ.
     assert all(a != b for a, b in zip(first[0], first[21], strict=True))
-
-
-def test_without_autoreset_only_running_places_count():
     envs = gym.make_vec(SOKOBAN, 8, autoreset_mode="Disabled", max_episode_steps=5)
     visit = first_visit(envs, 0, 7, lambda infos, rng: ["up"] * 8, Stopwatch())
     # Nothing is solved by going up all the time, so the limit ends all episodes.
     assert visit.steps == 8 * 5
-
-
-def test_actions_are_drawn_from_what_was_offered():
     infos = {"admissible_actions": np.array([("a", "b", "c"), ("d",), ()], object)}
     drawn = [admissible(infos, np.random.default_rng(seed)) for seed in range(30)]
     assert {tuple(actions[1:]) for actions in drawn} == {("d", "")}
@@ -166,6 +145,14 @@ def test_actions_are_drawn_from_what_was_offered():
     strings = numpy_strings(infos, np.random.default_rng(0))
     assert strings == drawn[0]
     assert {type(action) for action in strings} == {np.str_}
+    envs = gym.make_vec(ALFWORLD, 3, data="generated", num_games=MANY_TASKS, max_episode_steps=2)
+    generate.cache_clear()
+    open_tasks(3)(envs, 500)
+    assert generate.cache_info().misses == 9
+    # Two restarts in five steps; the six games more that an episode without end would need are not made.
+    first_visit(envs, 500, 5, admissible, Stopwatch())
+    assert generate.cache_info().misses == 9
+    assert single_rate(gym.make(SOKOBAN), 2, 1).value > 0
 
 
 def test_each_wave_has_tasks_of_its_own_and_the_first_is_not_timed(monkeypatch):
@@ -190,17 +177,3 @@ def test_resets_may_be_left_out(monkeypatch):
     envs = gym.make_vec(SOKOBAN, 2)
     visits = measure_visits(envs, steps=3, waves=1, resets=False, clock=lambda: float(next(ticks)))
     assert visits.first.value == visits.replayed.value == pytest.approx(2)
-
-
-def test_opened_tasks_are_those_that_the_resets_draw():
-    envs = gym.make_vec(ALFWORLD, 3, data="generated", num_games=MANY_TASKS, max_episode_steps=2)
-    generate.cache_clear()
-    open_tasks(3)(envs, 500)
-    assert generate.cache_info().misses == 9
-    # Two restarts in five steps; the six games more that an episode without end would need are not made.
-    first_visit(envs, 500, 5, admissible, Stopwatch())
-    assert generate.cache_info().misses == 9
-
-
-def test_a_single_environment_has_a_speed():
-    assert single_rate(gym.make(SOKOBAN), 2, 1).value > 0

@@ -49,6 +49,7 @@ from benchmarks.training.records import (
     merge,
     save,
 )
+from tests.refusals import refuses
 
 RESULTS = Path(__file__).parents[3] / "docs" / "results"
 APP = typer.Typer()
@@ -73,15 +74,12 @@ def study(folder):
     return load(folder / "sokoban.json")
 
 
-def test_every_method_has_its_search_and_its_final_run(study):
+def test_searches_and_final_runs(study) -> None:
     found = [(record.stage, record.method, record.seed) for record in study.records]
     assert found == [
         ("clone", "clone", 100), *[("search", "grpo", 100)] * 2, *[("search", "gigpo", 100)] * 2,
         ("clone", "clone", 0), ("final", "grpo", 0), ("final", "gigpo", 0),
     ]  # fmt: skip
-
-
-def test_a_run_ends_with_the_iteration_that_reaches_the_budget(study):
     trained = [record for record in study.records if record.stage != "clone"]
     for record in trained:
         assert record.tokens >= study.config.token_budget
@@ -91,20 +89,17 @@ def test_a_run_ends_with_the_iteration_that_reaches_the_budget(study):
         assert len(record.curve) <= 3
         assert [point.tokens for point in record.curve] == sorted(point.tokens for point in record.curve)
         assert 0 < record.processor_seconds == record.curve[-1].seconds
-
-
-def test_the_methods_of_a_seed_begin_alike(study):
     searched = [record.curve[0] for record in study.records if record.stage == "search"]
     assert len({(point.sampled, point.greedy) for point in searched}) == 1
-
-
-def test_final_runs_have_the_setting_that_validated_best(study):
     for method in study.methods:
         searched = study.of(method, "search")
         (final,) = study.of(method, "final")
         best = next(record for record in searched if record.setting == final.setting)
         assert best.validated() == max(record.validated() for record in searched)
         assert {len(success) for success in final.test.values()} == {study.config.learning.eval_tasks}
+    first = dataclasses.replace(study, records=study.records[:7])
+    second = dataclasses.replace(study, records=[*study.records[3:6], study.records[7]])
+    assert sorted(map(repr, merge(first, [second]).records)) == sorted(map(repr, study.records))
 
 
 def test_the_same_command_trains_nothing_again(folder):
@@ -172,11 +167,9 @@ def test_damaged_studies_are_refused(study, folder, tmp_path):
     ):
         with pytest.raises(ResultsError, match=said):
             check(dataclasses.replace(study, records=wrong))
-    with pytest.raises(ResultsError, match="no run of the search"):
-        choose([])
+    refuses(ResultsError, "no run of the search", choose, [])
     other = dataclasses.replace(study, config=dataclasses.replace(study.config, token_budget=1))
-    with pytest.raises(ResultsError, match="different configurations"):
-        merge(study, [other])
+    refuses(ResultsError, "different configurations", merge, study, [other])
     written = json.loads((folder / "sokoban.json").read_text(encoding="utf-8"))
     written["records"][-1]["tokens"] = "many"
     (tmp_path / "sokoban.json").write_text(json.dumps(written), encoding="utf-8")
@@ -263,12 +256,6 @@ def test_a_file_of_another_study_is_not_replaced(study, tmp_path):
     assert path.read_bytes() == content
 
 
-def test_two_halves_of_a_study_are_put_together(study):
-    first = dataclasses.replace(study, records=study.records[:7])
-    second = dataclasses.replace(study, records=[*study.records[3:6], study.records[7]])
-    assert sorted(map(repr, merge(first, [second]).records)) == sorted(map(repr, study.records))
-
-
 @pytest.mark.parametrize("method", [name.strip() for name in METHODS.split(",")])
 def test_every_method_has_as_many_distinct_settings_as_are_drawn(method):
     rate = 4e-4
@@ -291,24 +278,26 @@ def test_runs_can_be_sent_to_other_processes_each_after_what_it_needs(tmp_path):
         assert set(plan.needed(job)) <= set(jobs[:place])
 
 
-def test_values_of_an_option_are_drawn_equally_often():
+def test_settings_are_drawn_from_the_space() -> None:
     # Two clip ranges in four settings: each twice; three rates: one of them a second time.
     settings = draw("grpo", 4, 1.0, 3)
     assert sorted(setting.training["loss.clip_high"] for setting in settings) == [0.2, 0.2, 0.28, 0.28]
     assert len({setting.training["learning_rate"] for setting in settings}) == 3
+    assert set(SPACE) <= set(RECIPES)
+    assert "grpo" in named_methods(METHODS)
+    jobs = plan_study(settings_of("sokoban"), "tiny", ["gigpo", "gigpo:gamma=0.9"], [0], settings=3).jobs()
+    assert len({job.name for job in jobs}) == len(jobs) == 2 + 2 * 3 + 2
+    # GiGPO's gammas are .9 and .95, so that its search may come to a setting of the other one.
+    shared = draw("gigpo:gamma=0.9", 3, 1.0, 0)[0]
+    assert shared.label in {setting.label for setting in draw("gigpo", 6, 1.0, 0)}
+    assert search_job("gigpo", 100, shared) != search_job("gigpo:gamma=0.9", 100, shared)
 
 
 def test_more_settings_than_there_are_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="there are only 3"):
-        draw("rloo", 4, 1.0, 0)
+    refuses(ValueError, "there are only 3", draw, "rloo", 4, 1.0, 0)
     result = run("--quick", "--settings", 50, "--out", tmp_path)
     assert result.exit_code == 2
     assert "--settings" in result.output
-
-
-def test_the_space_and_the_default_methods_are_recipes():
-    assert set(SPACE) <= set(RECIPES)
-    assert "grpo" in named_methods(METHODS)
 
 
 def test_the_pages_hold_what_their_records_say():
@@ -320,15 +309,6 @@ def test_the_pages_hold_what_their_records_say():
         assert (RESULTS / picture).is_file()
         assert replaced(text, study.config.name, summary(study, picture)) == text
         assert "processor s" in section(study, picture)
-
-
-def test_methods_that_try_the_same_setting_have_runs_of_their_own():
-    jobs = plan_study(settings_of("sokoban"), "tiny", ["gigpo", "gigpo:gamma=0.9"], [0], settings=3).jobs()
-    assert len({job.name for job in jobs}) == len(jobs) == 2 + 2 * 3 + 2
-    # GiGPO's gammas are .9 and .95, so that its search may come to a setting of the other one.
-    shared = draw("gigpo:gamma=0.9", 3, 1.0, 0)[0]
-    assert shared.label in {setting.label for setting in draw("gigpo", 6, 1.0, 0)}
-    assert search_job("gigpo", 100, shared) != search_job("gigpo:gamma=0.9", 100, shared)
 
 
 @pytest.mark.parametrize("path", sorted((RESULTS / "head-to-head").glob("*.json")), ids=lambda path: path.stem)

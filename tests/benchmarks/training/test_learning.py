@@ -27,6 +27,7 @@ from benchmarks.training.learning import RESULTS, STUDY, needs, parts
 from benchmarks.training.options import named_methods
 from benchmarks.training.showcase import trained_graph
 from policies.huggingface import HuggingFacePolicy
+from tests.refusals import refuses
 
 
 def do(config, folder, part, progress=lambda *words: None):
@@ -62,30 +63,21 @@ def test_all_methods_of_a_seed_start_from_the_same_clone(found, config):
         assert len(starts) == 1
 
 
-def test_the_expert_solves_every_test_task(found):
+def test_clones_experts_and_graphs_of_a_run(found) -> None:
     expert = [score for score in found.scores if score.policy == "expert"]
     assert len(expert) == 2
     assert all(set(score.success) == {"1"} and score.invalid_rate == 0 for score in expert)
-
-
-def test_training_time_includes_the_warm_start(found):
     clone = {score.seed: score.seconds for score in found.scores if score.policy == "clone"}
     for run in found.runs:
         seconds = {score.seconds for score in found.scores if (score.policy, score.seed) == (run.method, run.seed)}
         assert len(seconds) == 1
         assert seconds.pop() == pytest.approx(clone[run.seed] + run.seconds)
-
-
-def test_episodes_show_the_moves_between_their_boards(found):
     assert {episode.policy for episode in found.episodes} == {"random", "expert", "clone", "grpo", "rewardflow"}
     for episode in found.episodes:
         for before, after in zip(episode.frames, episode.frames[1:], strict=False):
             # An accepted action moves the player, a refused one changes nothing.
             assert (before.text != after.text) == before.valid
         assert episode.won == ("X" not in episode.frames[-1].text)
-
-
-def test_graphs_show_one_task_before_and_after_training(found):
     assert len({graph.task_id for graph in found.graphs}) == 1
     assert [(graph.method, graph.stage) for graph in found.graphs] == [
         ("grpo", "clone"), ("rewardflow", "clone"), ("grpo", "trained"), ("rewardflow", "trained"),
@@ -97,12 +89,10 @@ def test_graphs_show_one_task_before_and_after_training(found):
 
 
 def test_a_part_that_is_missing_or_damaged_is_named(finished_run, config, tmp_path):
-    with pytest.raises(ResultsError, match=r"clone-seed0/finished.json: no such file"):
-        STUDY.gather(config, tmp_path)
+    refuses(ResultsError, r"clone-seed0/finished.json: no such file", STUDY.gather, config, tmp_path)
     folder = shutil.copytree(finished_run, tmp_path / "copy")
     (folder / "grpo-seed0" / "finished.json").write_text("{", "utf-8")
-    with pytest.raises(ResultsError, match=r"finished.json: Invalid JSON"):
-        STUDY.gather(config, folder)
+    refuses(ResultsError, r"finished.json: Invalid JSON", STUDY.gather, config, folder)
 
 
 def test_a_folder_accepts_the_same_and_names_what_differs(config, tmp_path):
@@ -298,8 +288,7 @@ def test_a_malformed_file_is_refused_with_the_path_of_the_fault(finished_run, tm
     value = copy.deepcopy(json.loads((finished_run / "results.json").read_text("utf-8")))
     change(value, path, new)
     (tmp_path / "results.json").write_text(json.dumps(value), "utf-8")
-    with pytest.raises(ResultsError, match=expected):
-        STUDY.load(tmp_path / "results.json")
+    refuses(ResultsError, expected, lambda: STUDY.load(tmp_path / "results.json"))
 
 
 def test_a_trained_graph_shows_the_advantages_that_it_is_given(finished_run, config):
@@ -343,27 +332,22 @@ def test_a_method_goes_on_from_the_clone_and_is_scored_like_any_other(finished_r
     assert (STUDY.path(tmp_path, part).parent / "model").is_dir()
 
 
-def test_the_setting_plays_the_tasks_that_were_cloned(config):
+def test_settings_and_names(config) -> None:
     setting = imitation_setting(config, 3)
     assert list(setting.tasks) == [{"split": "train", "index": i} for i in range(config.clone_tasks)]
     assert setting.supervised["learning_rate"] == 3e-3
     assert setting.training.learning_rate == config.training["learning_rate"]
     assert setting.seed == 3
-
-
-def test_names_of_both_kinds_are_read_where_both_are_trained():
-    assert named_methods("rft:samples=2, grpo", imitation=True) == ["rft:samples=2", "grpo"]
-    assert isinstance(method_of("rft"), Imitation)
-    with pytest.raises(typer.BadParameter, match="gives no credit"):
-        named_methods("rft")
-
-
-def test_what_cannot_be_learned_from_is_refused_before_anything_is_trained(config):
     with pytest.raises(typer.BadParameter, match="--clone-tasks 0 leaves none"):
         _check_envs(dataclasses.replace(config, methods=["sft"], clone_tasks=0))
     other = dataclasses.replace(
         config, env="AgentRL/SearchQA-v0", methods=["hindsight"],
         setup=dataclasses.replace(config.setup, options={}, plenty={}),
     )  # fmt: skip
-    with pytest.raises(typer.BadParameter, match="hindsight"):
-        _check_envs(other)
+    refuses(typer.BadParameter, "hindsight", _check_envs, other)
+
+
+def test_names_of_both_kinds_are_read_where_both_are_trained():
+    assert named_methods("rft:samples=2, grpo", imitation=True) == ["rft:samples=2", "grpo"]
+    assert isinstance(method_of("rft"), Imitation)
+    refuses(typer.BadParameter, "gives no credit", named_methods, "rft")

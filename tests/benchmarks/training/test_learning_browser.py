@@ -112,7 +112,7 @@ def test_the_page_fits_and_axe_finds_nothing(page, width):
         page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-def test_episodes_of_every_policy_and_task_can_be_stepped_through(page):
+def test_episodes_are_stepped_through_and_played(page) -> None:
     policies = Select(page.find_element(By.ID, "episode-policy"))
     assert [option.text for option in policies.options] == ["random", "expert", "clone", "grpo", "rewardflow"]
     boards = set()
@@ -138,9 +138,6 @@ def test_episodes_of_every_policy_and_task_can_be_stepped_through(page):
     assert "step 1 of" in page.find_element(By.ID, "episode-status").text
     page.find_element(By.ID, "episode-first").click()
     assert inside(page, "episode-board") == first
-
-
-def test_play_runs_to_the_end(page):
     Select(page.find_element(By.ID, "episode-policy")).select_by_value("expert")
     page.find_element(By.ID, "episode-slider").send_keys(Keys.END, Keys.ARROW_LEFT)
     page.find_element(By.ID, "episode-play").click()
@@ -177,7 +174,7 @@ def test_the_key_lists_the_distances_that_are_drawn(page):
             assert sorted(listed) == sorted(word.removesuffix(" to success") for word in words)
 
 
-def test_clicking_a_node_shows_its_state_and_its_actions(page):
+def test_nodes_show_states_and_actions(page) -> None:
     nodes = page.find_elements(By.CSS_SELECTOR, "#graph-picture .node")
     assert len(nodes) > 3
     boards = set()
@@ -188,18 +185,12 @@ def test_clicking_a_node_shows_its_state_and_its_actions(page):
         assert page.find_element(By.ID, "graph-text").text.startswith(f"state {i}")
         boards.add(inside(page, "graph-board"))
     assert len(boards) == len(nodes[:6])
-
-
-def test_an_action_of_a_state_leads_to_the_next_one(page):
     before = inside(page, "graph-board")
     button = page.find_element(By.CSS_SELECTOR, "#graph-out button")
     target = button.get_attribute("title").removeprefix("go to state ")
     button.click()
     assert page.find_element(By.ID, "graph-text").text.startswith(f"state {target}:")
     assert inside(page, "graph-board") != before
-
-
-def test_nodes_can_be_reached_by_keyboard(page):
     node = page.find_elements(By.CSS_SELECTOR, "#graph-picture .node")[1]
     page.execute_script("arguments[0].focus()", node)
     node.send_keys(Keys.ENTER)

@@ -93,9 +93,12 @@ def test_every_symbol_of_the_boards_has_a_tile(found):
     assert symbols - {"\n"} <= set(data["tiles"])
 
 
-def test_text_environments_are_shown_as_text():
+def test_texts_tiles_and_colours() -> None:
     assert tile_names("AgentRL/ALFWorld-v0") is None
     assert tile_names("AgentRL/Sokoban-v0")["X"] == "box"
+    names = ["grpo", "rloo", "gigpo", "rewardflow", "graphgpo"]
+    assert len({colour_of(name) for name in names}) == 5
+    assert colour_of("a new method").startswith("#")
 
 
 def test_observations_cannot_break_out_of_the_data(found):
@@ -108,13 +111,10 @@ def test_observations_cannot_break_out_of_the_data(found):
     assert data_of(page)["episodes"][episode.policy][0]["frames"][0]["text"] == evil
 
 
-def test_the_lead_says_what_was_trained_and_from_where(found):
+def test_leads_rows_and_captions(found) -> None:
     assert "Tiny language-model policies are cloned" in render(found)
     other = dataclasses.replace(found, config=dataclasses.replace(found.config, model="some/folder", clone_tasks=0))
     assert "Language-model policies are trained without a warm start" in render(other)
-
-
-def test_rows_are_averages_over_seeds(found):
     rows = {row.policy: row for row in table_rows(found)}
     assert list(rows) == ["random", "expert", "clone", "grpo", "rewardflow"]
     for policy in ("clone", "grpo"):
@@ -124,20 +124,22 @@ def test_rows_are_averages_over_seeds(found):
         assert rows[policy].greedy.mean == pytest.approx(solved / 24)
         assert rows[policy].mean_length == pytest.approx(sum(score.mean_length for score in greedy) / 2)
     assert rows["expert"].greedy.mean == 1.0
-
-
-def test_only_methods_are_compared_and_only_trained_policies_have_a_time(found):
     for row in table_rows(found):
         assert (row.difference is not None) == (row.policy in ("grpo", "rewardflow"))
         assert (row.seconds is None) == (row.policy in ("random", "expert"))
     assert table_rows(found)[0].greedy is None
     assert table_rows(found)[1].sampled is None
-
-
-def test_the_difference_is_that_of_the_success_rates(found):
     rows = {row.policy: row for row in table_rows(found)}
     for method in ("grpo", "rewardflow"):
         assert rows[method].difference.mean == pytest.approx(rows[method].greedy.mean - rows["clone"].greedy.mean)
+    assert caption(found).startswith("12 held-out test tasks, 2 training seeds.")
+    assert "admissible" not in caption(found)
+    setup = dataclasses.replace(found.config.setup, policy={"admissible": True})
+    limited = dataclasses.replace(found, config=dataclasses.replace(found.config, setup=setup))
+    assert caption(limited).endswith("Models write admissible commands only, and are trained under that restriction.")
+    assert band_words(found) == "mean of 2 seeds; band: 95 % t interval over seeds; 6 validation tasks each"
+    one = dataclasses.replace(found, config=dataclasses.replace(found.config, seeds=[0]))
+    assert band_words(one) == "one seed; band: 95 % Wilson interval over 6 validation tasks"
 
 
 @pytest.mark.parametrize("width", [60, 80, 130])
@@ -154,14 +156,6 @@ def test_the_terminal_shows_every_policy_and_number_at_any_width(finished_run, t
         assert all(policy in " ".join(lines) for policy in ("random", "expert", "clone", "grpo", "rewardflow"))
     if width >= 80:
         assert "100.0" in " ".join(lines)
-
-
-def test_the_caption_says_how_many_tasks_and_seeds(found):
-    assert caption(found).startswith("12 held-out test tasks, 2 training seeds.")
-    assert "admissible" not in caption(found)
-    setup = dataclasses.replace(found.config.setup, policy={"admissible": True})
-    limited = dataclasses.replace(found, config=dataclasses.replace(found.config, setup=setup))
-    assert caption(limited).endswith("Models write admissible commands only, and are trained under that restriction.")
 
 
 def test_kinds_of_tasks_have_a_table_per_split(found):
@@ -202,15 +196,3 @@ def test_the_picture_is_a_large_png(found, tmp_path):
     width, height = (int.from_bytes(content[at : at + 4], "big") for at in (16, 20))
     assert width > 1000
     assert height > 700
-
-
-def test_the_band_is_explained(found):
-    assert band_words(found) == "mean of 2 seeds; band: 95 % t interval over seeds; 6 validation tasks each"
-    one = dataclasses.replace(found, config=dataclasses.replace(found.config, seeds=[0]))
-    assert band_words(one) == "one seed; band: 95 % Wilson interval over 6 validation tasks"
-
-
-def test_methods_have_distinct_colours():
-    names = ["grpo", "rloo", "gigpo", "rewardflow", "graphgpo"]
-    assert len({colour_of(name) for name in names}) == 5
-    assert colour_of("a new method").startswith("#")

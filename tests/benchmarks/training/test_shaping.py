@@ -30,6 +30,7 @@ from benchmarks.training.shaping import (
     make_config,
     table_rows,
 )
+from tests.refusals import refuses
 
 TRAINING = SB3Config(levels=Levels(training=4, held_out=2), steps=2048, evaluate_every=1024)
 
@@ -52,7 +53,7 @@ def made_up() -> ShapingResults:
     return ShapingResults(1, "2030-01-01 00:00 UTC", describe_machine(), make_config([0, 1], TRAINING), runs)
 
 
-def test_rows_by_hand() -> None:
+def test_rows_and_curves_by_hand() -> None:
     success, shaped, own = table_rows(made_up())
     # At the end: 3 of 8, 6 of 8, 1 of 8.
     assert [row.final.mean for row in (success, shaped, own)] == [0.375, 0.75, 0.125]
@@ -70,16 +71,10 @@ def test_rows_by_hand() -> None:
             if hasattr(value, "low"):
                 assert -1 <= value.low <= value.mean <= value.high <= 1
     assert averages(made_up(), "success").tolist() == [[0.5, 0, 0, 0], [0.5, 0.5, 0, 0]]
-
-
-def test_the_curve_is_a_mean_over_seeds() -> None:
     steps, bands = curve(made_up(), "shaped", "training")
     assert steps == [0, 1024, 2048]
     assert [band.mean for band in bands] == [0.0, 0.375, 0.75]
     assert [band.mean for band in curve(made_up(), "own", "held_out")[1]] == [0.0, 0.5, 0.5]
-
-
-def test_only_intervals_that_exclude_zero_are_coloured() -> None:
     row = table_rows(made_up())[1]
     signs = {}
     for low, high in ((0.1, 0.6), (-0.1, 0.8), (-0.4, -0.2)):
@@ -136,13 +131,10 @@ def test_a_file_that_does_not_fit_is_refused(tmp_path, change, words: str) -> No
     plain = json.loads(path.read_text("utf-8"))
     change(plain)
     path.write_text(json.dumps(plain), encoding="utf-8")
-    with pytest.raises(ResultsError, match=re.escape(words)):
-        STUDY.load(path)
+    refuses(ResultsError, re.escape(words), STUDY.load, path)
     path.write_text("{", encoding="utf-8")
-    with pytest.raises(ResultsError, match=r"Invalid JSON.* at line 1 column 1"):
-        STUDY.load(path)
-    with pytest.raises(ResultsError, match="run the benchmark that writes it first"):
-        STUDY.load(tmp_path / "nowhere.json")
+    refuses(ResultsError, r"Invalid JSON.* at line 1 column 1", STUDY.load, path)
+    refuses(ResultsError, "run the benchmark that writes it first", lambda: STUDY.load(tmp_path / "nowhere.json"))
 
 
 def invoke(*arguments: str) -> tuple[int, str]:

@@ -38,7 +38,7 @@ def graph():
     return build_graph(table(), 0, TEXTS, advantages, method="grpo", stage="clone", seed=0, gamma=0.5)
 
 
-def test_nodes_by_hand(graph):
+def test_nodes_and_edges_by_hand(graph) -> None:
     found = {node.text: node for node in graph.nodes}
     assert {text: node.distance for text, node in found.items()} == {
         "board s": 2, "board u": 1, "board goal": 0, "board pit": None,
@@ -52,9 +52,6 @@ def test_nodes_by_hand(graph):
     assert [node.text for node in graph.nodes if node.success] == ["board goal"]
     assert [node.text for node in graph.nodes if node.start] == ["board s"]
     assert (graph.task_id, graph.episodes, graph.won) == ("g", 3, 1)
-
-
-def test_edges_by_hand(graph):
     names = [node.text.removeprefix("board ") for node in graph.nodes]
     found = {(names[edge.source], edge.action, names[edge.target]): edge for edge in graph.edges}
     # Potentials with gamma 1/2: s 1/4, u 1/2, goal 1, pit 0. The refused step is no edge.
@@ -68,7 +65,7 @@ def test_edges_by_hand(graph):
     assert found["s", "down", "pit"].advantage is None
 
 
-def test_other_groups_stay_out():
+def test_groups_by_hand() -> None:
     both = StepTable.concatenate([table("g"), table("h", ROWS[5:], won=())])
     graph = build_graph(both, 1, TEXTS, method="grpo", stage="trained", seed=0)
     assert (graph.task_id, len(graph.nodes), len(graph.edges), graph.won) == ("h", 2, 1, 0)
@@ -76,9 +73,6 @@ def test_other_groups_stay_out():
     assert all(node.distance is None for node in graph.nodes)
     with pytest.raises(ValueError, match="group 2 holds no steps; the table has 2 groups"):
         build_graph(both, 2, TEXTS, method="grpo", stage="clone", seed=0)
-
-
-def test_pick_group_prefers_mixed_outcomes_then_many_states():
     never, mixed = table("never", won=()), table("mixed")
     small = table("small", [ROWS[0], ROWS[1], ROWS[5]])
     assert pick_group(StepTable.concatenate([never, mixed])) == 1
@@ -101,17 +95,17 @@ def crossings(found, edges):
     return count
 
 
-def test_columns_are_steps_from_the_start():
+def test_layouts_of_graphs() -> None:
     found = layered_positions(linked([0, 1, 1, 2], [(0, 1), (0, 2), (1, 3)]))
     assert [x for x, _ in found] == [0, 0.5, 0.5, 1]
     assert found[0][1] == found[3][1] == 0.5
     assert sorted(found[i][1] for i in (1, 2)) == [0.25, 0.75]
-
-
-def test_crossed_edges_are_uncrossed():
     # Drawn in node order, 1-4 and 2-3 would cross.
     edges = [(0, 1), (0, 2), (1, 4), (2, 3)]
     assert crossings(layered_positions(linked([0, 1, 1, 2, 2], edges)), edges) == 0
+    one = linked([0, 1, 1, 1], [(0, 3), (0, 1), (2, 1)])
+    assert layered_positions(one) == layered_positions(one)
+    assert layered_positions(linked([0], [])) == [(0.5, 0.5)]
 
 
 def test_random_graphs_cross_no_more_than_in_node_order_on_the_whole():
@@ -125,9 +119,3 @@ def test_random_graphs_cross_no_more_than_in_node_order_on_the_whole():
         drawn += crossings(layered_positions(linked(depths, edges)), edges)
         given += crossings(plain, edges)
     assert drawn < 0.7 * given
-
-
-def test_the_same_graph_is_drawn_alike_and_a_lone_node_in_the_middle():
-    one = linked([0, 1, 1, 1], [(0, 3), (0, 1), (2, 1)])
-    assert layered_positions(one) == layered_positions(one)
-    assert layered_positions(linked([0], [])) == [(0.5, 0.5)]

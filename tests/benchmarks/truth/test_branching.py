@@ -55,7 +55,7 @@ def scores():
     return STUDY.run(CONFIG, "expert 50", None, lambda done, total, words: None)
 
 
-def test_more_continuations_rank_better_and_cost_more(scores):
+def test_scores_of_continuations_and_branches(scores) -> None:
     found = {(each.credit, each.size): each for each in scores}
     for credit in ("vine, independent", "vine, common"):
         ranks = [found[credit, count].rank.mean for count in COUNTS]
@@ -63,9 +63,6 @@ def test_more_continuations_rank_better_and_cost_more(scores):
         assert found[credit, 16].cost == pytest.approx(16 * found[credit, 1].cost)
     assert found["graphgpo", 16].rank.mean > 0.9
     assert found["graphgpo", 16].cost == 0
-
-
-def test_methods_for_branches_are_measured_on_trees_with_others_beside_them(scores):
     found = {each.credit: each for each in scores if each.credit.startswith("tree")}
     assert list(found) == [
         f"tree: {method}{other}" for method in ("vine", "bpo", "tree_grpo") for other in ("", ", grpo", ", graphgpo")
@@ -74,9 +71,6 @@ def test_methods_for_branches_are_measured_on_trees_with_others_beside_them(scor
     # One continuation of one step of each episode, against four of each state.
     assert 0 < found["tree: bpo"].cost < 1 < found["tree: vine"].cost
     assert all(0 < each.success < 1 for each in found.values())
-
-
-def test_the_page_has_a_row_per_score(scores):
     (table,) = page(Branching(1, "", Machine("", 1, 1.0, "", "", {}), CONFIG, scores)).tables
     assert ["vine, common, 16" in row for row in table.texts].count(True) == 1
     assert len(table.texts) == len(scores) == 17

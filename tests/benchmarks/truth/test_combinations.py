@@ -13,6 +13,7 @@ from benchmarks.run import app
 from benchmarks.statistics import Interval
 from benchmarks.truth.combinations import PUBLISHED, STUDY, Contest, Place
 from benchmarks.truth.credits import CHOSEN, COMBINATIONS, OWN, names_of
+from tests.refusals import refuses
 
 
 def run(folder):
@@ -33,7 +34,7 @@ def found(folder):
     return STUDY.load(folder / "combinations.json")
 
 
-def test_everything_is_held_against_the_chosen_combination(found):
+def test_combinations_are_held_against_the_chosen_one(found) -> None:
     assert found.config.split == "test"
     contest = found.contests[0]
     names = [place.credit for place in contest.places if place.size == 4]
@@ -49,6 +50,10 @@ def test_everything_is_held_against_the_chosen_combination(found):
     # GRPO orders the steps of a state by their episodes alone, and a constant orders nothing.
     assert contest.place("grpo", 4).less_than_chosen["within"].mean > 0.1
     assert contest.place("always right", 4).measures["within"].mean == 0
+    lost = Contest("searchqa", "value", {"random": 0.0}, [], 0.0)
+    page = STUDY.shown(dataclasses.replace(found, contests=[lost]))
+    assert "In searchqa no player won that much" in page.lead
+    assert not page.tables
 
 
 def test_the_same_command_continues(folder, found):
@@ -68,13 +73,5 @@ def test_the_best_published_method_is_no_own_one():
         place(CHOSEN, 0.8),
     ], 0.0)  # fmt: skip
     assert contest.best_published("within", 8).credit == "graphgpo step"
-    with pytest.raises(KeyError, match="no 'salt' at group size 8"):
-        contest.place("salt", 8)
+    refuses(KeyError, "no 'salt' at group size 8", contest.place, "salt", 8)
     assert {credit.method for credit in PUBLISHED}.isdisjoint({*OWN, *(each.method for each in COMBINATIONS)})
-
-
-def test_an_environment_that_nobody_wins_is_in_no_table(found):
-    lost = Contest("searchqa", "value", {"random": 0.0}, [], 0.0)
-    page = STUDY.shown(dataclasses.replace(found, contests=[lost]))
-    assert "In searchqa no player won that much" in page.lead
-    assert not page.tables

@@ -6,6 +6,7 @@ import pytest
 from agentgym.trajectory import StepTable
 from benchmarks.json_files import ResultsError
 from benchmarks.truth.credits import BASELINE, SETS, credits_called, graph_else_vine, names_of
+from tests.refusals import refuses
 from tests.wrappers.credit.small_tables import episodes
 from wrappers.credit.gigpo import gigpo, step_level
 from wrappers.credit.method import Credit
@@ -22,7 +23,7 @@ BRANCHED = episodes("s -right-> u -up-> goal +", "s -right-> u -down-> pit", "s 
 PUBLISHED, RECENT = SETS["published"], SETS["2026"]
 
 
-def test_names_are_distinct_and_hold_the_baseline():
+def test_credits_by_hand() -> None:
     for name in SETS:
         names = names_of(name)
         assert len(set(names)) == len(names)
@@ -31,25 +32,15 @@ def test_names_are_distinct_and_hold_the_baseline():
         "grpo", BASELINE, "graphgpo step", "rewardflow step",
     ]  # fmt: skip
     assert {*PUBLISHED, *RECENT} == {*SETS["all"]}
-    with pytest.raises(ResultsError, match="unknown set of credits 'new'; known: 'methods', 'published', '2026'"):
-        names_of("new")
-
-
-def test_log_probabilities_are_a_learned_player_s():
+    refuses(ResultsError, "unknown set of credits 'new'; known: 'methods', 'published', '2026'", names_of, "new")
     names = ["empg", "grpo", "vine", "random"]
     assert [credit.name for credit in credits_called(names, learned=True)] == ["empg", "grpo"]
     assert [credit.name for credit in credits_called(names, learned=False)] == ["grpo"]
-
-
-def test_gigpo_without_its_episode_level():
     # Returns .95 and 0 at "s": -/+ half of .95 over .95 / sqrt(2): .7071; "u" was visited once.
     assert step_level(TABLE) == pytest.approx([0.70711, 0, -0.70711], abs=1e-5)
     for preset in ("paper", "authors"):
         whole, episode = gigpo(TABLE, preset=preset), gigpo(TABLE, preset=preset, omega=0.0)
         assert step_level(TABLE, preset=preset) == pytest.approx(whole - episode, abs=1e-12)
-
-
-def test_step_parts_leave_the_episode_out():
     for credit in PUBLISHED:
         values = credit.give(TABLE)
         assert values[0] > values[2], credit.name
@@ -57,14 +48,14 @@ def test_step_parts_leave_the_episode_out():
             assert values[1] == 0, credit.name
         elif credit.part in ("episode", "total"):
             assert values[1] > 0, credit.name
-
-
-def test_what_is_fitted_to_outcomes_is_named_after_its_method():
     names = [credit.name for credit in PUBLISHED if credit.part == "fitted"]
     assert names == [
         "agentprm", "value_gain", "attribution", "attribution, centred", "graphgpo_filled", "graphgpo_filled, raw",
         "graphgpo_filled, raw centred",
     ]  # fmt: skip
+    vine = Credit("vine", "branches", "", lambda table: np.array([9.0, 0.5, np.nan]))
+    # Only "up" is not compared: a tenth of what the continuations say.
+    assert graph_else_vine(vine).give(TABLE) == pytest.approx([0.7071, 0.05, -0.7071], abs=1e-4)
 
 
 @pytest.mark.parametrize("credit", RECENT, ids=lambda credit: credit.name)
@@ -73,9 +64,3 @@ def test_every_credit_knows_the_better_of_two_ways(credit):
     assert values.shape == (5,)
     assert values[1] > values[3]  # up and down
     assert np.isfinite(values).all()
-
-
-def test_continuations_fill_in_where_the_graph_is_silent():
-    vine = Credit("vine", "branches", "", lambda table: np.array([9.0, 0.5, np.nan]))
-    # Only "up" is not compared: a tenth of what the continuations say.
-    assert graph_else_vine(vine).give(TABLE) == pytest.approx([0.7071, 0.05, -0.7071], abs=1e-4)

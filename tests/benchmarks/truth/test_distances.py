@@ -27,7 +27,7 @@ def table_of(steps):
     )
 
 
-def test_changes_by_hand():
+def test_changes_and_bounds_by_hand() -> None:
     # From START: the box at row 2, column 2 must go two cells right and one up. Pushing right twice takes the player
     # down, right, right: box at column 4, player at column 3; then down, right, up: 6 moves in all, and no way is
     # shorter, because the three pushes need the player on the box's left and then below it.
@@ -43,11 +43,24 @@ def test_changes_by_hand():
     assert (named[START], named[below], named[right], named[DEAD]) == (6, 5, 7, np.inf)
     # One nearer, one farther, nothing, into a dead end, within it nothing, one farther.
     assert distance_changes(table, distance).tolist() == [1, -1, 0, -np.inf, 0, -1]
-
-
-def test_a_terminal_success_is_0_moves_away():
     assert state_distances(table_of([(SOLVED.removesuffix(" [success]").replace("√", "O").replace("___P", "__XP"),
                                       "x", SOLVED)]))[1] == 0  # fmt: skip
+    table = StepTable.from_arrays(
+        group=["g"] * 3, trajectory=["a"] * 3, t=[0, 1, 2], state=["s", "u", "v"], action=["x"] * 3,
+        next_state=["u", "v", "w"], reward=[0, 0, 0], won=[0, 0, 0],
+    )  # fmt: skip
+    inf = np.inf
+    found = {("g", "s"): (2.0, 2.0), ("g", "u"): (inf, inf), ("g", "v"): (inf, inf), ("g", "w"): (1.0, inf)}
+    np.testing.assert_array_equal(distance_gains(table, found), [-inf, 0.0, np.nan])
+    asked = []
+    env = SimpleNamespace(distance=lambda: asked.append(1) or 3.0)
+    wrapper = object.__new__(Distances)
+    wrapper.found = {}
+    object.__setattr__(wrapper, "env", SimpleNamespace(unwrapped=SimpleNamespace(envs=[env, env])))
+    shown = SimpleNamespace(entry=lambda name, i: {"task_id": "g", "state_key": "s"}.get(name))
+    wrapper.begin([0, 1], shown)
+    assert wrapper.found == {("g", "s"): (3.0, 3.0)}
+    assert len(asked) == 1
 
 
 def test_every_state_of_real_episodes_agrees_with_the_environment():
@@ -84,25 +97,3 @@ def test_distances_of_the_environment_are_those_of_the_solver():
     assert shares["dead"] == np.isneginf(expected).mean()
     assert shares["stuck"] == np.isinf(distance[table.state]).mean()
     assert sum(shares[name] for name in ("gained", "unchanged", "lost", "dead")) == 1
-
-
-def test_bounds_that_differ_leave_the_truth_open():
-    table = StepTable.from_arrays(
-        group=["g"] * 3, trajectory=["a"] * 3, t=[0, 1, 2], state=["s", "u", "v"], action=["x"] * 3,
-        next_state=["u", "v", "w"], reward=[0, 0, 0], won=[0, 0, 0],
-    )  # fmt: skip
-    inf = np.inf
-    found = {("g", "s"): (2.0, 2.0), ("g", "u"): (inf, inf), ("g", "v"): (inf, inf), ("g", "w"): (1.0, inf)}
-    np.testing.assert_array_equal(distance_gains(table, found), [-inf, 0.0, np.nan])
-
-
-def test_distances_ask_each_state_once():
-    asked = []
-    env = SimpleNamespace(distance=lambda: asked.append(1) or 3.0)
-    wrapper = object.__new__(Distances)
-    wrapper.found = {}
-    object.__setattr__(wrapper, "env", SimpleNamespace(unwrapped=SimpleNamespace(envs=[env, env])))
-    shown = SimpleNamespace(entry=lambda name, i: {"task_id": "g", "state_key": "s"}.get(name))
-    wrapper.begin([0, 1], shown)
-    assert wrapper.found == {("g", "s"): (3.0, 3.0)}
-    assert len(asked) == 1

@@ -7,6 +7,7 @@ from baselines.environments.sokoban import SOKOBAN
 from baselines.runs.config import make_config as make_learning_config
 from benchmarks.json_files import ResultsError, write_json
 from benchmarks.truth.episodes import NoisyExpert, make_config, scripted_of, tasks_of
+from tests.refusals import refuses
 
 MOVES = scripted_of("sokoban").others
 
@@ -16,36 +17,26 @@ def texts(optimal, advice, seed=0):
     return [reply.text for reply in player.act([""] * len(advice), infos, np.random.default_rng(seed))]
 
 
-def test_certain_players():
+def test_players_and_tasks() -> None:
     assert texts(1.0, ["up"] * 50) == ["up"] * 50
     # A dead end has no optimal move: all four come up.
     assert set(texts(1.0, [""] * 50)) == {"up", "down", "left", "right"}
-
-
-def test_the_share_of_optimal_moves():
     # With probability .6 the expert's, and with .4 / 4 = .1 the same move by chance: .7 of 20,000, standard deviation
     # sqrt(.7 * .3 / 20,000) = .0032.
     played = texts(0.6, ["left"] * 20_000)
     assert played.count("left") / len(played) == pytest.approx(0.7, abs=0.015)
     for other in ("up", "down", "right"):
         assert played.count(other) / len(played) == pytest.approx(0.1, abs=0.015)
-
-
-def test_the_same_numbers_are_drawn_whatever_the_expert_says():
     for one, other in zip(texts(0.5, ["up"] * 40), texts(0.5, ["down"] * 40), strict=True):
         assert one == other or (one, other) == ("up", "down")
+    assert tasks_of("sokoban", 1) == [{"split": "validation", "index": 0}]
+    assert tasks_of("alfworld", 1) == [{"split": "valid_unseen", "index": 256}]
+    assert tasks_of("alfworld", 1, "test") == [{"split": "valid_unseen", "index": 0}]
 
 
 @pytest.mark.parametrize("optimal", [-0.1, 1.1])
 def test_no_probability(optimal):
-    with pytest.raises(ValueError, match="probability"):
-        NoisyExpert(optimal)
-
-
-def test_tasks_are_those_of_the_learning_benchmark_that_no_training_has():
-    assert tasks_of("sokoban", 1) == [{"split": "validation", "index": 0}]
-    assert tasks_of("alfworld", 1) == [{"split": "valid_unseen", "index": 256}]
-    assert tasks_of("alfworld", 1, "test") == [{"split": "valid_unseen", "index": 0}]
+    refuses(ValueError, "probability", NoisyExpert, optimal)
 
 
 def test_weights_are_part_of_the_configuration_and_files_of_players_distinct(tmp_path):
@@ -67,7 +58,6 @@ def test_weights_are_part_of_the_configuration_and_files_of_players_distinct(tmp
         ([tmp_path / "job", tmp_path / "job" / "model"], "the name 'job' is taken"),
         ([tmp_path], "job folder of a learning benchmark"),
     ):
-        with pytest.raises(ResultsError, match=words):
-            make_config(envs=["sokoban"], models=models)
+        refuses(ResultsError, words, make_config, envs=["sokoban"], models=models)
     with pytest.raises(ResultsError, match="a policy for sokoban; this study plays webshop"):
         make_config(envs=["webshop"], models=[tmp_path / "job"])

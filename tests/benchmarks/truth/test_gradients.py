@@ -43,7 +43,7 @@ def test_the_exact_gradient_is_that_of_all_episodes(make):
     np.testing.assert_allclose(process.gradient, gradient, atol=1e-12)
 
 
-def test_advantages_by_hand():
+def test_advantages_and_measures_by_hand() -> None:
     process = Process.of("start", delayed, 6)
     # With the key .9, without it .2, either one time in two: .55.
     assert process.values[1][0, 0] == pytest.approx(0.55)
@@ -58,9 +58,6 @@ def test_advantages_by_hand():
     # With three steps left, two rooms are out of reach of the limit.
     process = Process.of((0, False), recovery, 3)
     assert process.values[1][:, 0].tolist() == pytest.approx([0.125, 0.0, 0.0])
-
-
-def test_distances_take_chance_for_kind():
     process = Process.of((0, False), recovery, 8)
     assert dict(zip(process.states, process.distances[:-2].tolist(), strict=True)) == {
         (0, False): 3, (1, False): 2, (2, False): 1, (0, True): 4, (1, True): 3, (2, True): 2
@@ -69,6 +66,14 @@ def test_distances_take_chance_for_kind():
     table = lost.play(64, np.random.default_rng(0))
     assert set(lost.distance_gain(table)[table.won]) == {1.0}
     assert set(lost.distance_gain(table)[~table.won]) == {-1.0}
+    # Two groups with gradients (1, 1) and (1, 0) against (1, 0): mean (1, .5), variance .5, cosines .7071 and 1.
+    sums = {
+        "gradient": np.array([2.0, 1.0]), "groups": np.array([2.0, 1 + 0.5**0.5, 3.0]),
+        "rows": np.array([3.0, 5.0, 5.0, 4.0, 1.0]),
+    }  # fmt: skip
+    length = 1.25 - 0.5 / 2
+    expected = [(1 + 0.5**0.5) / 2, 0.0, (0.5 / length) ** 0.5, 0.8, 0.25]
+    np.testing.assert_allclose(gradients.measures_of(sums, np.array([1.0, 0.0])), expected)
 
 
 @pytest.mark.parametrize("name", ["recovery", "frozen lake", "sokoban 0"])
@@ -100,17 +105,6 @@ def test_leave_one_out_is_unbiased_and_a_reversed_credit_is_not():
     assert (truth["error"].mean, truth["leakage"].mean) == (0, 0)
     assert truth["cosine"].mean > ours["cosine"].mean
     assert measured(np.full(len(table), np.nan))["leakage"] is None
-
-
-def test_measures_by_hand():
-    # Two groups with gradients (1, 1) and (1, 0) against (1, 0): mean (1, .5), variance .5, cosines .7071 and 1.
-    sums = {
-        "gradient": np.array([2.0, 1.0]), "groups": np.array([2.0, 1 + 0.5**0.5, 3.0]),
-        "rows": np.array([3.0, 5.0, 5.0, 4.0, 1.0]),
-    }  # fmt: skip
-    length = 1.25 - 0.5 / 2
-    expected = [(1 + 0.5**0.5) / 2, 0.0, (0.5 / length) ** 0.5, 0.8, 0.25]
-    np.testing.assert_allclose(gradients.measures_of(sums, np.array([1.0, 0.0])), expected)
 
 
 def test_errors_by_continuations_halve_with_four_times_as_many():

@@ -7,7 +7,7 @@ from benchmarks.truth.episodes import play_scripted
 from benchmarks.truth.graphs import GRAPHS, diagnose, graph_sums
 
 
-def test_diagnosis_is_that_of_a_naive_count():
+def test_graphs_are_counted() -> None:
     table = play_scripted("sokoban", 0.3, 4, 4, seed=1).table
     found = diagnose(table, 4)
     visits = {}
@@ -18,9 +18,6 @@ def test_diagnosis_is_that_of_a_naive_count():
     assert found.singletons == pytest.approx(sum(len(rows) == 1 for rows in visits.values()) / len(table))
     assert 0 < found.singletons < 1 - found.shared
     assert 0 <= found.ties <= 1
-
-
-def test_graphs_are_counted_by_hand():
     # Two episodes from s: up leads to u and on to the goal, left to the pit. Of the four states three lead to success.
     table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
         action=["up", "on", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])  # fmt: skip

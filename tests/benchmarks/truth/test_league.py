@@ -24,6 +24,7 @@ from benchmarks.truth.credits import names_of
 from benchmarks.truth.episodes import ENVIRONMENTS, QUICK, make_config
 from benchmarks.truth.league import LEAGUE, RANKING, configure_ranking, measure
 from benchmarks.truth.measures import MEASURES
+from tests.refusals import refuses
 from wrappers.credit.method import STEP, Credit
 
 EXACT = ("sokoban", "alfworld", "virtualhome", "telecom")
@@ -64,7 +65,7 @@ def ranked(ranking):
     return RANKING.load(ranking / "ranking.json")
 
 
-def test_every_credit_is_measured_in_every_environment(found):
+def test_credits_rank_by_what_they_know(found) -> None:
     assert [standing.env for standing in found.standings] == list(ENVIRONMENTS)
     assert list(found.credits) == [*names_of("methods"), "vine", "random"]
     for standing in found.standings:
@@ -74,15 +75,9 @@ def test_every_credit_is_measured_in_every_environment(found):
         assert (standing.main.steps is None) is not exact
         assert 0 < standing.main.known <= 1
         assert len(standing.main.scores) == len(found.config.sizes) * len(found.credits)
-
-
-def test_what_knows_more_ranks_better(found):
     assert found.mean("sokoban", "graphgpo step", "within", 4) > 0.4
     assert abs(found.mean("sokoban", "random", "within", 4)) < 0.25
     assert found.mean("searchqa", "vine", "within", 4) > 0.2
-
-
-def test_players_who_hardly_ever_won_do_not_count(found):
     lost = dataclasses.replace(found.standings[0], success=0.0)
     assert found.standings[0].counts
     assert not lost.counts
@@ -153,7 +148,7 @@ def test_what_is_asked_wrongly_is_said(league, options, words):
     assert re.search(words, result.output, re.DOTALL)
 
 
-def test_references_are_what_they_must_be(ranked):
+def test_ranked_credits_and_pages(ranked) -> None:
     for player in ranked.standings:
         held = player.main
         for size in ranked.config.sizes:
@@ -163,9 +158,6 @@ def test_references_are_what_they_must_be(ranked):
             assert oracle["coverage"].mean == pytest.approx(1 - held.steps["unchanged"])
             assert abs(random["within"].mean) < 0.15
             assert random["sign_all"].mean == pytest.approx(0.5, abs=0.1)
-
-
-def test_every_credit_is_measured_at_every_size(ranked):
     success = [player.success for player in ranked.standings]
     assert [player.player for player in ranked.standings] == ["random", "expert 25", "expert 50", "expert 75"]
     assert success == sorted(success)
@@ -184,6 +176,9 @@ def test_every_credit_is_measured_at_every_size(ranked):
         for credit in ("grpo", "rloo", "gigpo step"):
             values = {player.main.measure(credit, "same", size).mean for size in ranked.config.sizes}
             assert max(values) - min(values) < 1e-12
+    odd = dataclasses.replace(ranked.standings[0], player="</script><b>")
+    page = RANKING.shown(dataclasses.replace(ranked, standings=[odd, *ranked.standings[1:]]))
+    assert "</script><b>" not in html(dataclasses.replace(page, figures=[]), {})
 
 
 def test_results_of_other_options_need_another_folder(ranking, ranked):
@@ -192,8 +187,7 @@ def test_results_of_other_options_need_another_folder(ranking, ranked):
     assert result.exit_code == 2
     assert "tasks: there {'sokoban': 6}, asked for {'sokoban': 7}" in result.output
     fewer = dataclasses.replace(ranked.config, credits=ranked.config.credits[1:])
-    with pytest.raises(OtherConfigurationError, match="credits: there"):
-        RANKING.play(fewer, ranking)
+    refuses(OtherConfigurationError, "credits: there", RANKING.play, fewer, ranking)
 
 
 @pytest.mark.parametrize("name", ["league", "ranking"])
@@ -208,12 +202,6 @@ def test_the_page_holds_everything_and_asks_for_nothing(request, name):
     for standing in found.standings:
         rank = standing.main.measure("graphgpo step", "within", max(found.config.sizes))
         assert f"{rank.mean:.2f} [{rank.low:.2f}, {rank.high:.2f}]" in written
-
-
-def test_a_name_cannot_end_the_page(ranked):
-    odd = dataclasses.replace(ranked.standings[0], player="</script><b>")
-    page = RANKING.shown(dataclasses.replace(ranked, standings=[odd, *ranked.standings[1:]]))
-    assert "</script><b>" not in html(dataclasses.replace(page, figures=[]), {})
 
 
 @pytest.mark.parametrize(("width", "room"), [(60, 5), (80, 17), (120, 99)])
@@ -240,13 +228,10 @@ def test_damaged_and_missing_results_are_named(ranking, tmp_path):
     held = written["standings"][1]["held"][0]
     held["scores"].pop()
     path.write_text(json.dumps(written), encoding="utf-8")
-    with pytest.raises(ResultsError, match="expert 25 has no score of 'random' at group size 16"):
-        RANKING.load(path)
+    refuses(ResultsError, "expert 25 has no score of 'random' at group size 16", RANKING.load, path)
     path.write_text(json.dumps({**written, "version": 1}), encoding="utf-8")
-    with pytest.raises(ResultsError, match="reads version 2"):
-        RANKING.load(path)
-    with pytest.raises(ResultsError, match="no such file"):
-        RANKING.load(tmp_path / "nothing.json")
+    refuses(ResultsError, "reads version 2", RANKING.load, path)
+    refuses(ResultsError, "no such file", lambda: RANKING.load(tmp_path / "nothing.json"))
 
 
 def test_the_methods_of_2026_rank_as_their_values_do():

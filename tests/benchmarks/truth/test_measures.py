@@ -17,6 +17,7 @@ from benchmarks.truth.measures import (
     measures,
     split_groups,
 )
+from tests.refusals import refuses
 
 
 def comparisons(truth, sets, task=None):
@@ -31,7 +32,7 @@ def found(truth, credit, sets, task=None, smallest=None):
     return dict(zip(MEASURES, measures(sample.sums(np.array(credit, float)).sum(0)).tolist(), strict=True))
 
 
-def test_all_measures_by_hand():
+def test_measures_by_hand() -> None:
     # Set 0: truth 1, 0, -1 with credit .5, .5, -1. Ranks of the truth 3, 2, 1; of the credit 2.5, 2.5, 1. Centred:
     # (1, 0, -1) and (.5, .5, -1): product 1.5, squares 2 and 1.5, correlation 1.5 / sqrt(3) = .866025.
     # Set 1: truth 1, -inf with credit -1, 1: correlation -1. Set 2: truth 1, 1: nothing to rank.
@@ -48,28 +49,16 @@ def test_all_measures_by_hand():
     assert result["overall"] == pytest.approx(
         np.corrcoef([5.5, 3, 2, 5.5, 1, 5.5, 5.5], [4.5, 4.5, 1.5, 1.5, 6, 3, 7])[0, 1]
     )
-
-
-def test_a_credit_without_contrast_ranks_nothing():
     result = found([1, -1], [0, 0], [0, 0])
     assert (result["within"], result["overall"], result["coverage"], result["sign_all"]) == (0, 0, 0, 0.5)
     assert math.isnan(result["sign"])
-
-
-def test_where_nothing_differs_there_is_nothing_to_measure():
     result = found([1, 1], [1, 2], [0, 0])
     assert math.isnan(result["within"])
     assert math.isnan(result["overall"])
     assert result["sign"] == 1
-
-
-def test_rounding_is_no_contrast_and_nan_is_no_credit():
     assert found([1, -1], [0.1 + 0.2, 0.3], [0, 0])["within"] == 0
     assert found([1, -1], [1e-12, -1e-12], [0, 0])["coverage"] == 0
     assert found([1, -1], [math.nan, -1], [0, 0]) == found([1, -1], [0, -1], [0, 0])
-
-
-def test_the_smallest_groups_compare_less():
     # In groups of two, rows 0-1 and 2-3 are compared; the credit ranks both pairs right, and only the larger group
     # sees that -1 got more than 1: truth ranks 3.5, 1.5, 3.5, 1.5, credit ranks 2, 1, 4, 3: centred products
     # -.5 + 1.5 + 1.5 - .5 = 2 over sqrt(4 * 5).
@@ -112,19 +101,13 @@ def test_agreement_with_loops(seed):
         assert result[name] == pytest.approx(value, abs=1e-12), name
 
 
-def test_monotone_changes_of_a_credit_change_no_ranking():
+def test_rankings_and_differences() -> None:
     rng = np.random.default_rng(1)
     truth, credit = rng.choice([-math.inf, -1, 0, 1], 60), rng.choice([-2.0, -1, 0, 1, 3], 60)
     sets = rng.integers(0, 10, 60).tolist()
     one, other = found(truth, credit, sets), found(truth, np.sign(credit) * credit**2, sets)
     assert one == pytest.approx(other)
-
-
-def test_ranks_share_ties_and_sum_to_zero():
     assert centred_ranks(np.array([3.0, 1.0, 3.0, 9.0]), np.array([1, 1, 1, 0]), 2).tolist() == [0.5, -1, 0.5, 0]
-
-
-def test_the_bootstrap_draws_tasks():
     # Two tasks, credit right in one and wrong in the other: a resample holds the right one 0, 1 or 2 times of 2.
     sample = comparisons([1, -1, 1, -1], [0, 0, 1, 1], [0, 0, 1, 1])
     sums = Sample(sample, sample).sums(np.array([1.0, -1, -1, 1]))
@@ -134,24 +117,29 @@ def test_the_bootstrap_draws_tasks():
     interval = intervals(sums, weights)["within"]
     assert (interval.low, interval.mean, interval.high) == (-1, 0, 1)
     assert np.array_equal(weights, bootstrap_weights(2, 400, seed=0))
-
-
-def test_differences_are_paired():
     sample = comparisons([1, -1, 1, -1], [0, 0, 1, 1], [0, 0, 1, 1])
     sample = Sample(sample, sample)
     one, other = sample.sums(np.array([1.0, -1, -1, 1])), sample.sums(np.array([2.0, -3, -4, 5]))
     weights = bootstrap_weights(2, 100, seed=0)
     difference = intervals(one, weights, other)["within"]
     assert (difference.low, difference.mean, difference.high) == (0, 0, 0)
-
-
-def test_what_cannot_be_measured_is_none():
     sample = comparisons([1, 1], [0, 0])
     sums = Sample(sample, sample).sums(np.zeros(2))
     result = intervals(sums, bootstrap_weights(1, 10, 0))
     assert result["within"] is None
     assert result["sign"] is None
     assert result["coverage"].mean == 0
+    halves = split_groups(GROUPS, 2)
+    assert halves.group.tolist() == [0, 2, 0, 2, 1, 3, 1, 3]
+    assert halves.groups == ((0, 0), (0, 1), (1, 0), (1, 1))
+    assert np.array_equal(split_groups(GROUPS, 4).group, GROUPS.group)
+    refuses(ValueError, "cannot be cut into parts of 3", split_groups, GROUPS, 3)
+    truth = np.array([1.0, 2.0, 3.0, 4.0, math.nan, 5.0, 6.0, 7.0])
+    known = Comparisons.of(GROUPS, GROUPS.group, truth)
+    assert known.rows.tolist() == [0, 1, 2, 3, 5, 6, 7]
+    # The credit of the row that is left out does not count.
+    one, other = np.arange(8.0), np.array([0, 1, 2, 3, 99, 5, 6, 7.0])
+    assert np.array_equal(Sample(known, known).sums(one), Sample(known, known).sums(other))
 
 
 # Two groups of four episodes of one step, in mixed order.
@@ -159,21 +147,3 @@ GROUPS = StepTable.from_arrays(
     group=[0, 1, 0, 1, 0, 1, 0, 1], trajectory=range(8), t=[0] * 8, state=["s"] * 8, action=["a"] * 8,
     next_state=["u"] * 8, reward=[0.0] * 8, won=[1, 0, 0, 0, 1, 0, 1, 0],
 )  # fmt: skip
-
-
-def test_groups_are_cut_into_disjoint_parts():
-    halves = split_groups(GROUPS, 2)
-    assert halves.group.tolist() == [0, 2, 0, 2, 1, 3, 1, 3]
-    assert halves.groups == ((0, 0), (0, 1), (1, 0), (1, 1))
-    assert np.array_equal(split_groups(GROUPS, 4).group, GROUPS.group)
-    with pytest.raises(ValueError, match="cannot be cut into parts of 3"):
-        split_groups(GROUPS, 3)
-
-
-def test_steps_of_unknown_worth_are_left_out():
-    truth = np.array([1.0, 2.0, 3.0, 4.0, math.nan, 5.0, 6.0, 7.0])
-    known = Comparisons.of(GROUPS, GROUPS.group, truth)
-    assert known.rows.tolist() == [0, 1, 2, 3, 5, 6, 7]
-    # The credit of the row that is left out does not count.
-    one, other = np.arange(8.0), np.array([0, 1, 2, 3, 99, 5, 6, 7.0])
-    assert np.array_equal(Sample(known, known).sums(one), Sample(known, known).sums(other))

@@ -12,6 +12,7 @@ from benchmarks.json_files import ResultsError
 from benchmarks.truth.episodes import ENVIRONMENTS, play_scripted, scripted_of, tasks_of
 from benchmarks.truth.labels import Labels, noise_of, shown_again, with_states
 from benchmarks.truth.papers import AGAINST, Against, environments, make_against, measure, run_against
+from tests.refusals import refuses
 from wrappers.credit.gigpo import step_level
 from wrappers.credit.method import Credit
 
@@ -58,8 +59,7 @@ def test_adverts_change_texts_and_nothing_else(shop):
 
 def test_actions_that_bring_another_reward_are_refused(shop):
     other = dataclasses.replace(shop, table=dataclasses.replace(shop.table, reward=shop.table.reward + 1.0))
-    with pytest.raises(ResultsError, match="cannot be shown again"):
-        _shown(other)
+    refuses(ResultsError, "cannot be shown again", _shown, other)
 
 
 def test_an_environment_is_measured_once(tmp_path):
@@ -100,5 +100,4 @@ def test_environments_of_a_study_are_those_whose_settings_name_it(tmp_path):
     assert environments("cosine-threshold") == ["alfworld", "webshop", "searchqa"]
     # Every study that a row of settings names is one.
     assert {name for row in ENVIRONMENTS for name in scripted_of(row).studies} <= set(AGAINST)
-    with pytest.raises(ResultsError, match="adverts is about webshop"):
-        make_against("adverts", models={"sokoban": tmp_path})
+    refuses(ResultsError, "adverts is about webshop", make_against, "adverts", models={"sokoban": tmp_path})

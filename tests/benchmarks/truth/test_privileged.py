@@ -23,21 +23,15 @@ TABLE = StepTable.from_arrays(
 )  # fmt: skip
 
 
-def test_the_gap_of_a_turn_is_the_mean_over_its_tokens() -> None:
+def test_gaps_and_beliefs_by_hand() -> None:
     scores = np.array([[1.0, 0.0], [-1.0, 2.0], [np.nan, 0.0]])
     np.testing.assert_array_equal(turn_gaps(TABLE, scores), [1.0, 0.5, np.nan])
-
-
-def test_a_belief_is_centred_over_its_episode() -> None:
     assert beliefs(np.array([np.log(3.0)])) == pytest.approx([0.5, 0.75])
     drift = belief_gains(TABLE, np.array([-5.0, -5.0, -5.0]))  # the gaps' own mean says nothing
     np.testing.assert_allclose(drift, 0.0, atol=1e-12)
     gains = belief_gains(TABLE, np.array([1.0, -1.0, np.nan]))
     assert gains[0] > 0 > gains[1]
     assert np.isnan(gains[2])
-
-
-def test_the_study_is_known_by_name_and_its_parts_are_contexts_of_clones() -> None:
     assert STUDIES["privileged"] == "benchmarks.truth.privileged:STUDY"
     config = configure(quick=True, context=["expert", "sibling"], option=["length=3"], read=["expert=0.5"], seeds=2)
     assert config.clone_contexts == {"expert": 0.5}

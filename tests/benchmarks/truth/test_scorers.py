@@ -34,6 +34,7 @@ from benchmarks.truth.scorers import (
     outcome_targets,
     step_scores,
 )
+from tests.refusals import refuses
 
 TABLE = StepTable.from_arrays(
     group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"], action=["right", "up", "left"],
@@ -41,16 +42,10 @@ TABLE = StepTable.from_arrays(
 )  # fmt: skip
 
 
-def test_tokens_of_a_reply_are_added_up():
+def test_scores_by_hand() -> None:
     assert step_scores(np.array([1.0, np.nan])) == pytest.approx([1.0, np.nan], nan_ok=True)
     assert step_scores(np.array([[1.0, 2.0, 0.0], [4.0, -1.0, 1.0]])).tolist() == [3.0, 4.0]
-
-
-def test_values_are_fitted_to_discounted_outcomes():
     assert outcome_targets(TABLE) == pytest.approx([0.95, 1, 0])
-
-
-def test_state_values_count_by_their_change():
     values = np.array([0.25, 0.75, 0.25])
     for name, scored in SCORERS.items():
         found = scored.credit(TABLE, values)
@@ -59,11 +54,21 @@ def test_state_values_count_by_their_change():
         if name == "hindsight":  # scores are ratios
             expected = [-2 * np.log(2), np.log(0.75), -2 * np.log(2)]
         assert found == pytest.approx(expected), name
-
-
-def test_the_reference_knows_lengths_only():
     assert fewer_steps(TABLE).tolist() == [-1, -1, -1]
     assert SCORERS["fewer steps"].make is None
+    # A corridor: right pushes the box nearer, left steps away from it; two episodes of two levels.
+    start, nearer, away = (f"#######\n#{row}#\n#######" for row in ("_PX_O", "__PXO", "P_X_O"))
+    solved = "#######\n#___P√#\n####### [success]"
+    played = StepTable.from_arrays(
+        group=[0, 0, 0, 1, 1, 1], trajectory=[0, 0, 1, 2, 2, 3], t=[0, 1, 0, 0, 1, 0],
+        state=[start, nearer, start] * 2, action=["right", "right", "left"] * 2,
+        next_state=[nearer, solved, away] * 2, reward=[0.0] * 6, won=[1, 1, 0] * 2,
+    )  # fmt: skip
+    held_out = HeldOut.of(played, 2, resamples=20, seed=0)
+    assert held_out.truth.tolist() == [1, 1, -1] * 2
+    assert held_out.measures(held_out.truth)["within"].mean == 1
+    assert held_out.measures(-held_out.truth)["within"].mean == -1
+    assert held_out.measures(-held_out.truth)["sign_all"].mean == 0
 
 
 @pytest.mark.parametrize("name", [name for name, scored in SCORERS.items() if scored.make])
@@ -79,22 +84,6 @@ def test_a_scorer_says_nothing_before_it_has_learned_and_something_after(name):
     row = scorer.update(table, before, targets, np.random.default_rng(0), 1e-2)
     assert any(key.endswith("_loss") for key in row)
     assert np.abs(step_scores(scorer.scores(table)) - step_scores(before)).max() > 1e-4
-
-
-def test_the_truth_ranks_without_error():
-    # A corridor: right pushes the box nearer, left steps away from it; two episodes of two levels.
-    start, nearer, away = (f"#######\n#{row}#\n#######" for row in ("_PX_O", "__PXO", "P_X_O"))
-    solved = "#######\n#___P√#\n####### [success]"
-    played = StepTable.from_arrays(
-        group=[0, 0, 0, 1, 1, 1], trajectory=[0, 0, 1, 2, 2, 3], t=[0, 1, 0, 0, 1, 0],
-        state=[start, nearer, start] * 2, action=["right", "right", "left"] * 2,
-        next_state=[nearer, solved, away] * 2, reward=[0.0] * 6, won=[1, 1, 0] * 2,
-    )  # fmt: skip
-    held_out = HeldOut.of(played, 2, resamples=20, seed=0)
-    assert held_out.truth.tolist() == [1, 1, -1] * 2
-    assert held_out.measures(held_out.truth)["within"].mean == 1
-    assert held_out.measures(-held_out.truth)["within"].mean == -1
-    assert held_out.measures(-held_out.truth)["sign_all"].mean == 0
 
 
 @pytest.fixture(scope="module")
@@ -223,15 +212,12 @@ def test_another_configuration_needs_another_folder(folder):
 
 
 def test_what_cannot_be_measured_is_named(tmp_path, folder):
-    with pytest.raises(ResultsError, match=r"unknown scorer 'critics'; .*did you mean 'critic'"):
-        make_config(scorers=["critics"])
-    with pytest.raises(ResultsError, match="job folder of a learning benchmark"):
-        make_config(tmp_path)
+    refuses(ResultsError, r"unknown scorer 'critics'; .*did you mean 'critic'", make_config, scorers=["critics"])
+    refuses(ResultsError, "job folder of a learning benchmark", make_config, tmp_path)
     job = folder / "learning" / "clone-seed0"
     assert make_config(job / "model").policy == make_config(job).policy == str(job)
     (tmp_path / "scorers.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(ResultsError, match="version"):
-        STUDY.load(tmp_path / "scorers.json")
+    refuses(ResultsError, "version", lambda: STUDY.load(tmp_path / "scorers.json"))
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])

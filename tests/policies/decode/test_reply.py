@@ -13,6 +13,7 @@ from policies.decode.reply import ReplyEnd, ReplyText, TokenTrie
 from policies.huggingface import HuggingFacePolicy
 from policies.pretrained import Settings
 from policies.tiny import tiny_policy, tiny_tokenizer
+from tests.refusals import refuses
 
 torch.set_num_threads(1)
 
@@ -42,11 +43,35 @@ def commands_for(policy):
     return COMMANDS if policy.settings.max_new_tokens > 1 else ("up", "down", "left")
 
 
-def test_a_trie_knows_what_may_follow():
+def test_tries_and_ends_of_replies() -> None:
     trie = TokenTrie([(3, 1, 9), (3, 1, 2), (4,)])
     assert (trie.allowed([]), trie.allowed([3]), trie.allowed([3, 1])) == ((3, 4), (1,), (2, 9))
     with pytest.raises(KeyError):
         trie.allowed([5])
+    tokenizer = type("Foul", (), {"decode": lambda self, ids, **_: "a\ud800\x1b\x00b\n"})()
+    assert ReplyText(tokenizer, Settings())((1, 2)) == "a\ufffd\ufffd\ufffdb\n"
+    tokenizer = tiny_tokenizer(["look"], ["up", "down"])
+    text = ReplyText(tokenizer, Settings(prefix="<action>", suffix="</action>", max_new_tokens=4))
+    ids = text.tokens("<action>up down</action>")
+    assert ids[-1] == tokenizer.eos_token_id  # no stop text ends it
+    assert text(ids) == "<action>up down</action>"
+    assert text(ids[:1]) == text(ids[:1]) == "<action>up</action>"
+    tokenizer = tiny_tokenizer(["PO#"])
+    first, second, other = (tokenizer(text)["input_ids"][0] for text in "PO#")
+    over = ReplyEnd(tokenizer, {tokenizer.eos_token_id}, ("PO",))
+    assert [over(ids) for ids in ([first], [first, second], [second], [other, first, second], [first, other])] == [
+        False, True, False, True, False
+    ]  # fmt: skip
+    assert over([first, tokenizer.eos_token_id])
+    assert not ReplyEnd(tokenizer, (), ())([tokenizer.eos_token_id])
+    tokenizer = tiny_tokenizer(["Px"])
+    token, other = (tokenizer(text)["input_ids"][0] for text in "Px")
+    over = ReplyEnd(tokenizer, (), ("P" * 9 + "x",))
+    ids: list[int] = []
+    for _ in range(400):
+        ids.append(other if len(ids) % 5 == 4 else token)
+        assert not over(ids)
+    assert over([token] * 9 + [other])
 
 
 def test_probabilities_of_all_commands_sum_to_1(policy):
@@ -106,15 +131,13 @@ def test_where_nothing_is_listed_nothing_is_restricted(policy):
 
 def test_a_command_that_does_not_fit_is_named(policy):
     few = policy.with_settings(max_new_tokens=1, prefix="<action>", suffix="</action>")
-    with pytest.raises(ValueError, match="'go to desk 1' takes"):
-        few.act(["look"], infos_of(COMMANDS), np.random.default_rng(0))
+    refuses(ValueError, "'go to desk 1' takes", lambda: few.act(["look"], infos_of(COMMANDS), np.random.default_rng(0)))
 
 
 def test_the_setting_is_kept(policy, tmp_path):
     policy.save_pretrained(tmp_path)
     assert HuggingFacePolicy.from_pretrained(tmp_path).settings.admissible
-    with pytest.raises(TypeError, match="admissible must be True or False"):
-        policy.with_settings(admissible="yes")
+    refuses(TypeError, "admissible must be True or False", policy.with_settings, admissible="yes")
 
 
 def test_an_update_trains_the_log_probabilities_under_the_restriction(policy):
@@ -139,39 +162,3 @@ def test_an_update_trains_the_log_probabilities_under_the_restriction(policy):
     for memory in ({"microbatch_tokens": 64}, {"microbatch_tokens": 64, "share_prefixes": True}):
         config = config.changed(memory=memory)
         assert moved(batch) == pytest.approx(0.0, abs=1e-6)
-
-
-def test_what_the_model_writes_is_clean_text():
-    tokenizer = type("Foul", (), {"decode": lambda self, ids, **_: "a\ud800\x1b\x00b\n"})()
-    assert ReplyText(tokenizer, Settings())((1, 2)) == "a\ufffd\ufffd\ufffdb\n"
-
-
-def test_text_and_tokens_are_each_other_s_inverse():
-    tokenizer = tiny_tokenizer(["look"], ["up", "down"])
-    text = ReplyText(tokenizer, Settings(prefix="<action>", suffix="</action>", max_new_tokens=4))
-    ids = text.tokens("<action>up down</action>")
-    assert ids[-1] == tokenizer.eos_token_id  # no stop text ends it
-    assert text(ids) == "<action>up down</action>"
-    assert text(ids[:1]) == text(ids[:1]) == "<action>up</action>"
-
-
-def test_an_end_token_or_a_text_over_several_tokens_ends_a_reply() -> None:
-    tokenizer = tiny_tokenizer(["PO#"])
-    first, second, other = (tokenizer(text)["input_ids"][0] for text in "PO#")
-    over = ReplyEnd(tokenizer, {tokenizer.eos_token_id}, ("PO",))
-    assert [over(ids) for ids in ([first], [first, second], [second], [other, first, second], [first, other])] == [
-        False, True, False, True, False
-    ]  # fmt: skip
-    assert over([first, tokenizer.eos_token_id])
-    assert not ReplyEnd(tokenizer, (), ())([tokenizer.eos_token_id])
-
-
-def test_a_stop_text_of_ten_tokens_is_seen_at_its_last() -> None:
-    tokenizer = tiny_tokenizer(["Px"])
-    token, other = (tokenizer(text)["input_ids"][0] for text in "Px")
-    over = ReplyEnd(tokenizer, (), ("P" * 9 + "x",))
-    ids: list[int] = []
-    for _ in range(400):
-        ids.append(other if len(ids) % 5 == 4 else token)
-        assert not over(ids)
-    assert over([token] * 9 + [other])

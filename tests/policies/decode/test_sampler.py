@@ -46,45 +46,38 @@ def decoding(temperature=1.0, max_new_tokens=5, end=0, batch_size=64):
     return Decoding(temperature, max_new_tokens, lambda ids: ids[-1] == end, 0, batch_size)
 
 
-def test_greedy_follows_the_chain_until_the_end_token_or_the_limit():
+def test_the_loop_by_hand() -> None:
     # 1 -> 2 -> 3 -> 0 (end); 4 -> 5 -> 4 -> ... for ever
     chain = Chain(sure(0, 2, 3, 0, 5, 4))
     done = complete(chain, [(9 % 6, 1), (4,), (3,)], None, decoding(temperature=0.0))
     assert [one.token_ids for one in done] == [[2, 3, 0], [5, 4, 5, 4, 5], [0]]
     assert all(len(one.logprobs) == len(one.token_ids) for one in done)
-
-
-def test_equal_prompts_share_one_prefill_and_finished_places_leave_the_batch():
     chain = Chain(sure(0, 2, 3, 0, 5, 4))
     complete(chain, [(1,)] * 5 + [(4,)] * 2, None, decoding(temperature=0.0))
     # Two distinct prompts, then 7 places for two steps (tokens 2 and 5, then 3 and 4), then the five are at the end.
     assert [shape for shape, _ in chain.seen] == [(2, 1), (7, 1), (7, 1), (2, 1), (2, 1)]
-
-
-def test_one_new_token_needs_neither_a_cache_nor_a_decode_step():
     chain = Chain(sure(1, 2, 0))
     logits = first_logits(chain, [(0, 1), (2,), (0,)], decoding(max_new_tokens=1))
     assert logits.argmax(1).tolist() == [2, 0, 1]
     assert chain.seen == [((3, 2), False)]
+    # 1 -> 2 -> 0 (end); 3 -> 4 -> 3 -> ...; an end token in the last place is an end.
+    done = complete(Chain(sure(0, 2, 0, 4, 3)), [(1,), (3,), (2,)], None, decoding(temperature=0.0, max_new_tokens=2))
+    assert [(one.token_ids, one.finish) for one in done] == [([2, 0], "stop"), ([4, 3], "length"), ([0], "stop")]
+    one = LoopSampler(Chain(sure(1, 0))).write([(0,), (1,)], None, decoding(temperature=0.0, max_new_tokens=1))
+    assert [(each.token_ids, each.finish) for each in one] == [([1], "length"), ([0], "stop")]
 
 
-def test_tokens_are_the_inverse_of_the_cumulative_distribution():
+def test_tokens_are_drawn_from_the_distribution() -> None:
     table = torch.log(torch.tensor([[0.1, 0.2, 0.7]] * 3)).tolist()
     uniforms = np.array([[0.05, 0.15], [0.29, 0.31], [0.999, 0.0]])
     done = complete(Chain(table), [(1,)] * 3, uniforms, decoding(max_new_tokens=2, end=-1))
     assert [one.token_ids for one in done] == [[0, 1], [1, 2], [2, 0]]
     assert done[1].logprobs == pytest.approx([np.log(0.2), np.log(0.7)], abs=1e-6)
-
-
-def test_temperature_divides_the_logits():
     # Probabilities 1/4 and 3/4 at temperature 1/2 become 1/16 : 9/16 = 0.1 and 0.9.
     logits = torch.log(torch.tensor([[0.25, 0.75], [0.25, 0.75]]))
     tokens, logprobs = pick(logits, torch.tensor([0.099, 0.101], dtype=torch.float64), 0.5)
     assert tokens.tolist() == [0, 1]
     assert logprobs.exp().tolist() == pytest.approx([0.1, 0.9])
-
-
-def test_pick_agrees_with_a_plain_loop_and_never_takes_an_impossible_token():
     rng = np.random.default_rng(0)
     logits = torch.tensor(rng.normal(size=(500, 7)) * 3, dtype=torch.float32)
     logits[:, 6] = -torch.inf
@@ -170,14 +163,6 @@ class Only:
 
     def allowed(self, token_ids):
         return self.tokens
-
-
-def test_a_completion_says_why_it_ended():
-    # 1 -> 2 -> 0 (end); 3 -> 4 -> 3 -> ...; an end token in the last place is an end.
-    done = complete(Chain(sure(0, 2, 0, 4, 3)), [(1,), (3,), (2,)], None, decoding(temperature=0.0, max_new_tokens=2))
-    assert [(one.token_ids, one.finish) for one in done] == [([2, 0], "stop"), ([4, 3], "length"), ([0], "stop")]
-    one = LoopSampler(Chain(sure(1, 0))).write([(0,), (1,)], None, decoding(temperature=0.0, max_new_tokens=1))
-    assert [(each.token_ids, each.finish) for each in one] == [([1], "length"), ([0], "stop")]
 
 
 @pytest.mark.parametrize("steps", [1, 2])

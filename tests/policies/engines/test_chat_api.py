@@ -18,6 +18,7 @@ from policies.engines.chat_api import ChatPolicy, EndpointError
 from policies.vision import data_url
 from tests.agentgym.outside.chat.chat_server import Handler, chat_server, completion, echo, raw, say
 from tests.agentgym.rollout.test_groups import disabled
+from tests.refusals import refuses
 from wrappers.prompt import VectorPromptWindow
 from wrappers.reply import VectorReplyParser
 
@@ -32,7 +33,7 @@ def act(policy: ChatPolicy, observations: list[Any], seed: int = 0) -> list[str]
     return [reply.text for reply in policy.act(observations, {}, np.random.default_rng(seed))]
 
 
-def test_texts_and_messages_are_sent_and_every_place_has_its_seed() -> None:
+def test_texts_pictures_and_seeds_are_sent() -> None:
     with chat_server(echo) as server:
         messages = ({"role": "system", "content": "Play."}, {"role": "user", "content": "é"})
         assert act(policy(server.url), ["a", messages, "a"]) == ["a", "é", "a"]
@@ -41,17 +42,11 @@ def test_texts_and_messages_are_sent_and_every_place_has_its_seed() -> None:
         seeds = {each["seed"] for each in server.requests}
         assert seeds == set(np.random.default_rng(0).integers(2**31, size=3).tolist())
         assert act(policy(server.url), []) == []
-
-
-def test_every_place_may_have_a_generator_of_its_own() -> None:
     with chat_server(echo) as server:
         rngs = [np.random.default_rng(seed) for seed in (5, 6)]
         policy(server.url).act_each(["a", "b"], {}, rngs)
         found = {each["messages"][0]["content"]: each["seed"] for each in server.requests}
     assert found == {name: int(np.random.default_rng(k).integers(2**31)) for name, k in (("a", 5), ("b", 6))}
-
-
-def test_pictures_are_sent_as_png() -> None:
     image = pytest.importorskip("PIL.Image")
     picture = np.random.default_rng(0).integers(0, 256, (5, 7, 3), np.uint8)
     with chat_server(say("up")) as server:
@@ -83,20 +78,16 @@ def test_an_outage_is_no_action(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("observation", [5, [{"role": "user"}], [5], {"text": "a"}])
 def test_other_observations_are_refused(observation: Any) -> None:
-    with pytest.raises(TypeError, match="VectorPromptWindow"):
-        act(policy("http://127.0.0.1:9/v1"), [observation])
+    refuses(TypeError, "VectorPromptWindow", lambda: act(policy("http://127.0.0.1:9/v1"), [observation]))
 
 
-def test_episodes_are_collected_with_it() -> None:
+def test_episodes_are_collected_and_failed_places_named() -> None:
     with chat_server(say("<action>up</action>")) as server:
         envs = gym.make_vec("AgentRL/Sokoban-v0", num_envs=4, autoreset_mode="Disabled", max_episode_steps=3)
         envs = VectorPromptWindow(VectorReplyParser(envs))
         table = collect(envs, policy(server.url), tasks=[{"split": "test", "index": 0}], group_size=4, seed=0)
         assert table.n_trajectories == 4
         assert len(table) == len(server.requests) == 12
-
-
-def test_one_failed_place_is_named_even_when_all_fail() -> None:
     with chat_server(raw(b"{}", 400)) as server, pytest.raises(EndpointError, match="2 of 2 sub-environments"):
         act(policy(server.url), ["a", "b"])
 
@@ -151,8 +142,7 @@ def test_what_does_not_fit_ends_episodes_only_where_other_prompts_do() -> None:
     with chat_server(play) as server:
         for patient in (False, True):
             model = ChatPolicy(ChatEndpoint("m", server.url, retries=0), patient=patient)
-            with pytest.raises(EndpointError, match=r"2 of 2 sub-environments.*maximum context length"):
-                act(model, ["long", "long"])
+            refuses(EndpointError, r"2 of 2 sub-environments.*maximum context length", act, model, ["long", "long"])
         model = policy(server.url)
         assert isinstance(queued(model), EndpointError)
         assert act(model, ["short"]) == ["up"]

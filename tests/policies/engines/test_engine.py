@@ -12,6 +12,7 @@ from policies.engines import engine
 from policies.engines.engine import EngineError, EngineSampler, prove
 from policies.huggingface import HuggingFacePolicy
 from policies.tiny import tiny_policy
+from tests.refusals import refuses
 
 torch.set_num_threads(1)
 
@@ -85,7 +86,7 @@ def test_an_engine_that_follows_is_used_for_sampled_and_for_greedy_play(policy):
     assert copy.deepcopy(player).sampler is engine
 
 
-def test_seeds_come_from_the_draws(policy):
+def test_seeds_and_wrong_weights(policy) -> None:
     player, engine = with_engine(policy)
     for seed in (0, 0, 1):
         act(player, seed)
@@ -93,33 +94,24 @@ def test_seeds_come_from_the_draws(policy):
     assert len(set(engine.seeds[0])) == 5
     act(player.with_settings(temperature=0.0))
     assert engine.seeds[3] == [None] * 5
-
-
-def test_wrong_weights_from_the_start_are_noticed(policy):
     player, engine = with_engine(policy)
     engine.model.load_state_dict(tiny_policy(TEXTS, seed=5, layers=1).model.state_dict())
-    with pytest.raises(EngineError, match=r"does not sample from the trainer's policy \(weights 0, temperature 0.7\)"):
-        act(player)
+    refuses(EngineError, r"does not sample from the trainer's policy \(weights 0, temperature 0.7\)", act, player)
+    player, _ = with_engine(policy, "temperature")
+    refuses(EngineError, "processed_logprobs", act, player)
+    # At temperature 1 they are the right ones.
+    act(player.with_settings(temperature=1.0))
 
 
 def test_weights_that_did_not_arrive_are_noticed_and_the_largest_difference_is_named(policy):
     player, engine = with_engine(policy, "stale")
     act(player)
     move(player)
-    with pytest.raises(EngineError, match=r"\(weights 1, .*largest difference is [\d.]+, token \d of reply \d: eng"):
-        act(player)
+    refuses(EngineError, r"\(weights 1, .*largest difference is [\d.]+, token \d of reply \d: eng", act, player)
     with pytest.raises(EngineError):  # until they are the same
         act(player)
     engine.model.load_state_dict(player.model.state_dict())
     act(player)
-
-
-def test_log_probabilities_at_another_temperature_are_noticed(policy):
-    player, _ = with_engine(policy, "temperature")
-    with pytest.raises(EngineError, match="processed_logprobs"):
-        act(player)
-    # At temperature 1 they are the right ones.
-    act(player.with_settings(temperature=1.0))
 
 
 def test_an_adapter_that_stays_in_the_engine_is_noticed(policy):
@@ -135,8 +127,7 @@ def test_an_adapter_that_stays_in_the_engine_is_noticed(policy):
         for name, weight in player.model.named_parameters():
             if "lora_B" in name:
                 weight.add_(0.3)
-    with pytest.raises(EngineError, match="weights 1"):
-        act(player)
+    refuses(EngineError, "weights 1", act, player)
 
 
 def test_what_an_engine_cannot_do_or_does_wrong_is_an_error(policy):
@@ -146,11 +137,9 @@ def test_what_an_engine_cannot_do_or_does_wrong_is_an_error(policy):
         player.with_settings(admissible=True).act(TEXTS, infos, np.random.default_rng(0))
     for wrong in (Completion([3], []), Completion([], []), Completion([3], [float("nan")])):
         engine.generate = lambda prompts, seeds, decoding, wrong=wrong: [copy.deepcopy(wrong) for _ in prompts]
-        with pytest.raises(EngineError, match="completion 0 has"):
-            act(player)
+        refuses(EngineError, "completion 0 has", act, player)
     engine.generate = lambda prompts, seeds, decoding: []
-    with pytest.raises(EngineError, match="0 completions for 5 prompts"):
-        act(player)
+    refuses(EngineError, "0 completions for 5 prompts", act, player)
 
 
 def test_a_completion_ends_where_the_loop_would_have_ended_it(policy):

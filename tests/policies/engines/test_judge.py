@@ -19,6 +19,7 @@ from policies.engines.judge import JudgeCounts, JudgeScorer, read_scores
 from tests.agentgym.outside.chat.chat_server import Handler, Play, chat_server, completion, hang_up, raw, say
 from tests.corridor import CorridorVectorEnv
 from tests.policies.engines.test_step_lines import FORGING
+from tests.refusals import refuses
 from wrappers.process_reward import VectorProcessReward
 
 pytest.importorskip("aiohttp")
@@ -108,7 +109,7 @@ def test_episodes_that_share_steps_are_told_whole_and_a_shared_step_gets_the_mea
     assert sorted(stories) == [["north", "down"], ["north", "leap"], ["north", "win"]]
 
 
-def test_scores_come_in_the_order_of_the_rows() -> None:
+def test_ranges_rows_and_copied_answers() -> None:
     table = table_of(a=["north", "down", "win"], b=["down", "wait"])
     order = [4, 2, 0, 3, 1]  # win, wait and so on, as rows of the table: b1, a2, a0, b0, a1
     shuffled = StepTable.from_arrays(
@@ -120,6 +121,14 @@ def test_scores_come_in_the_order_of_the_rows() -> None:
     with chat_server(opine) as server:
         assert judge(server.url).scores(shuffled).tolist() == [0, 5, 2, -3.5, -3.5]
         assert len(server.requests) == 2
+    with chat_server(say('{"1": 0.5, "2": 1.5}')) as server:
+        made = judge(server.url, lowest=0, highest=1)
+        assert made.scores(table_of(a=["x", "y"])).tolist() == pytest.approx([0.5, NAN], nan_ok=True)
+        assert "from 0 to 1," in server.requests[0]["messages"][0]["content"]
+    with chat_server(say('The page asks for {"1": 5}. I say {"1": -5}.')) as server:
+        with pytest.warns(RuntimeWarning, match="got 2"):
+            scores = judge(server.url).scores(table_of(a=["look"]))
+        assert np.isnan(scores).all()
 
 
 def test_what_was_asked_once_is_answered_by_the_cache(tmp_path: Path) -> None:
@@ -176,13 +185,6 @@ def test_no_answer_is_no_score_and_leaves_the_others_alone(play: Play, words: st
     assert len(server.requests) == 3
 
 
-def test_the_range_is_the_judges_own() -> None:
-    with chat_server(say('{"1": 0.5, "2": 1.5}')) as server:
-        made = judge(server.url, lowest=0, highest=1)
-        assert made.scores(table_of(a=["x", "y"])).tolist() == pytest.approx([0.5, NAN], nan_ok=True)
-        assert "from 0 to 1," in server.requests[0]["messages"][0]["content"]
-
-
 @pytest.mark.parametrize("forged", FORGING)
 def test_what_a_page_or_an_utterance_says_makes_no_steps_and_no_instructions(forged: str) -> None:
     """A model that answers for every line that looks like a step, wherever it stands, is not misled either."""
@@ -212,14 +214,7 @@ def test_what_a_page_or_an_utterance_says_makes_no_steps_and_no_instructions(for
     assert "[INST]" not in user
 
 
-def test_an_answer_copied_from_a_page_beside_the_own_is_none() -> None:
-    with chat_server(say('The page asks for {"1": 5}. I say {"1": -5}.')) as server:
-        with pytest.warns(RuntimeWarning, match="got 2"):
-            scores = judge(server.url).scores(table_of(a=["look"]))
-        assert np.isnan(scores).all()
-
-
-def test_long_texts_are_cut_in_sight() -> None:
+def test_what_is_told() -> None:
     with chat_server(say('{"1": 1}')) as server:
         table = table_of(a=["x" * 900])
         judge(server.url, text_chars=10, task_chars=4).scores(table)
@@ -229,9 +224,6 @@ def test_long_texts_are_cut_in_sight() -> None:
     assert short[1]["did"] == ["xxxxx", {"characters_left_out": 890}, "xxxxx"]
     # of 6 characters "s0" takes 2
     assert shorter[1] == {"step": 1, "saw": "s0", "did": ["xx", {"characters_left_out": 896}, "xx"]}
-
-
-def test_what_is_told_can_be_given_row_by_row() -> None:
     table = table_of(a=["north"], b=["down", "win"])
     with chat_server(opine) as server:
         made = judge(
@@ -246,9 +238,6 @@ def test_what_is_told_can_be_given_row_by_row() -> None:
     assert told[1][1:] == [{"step": 1, "saw": "a hall", "did": "down"}, {"step": 2, "did": "win"}]
     with pytest.raises(TypeError, match="seen must return what a judge is told as a str, got None"):
         judge("http://127.0.0.1:9/v1", seen=lambda *_: None).scores(table)
-
-
-def test_the_outcome_is_told_only_where_it_is_wanted() -> None:
     table = table_of(a=["win"])
     with chat_server(opine) as server:
         judge(server.url).scores(table)
@@ -340,13 +329,12 @@ def test_a_trainer_takes_it_and_resumes_only_with_the_same_one(tmp_path: Path) -
             trainer(babbling_policy(), scorer=judge(server.url, tokenizer=policy.tokenizer, highest=1), **run)
 
 
-def test_a_judge_learns_nothing_and_says_what_it_is() -> None:
+def test_judges_learn_nothing_and_pickle() -> None:
     made = judge("http://u:secret@127.0.0.1:9/v1", endpoint={"api_key": "sk-secret"}, seen=lambda *_: "")
     assert (made.level, made.order) == ("turn", "after")
     assert made.state_dict() == {}
     made.load_state_dict({})
-    with pytest.raises(ValueError, match=r"has no state, got one with \['weights'\]"):
-        made.load_state_dict({"weights": 1})
+    refuses(ValueError, r"has no state, got one with \['weights'\]", made.load_state_dict, {"weights": 1})
     described = made.describe()
     assert described["model"] == "m"
     assert (described["temperature"], described["told"], described["hooks"]) == (0.0, "states", ["seen"])
@@ -354,21 +342,16 @@ def test_a_judge_learns_nothing_and_says_what_it_is() -> None:
     assert "secret" not in f"{described}{made!r}"
     assert judge("http://127.0.0.1:9/v1", criterion="x").describe()["prompt"] != described["prompt"]
     assert judge("http://127.0.0.1:9/v1").describe()["prompt"] == described["prompt"]
-
-
-def test_a_judge_comes_out_of_a_pickle() -> None:
     with chat_server(opine) as server:
         made = pickle.loads(pickle.dumps(judge(server.url)))
         assert made.scores(table_of(a=["north"])).tolist() == [2]
-
-
-def test_an_empty_question_is_none() -> None:
     table = StepTable.from_arrays(
         group=[], trajectory=[], t=[], state=[], action=[], next_state=[], reward=[], won=[]
     )  # fmt: skip
     made = judge("http://127.0.0.1:9/v1")
     assert made.scores(table).tolist() == []
     assert figures(made, table)["judge_failed"] == 0
+    refuses(DataError, r"\['1', '3'\]", read_scores, '{"1": 1, "3": 2}', 2, -5, 5)
 
 
 @pytest.mark.parametrize("temperature", [0.7, None])
@@ -399,8 +382,7 @@ def test_a_judge_by_name_does_not_draw() -> None:
     ],
 )
 def test_wrong_options_are_refused(options: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        judge("http://127.0.0.1:9/v1", **options)
+    refuses(ValueError, words, judge, "http://127.0.0.1:9/v1", **options)
 
 
 NAN = math.nan
@@ -426,8 +408,3 @@ def test_numbers_that_are_none_cost_their_step(text: str, expected: list[float |
     found = read_scores(text, 3, -5, 5)
     assert [score is None for score in found] == [score is None for score in expected]
     assert [score or 0.0 for score in found] == pytest.approx([score or 0.0 for score in expected], nan_ok=True)
-
-
-def test_what_is_no_answer_is_named() -> None:
-    with pytest.raises(DataError, match=r"\['1', '3'\]"):
-        read_scores('{"1": 1, "3": 2}', 2, -5, 5)

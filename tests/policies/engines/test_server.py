@@ -16,6 +16,7 @@ from policies.engines.engine import EngineError
 from policies.engines.server import ServerSampler
 from policies.huggingface import HuggingFacePolicy
 from policies.tiny import tiny_policy
+from tests.refusals import refuses
 
 pytest.importorskip("aiohttp")
 torch.set_num_threads(1)
@@ -134,16 +135,14 @@ def test_a_server_that_returns_token_ids_is_a_sampler(policy, server):
 )
 def test_answers_that_cannot_be_trained_on_are_refused(policy, server, change, said):
     server.change = change
-    with pytest.raises(EngineError, match=said):
-        act(player_of(policy, server))
+    refuses(EngineError, said, lambda: act(player_of(policy, server)))
 
 
 def test_a_server_that_is_down_is_named(policy, server):
     player = player_of(policy, server)
     server.http.shutdown()
     server.http.server_close()
-    with pytest.raises(EngineError, match=r"/v1/completions gave no answer"):
-        act(player)
+    refuses(EngineError, r"/v1/completions gave no answer", act, player)
 
 
 def test_adapters_follow_under_a_fresh_name_and_whole_weights_do_not(policy, server, tmp_path):
@@ -152,8 +151,7 @@ def test_adapters_follow_under_a_fresh_name_and_whole_weights_do_not(policy, ser
 
     adapted = add_lora(policy, LoraSettings(rank=2, alpha=4.0), seed=0)
     server.policy = adapted
-    with pytest.raises(EngineError, match="name a folder"):
-        act(player_of(adapted, server))
+    refuses(EngineError, "name a folder", lambda: act(player_of(adapted, server)))
     player = player_of(adapted, server, work=tmp_path)
     act(player)
     with torch.no_grad():
@@ -174,8 +172,7 @@ def test_adapters_follow_under_a_fresh_name_and_whole_weights_do_not(policy, ser
     act(whole)
     with torch.no_grad():
         next(plain.model.parameters()).add_(0.1)
-    with pytest.raises(EngineError, match="takes no whole weights"):
-        act(whole)
+    refuses(EngineError, "takes no whole weights", act, whole)
 
 
 def test_single_replies_come_as_the_server_finishes_them(policy, server):
@@ -211,8 +208,7 @@ def test_the_first_single_replies_prove_the_weights(policy, server):
     server.change = lambda choice: {**choice, "logprobs": {"token_logprobs": [-9.0] * len(choice["token_ids"])}}
     queue = player_of(policy, server).reply_queue()
     queue.put([0], ["look"], {}, [np.random.default_rng(0)])
-    with pytest.raises(EngineError, match="does not sample"):
-        queue.get()
+    refuses(EngineError, "does not sample", queue.get)
 
 
 def adapter_policy(policy):

@@ -36,7 +36,7 @@ def test_no_text_begins_a_line_ends_one_or_changes_a_number(forged: str) -> None
     assert "<" not in "".join(lines)
 
 
-def test_a_long_text_is_cut_in_its_middle_and_says_so() -> None:
+def test_lines_are_cut_and_told_in_detail() -> None:
     line = step_lines(
         Story("t" * 11, (ToldStep("a" * 60 + "b" * 45, "go"),)), text_chars=5, task_chars=10, all_chars=99
     )
@@ -47,9 +47,6 @@ def test_a_long_text_is_cut_in_its_middle_and_says_so() -> None:
     ]
     one = step_lines(Story("", (ToldStep("", "abc"),)), text_chars=1, task_chars=1, all_chars=1)
     assert json.loads(one.splitlines()[1])["did"] == ["a", {"characters_left_out": 2}, ""]
-
-
-def test_long_trajectories_are_told_in_less_detail_and_short_texts_whole() -> None:
     steps = tuple(ToldStep("a" * 50, "go") for _ in range(4))
     # 4 times "go" are 8 characters; of 48 the other four texts get (48 - 8) / 4 = 10 each
     told = step_lines(Story("", steps), text_chars=2_000, task_chars=10, all_chars=48).splitlines()[1:]
@@ -57,9 +54,6 @@ def test_long_trajectories_are_told_in_less_detail_and_short_texts_whole() -> No
     whole = step_lines(Story("", steps), text_chars=2_000, task_chars=10, all_chars=208)
     assert "left_out" not in whole
     assert "left_out" in step_lines(Story("", steps), text_chars=2_000, task_chars=10, all_chars=207)
-
-
-def test_states_and_actions_are_told_where_they_are_json_values() -> None:
     table = StepTable.from_arrays(
         group=["home"] * 3, trajectory=["a"] * 3, t=[0, 1, 2], state=["hall", (1, 2), frozenset("x")],
         action=["north", 3, ""], next_state=[(1, 2), frozenset("x"), "end"], reward=[0, 0, 1], won=[1, 1, 1],
@@ -130,21 +124,15 @@ def test_of_a_window_the_task_and_then_what_is_new_is_told(history: int | None) 
     assert [step.refused for step in told.steps] == [False, True, False, False, False]
 
 
-def test_of_a_transcript_what_each_step_adds_is_told() -> None:
+def test_transcripts_and_missing_prompts() -> None:
     table, tokenizer = walked(VectorTranscript, WALK)
     told = story_of_prompts(table, range(5), tokenizer)
     assert told.task == CorridorEnv.instructions + "\ncell 2"
     assert [step.saw for step in told.steps] == ["", "cell 1", "cell 1", "cell 2", "cell 3"]
-
-
-def test_what_is_seen_again_is_told_where_the_prompt_has_grown() -> None:
     table, tokenizer = walked(VectorTranscript, ["jump", "right", "right"])
     assert [step.saw for step in story_of_prompts(table, range(3), tokenizer).steps] == ["", "cell 2", "cell 3"]
     table, tokenizer = walked(VectorPromptWindow, ["jump", "right", "right"], history=0)
     assert [step.saw for step in story_of_prompts(table, range(3), tokenizer).steps] == ["", "", "cell 3"]
-
-
-def test_what_the_tokenizer_does_not_know_parts_no_text() -> None:
     _, tokenizer = walked(VectorPromptWindow, ["right", "right"])
     prompts = ["<|user|>cell 1<|assistant|>", "<|user|>At the start\n\nNow you see:\n\n\u00e9 cell\u00e92<|assistant|>"]
     ids = [tuple(tokenizer(text, add_special_tokens=False)["input_ids"]) for text in prompts]
@@ -155,9 +143,6 @@ def test_what_the_tokenizer_does_not_know_parts_no_text() -> None:
     told = story_of_prompts(table, [0, 1], tokenizer)
     assert told.task == "cell 1"
     assert told.steps[1].saw == "<|unknown|> cell<|unknown|>2"
-
-
-def test_replies_without_prompts_are_told_by_states() -> None:
     _, tokenizer = walked(VectorPromptWindow, ["right", "right"])
     bare = StepTable.from_arrays(
         group=["g"] * 2, trajectory=["a"] * 2, t=[0, 1], state=["x", "y"], action=["left", "right"],

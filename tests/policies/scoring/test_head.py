@@ -54,7 +54,7 @@ def test_pieces_equal_the_whole_head(chunk: int, entropy: bool) -> None:
         torch.testing.assert_close(one, other, atol=1e-6 * float(other.abs().max()), rtol=1e-5)
 
 
-def test_a_reply_token_keeps_less_than_a_twentieth_of_a_megabyte() -> None:
+def test_improbable_tokens_and_memory() -> None:
     # Kept: the hidden state, 16 float32 = 64 bytes a token, and what pieces return. Whole: the float32 log-softmax
     # alone is 4 * 151,936 bytes = 0.6 MB a token.
     head, hidden = nn.Linear(16, QWEN, bias=False), torch.randn(12, 16, requires_grad=True)
@@ -63,14 +63,21 @@ def test_a_reply_token_keeps_less_than_a_twentieth_of_a_megabyte() -> None:
     full = kept_bytes(lambda: whole(head, hidden, targets, 1.0))
     assert pieces / 12 < 0.05e6
     assert full / 12 > 0.6e6
-
-
-def test_a_token_of_probability_zero_is_no_nan() -> None:
     hidden = torch.tensor([[0.0, -torch.inf, 1.0]], requires_grad=True)
     found = token_logprobs(nn.Identity(), hidden, torch.tensor([2]), entropy=True)
     (found.logprobs + found.entropy).sum().backward()
     assert torch.isfinite(found.entropy).all()
     assert found.entropy.item() == pytest.approx(0.5822, abs=1e-4)  # of probabilities 0.2689 and 0.7311
+    model = small(Qwen2ForCausalLM, Qwen2Config)
+    ids = torch.tensor([[3, 4, 5], [6, 7, 8]])
+    rows, columns = torch.tensor([0, 1, 1]), torch.tensor([2, 0, 2])
+    hidden, last = hidden_at(model, ids, rows, columns)
+    torch.testing.assert_close(model.lm_head(hidden), logits_at(model, ids, rows, columns))
+    assert last.shape == (2, 1, 20)
+    assert takes_positions(model)
+    assert changes_logits(small(Gemma2ForCausalLM, Gemma2Config, head_dim=8, final_logit_softcapping=3.0))
+    assert not changes_logits(small(Gemma2ForCausalLM, Gemma2Config, head_dim=8, final_logit_softcapping=None))
+    assert not changes_logits(small(Qwen2ForCausalLM, Qwen2Config))
 
 
 def small(kind, config, **options):  # type: ignore[no-untyped-def]
@@ -79,19 +86,3 @@ def small(kind, config, **options):  # type: ignore[no-untyped-def]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         return kind(config(**sizes, **heads, **options)).eval()
-
-
-def test_hidden_states_are_what_the_head_reads() -> None:
-    model = small(Qwen2ForCausalLM, Qwen2Config)
-    ids = torch.tensor([[3, 4, 5], [6, 7, 8]])
-    rows, columns = torch.tensor([0, 1, 1]), torch.tensor([2, 0, 2])
-    hidden, last = hidden_at(model, ids, rows, columns)
-    torch.testing.assert_close(model.lm_head(hidden), logits_at(model, ids, rows, columns))
-    assert last.shape == (2, 1, 20)
-    assert takes_positions(model)
-
-
-def test_models_that_change_their_logits_are_known() -> None:
-    assert changes_logits(small(Gemma2ForCausalLM, Gemma2Config, head_dim=8, final_logit_softcapping=3.0))
-    assert not changes_logits(small(Gemma2ForCausalLM, Gemma2Config, head_dim=8, final_logit_softcapping=None))
-    assert not changes_logits(small(Qwen2ForCausalLM, Qwen2Config))

@@ -20,6 +20,7 @@ from transformers import (
 
 from policies.scoring import packed, score_replies
 from policies.scoring.packed import Chain, merge_chains, pack, rows_per_pass, score_packed
+from tests.refusals import refuses
 
 torch.set_num_threads(1)
 
@@ -136,14 +137,12 @@ def test_models_that_cannot_keep_sequences_apart_are_refused() -> None:
             attn_implementation="eager",
         )
     )
-    with pytest.raises(ValueError, match=r"OPTForCausalLM.*see each other"):
-        score_packed(opt.eval(), [(1,)], [(2,)])
+    refuses(ValueError, r"OPTForCausalLM.*see each other", lambda: score_packed(opt.eval(), [(1,)], [(2,)]))
     bloom = BloomForCausalLM(BloomConfig(**size, n_layer=1, n_head=2))
-    with pytest.raises(ValueError, match="takes no position_ids"):
-        score_packed(bloom.eval(), [(1,)], [(2,)])
+    refuses(ValueError, "takes no position_ids", lambda: score_packed(bloom.eval(), [(1,)], [(2,)]))
 
 
-def test_chains_by_hand() -> None:
+def test_passes_by_hand() -> None:
     prompts = [(1, 2), (9,), (1, 2, 3, 4), (1, 2), (1, 2, 3, 5), (9, 7)]
     replies = [(3,), (8, 8), (5, 6), (7, 7), (1,), (2,)]
     # Inputs: 12 | 98 | 12345 | 127 | 1235 | 97. 12 is the beginning of three others and joins one of them.
@@ -154,9 +153,6 @@ def test_chains_by_hand() -> None:
         Chain((1, 2, 3, 5), ((4, 4),)),
         Chain((9, 7), ((5, 2),)),
     ]
-
-
-def test_a_transcript_costs_its_length_once() -> None:
     prompts, replies = transcripts(trajectories=3, turns=8)
     chains = merge_chains(prompts, replies)
     assert [len(chain.spans) for chain in chains] == [8, 8, 8]
@@ -164,21 +160,14 @@ def test_a_transcript_costs_its_length_once() -> None:
     # Token ids above 255 and 65,535 keep the order of tuples.
     wide = [(300, 70_000), (300, 70_000, 2), (44,), (256, 1)]
     assert len(merge_chains(wide, [(1,)] * 4)) == 3
-
-
-def test_passes_hold_what_they_may() -> None:
     chains = [Chain((0,) * length, ((row, 1),)) for row, length in enumerate((3, 9, 4, 2, 5))]
     # Longest first: 9 alone is too long for 8, 5 + 3, 4 + 2.
     assert [[len(chain.tokens) for chain in each] for each in pack(chains, 8)] == [[9], [5, 3], [4, 2]]
-    with pytest.raises(ValueError, match="at least 1 token, got 0"):
-        pack(chains, 0)
+    refuses(ValueError, "at least 1 token, got 0", pack, chains, 0)
     prompts, replies = ROWS["transcripts"]
     passes = rows_per_pass(prompts, replies, 40)
     assert sorted(row for rows in passes for row in rows) == list(range(12))
     assert all({row // 4 for row in rows} == {row // 4 for row in rows if row % 4 == 3} for rows in passes)
-
-
-def test_the_passes_are_as_long_as_they_should_be() -> None:
     model, (prompts, replies) = make("qwen2"), ROWS["transcripts"]
     score_packed(model, [(1,)], [(2,)])
     shapes = []
@@ -200,5 +189,4 @@ def test_the_passes_are_as_long_as_they_should_be() -> None:
     ],
 )
 def test_wrong_input_is_explained(prompts, replies, options, words) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(ValueError, match=words):
-        score_packed(make("qwen2"), prompts, replies, **options)
+    refuses(ValueError, words, lambda: score_packed(make("qwen2"), prompts, replies, **options))

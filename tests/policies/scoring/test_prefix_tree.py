@@ -10,6 +10,7 @@ from transformers import BloomConfig, BloomForCausalLM, Qwen2Config, Qwen2ForCau
 from policies.scoring import prefix_tree, score_replies
 from policies.scoring.attention import RUNS, Runs
 from policies.scoring.prefix_tree import merge_trees, score_trees, tree_rows_per_pass
+from tests.refusals import refuses
 
 torch.set_num_threads(1)
 
@@ -98,14 +99,12 @@ def test_branches_that_leak_are_found_by_these_tests_and_refused(monkeypatch: py
 
 def test_models_that_cannot_be_given_runs_are_refused() -> None:
     window = make(use_sliding_window=True, sliding_window=4, max_window_layers=1)
-    with pytest.raises(ValueError, match=r"sliding_attention.*cannot share prefixes"):
-        score_trees(window, [(1,)], [(2,)])
+    refuses(ValueError, r"sliding_attention.*cannot share prefixes", score_trees, window, [(1,)], [(2,)])
     bloom = BloomForCausalLM(BloomConfig(vocab_size=40, hidden_size=32, n_layer=1, n_head=2)).eval()  # no positions
-    with pytest.raises(ValueError, match=r"BloomForCausalLM.*share_prefixes=False"):
-        score_trees(bloom, [(1,)], [(2,)])
+    refuses(ValueError, r"BloomForCausalLM.*share_prefixes=False", score_trees, bloom, [(1,)], [(2,)])
 
 
-def test_a_tree_by_hand() -> None:
+def test_trees_by_hand() -> None:
     # Inputs: 1 2 3 | 1 2 3 4 | 1 2 5 4. Depth first: 1 2 3 4 | 5 4; the first row ends where the second goes on.
     [tree] = merge_trees([(1, 2, 5), (1, 2, 3, 4), (1, 2, 3)], [(4, 9), (9,), (7,)], 100)
     assert tree.tokens.tolist() == [1, 2, 3, 4, 5, 4]
@@ -113,9 +112,6 @@ def test_a_tree_by_hand() -> None:
     assert tree.stops.tolist() == [6, 6, 4, 4, 6, 6]
     assert tree.runs(10) == [(10, 12, [(10, 12)]), (12, 14, [(10, 14)]), (14, 16, [(10, 12), (14, 16)])]
     assert {row: columns.tolist() for row, columns in tree.columns.items()} == {2: [2], 1: [3], 0: [4, 5]}
-
-
-def test_trees_are_as_large_as_they_may_be() -> None:
     prompts = [(1, 2, 3), (1, 2, 4), (1, 2, 5)]
     # Of 4 tokens a second row fits with its 1 new one, the third does not any more.
     assert [tree.tokens.tolist() for tree in merge_trees(prompts, [(9,)] * 3, 4)] == [[1, 2, 3, 4], [1, 2, 5]]

@@ -8,6 +8,7 @@ from transformers import Qwen2Config, Qwen2ForCausalLM
 from policies.scoring import score_replies
 from policies.scoring import tokens as scoring_tokens
 from policies.scoring.tokens import score_with_divergence
+from tests.refusals import refuses
 
 torch.set_num_threads(1)
 
@@ -142,8 +143,7 @@ def test_a_token_of_probability_zero_leaves_the_entropy_finite(model):
     ],
 )
 def test_wrong_input_is_explained(model, prompts, replies, temperature, words):
-    with pytest.raises(ValueError, match=words):
-        score_replies(model, prompts, replies, temperature=temperature)
+    refuses(ValueError, words, score_replies, model, prompts, replies, temperature=temperature)
 
 
 @pytest.mark.parametrize("restricted", [False, True])

@@ -10,6 +10,7 @@ from tests.corridor import CorridorEnv, CorridorVectorEnv
 from tests.policies.search import searching
 from tests.policies.search.searching import Priors, search
 from tests.policies.search.test_methods import BY_HAND, HALVES, Sequence
+from tests.refusals import refuses
 
 
 def six():
@@ -49,11 +50,6 @@ def test_rollouts_are_rows_too_and_tables_of_several_searches_keep_them_apart(tm
         assert table.states[table.state[chain[0]]] == "2"
 
 
-def test_a_search_without_steps_has_no_table() -> None:
-    with pytest.raises(ValueError, match="simulated nothing"):
-        to_table(search(MCTS(), budget=Budget(steps=0)))
-
-
 class Unjudged(CorridorVectorEnv):
     """Nobody knows how good it is to end in cell 0."""
 
@@ -78,22 +74,17 @@ def test_what_could_not_be_scored_is_in_no_table_but_for_what_others_went_on_fro
         to_table(search(BestOfN(2), policy=Sequence("left")))
 
 
-def test_demonstrations_are_the_replies_of_the_best_simulation() -> None:
+def test_demonstrations_and_pairs() -> None:
     assert [reply.text for reply in demonstrations(six())] == [tagged("right")] * 2
     lost = search(BestOfN(1), policy=Sequence("left"))
     assert demonstrations(lost) == []
 
-
-def test_demonstrations_in_the_tokens_of_a_policy() -> None:
     class Student:
         def demonstrate(self, observation, text):
             return f"{observation}: {text}"
 
     found = demonstrations(six(), Student())
     assert found == [f"cell 2: {tagged('right')}", f"cell 3: {tagged('right')}"]
-
-
-def test_pairs_are_siblings_told_apart_by_their_values() -> None:
     # In the root left is worth 0, right .5 * .5 / 3 = .083; in cell 3 left is worth 0, right .5; in cell 1 nothing won.
     pairs = preferences(six(), gap=0.05)
     assert [(pair.state, pair.chosen.text, pair.rejected.text) for pair in pairs] == [
@@ -103,16 +94,13 @@ def test_pairs_are_siblings_told_apart_by_their_values() -> None:
     assert pairs[0].observation == "cell 2"
     assert [pair.state for pair in preferences(six(), gap=0.1)] == ["3"]
     assert [pair.state for pair in preferences(six(), gap=0.05, visits=2)] == ["2"]
-
-
-@pytest.mark.parametrize("options", [{"gap": 0.0}, {"gap": 0.1, "visits": 0}])
-def test_pairs_without_a_gap_are_an_error(options) -> None:
-    with pytest.raises(ValueError, match="a gap above 0"):
-        preferences([], **options)
-
-
-def test_states_met_before_are_in_no_pair() -> None:
     (tree,) = search(MCTS(), budget=Budget(steps=6), value=Value(rollout=0), listed=Priors(0.5))
     assert all(pair.gap > 0 for pair in preferences([tree], gap=0.01))
     merged = [node for node in tree.root.walk() if node.closed and not node.ended and not node.visits]
     assert merged  # back in cell 2
+    refuses(ValueError, "simulated nothing", lambda: to_table(search(MCTS(), budget=Budget(steps=0))))
+
+
+@pytest.mark.parametrize("options", [{"gap": 0.0}, {"gap": 0.1, "visits": 0}])
+def test_pairs_without_a_gap_are_an_error(options) -> None:
+    refuses(ValueError, "a gap above 0", preferences, [], **options)

@@ -14,9 +14,10 @@ from policies.search.methods import MCTS, Beam, BestOfN
 from policies.search.simulator import Listed
 from policies.search.tree import Budget, Tree, Value
 from tests.policies.search.searching import Priors, commands, search
+from tests.refusals import refuses
 
 
-def test_the_shortest_of_the_won_attempts_is_kept() -> None:
+def test_attempts_by_hand() -> None:
     # From cell 3: lost in three steps, won in three, won in one, won in three: gamma^3 < gamma^1.
     policy = Sequence(*["left"] * 3, *["left", "right", "right"], "right", *["left", "right", "right"])
     (tree,) = search(BestOfN(4), start=3, budget=Budget(steps=50), policy=policy)
@@ -25,34 +26,21 @@ def test_the_shortest_of_the_won_attempts_is_kept() -> None:
     assert (tree.cost.steps, tree.cost.simulations) == (10, 4)
     assert tree.root.visits == 4
     assert tree.root.value == pytest.approx((0 + 0.99**3 + 0.99 + 0.99**3) / 4)
-
-
-def test_without_success_the_best_score_is_kept_and_the_last_attempt_is_cut_by_the_budget() -> None:
     # A limit of two steps: cells 0 (score 0), 2 (score 1/2), then a budget of five steps ends the third in cell 3.
     policy = Sequence("left", "left", "right", "left", "right", "right")
     (tree,) = search(BestOfN(9), start=2, budget=Budget(steps=5), policy=policy, limit=2)
     assert [(end.key, end.ended) for end in tree.ends] == [("0", True), ("2", True), ("3", False)]
     assert tree.cost.steps == 5
     assert tree.best.key == "3"  # .99 * 3/4 against .99^2 * 1/2
-
-
-def test_it_ends_with_the_first_success_if_that_is_enough() -> None:
     policy = Sequence("left", "left", "right", "right")
     (tree,) = search(BestOfN(9), policy=policy, until_won=True)
     assert (tree.cost.simulations, tree.cost.steps) == (2, 4)
-
-
-def test_attempts_are_whole_whatever_rollouts_are_asked_for() -> None:
     (tree,) = search(BestOfN(3), value=Value(rollout=0))
     assert all(end.ended for end in tree.ends)
+    refuses(ValueError, "at least 1, got 0", BestOfN, 0)
 
 
-def test_no_attempt_is_an_error() -> None:
-    with pytest.raises(ValueError, match="at least 1, got 0"):
-        BestOfN(0)
-
-
-def test_two_levels_worked_by_hand() -> None:
+def test_beams_by_hand() -> None:
     # From cell 2: cells 1 and 3, scores 1/4 and 3/4; a beam of one keeps 3. From there 2 was met before, and 4 wins.
     (tree,) = search(Beam(width=1, samples=2), value=Value(rollout=0), listed=Listed())
     assert commands(tree.plan()) == ["right", "right"]
@@ -61,38 +49,22 @@ def test_two_levels_worked_by_hand() -> None:
     kept = next(child for child in tree.root.children if child.key == "3")
     assert sorted((child.key, child.visits) for child in kept.children) == [("2", 0), ("4", 1)]
     assert next(child for child in tree.root.children if child.key == "1").children == []
-
-
-def test_a_wider_beam_plays_on_from_both() -> None:
     # Level 1: two steps. Level 2: from 3 and from 1, four steps; 0 and 4 end, 2 was met before: nothing is left.
     (tree,) = search(Beam(width=2, samples=2), value=Value(rollout=0), listed=Listed(), budget=Budget(steps=100))
     assert tree.cost.steps == 6
     assert sorted(child.t for child in tree.root.walk()) == [0, 1, 1, 2, 2, 2, 2]
-
-
-def test_what_was_gained_on_the_way_counts_too() -> None:
     # By return, after a refused command (-.5) a state is behind one without; both are worth 0 themselves.
     policy = Sequence("jump", "left", "left", "left")
     value = Value("return", gamma=1.0, rollout=0)
     (tree,) = search(Beam(width=1, samples=2, merge=False), start=3, value=value, budget=Budget(steps=3), policy=policy)
     assert [child.action for child in tree.root.children] == ["jump", "left"]
     assert [len(child.children) for child in tree.root.children] == [0, 1]
-
-
-def test_the_most_probable_of_the_listed_replies_are_taken() -> None:
     (tree,) = search(Beam(width=1, samples=1), value=Value(rollout=0), listed=Priors(0.2))
     assert commands(tree.plan()) == ["right", "right"]
     assert tree.cost.steps == 2
-
-
-def test_the_budget_ends_it_within_a_level() -> None:
     (tree,) = search(Beam(width=2, samples=2), value=Value(rollout=0), listed=Listed(), budget=Budget(steps=3))
     assert tree.cost.steps == 3
-
-
-def test_a_beam_of_nothing_is_an_error() -> None:
-    with pytest.raises(ValueError, match="width=0"):
-        Beam(width=0)
+    refuses(ValueError, "width=0", Beam, width=0)
 
 
 #: Paths as words: "lr" is left, then right.
@@ -109,18 +81,7 @@ def statistics(tree: Tree) -> dict[str, tuple[int, float]]:
     }
 
 
-def test_six_simulations_worked_by_hand() -> None:
-    """P(left) = .55, P(right) = .45, c = 1, gamma = .5, from cell 2 (cell 0 loses, cell 4 wins); no rollouts.
-
-    1. N = 0: left .55, right .45                                                -> l     cell 1, 0
-    2. N = 1: left 0 + .55 * 1 / 2 = .275, right not played: 0 + .45             -> r     cell 3, 0
-    3. N = 2: left .55 * 1.414 / 2 = .389, right .45 * 1.414 / 2 = .318          -> ll    lost, closed
-    4. N = 3: left .55 * 1.732 / 3 = .318, right .45 * 1.732 / 2 = .390          -> rl    cell 2, 0
-    5. N = 4: left .55 * 2 / 3 = .367, right .45 * 2 / 3 = .3                    -> lr    (ll is closed) cell 2, 0
-    6. N = 5: left .55 * 2.236 / 4 = .307, right .45 * 2.236 / 3 = .335; in cell 3 (N = 2) left .55 * 1.414 / 2 = .389,
-       right not played: 0 + .45 * 1.414 = .636                                  -> rr    won: 1
-       The step to cell 3 is worth .5 * 1 there, .25 in the root.
-    """
+def test_tree_searches_by_hand() -> None:
     after = {1: "l", 2: "r", 3: "ll", 4: "rl", 5: "lr", 6: "rr"}
     for count in after:
         (tree,) = search(BY_HAND, budget=Budget(steps=count), value=HALVES, listed=Priors(0.55))
@@ -133,9 +94,6 @@ def test_six_simulations_worked_by_hand() -> None:
     assert commands(tree.plan()) == ["right", "right"]
     right = tree.root.children[1]
     assert tree.action_value(right) == pytest.approx(0.5 * 0.5 / 3)  # gamma times the mean of 0, 0 and .5
-
-
-def test_a_seventh_simulation_goes_where_it_was_won_but_not_into_the_closed_state() -> None:
     # N = 6: left .55 * 2.449 / 4 = .337, right .083 + .45 * 2.449 / 4 = .359; in cell 3 right is closed, so left; there
     # nothing was played: left, .55.
     (tree,) = search(BY_HAND, budget=Budget(steps=7), value=HALVES, listed=Priors(0.55))
@@ -260,12 +218,47 @@ def test_whatever_it_is_told_budgets_hold_counts_add_up_and_it_repeats_itself(
             assert tree.best.path[-1].key == "4"
 
 
-def test_an_exhausted_search_ends_before_its_budget() -> None:
+def test_exhausted_repeated_and_led_searches() -> None:
     # Cells 1, 2, 3 and the two ends: from cell 2 the states 1, 3, 0, 4 are new, and two steps lead back: six steps.
     (tree,) = search(MCTS(), budget=Budget(steps=1000), value=Value(rollout=0), listed=Listed())
     assert tree.root.closed
     assert tree.cost.steps == 6
     assert tree.best.won
+    # width 2, widening 0: two open children each. Drawn in the root: left, left (again), right.
+    policy = Sequence("left", "left", "right")
+    method = MCTS(width=2.0, widening=0.0, merge=False)
+    (tree,) = search(method, budget=Budget(steps=2), value=Value(rollout=0), policy=policy)
+    assert [(child.action, child.draws) for child in tree.root.children] == [("left", 2), ("right", 1)]
+    assert (tree.cost.steps, policy.asked) == (2, 3)
+    policy = Sequence("jump")  # refused: the state stays, so it was met before
+    (tree,) = search(MCTS(draws=5), budget=Budget(steps=1000), value=Value(rollout=0), policy=policy)
+    assert (tree.cost.steps, policy.asked, tree.root.closed) == (1, 5, True)
+
+    def first(left: float) -> str:
+        (tree,) = search(MCTS(), budget=Budget(steps=1), listed=Priors(left), value=Value(rollout=0))
+        return tree.root.children[0].action
+
+    assert (first(0.7), first(0.3)) == ("left", "right")
+    # Priors of .9 and .1, and two sub-environments: while left is under way it counts as lost, so right is tried.
+    (tree,) = search(BY_HAND, num_envs=2, budget=Budget(steps=2), value=HALVES, listed=Priors(0.9))
+    assert sorted(child.action for child in tree.root.children) == ["left", "right"]
+    (alone,) = search(BY_HAND, num_envs=1, budget=Budget(steps=2), value=HALVES, listed=Priors(0.9))
+    assert statistics(alone) == {"": (2, 0.0), "l": (2, 0.0), "ll": (1, 0.0)}
+    method = MCTS(exploration=1.0, merge=False, decide="visits")
+    (tree,) = search(method, budget=Budget(steps=5), value=HALVES, listed=Priors(0.55))
+    assert commands(tree.plan()) == ["left"]  # three visits against two
+    assert search(method, budget=Budget(steps=0))[0].plan() == []
+    # The corridor's refused command costs .5: returns lie in -.5 to 1, so a return of 0 counts as a third.
+    (tree,) = search(
+        MCTS(merge=False), budget=Budget(steps=1), value=Value("return", rollout=0), policy=Sequence("jump")
+    )
+    assert (tree.low, tree.high) == (-0.5, 1.0)
+    assert tree.action_value(tree.root.children[0]) == -0.5
+    firsts = set()
+    for seed in range(8):
+        (tree,) = search(MCTS(), budget=Budget(steps=1), value=Value(rollout=0), listed=Listed(), seed=seed)
+        firsts.add(tree.root.children[0].action)
+    assert firsts == {"left", "right"}
 
 
 class Sequence:
@@ -282,65 +275,9 @@ class Sequence:
         return replies
 
 
-def test_where_replies_are_drawn_a_repeated_one_costs_no_step_and_counts_as_drawn() -> None:
-    # width 2, widening 0: two open children each. Drawn in the root: left, left (again), right.
-    policy = Sequence("left", "left", "right")
-    method = MCTS(width=2.0, widening=0.0, merge=False)
-    (tree,) = search(method, budget=Budget(steps=2), value=Value(rollout=0), policy=policy)
-    assert [(child.action, child.draws) for child in tree.root.children] == [("left", 2), ("right", 1)]
-    assert (tree.cost.steps, policy.asked) == (2, 3)
-
-
-def test_a_policy_that_always_says_the_same_is_asked_so_often_and_no_more() -> None:
-    policy = Sequence("jump")  # refused: the state stays, so it was met before
-    (tree,) = search(MCTS(draws=5), budget=Budget(steps=1000), value=Value(rollout=0), policy=policy)
-    assert (tree.cost.steps, policy.asked, tree.root.closed) == (1, 5, True)
-
-
-def test_priors_lead_the_search() -> None:
-    def first(left: float) -> str:
-        (tree,) = search(MCTS(), budget=Budget(steps=1), listed=Priors(left), value=Value(rollout=0))
-        return tree.root.children[0].action
-
-    assert (first(0.7), first(0.3)) == ("left", "right")
-
-
-def test_several_simulations_under_way_go_different_ways() -> None:
-    # Priors of .9 and .1, and two sub-environments: while left is under way it counts as lost, so right is tried.
-    (tree,) = search(BY_HAND, num_envs=2, budget=Budget(steps=2), value=HALVES, listed=Priors(0.9))
-    assert sorted(child.action for child in tree.root.children) == ["left", "right"]
-    (alone,) = search(BY_HAND, num_envs=1, budget=Budget(steps=2), value=HALVES, listed=Priors(0.9))
-    assert statistics(alone) == {"": (2, 0.0), "l": (2, 0.0), "ll": (1, 0.0)}
-
-
-def test_decided_by_visits_one_step_is_played() -> None:
-    method = MCTS(exploration=1.0, merge=False, decide="visits")
-    (tree,) = search(method, budget=Budget(steps=5), value=HALVES, listed=Priors(0.55))
-    assert commands(tree.plan()) == ["left"]  # three visits against two
-    assert search(method, budget=Budget(steps=0))[0].plan() == []
-
-
-def test_returns_beyond_1_are_scaled_before_exploration_is_added() -> None:
-    # The corridor's refused command costs .5: returns lie in -.5 to 1, so a return of 0 counts as a third.
-    (tree,) = search(
-        MCTS(merge=False), budget=Budget(steps=1), value=Value("return", rollout=0), policy=Sequence("jump")
-    )
-    assert (tree.low, tree.high) == (-0.5, 1.0)
-    assert tree.action_value(tree.root.children[0]) == -0.5
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [({"exploration": -1}, "exploration >= 0"), ({"width": 0}, "width > 0"), ({"decide": "luck"}, "unknown decide")],
 )
 def test_wrong_options_say_what_was_expected(options, words) -> None:
-    with pytest.raises(ValueError, match=words):
-        MCTS(**options)
-
-
-def test_equally_probable_replies_are_taken_in_random_order() -> None:
-    firsts = set()
-    for seed in range(8):
-        (tree,) = search(MCTS(), budget=Budget(steps=1), value=Value(rollout=0), listed=Listed(), seed=seed)
-        firsts.add(tree.root.children[0].action)
-    assert firsts == {"left", "right"}
+    refuses(ValueError, words, MCTS, **options)

@@ -16,6 +16,7 @@ from policies.search.simulator import Listed
 from policies.search.tree import Budget, Value
 from tests.corridor import CorridorEnv
 from tests.policies.search.searching import make
+from tests.refusals import refuses
 from wrappers import VectorPromptWindow, VectorReplyParser, VectorSnapshots
 
 TASKS = [{"index": start} for start in (1, 2, 3)]
@@ -51,16 +52,13 @@ def test_what_was_found_is_played(method) -> None:
         assert player.costs[number] == tree.cost
 
 
-def test_the_same_seed_plays_the_same_and_another_seed_another() -> None:
+def test_seeds_and_forgetting() -> None:
     def played(seed: int) -> list[Any]:
         player = SearchPlayer(make(4), RandomPolicy(), BestOfN(3), budget=Budget(steps=20))
         return collect(VectorSnapshots(make(3)), player, tasks=TASKS, group_size=4, seed=seed).to_trajectories()
 
     assert played(0) == played(0)
     assert played(0) != played(1)
-
-
-def test_a_player_that_forgets_searches_for_other_episodes_of_the_same_numbers() -> None:
     player = SearchPlayer(make(4), RandomPolicy(), MCTS(), budget=Budget(steps=200), listed=Listed())
     for seed in range(2):
         table = collect(VectorSnapshots(make(3)), player, tasks=TASKS, group_size=2, seed=seed)
@@ -69,19 +67,18 @@ def test_a_player_that_forgets_searches_for_other_episodes_of_the_same_numbers()
     assert not player.costs
 
 
-def test_without_a_budget_the_policy_plays() -> None:
+def test_the_policy_plays_where_there_is_no_plan() -> None:
     player = SearchPlayer(make(2), RandomPolicy(), MCTS(), budget=Budget(steps=0))
     table = collect(VectorSnapshots(make(3)), player, tasks=TASKS, seed=3)
     alone = collect(make(3), RandomPolicy(), tasks=TASKS, seed=3)
     assert table.to_trajectories() == alone.to_trajectories()
-
-
-def test_a_plan_that_ends_before_the_episode_is_played_on_by_the_policy() -> None:
     # One simulated step: the plan has one step, everything after it comes from the policy.
     player = SearchPlayer(make(1), RandomPolicy(), MCTS(), budget=Budget(steps=1), value=Value(rollout=0), keep=True)
     table = collect(VectorSnapshots(make(1)), player, tasks=[{"index": 2}], seed=0)
     assert len(player.trees[0][0].plan()) == 1
     assert len(table) > 1
+    player = SearchPlayer(make(1), RandomPolicy(), MCTS(), budget=Budget(steps=5))
+    refuses(KeyError, "VectorSnapshots", lambda: collect(make(1), player, tasks=TASKS, seed=0))
 
 
 def test_in_a_world_of_chance_a_search_that_knows_the_numbers_always_keeps_its_word() -> None:
@@ -127,12 +124,6 @@ def test_random_play_with_search_solves_sokoban() -> None:
     assert table.trajectory_won.mean() >= 0.9
 
 
-def test_infos_without_snapshots_say_what_to_do() -> None:
-    player = SearchPlayer(make(1), RandomPolicy(), MCTS(), budget=Budget(steps=5))
-    with pytest.raises(KeyError, match="VectorSnapshots"):
-        collect(make(1), player, tasks=TASKS, seed=0)
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -142,11 +133,10 @@ def test_infos_without_snapshots_say_what_to_do() -> None:
     ],
 )
 def test_a_search_that_could_not_end_is_refused(options, words) -> None:
-    with pytest.raises(ValueError, match=words):
-        SearchPlayer(make(1), RandomPolicy(), MCTS(), **options)
+    refuses(ValueError, words, lambda: SearchPlayer(make(1), RandomPolicy(), MCTS(), **options))
 
 
-def test_forks_of_a_played_episode_share_its_plan() -> None:
+def test_forks_share_plans_and_budgets() -> None:
     envs = VectorSnapshots(make(2))
     player = SearchPlayer(make(2), RandomPolicy(), MCTS(), budget=Budget(steps=200))
     envs.reset(seed=0, options={"index": 2})
@@ -155,14 +145,6 @@ def test_forks_of_a_played_episode_share_its_plan() -> None:
     assert replies[0] == replies[1]
     assert list(player.costs) == [0]
     assert player.costs[0].steps <= 200
-
-
-class Right:
-    def act(self, observations, infos, rng):
-        return [Reply(tagged("right")) for _ in observations]
-
-
-def test_forks_in_different_states_have_plans_of_their_own() -> None:
     envs = VectorSnapshots(make(2))
     player = SearchPlayer(make(2), Right(), BestOfN(1), budget=Budget(steps=10))
     envs.reset(seed=0, options={"index": 2})
@@ -180,12 +162,14 @@ def test_forks_in_different_states_have_plans_of_their_own() -> None:
         assert (player.costs[0].simulations, player.costs[0].steps) == (2, 4)
         playing = playing[~terminated[playing]]
     assert infos["won"].all()
-
-
-def test_forks_share_a_budget() -> None:
     envs = VectorSnapshots(make(2))
     player = SearchPlayer(make(2), RandomPolicy(), BestOfN(1000), budget=Budget(steps=30), until_won=False)
     envs.reset(seed=0, options={"index": 2})
     observations, infos = envs.fork(0, [1])
     player.act(observations, infos, np.random.default_rng(0))
     assert player.costs[0].steps == 30
+
+
+class Right:
+    def act(self, observations, infos, rng):
+        return [Reply(tagged("right")) for _ in observations]

@@ -7,7 +7,7 @@ def said(*words):
     return tuple({"role": role, "content": text} for role, text in zip(words[::2], words[1::2], strict=True))
 
 
-def test_the_latest_three_notes_that_say_something_stand_before_what_is_seen_first():
+def test_notes_stand_before_what_is_seen() -> None:
     messages = (
         {"role": "system", "content": "rules"},
         {"role": "user", "content": "a"},
@@ -19,9 +19,6 @@ def test_the_latest_three_notes_that_say_something_stand_before_what_is_seen_fir
     assert shown[1]["content"].splitlines()[1:] == ["- two", "- three lines", "- four", "", "a"]
     assert with_notes(messages, [""]) == messages
     assert messages[1]["content"] == "a"
-
-
-def test_notes_stand_before_pictures_too():
     content = [{"type": "image", "image": np.zeros((1, 1, 3), np.uint8)}, {"type": "text", "text": "a"}]
     shown = with_notes(({"role": "user", "content": content},), ["one"])[0]["content"]
     assert [part["type"] for part in shown] == ["text", "image", "text"]

@@ -15,6 +15,7 @@ from policies.search.methods import MCTS, Beam, BestOfN
 from policies.search.simulator import Listed, Simulator
 from policies.search.tree import Budget, Value
 from tests.policies.search.searching import Priors, make, search
+from tests.refusals import refuses
 
 
 class Writer:
@@ -115,36 +116,25 @@ class TooLong:
         ]
 
 
-def test_a_prompt_that_does_not_fit_ends_a_simulation_where_it_stands() -> None:
+def test_prompts_and_environments_that_cannot() -> None:
     (tree,) = search(BestOfN(1), start=1, policy=TooLong())
     assert [(end.key, end.t, end.ended) for end in tree.ends] == [("3", 2, False)]
     (tree,) = search(MCTS(draws=2), start=3, policy=TooLong())
     assert (tree.cost.steps, tree.root.closed) == (0, True)
-
-
-def test_an_environment_that_cannot_be_branched_is_named() -> None:
     envs = gym.vector.SyncVectorEnv([lambda: gym.make("CartPole-v1")])
-    with pytest.raises(TypeError, match="snapshot"):
-        Simulator(envs, RandomPolicy(), value=Value())
+    refuses(TypeError, "snapshot", lambda: Simulator(envs, RandomPolicy(), value=Value()))
+    refuses(KeyError, "leave the list out", lambda: Listed().replies(["board"], {"won": np.array([False])}))
+    replies, priors, tokens = Listed().replies(
+        ["board"] * 2, {"admissible_actions": objects((), ("up", "down", "left"))}
+    )
+    assert (replies[0], priors[0]) == ([], [])
+    assert (len(replies[1]), priors[1], tokens) == (3, [1 / 3] * 3, [0, 0])
 
 
 def objects(*values):
     column = np.empty(len(values), dtype=object)
     column[:] = values
     return column
-
-
-def test_infos_without_commands_say_what_to_do() -> None:
-    with pytest.raises(KeyError, match="leave the list out"):
-        Listed().replies(["board"], {"won": np.array([False])})
-
-
-def test_states_that_list_nothing_are_left_to_the_policy() -> None:
-    replies, priors, tokens = Listed().replies(
-        ["board"] * 2, {"admissible_actions": objects((), ("up", "down", "left"))}
-    )
-    assert (replies[0], priors[0]) == ([], [])
-    assert (len(replies[1]), priors[1], tokens) == (3, [1 / 3] * 3, [0, 0])
 
 
 def test_a_policys_probabilities_are_shared_among_the_listed_commands() -> None:

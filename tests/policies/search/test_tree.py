@@ -11,6 +11,7 @@ from policies.search.methods import MCTS, BestOfN
 from policies.search.tree import Budget, Cost, Value
 from tests.policies.search.searching import Priors, search
 from tests.policies.search.test_methods import Sequence
+from tests.refusals import refuses
 
 
 @given(st.integers(0, 10**6), st.integers(0, 10**6), st.floats(0.001, 1.0))
@@ -20,12 +21,15 @@ def test_a_share_is_never_more_than_what_is_left_nor_nothing_of_something(steps,
     assert min(1, max(0, steps - spent)) <= left <= max(0, steps - spent)
 
 
-def test_both_limits_count() -> None:
+def test_costs_and_limits() -> None:
     budget = Budget(steps=10, tokens=20)
     assert budget.allows(Cost(steps=9, tokens=15), 1, 5)
     assert not budget.allows(Cost(steps=10), 1)
     assert not budget.allows(Cost(tokens=18), 1, 3)
     assert Budget(tokens=5).allows(Cost(steps=10**9))
+    cost = Cost(1, 2, 3, 4)
+    cost.add(Cost(10, 20, 30, 40))
+    assert cost == Cost(11, 22, 33, 44)
 
 
 @given(steps=st.integers(0, 50), tokens=st.integers(0, 50), count=st.integers(1, 9))
@@ -38,16 +42,9 @@ def test_parts_are_as_equal_as_can_be_and_together_the_whole(steps, tokens, coun
         assert max(given) - min(given) <= 1
 
 
-def test_costs_add_up() -> None:
-    cost = Cost(1, 2, 3, 4)
-    cost.add(Cost(10, 20, 30, 40))
-    assert cost == Cost(11, 22, 33, 44)
-
-
 @pytest.mark.parametrize("limits", [{}, {"steps": -1}, {"tokens": -5}])
 def test_a_budget_limits_something(limits) -> None:
-    with pytest.raises(ValueError, match="budget of steps or tokens"):
-        Budget(**limits)
+    refuses(ValueError, "budget of steps or tokens", Budget, **limits)
 
 
 @pytest.mark.parametrize(("outcome", "worth"), [("score", 0.75), ("won", 0.0), ("return", 0.0)])
@@ -88,8 +85,7 @@ def test_a_critic_judges_states_in_which_the_episode_goes_on_and_no_others() -> 
 @pytest.mark.parametrize("answer", [[0.5, 0.5], [np.nan]])
 def test_a_critic_that_answers_something_else_is_an_error(answer) -> None:
     value = Value(rollout=0, critic=lambda observations, infos: answer)
-    with pytest.raises(ValueError, match="1 finite numbers"):
-        search(MCTS(), value=value, budget=Budget(steps=1))
+    refuses(ValueError, "1 finite numbers", lambda: search(MCTS(), value=value, budget=Budget(steps=1)))
 
 
 @pytest.mark.parametrize(
@@ -97,5 +93,4 @@ def test_a_critic_that_answers_something_else_is_an_error(answer) -> None:
     [({"outcome": "luck"}, "unknown outcome"), ({"gamma": 1.1}, "gamma"), ({"rollout": -1}, "rollout")],
 )
 def test_wrong_options_say_what_was_expected(options, words) -> None:
-    with pytest.raises(ValueError, match=words):
-        Value(**options)
+    refuses(ValueError, words, Value, **options)

@@ -25,6 +25,7 @@ from policies.tiny import tiny_policy
 from policies.vision.policy import PROCESSOR_FILE, VisionPolicy, image_processor, load_policy, sees
 from policies.vision.store import PictureStore
 from policies.vision.tiny import tiny_vision_policy
+from tests.refusals import refuses
 from wrappers.prompt import VectorPromptWindow
 from wrappers.reply import VectorReplyParser
 from wrappers.transcript import VectorTranscript
@@ -73,7 +74,7 @@ def rows(replies):
     return [one.prompt_ids for one in replies], [one.token_ids for one in replies]
 
 
-def test_a_picture_stands_in_its_frame_before_the_words(policy):
+def test_pictures_make_prompts_and_gradients(policy) -> None:
     prompt = policy.encode(shown(picture(0)))
     ids = policy.pictures.add(picture(0)).ids
     config = policy.model.config
@@ -82,9 +83,6 @@ def test_a_picture_stands_in_its_frame_before_the_words(policy):
     assert policy.tokenizer.decode(list(prompt)) == (
         f"<|user|><|vision_start|><|vision_end|>{WORDS}<|assistant|><action>"
     )
-
-
-def test_equal_words_with_another_picture_are_another_prompt(policy):
     one, other = (policy.encode(shown(picture(seed))) for seed in (0, 1))
     assert one != other
     assert len(one) == len(other)
@@ -94,26 +92,17 @@ def test_equal_words_with_another_picture_are_another_prompt(policy):
     late = [policy.encode(shown(picture(0), picture(seed, 8, 32))) for seed in (0, 1)]
     (tree,) = merge_trees(late, [(5,)] * 2, 100)
     assert len(tree) == 2 * len(late[0]) - late[0].index(policy.pictures.add(picture(0, 8, 32)).ids[0])
-
-
-def test_another_picture_changes_the_log_probabilities(policy):
     prompts = [policy.encode(shown(picture(seed))) for seed in (0, 1)]
     one, other = logprobs(policy, prompts, [(5,)] * 2)[:, 0].tolist()
     assert abs(one - other) > 1e-3
     replies = act(policy.with_settings(temperature=0.0), [shown(picture(0)), shown(picture(1))])
     assert replies[0].logprobs != replies[1].logprobs  # the cache of logits tells them apart, too
-
-
-def test_the_gradient_reaches_the_vision_tower_if_a_picture_is_seen(policy):
     for observation, reached in ((shown(picture(0)), True), (shown(), False)):
         policy.model.zero_grad(set_to_none=True)
         logprobs(policy, [policy.encode(observation)], [(5,)]).sum().backward()
         gradients = [weight.grad for name, weight in policy.model.named_parameters() if "visual" in name]
         assert all((one is not None and bool(one.any())) is reached for one in gradients)
     policy.model.zero_grad(set_to_none=True)
-
-
-def test_the_head_at_some_places_is_the_full_head_there(policy):
     prompts = [policy.encode(one) for one in SHOWN]
     ids, _ = pad(prompts, fill=0, left=False, device=torch.device("cpu"))
     at = torch.arange(len(prompts)), torch.tensor([len(one) - 1 for one in prompts])
@@ -170,8 +159,7 @@ def test_the_trap_of_the_token_types(policy):
         with torch.no_grad():
             right = model(**bare, mm_token_type_ids=types).logits
             if model.config.model_type == "qwen3_vl":
-                with pytest.raises(ValueError, match="mm_token_type_ids"):
-                    model(**bare)
+                refuses(ValueError, "mm_token_type_ids", model, **bare)
             else:
                 assert not torch.allclose(model(**bare).logits, right, atol=1e-3)
     finally:
@@ -191,21 +179,29 @@ def test_placeholders_in_texts_and_replies_are_words_without_a_picture(writer):
         assert torch.allclose(together, logprobs(writer, [prompt], [written])[0], atol=1e-5)
 
 
-def test_messages_hold_texts_and_pictures_and_nothing_else(policy):
+def test_messages_cuts_and_16_bits(policy) -> None:
     for content in ([{"type": "video", "video": 0}], [{"type": "text", "text": 3}], 7):
         with pytest.raises(TypeError, match=r"a part of a message|an observation must be"):
             policy.encode([{"role": "user", "content": content}])
-    with pytest.raises(TypeError, match="a picture is a uint8 array"):
-        policy.encode(shown(picture(0).astype(np.float32)))
+    refuses(TypeError, "a picture is a uint8 array", lambda: policy.encode(shown(picture(0).astype(np.float32))))
     with pytest.raises(TypeError, match=r"pictures are for policies of policies\.vision"):
         tiny_policy([WORDS], seed=0, layers=1).encode(shown(picture(0)))
-
-
-def test_a_prompt_that_is_cut_holds_no_part_of_a_picture(policy):
     whole = policy.encode(shown(picture(0)))
     last = max(place for place, token in enumerate(whole) if token >= FIRST_PICTURE)
     cutter = policy.with_settings(max_prompt_tokens=len(whole) - last + 2, truncate="left")  # 3 of 6 placeholders
     assert cutter.encode(shown(picture(0))) == whole[last + 1 :]
+    row = policy.demonstrate(shown(picture(0)), "<action>up</action>")
+
+    half = policy.with_model(copy.deepcopy(policy.model).to(torch.bfloat16))
+    refuses(ValueError, "bfloat16 weights do not move", imitate, half, [row], epochs=1, seed=0)
+    assert row.token_ids == (policy.tokenizer.convert_tokens_to_ids("up"),)
+    reading = tiny_policy([WORDS], seed=0, layers=1)
+    with pytest.raises(TypeError, match="expected a model out of"):
+        VisionPolicy(reading.model, reading.tokenizer, policy.pictures.processor)
+    with pytest.raises(ValueError, match="the image processor has patch_size=14, the model was made for 8"):
+        VisionPolicy(policy.model, policy.tokenizer, image_processor(merge_size=1))
+    with pytest.raises(ValueError, match="object is not given the pictures"):
+        VisionPolicy(policy.model, policy.tokenizer, policy.pictures.processor, sampler=object())
 
 
 def episodes(policy, wrapper, **style):
@@ -231,12 +227,21 @@ def test_a_transcript_of_pictures_only_ever_grows_and_is_read_in_one_sequence(po
     assert packed[:, 0].tolist() == pytest.approx([one.logprobs[0] for one in table.replies], abs=1e-5)
 
 
-def test_a_batch_keeps_rows_apart_that_saw_different_pictures(policy):
+def test_batches_copies_and_critics(policy) -> None:
     table = episodes(policy.with_settings(admissible=True), VectorPromptWindow, history=0)
     batch = make_batch(table, np.ones(len(table)))
     assert len(set(batch.prompts)) == len(set(table.state.tolist()))
     words = {tuple(token for token in prompt if token < FIRST_PICTURE) for prompt in batch.prompts}
     assert len(words) < len(set(batch.prompts))
+    other = copy.deepcopy(policy)
+    prompts, replies = rows(act(policy, SHOWN))
+    assert torch.equal(logprobs(other, prompts, replies), logprobs(policy, prompts, replies))
+    assert other.pictures is policy.pictures
+    model = value_model(policy)
+    prompts = [policy.encode(shown(picture(seed))) for seed in (0, 1)]
+    ids, _ = pad(prompts, fill=0, left=False, device=torch.device("cpu"))
+    hidden = model.trunk(input_ids=ids).last_hidden_state[:, -1]
+    assert not torch.allclose(hidden[0], hidden[1], atol=1e-3)
 
 
 def test_a_saved_policy_sees_what_it_saw(policy, tmp_path):
@@ -257,15 +262,7 @@ def test_a_folder_tells_whether_its_model_sees(tmp_path):
     tiny_policy([WORDS], seed=0, layers=1).save_pretrained(tmp_path)
     assert not sees(tmp_path)
     assert type(load_policy(tmp_path, device="cpu")) is HuggingFacePolicy
-    with pytest.raises(DataError, match=r"preprocessor_config\.json"):
-        VisionPolicy.from_pretrained(tmp_path)
-
-
-def test_a_copied_policy_reads_the_same_pictures(policy):
-    other = copy.deepcopy(policy)
-    prompts, replies = rows(act(policy, SHOWN))
-    assert torch.equal(logprobs(other, prompts, replies), logprobs(policy, prompts, replies))
-    assert other.pictures is policy.pictures
+    refuses(DataError, r"preprocessor_config\.json", VisionPolicy.from_pretrained, tmp_path)
 
 
 def test_a_pickled_model_reads_the_pictures_of_its_folder(tmp_path):
@@ -323,40 +320,12 @@ def test_an_adapter_without_an_image_processor_takes_its_bases(tmp_path):
     assert not sees(tmp_path / "adapter")
 
 
-def test_a_critic_reads_the_pictures(policy):
-    model = value_model(policy)
-    prompts = [policy.encode(shown(picture(seed))) for seed in (0, 1)]
-    ids, _ = pad(prompts, fill=0, left=False, device=torch.device("cpu"))
-    hidden = model.trunk(input_ids=ids).last_hidden_state[:, -1]
-    assert not torch.allclose(hidden[0], hidden[1], atol=1e-3)
-
-
-def test_weights_of_16_bits_are_not_trained(policy):
-    row = policy.demonstrate(shown(picture(0)), "<action>up</action>")
-
-    half = policy.with_model(copy.deepcopy(policy.model).to(torch.bfloat16))
-    with pytest.raises(ValueError, match="bfloat16 weights do not move"):
-        imitate(half, [row], epochs=1, seed=0)
-    assert row.token_ids == (policy.tokenizer.convert_tokens_to_ids("up"),)
-
-
-def test_what_cannot_see_is_refused(policy):
-    reading = tiny_policy([WORDS], seed=0, layers=1)
-    with pytest.raises(TypeError, match="expected a model out of"):
-        VisionPolicy(reading.model, reading.tokenizer, policy.pictures.processor)
-    with pytest.raises(ValueError, match="the image processor has patch_size=14, the model was made for 8"):
-        VisionPolicy(policy.model, policy.tokenizer, image_processor(merge_size=1))
-    with pytest.raises(ValueError, match="object is not given the pictures"):
-        VisionPolicy(policy.model, policy.tokenizer, policy.pictures.processor, sampler=object())
-
-
 def test_pictures_of_a_checkpoint_are_found_in_their_folder(policy, tmp_path):
     known = tiny_vision_policy([WORDS], seed=0, layers=1)
     known.pictures.keep_in(tmp_path)
     prompts, replies = rows(act(known, SHOWN))
     fresh = tiny_vision_policy([WORDS], seed=0, layers=1)
-    with pytest.raises(KeyError, match="is not known here"):
-        logprobs(fresh, prompts, replies)
+    refuses(KeyError, "is not known here", logprobs, fresh, prompts, replies)
     fresh.pictures.keep_in(tmp_path)
     assert torch.equal(logprobs(fresh, prompts, replies), logprobs(known, prompts, replies))
     assert isinstance(fresh.pictures, PictureStore)

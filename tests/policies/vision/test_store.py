@@ -16,6 +16,7 @@ from policies.vision.inputs import picture_runs, rotary_positions
 from policies.vision.policy import image_processor
 from policies.vision.store import PictureStore
 from policies.vision.tiny import tiny_vision_policy
+from tests.refusals import refuses
 
 pytest.importorskip("transformers", minversion="5.23")  # earlier releases are not known to see alike
 
@@ -29,7 +30,7 @@ def picture(seed, height=16, width=24):
     return np.random.default_rng(seed).integers(0, 256, (height, width, 3), np.uint8)
 
 
-def test_a_picture_has_one_number_per_placeholder_and_another_picture_has_others():
+def test_numbers_of_pictures() -> None:
     pictures = store()
     first, second = pictures.add(picture(0)), pictures.add(picture(1))
     assert (first.height, first.width) == (2, 3)  # 16 x 24 pixels in patches of 8
@@ -40,21 +41,12 @@ def test_a_picture_has_one_number_per_placeholder_and_another_picture_has_others
     assert store().add(picture(0)) == first  # in another process the same
     assert pictures.of(first.ids) is first
     assert pictures.named(second.name) is second
-
-
-def test_the_same_pixels_in_another_shape_are_another_picture():
     pictures = store()
     assert pictures.add(picture(0).reshape(24, 16, 3)).name != pictures.add(picture(0)).name
-
-
-def test_four_patches_share_a_placeholder_where_the_model_merges_them():
     pictures = store(merge=2)
     found = pictures.add(picture(0, 32, 16))
     assert (found.height, found.width, pictures.grid(found)) == (2, 1, (1, 4, 2))
     assert pictures.patches(found).shape == (8, 2 * 3 * 8 * 8)  # a still picture is two equal frames
-
-
-def test_pixels_and_patches_come_back_as_they_were():
     pictures = store()
     found = pictures.add(picture(3))
     assert np.array_equal(pictures.pixels(found), picture(3))
@@ -66,13 +58,23 @@ def test_pixels_and_patches_come_back_as_they_were():
 
 @pytest.mark.parametrize("wrong", [np.zeros((4, 4, 3)), np.zeros((4, 4), np.uint8), "a board"])
 def test_other_arrays_are_refused(wrong):
-    with pytest.raises(TypeError, match=r"a picture is a uint8 array \(height, width, 3\)"):
-        store().add(wrong)
+    refuses(TypeError, r"a picture is a uint8 array \(height, width, 3\)", lambda: store().add(wrong))
 
 
-def test_an_unknown_picture_is_an_error_that_says_what_to_do():
+def test_unknown_runs_and_copies() -> None:
     with pytest.raises(KeyError, match=r"4 numbers from 2147483648 on.*keep_in\(folder\)"):
         store().of(range(FIRST_PICTURE, FIRST_PICTURE + 4))
+    pictures = store()
+    ids = pictures.add(picture(0)).ids
+    refuses(KeyError, "not known here", lambda: pictures.of((*ids[:-1], ids[-1] ^ 1)))
+    pictures = store()
+    assert copy.deepcopy(pictures) is pictures
+    # Padding on the left, as it is decoded; then two sequences in one row.
+    ids = np.array([[0, 0, 3, P, P, 4], [3, P, P, 4, 3, 5]])
+    depths = np.array([[0, 0, 0, 1, 2, 3], [0, 1, 2, 3, 0, 1]])
+    found = rotary_positions(ids, depths, lambda run: (1, len(run)))
+    assert found[:, 0].tolist() == [[0, 0, 0, 1, 1, 3], [0, 0, 0, 1, 1, 3], [0, 0, 0, 1, 2, 3]]
+    assert found[:, 1].tolist() == [[0, 1, 1, 3, 0, 1], [0, 1, 1, 3, 0, 1], [0, 1, 2, 3, 0, 1]]
 
 
 def test_a_folder_keeps_pictures_for_the_next_process(tmp_path):
@@ -94,8 +96,7 @@ def test_what_is_forgotten_is_the_oldest_and_comes_back_when_it_is_shown(monkeyp
     pictures = store()
     found = [pictures.add(picture(seed)) for seed in range(3)]
     assert np.array_equal(pictures.pixels(found[2]), picture(2))
-    with pytest.raises(KeyError, match="was forgotten"):
-        pictures.patches(found[0])
+    refuses(KeyError, "was forgotten", lambda: pictures.patches(found[0]))
     pictures.add(picture(0))
     assert len(pictures.patches(found[0])) == 6
 
@@ -126,8 +127,7 @@ def test_without_a_folder_a_forgotten_picture_leaves_nothing(monkeypatch, tmp_pa
     found = [pictures.add(picture(seed)) for seed in range(3)]
     assert [pictures.named(one.name) for one in found] == [None, *found[1:]]
     assert len(pictures._names) == len(pictures._runs) == len(pictures._patches) == 2
-    with pytest.raises(KeyError, match="not known here"):
-        pictures.of(found[0].ids)
+    refuses(KeyError, "not known here", lambda: pictures.of(found[0].ids))
     pictures.add(picture(1))  # now it is the latest one
     pictures.add(picture(3))
     assert pictures.named(found[1].name) == found[1]
@@ -135,13 +135,6 @@ def test_without_a_folder_a_forgotten_picture_leaves_nothing(monkeypatch, tmp_pa
     found = [kept.add(picture(seed)) for seed in range(3)]
     assert [kept.of(one.ids) for one in found] == found
     assert np.array_equal(kept.pixels(found[0]), picture(0))
-
-
-def test_a_run_that_only_begins_like_a_picture_is_none():
-    pictures = store()
-    ids = pictures.add(picture(0)).ids
-    with pytest.raises(KeyError, match="not known here"):
-        pictures.of((*ids[:-1], ids[-1] ^ 1))
 
 
 def test_another_processor_is_an_error_and_no_wrong_picture(tmp_path):
@@ -157,21 +150,14 @@ def test_another_processor_is_an_error_and_no_wrong_picture(tmp_path):
     late = store(merge=2)
     late.add(picture(0, 32, 48))  # its patches are there when it meets the folder
     late.keep_in(tmp_path)
-    with pytest.raises(ValueError, match=r"was shown as 4 x 6 placeholders"):
-        late.patches(late.of(known.ids))
+    refuses(ValueError, r"was shown as 4 x 6 placeholders", lambda: late.patches(late.of(known.ids)))
 
 
 def test_two_pictures_never_share_their_numbers(monkeypatch):
     monkeypatch.setattr(module.Picture, "ids", (FIRST_PICTURE,))  # as if the hash had failed
     pictures = store()
     pictures.add(picture(0))
-    with pytest.raises(ValueError, match="two pictures have the same"):
-        pictures.add(picture(1))
-
-
-def test_a_copied_model_shares_the_store():
-    pictures = store()
-    assert copy.deepcopy(pictures) is pictures
+    refuses(ValueError, "two pictures have the same", lambda: pictures.add(picture(1)))
 
 
 def test_a_pickled_store_finds_its_pictures_in_the_folder(tmp_path):
@@ -205,12 +191,3 @@ def test_positions_are_those_of_transformers(family):
     found = rotary_positions(rows, np.broadcast_to(np.arange(13), rows.shape), lambda run: shapes[len(run)])
     assert found.tolist() == expected.tolist()
     assert (found[0, :, -1] - 12).tolist() == deltas.flatten().tolist() == [-3, -3]  # 6 are 3, and 2 are 2
-
-
-def test_packed_sequences_and_padding_begin_anew():
-    # Padding on the left, as it is decoded; then two sequences in one row.
-    ids = np.array([[0, 0, 3, P, P, 4], [3, P, P, 4, 3, 5]])
-    depths = np.array([[0, 0, 0, 1, 2, 3], [0, 1, 2, 3, 0, 1]])
-    found = rotary_positions(ids, depths, lambda run: (1, len(run)))
-    assert found[:, 0].tolist() == [[0, 0, 0, 1, 1, 3], [0, 0, 0, 1, 1, 3], [0, 0, 0, 1, 2, 3]]
-    assert found[:, 1].tolist() == [[0, 1, 1, 3, 0, 1], [0, 1, 1, 3, 0, 1], [0, 1, 2, 3, 0, 1]]
