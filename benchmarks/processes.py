@@ -93,19 +93,7 @@ def run_jobs(
     progress: Callable[[Job, int, int, str], None],
     ready: Callable[[Job], bool] = lambda job: True,
 ) -> None:
-    """Run all jobs, at most `processes` at a time, each as soon as it is ready, in the order given.
-
-    Args:
-        jobs: what to do.
-        work: does one of them in its process.
-        processes: most processes at a time.
-        progress: called in this process with a job, the steps it has done, their number, and a few words.
-        ready: whether a job may start now; asked again whenever another has finished.
-
-    Raises:
-        JobFailedError: a job failed; the others were told to stop.
-        KeyboardInterrupt: Ctrl-C; the jobs were told to stop after the iteration at hand, and have.
-    """
+    """Run all jobs, at most `processes` at a time, each as soon as it is ready, in the order given."""
     context = multiprocessing.get_context("spawn")
     messages: Any = context.Queue()
     task = pickle.dumps(work)

@@ -154,11 +154,7 @@ class Study(Generic[C, R, F]):
         return json_files.load(self.record, self.path(folder, part))
 
     def gather(self, config: C, folder: Path, context: Any = None) -> F:
-        """Put the results of all parts together.
-
-        Raises:
-            ResultsError: a part's file is missing or malformed.
-        """
+        """Put the results of all parts together."""
         make: Any = self.results
         more = self.summary(config, [self.one(folder, part) for part in self.parts(config)], context)
         found: F = make(version=self.version, created=created(), machine=describe_machine(), config=config, **more)
@@ -170,11 +166,7 @@ class Study(Generic[C, R, F]):
         write_json(found, path)
 
     def load(self, path: Path) -> F:
-        """Read and check.
-
-        Raises:
-            ResultsError: no such file, not JSON, not what `save` writes, or another version; names the file.
-        """
+        """Read and check."""
         found = json_files.load(self.results, path)
         try:
             self._verify(found)
@@ -272,22 +264,7 @@ def work_off(
     console: Console,
     needs: Callable[[Job], Sequence[Job]] = lambda job: (),
 ) -> None:
-    """Do the jobs that are not finished, each as soon as those that it needs are.
-
-    Args:
-        jobs: all of them, each behind those that it needs.
-        work: does one, and leaves what `finished` looks for.
-        finished: whether a job was done.
-        folder: where, for the message that some are.
-        what: what a job is called in messages.
-        processes: most processes at a time; 1: this one, job after job.
-        console: where progress is shown.
-        needs: jobs that a job waits for.
-
-    Raises:
-        benchmarks.processes.JobFailedError: a job failed.
-        KeyboardInterrupt: Ctrl-C; call again to continue.
-    """
+    """Do the jobs that are not finished, each as soon as those that it needs are; one process: in this one."""
     left = [job for job in jobs if not finished(job)]
     _say_done(len(jobs) - len(left), len(jobs), what, folder, console)
     needed = {job: needs(job) for job in left}  # asked for again and again while others run

@@ -58,11 +58,7 @@ class Comparison:
 def compare_results(
     results: Sequence[PanelResults], names: Sequence[str], measure: Literal["success", "score"] = "success"
 ) -> list[Comparison]:
-    """Return a comparison for every pair of at least two results.
-
-    Raises:
-        ResultsError: fewer than two, or results of different panels; the message names the first difference.
-    """
+    """Return a comparison for every pair of at least two results."""
     if len(results) < 2:
         raise ResultsError(f"expected at least two results to compare, got {len(results)}")
     for other, name in zip(results[1:], names[1:], strict=True):

@@ -184,11 +184,7 @@ def _apart(logged: str, shown: str) -> tuple[str, str]:
 
 
 def grade_log(log: Path, found: OpenPanel, kinds: str = "", form: str | None = None) -> Grades:
-    """Replay all episodes of a log.
-
-    Raises:
-        ResultsError: the log cannot be read; names file and line.
-    """
+    """Replay all episodes of a log."""
     replay = Replay(found, kinds)
     grades = [replay.grade(episode) for episode in read_log(log, form)]
     differing = sum(bool(one.differences) for one in grades)

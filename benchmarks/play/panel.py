@@ -182,21 +182,7 @@ def play(
     told: Callable[[str, int, Any], Any] = lambda task, sample, observation: observation,
     ended: Callable[[Episode, Any], None] = lambda episode, observation: None,
 ) -> Iterator[Episode | Unscored]:
-    """Yield episodes as they end.
-
-    Args:
-        envs: autoreset DISABLED, with the policy's reply parser and prompts; at most as many places as episodes.
-        policy: who plays.
-        todo: the episodes.
-        seed: of episodes and draws.
-        kinds: info entry that holds a task's kind; "" for none.
-        answers: of an endpoint, which count tokens and hold failures.
-        seen: called with the first observation that the policy is shown.
-        pause: called before each request to the policy; everything is kept then, so that it may raise.
-        trial: number of the attempt at the same episodes: the same beginnings, other draws of the policy.
-        told: returns what the policy is shown, from the id of a task, a sample, and an observation.
-        ended: called with each scored episode and its last observation, before it is yielded.
-    """
+    """Yield episodes as they end."""
     waiting = deque(todo)
     running: list[_Running | None] = [None] * envs.num_envs
     observations: Any = None
@@ -314,10 +300,6 @@ def choose_panel(
     """Return a panel by its name, or a split of an environment as a panel ("sokoban", "sokoban/test").
 
     `given` are arguments of the environment, `count` keeps the first tasks only.
-
-    Raises:
-        ValueError: there is no such panel, environment or split, or the environment refuses an argument.
-        ResultsError: the panel has no task.
     """
     if "@" in name:
         row = settings_of(find_panel(name).env)
@@ -356,12 +338,7 @@ def play_panel(
     tell: Callable[[str], None] = lambda words: None,
     pause: Callable[[], None] = lambda: None,
 ) -> PanelResults:
-    """Play the missing episodes of a player's folder, at most `places` side by side, and write its results.
-
-    Raises:
-        UnscoredError: episodes could not be scored: the same command plays them again.
-        OtherConfigurationError: the folder holds another configuration.
-    """
+    """Play the missing episodes of a player's folder, at most `places` side by side, and write its results."""
     data = data_of(found)
     config = PanelConfig(
         found.panel.name, found.hash, dict(found.added), player.name, player.sampling.temperature,

@@ -78,9 +78,6 @@ def find_player(name: str, row: EnvSettings, options: Mapping[str, Any], samplin
     """Return a player: one of `scripted`, a job folder, a Hugging Face model, "smollm2", or MODEL@URL of an endpoint.
 
     `options` are the environment's arguments, `folder` is that of an endpoint's cached answers.
-
-    Raises:
-        ResultsError: an unknown name, or a policy of another environment.
     """
     find = _scripted if name in scripted(row) else _endpoint if "@http" in name else _local
     policy, config, settings = find(name, row, sampling, folder)
@@ -162,11 +159,7 @@ def weights_of(jobs: Iterable[str]) -> dict[str, str] | None:
 
 
 def prompted(player: Player, method: Method, examples: Examples, folder: Path) -> Player:
-    """Return an endpoint, or a model that was not trained here, prompted by a method.
-
-    Raises:
-        ResultsError: the player reads no prompts.
-    """
+    """Return an endpoint, or a model that was not trained here, prompted by a method."""
     from policies.huggingface import HuggingFacePolicy
 
     text = shown(examples, method.written)

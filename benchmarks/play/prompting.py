@@ -59,11 +59,7 @@ class Examples:
 
 
 def expert_examples(config: Config, count: int, panel: Collection[str]) -> Examples:
-    """Return `count` won episodes of the expert, on training tasks whose digests are not of the panel.
-
-    Raises:
-        ResultsError: observations are pictures, there are no such tasks, or the expert wins too few of them.
-    """
+    """Return `count` won episodes of the expert, on training tasks whose digests are not of the panel."""
     setup = config.setup
     instead = "give --examples FILE, or --shots 0"
     try:

@@ -174,12 +174,7 @@ def _summary(tasks: Sequence[TaskOutcome], episodes: Sequence[Episode]) -> Summa
 
 
 def load(path: Path) -> PanelResults:
-    """Read and check a file, or `results.json` in a folder.
-
-    Raises:
-        ResultsError: no such file, not of this form, another version, a task without all samples, or a score outside
-            0..1; names the file and the place in it.
-    """
+    """Read and check a file, or `results.json` in a folder."""
     path = path / RESULTS if path.is_dir() else path
     found = json_files.load(PanelResults, path)
     json_files.read_json(path)  # refuses NaN and huge numbers also in the fields that take any value

@@ -199,12 +199,7 @@ def write_between(page: Page, name: str, place: Path) -> list[Path]:
 
 
 def html(page: Page, pictures: Mapping[str, bytes]) -> str:
-    """Return a self-contained page.
-
-    Args:
-        page: what it shows.
-        pictures: PNG by file name, for all of its figures.
-    """
+    """Return a self-contained page."""
     panel = page.panel
     values = {each.name: getattr(page, each.name) for each in dataclasses.fields(page)} | {
         "tables": [

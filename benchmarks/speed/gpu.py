@@ -31,13 +31,7 @@ class DoesNotFitError(RuntimeError):
 
 
 def run_shapes(asked: Mapping[str, Sizes], folder: Path, device: torch.device, tell: Tell) -> GpuResults:
-    """Measure the shapes that are not measured yet, and write `gpu.json` after each.
-
-    Raises:
-        agentgym.outside.files.LockedError: another process works in the folder.
-        OtherConfigurationError: the folder holds a shape that was measured with other sizes.
-        DoesNotFitError: a shape is too large for the device; those before it are kept.
-    """
+    """Measure the shapes that are not measured yet, and write `gpu.json` after each."""
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder / ".lock", wait=False):
         found = load(folder) if (folder / RESULTS).is_file() else GpuResults(VERSION, {}, [])
@@ -69,11 +63,7 @@ def run_shapes(asked: Mapping[str, Sizes], folder: Path, device: torch.device, t
 
 
 def measure_shape(name: str, sizes: Sizes, device: torch.device, tell: Tell) -> ShapeResult:
-    """Measure one shape.
-
-    Raises:
-        DoesNotFitError: it is too large for the device.
-    """
+    """Measure one shape."""
 
     @contextlib.contextmanager
     def step(what: str, advice: str) -> Iterator[None]:

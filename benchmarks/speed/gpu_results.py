@@ -201,12 +201,7 @@ def save(results: GpuResults, folder: Path) -> None:
 
 
 def check_results(folder: Path) -> Iterator[str]:
-    """Check that every figure of every shape is there, and yield one line per shape.
-
-    Raises:
-        ResultsError: a shape is not measured, a figure neither has a value nor says why, or one that a GPU gives is
-            absent beside a GPU.
-    """
+    """Check that every figure of every shape is there, and yield one line per shape."""
     found, path = load(folder), folder / RESULTS
     if not found.asked:
         raise ResultsError(f"{path}: no shape was asked for")

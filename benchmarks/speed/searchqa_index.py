@@ -164,14 +164,7 @@ def write_synthetic(path: Path, passages: int, questions: int) -> list[Question]
 
 
 def measure_scale(corpus: Path, questions: Sequence[Question], folder: Path) -> dict[str, tuple[str, float, str]]:
-    """Build the index of a corpus in a new folder, open it and search, each in a fresh process.
-
-    Returns:
-        words, value and unit of every figure, by key.
-
-    Raises:
-        ValueError: the folder is there already: nothing would be built.
-    """
+    """Build the index of a corpus in a new folder, open it and search, each in a fresh process."""
     if folder.exists():
         raise ValueError(f"{folder} exists: what building costs cannot be measured; remove it or name another folder")
     built, _ = costs_of(build_index, corpus, folder)

@@ -89,11 +89,7 @@ class Stopwatch:
         return result
 
     def speed(self, units: float) -> Speed:
-        """Return the speed of so many units in the timed calls.
-
-        Raises:
-            ValueError: nothing was timed.
-        """
+        """Return the speed of so many units in the timed calls."""
         if not self.seconds:
             raise ValueError("Stopwatch.speed: nothing was timed; call time() first")
         return Speed(units / self.seconds, self._loop * _TEN_MILLION / (self._pieces * _PIECE))
@@ -184,16 +180,6 @@ def measure_visits(
     clock: Callable[[], float] = time.process_time,
 ) -> Visits:
     """Measure first visits and their replays, each wave in other tasks; with autoreset, restarts are part of the steps.
-
-    Args:
-        envs: what is timed.
-        steps: of a wave.
-        waves: timed waves; one goes before them.
-        choose: actions of a step, from the infos before it.
-        resets: whether the first reset of a wave counts.
-        prepare: called before a wave with its seed, untimed.
-        seed: another one for each measurement of a process, for other tasks.
-        clock: returns seconds.
     """
     found: tuple[list[Speed], list[Speed]] = ([], [])
     for wave in range(waves + 1):

@@ -32,11 +32,7 @@ _PER_TOKEN = ("kl", "approx_kl", "clip_fraction", "entropy")
 
 
 def check_artefacts(folder: Path) -> Iterator[str]:
-    """Check the folder of a finished benchmark, and yield one line per thing that was found in order.
-
-    Raises:
-        DataError: at the first thing that is not; names the file.
-    """
+    """Check the folder of a finished benchmark, and yield one line per thing that was found in order."""
     found = STUDY.load(folder / RESULTS)
     yield f"{RESULTS}: {len(found.scores)} scores on {found.config.eval_tasks} tasks, {len(found.runs)} runs"
     yield _picture(folder / "curves.png")

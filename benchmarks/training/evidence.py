@@ -283,12 +283,7 @@ def horizon(studies: Sequence[Trainings]) -> str:
 
 
 def draw_horizon(studies: Sequence[Trainings], path: Path) -> None:
-    """Write success at the end, area and tokens to 90 % against the number of steps, a line a method, as a PNG.
-
-    Args:
-        studies: of the same environment in several lengths, named "...-n12".
-        path: of the picture.
-    """
+    """Write success at the end, area and tokens to 90 % against the number of steps, a line a method, as a PNG."""
     ordered = sorted(studies, key=length_of)
     lengths = [length_of(study) for study in ordered]
     methods = [method for method in ordered[0].methods if all(method in study.methods for study in ordered)]

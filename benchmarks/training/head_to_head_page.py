@@ -209,17 +209,7 @@ def print_study(study: Trainings, console: Console) -> None:
 
 
 def write_reports(studies: Sequence[Trainings], out: Path, pages: Path | None = None) -> list[Path]:
-    """Write `<out>/<name>.md` and `<out>/<name>.png` of every study with final runs, and return what was written.
-
-    Args:
-        studies: one per environment.
-        out: folder, created when missing.
-        pages: a folder of Markdown pages; a summary replaces the text of one of them between the lines
-            `<!-- <name> -->` and `<!-- end of <name> -->` instead, and pictures go to the folder images beside it.
-
-    Raises:
-        ResultsError: there is no such page, or it has no such lines.
-    """
+    """Write `<out>/<name>.md` and `<out>/<name>.png` of every study with final runs, and return what was written."""
     out.mkdir(parents=True, exist_ok=True)
     written = []
     for study in studies:

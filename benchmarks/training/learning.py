@@ -132,12 +132,7 @@ def modes(policy: str) -> tuple[str, ...]:
 
 
 def check(results: Results) -> None:
-    """Check what types cannot say.
-
-    Raises:
-        ResultsError: a (method, seed) without run or a policy without scores; success strings of a wrong length or
-            alphabet; curves out of order; edges to nodes that do not exist.
-    """
+    """Check what types cannot say."""
     config = results.config
     pairs = {(run.method, run.seed) for run in results.runs}
     found = {(each.policy, each.seed, each.mode) for each in results.scores}
@@ -196,18 +191,7 @@ def run_part(config: Config, part: str, folder: Path, progress: Progress) -> Pie
 
 
 def cloned(config: Config, folder: Path, seed: int, tell: Callable[[str], None] = lambda words: None) -> Path:
-    """Return the folder of a clone, which is learned first where it is not there yet.
-
-    Args:
-        config: of the default benchmark that the folder is for; one of its seeds is the clone's.
-        folder: created when missing.
-        seed: of the clone.
-        tell: is called before it is learned.
-
-    Raises:
-        agentgym.outside.files.LockedError: another process works in the folder.
-        agentgym.outside.files.OtherConfigurationError: the folder holds another configuration.
-    """
+    """Return the folder of a clone, which is learned first where it is not there yet."""
     path = STUDY.path(folder, clone_of(seed))
     with claimed(folder, config):
         if not path.is_file():

@@ -67,10 +67,6 @@ class Setting:
     def stated(cls, label: str) -> Setting:
         """Return the setting of a label.
 
-        Raises:
-            ValueError: there is no such recipe, option or setting of `TrainerConfig`, or a value that is no number,
-                though the setting is one.
-
         >>> Setting.stated("grpo:std=none group_size=4 loss.clip_high=0.28")
         Setting(recipe='grpo:std=none', training={'group_size': 4, 'loss.clip_high': 0.28})
         >>> Setting.stated("grpo loss.old_logprobs=recompute memory.microbatch_tokens=700").training
@@ -126,16 +122,6 @@ def draw(method: str, count: int, rate: float, seed: int, search: Search = "spac
 
     This is Latin hypercube sampling (McKay, Beckman, Conover 1979) of a finite space: values of an option come in
     random order, all of them before one of them again.
-
-    Args:
-        method: a recipe's name, options that are not to be searched with it.
-        count: how many.
-        rate: learning rate that `RATES` are multiples of.
-        seed: of the draw; methods with the same name and options draw alike.
-        search: the whole space, or learning rates and dynamic sampling alone.
-
-    Raises:
-        ValueError: the space has fewer settings; the message says how many.
 
     >>> [setting.training["learning_rate"] for setting in draw("rloo", 3, 0.5, 0)]
     [0.25, 0.5, 1.0]
@@ -319,13 +305,6 @@ def choose(records: Iterable[Record], points: int = 1) -> Setting:
     """Return the setting whose search runs validated best in the mean, whatever the order of the records.
 
     Of equal ones the lowest learning rate is taken, then the first label of the alphabet.
-
-    Args:
-        records: of the search.
-        points: last validations that count, see `StudyConfig.judged_points`.
-
-    Raises:
-        ResultsError: there is none.
     """
     tried = by_setting(records)
     if not tried:
@@ -337,12 +316,7 @@ def choose(records: Iterable[Record], points: int = 1) -> Setting:
 
 
 def check(study: Trainings) -> None:
-    """Check what types cannot say.
-
-    Raises:
-        ResultsError: another version; a run twice; success strings of a wrong length or alphabet; a final run without a
-            validation, or without its clone; where nothing is searched, one with another setting than its name says.
-    """
+    """Check what types cannot say."""
     if study.version != VERSION:
         raise ResultsError(f"version: this code reads version {VERSION}, got {study.version}; run it again")
     labels = [(each.stage, each.method, each.seed, each.setting and each.setting.label) for each in study.records]
@@ -370,11 +344,7 @@ def check(study: Trainings) -> None:
 
 
 def merge(first: Trainings, others: Iterable[Trainings]) -> Trainings:
-    """Return one study with the records of several; where a run is in two, the later one stands.
-
-    Raises:
-        ResultsError: their configurations differ, or the records do not belong together.
-    """
+    """Return one study with the records of several; where a run is in two, the later one stands."""
     records = {_key(record): record for record in first.records}
     for other in others:
         if other.config != first.config:
@@ -392,11 +362,7 @@ def _key(record: Record) -> tuple[str, str, int, str]:
 
 
 def load(path: Path) -> Trainings:
-    """Read and check.
-
-    Raises:
-        ResultsError: no such file, not JSON, or not what `save` writes; names the file.
-    """
+    """Read and check."""
     study = json_files.load(Trainings, path)
     try:
         check(study)
@@ -412,11 +378,7 @@ def save(study: Trainings, path: Path) -> None:
 
 
 def load_folder(folder: Path) -> list[Trainings]:
-    """Read every study of a folder, `<folder>/*.json`, by name.
-
-    Raises:
-        ResultsError: there is none, or one is damaged.
-    """
+    """Read every study of a folder, `<folder>/*.json`, by name."""
     paths = sorted(folder.glob("*.json"))
     if not paths:
         raise ResultsError(f"{folder}: expected files of studies, such as sokoban.json; found none")

@@ -100,20 +100,7 @@ def reporting(progress: Progress, total: int, *, tokens: bool = False) -> Callba
 def score(
     config: Config, policy: Policy, name: str, seed: int, mode: str, seconds: float, own: OwnEnv | None = None
 ) -> tuple[Score, list[KindScore]]:
-    """Play all test tasks once, and those of the splits beside where there are kinds of tasks.
-
-    Args:
-        config: environment, prompt and tasks.
-        policy: who plays.
-        name: of the policy.
-        seed: of its training.
-        mode: "greedy" or "sampled", for policies that have a temperature.
-        seconds: of its training, for the score.
-        own: environment of its method, where that has one of its own.
-
-    Returns:
-        The score on the test tasks, and for every split the score kind by kind.
-    """
+    """Play all test tasks once, and where there are kinds of tasks those of the splits beside, for scores by kind."""
     setup, kinds = config.setup, []
     played = _play(config, policy, name, seed, mode, setup.test, own)
     for split in (setup.test, *setup.beside) if setup.kinds else ():
@@ -151,11 +138,7 @@ def _play(
 
 
 def learned_config(job: Path) -> Config:
-    """Configuration of the learning benchmark that a job folder belongs to.
-
-    Raises:
-        ResultsError: the folder holds no model, or its parent no configuration of a learning benchmark.
-    """
+    """Configuration of the learning benchmark that a job folder belongs to."""
     if not holds_model(job / "model"):
         raise ResultsError(f"{job}: expected a job folder of a learning benchmark with a model, such as "
                            "runs/learning/clone-seed0")  # fmt: skip

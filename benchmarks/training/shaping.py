@@ -127,12 +127,7 @@ def run_training(config: ShapingConfig, part: str, context: None, progress: Prog
 
 
 def check(found: ShapingResults) -> None:
-    """Check what types cannot say.
-
-    Raises:
-        ResultsError: other runs than the configuration asks for; evaluations at other steps, or of other numbers of
-            levels.
-    """
+    """Check what types cannot say."""
     training = found.config.training
     expected, got = [*trainings(found.config).values()], [(run.reward, run.seed) for run in found.runs]
     if got != expected:
@@ -249,13 +244,7 @@ def cells(row: Row) -> list[Cell]:
 
 
 def curve(results: ShapingResults, reward: str, kind: str) -> tuple[list[int], list[Interval]]:
-    """Steps of the evaluations, and greedy success there with its band.
-
-    Args:
-        results: of the study.
-        reward: which.
-        kind: "training" or "held_out" levels.
-    """
+    """Steps of the evaluations, and greedy success there with its band."""
     runs = results.of(reward)
     count = getattr(results.config.training.levels, kind)
     steps = [point.steps for point in runs[0].points]

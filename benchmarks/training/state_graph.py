@@ -121,16 +121,6 @@ def build_graph(
     """Collapse the steps of one group into nodes (states) and edges (state, action, next state).
 
     Only accepted steps make edges: a refused action changes nothing.
-
-    Args:
-        table: finished episodes.
-        group: index of the group in `table.groups`.
-        texts: state key -> observation.
-        advantages: shape (len(table),) of the method, nan where it gave none.
-        method: whose advantages these are.
-        stage: whose episodes these are, see `Graph`.
-        seed: training seed of the policy that played.
-        gamma: potential of a node is `gamma ** distance`.
     """
     rows = np.flatnonzero(table.group == group)
     if not len(rows):
@@ -200,9 +190,6 @@ def layered_positions(graph: Graph) -> list[tuple[float, float]]:
     The order within layers follows the barycentre heuristic of layered graph drawing (Sugiyama, Tagawa, Toda 1981):
     sweep to and fro, and sort each layer by the mean position of the neighbours in the layers beside it. Sorting is
     stable and starts from the node order, so that the same graph is always drawn alike.
-
-    Returns:
-        One (x, y) per node, both in 0..1; a single layer or node lies at 0.5.
     """
     layers: list[list[int]] = [[] for _ in range(1 + max((node.depth for node in graph.nodes), default=0))]
     for i, node in enumerate(graph.nodes):

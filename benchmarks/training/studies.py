@@ -134,15 +134,7 @@ TRAINED: dict[str, tuple[Trained, ...]] = {
 
 
 def plan_of(trained: Trained, model: str, seeds: Sequence[int], *, tokens: int = 0, quick: bool = False) -> Plan:
-    """Return what is to be run.
-
-    Args:
-        trained: the part.
-        model: "tiny", "smollm2", or a model's folder or hub name.
-        seeds: training seeds.
-        tokens: of a run, for settings that do not say it; 0: the study's number.
-        quick: everything tiny, and of the settings the first two.
-    """
+    """Return what is to be run."""
     row, arms = settings_of(trained.env), trained.arms[:2] if quick else trained.arms
     beside = [split for split in trained.splits if split != row.played_by(model).setup.test]
     return plan_study(

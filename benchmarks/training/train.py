@@ -107,23 +107,7 @@ def run_training(
     attention: str | None = None,
     test_tasks: int = 0,
 ) -> Path:
-    """Train, or go on where an earlier run of the same settings was stopped, and return the path of its page.
-
-    Args:
-        settings: of the run.
-        folder: gets checkpoints, log, samples, the final policy and the page, which follows the run.
-        console: shows the progress.
-        plan: what the run should take.
-        trackers: "tensorboard", "wandb" and "trackio".
-        project: of the trackers.
-        engine: who writes the replies; None: the loop over the model itself.
-        lanes: into which the episodes that are played side by side are divided.
-        attention: transformers' name of the attention; None: its choice on a CPU, `best_attention` on a GPU.
-        test_tasks: held-out tasks that the final policy plays; 0: none.
-
-    Raises:
-        OtherConfigurationError: the folder holds a run on other data.
-    """
+    """Train, or go on where an earlier run of the same settings was stopped, and return the path of its page."""
     numbers = settings.training
     job = Job("method", numbers.seed, settings.config.methods[0])
     live = _Live(settings, folder, plan)

@@ -48,14 +48,7 @@ class Process:
 
     @classmethod
     def of(cls, start: Hashable, outcomes: Outcomes, horizon: int, sharpness: float = 0.0) -> Process:
-        """Explore a process.
-
-        Args:
-            start: first state; others are found from it.
-            outcomes: of a state; `WON` and `LOST` end an episode.
-            horizon: most steps of an episode.
-            sharpness: the player is a softmax of the best discounted values, times this; 0: uniform.
-        """
+        """Explore a process."""
         found: dict[Hashable, dict[str, list[tuple[float, Any]]]] = {}
         ahead: list[Any] = [start]
         while ahead:

@@ -67,11 +67,7 @@ class Found:
 
 
 def load(path: Path) -> Found:
-    """Read and check.
-
-    Raises:
-        ResultsError: no such file, not JSON, not a study's, or of another version; names the file.
-    """
+    """Read and check."""
     found = json_files.load(Found, path)
     if found.version != VERSION:
         raise ResultsError(f"{path}: this code reads version {VERSION}, got {found.version}; run the study again")
@@ -221,11 +217,7 @@ def _is_job(model: str) -> bool:
 
 
 def found_in(study: PaperStudy, folder: Path) -> Found:
-    """Return what a folder holds of a study: its own file, or the runs of a head to head that it would train.
-
-    Raises:
-        ResultsError: it holds neither, or a file is damaged.
-    """
+    """Return what a folder holds of a study: its own file, or the runs of a head to head that it would train."""
     path = folder / f"{study.name}.json"
     names = {trained.env for trained in TRAINED_PARTS.get(study.name, ())}
     if path.is_file() or not any((folder / f"{name}.json").is_file() for name in names):
