@@ -18,7 +18,7 @@ import inspect
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -68,7 +68,7 @@ class Study(Generic[C, R, F]):
         version: of the results.
         part: what a part is called in messages, such as "training".
         record: class of a part's result.
-        results: class of everything: a `Found` with `config` and the fields of `summary`.
+        results: class of everything: a `Found` with `config` and the fields of `summary`, or one field of all records.
         configure: options of the command to a configuration. Has `quick` and a docstring, which is the command's help.
             Raises `typer.BadParameter` or `ResultsError` where something else is expected.
         parts: distinct names of the parts, in the order of the results.
@@ -93,8 +93,8 @@ class Study(Generic[C, R, F]):
     configure: Callable[..., C] = _no_command
     parts: Callable[[C], Sequence[str]]
     run: Callable[[C, str, Any, Progress], R]
-    summary: Callable[[C, list[R], Any], Mapping[str, Any]]
     page: Callable[[F], Page]
+    summary: Callable[[C, list[R], Any], Mapping[str, Any]] | None = None
     check: Callable[[F], None] = lambda found: None
     prepare: Callable[[C, Path, Tell], AbstractContextManager[Any]] = _nothing
     processes: bool = False
@@ -156,7 +156,8 @@ class Study(Generic[C, R, F]):
     def gather(self, config: C, folder: Path, context: Any = None) -> F:
         """Put the results of all parts together."""
         make: Any = self.results
-        more = self.summary(config, [self.one(folder, part) for part in self.parts(config)], context)
+        records = [self.one(folder, part) for part in self.parts(config)]
+        more = {fields(make)[-1].name: records} if self.summary is None else self.summary(config, records, context)
         found: F = make(version=self.version, created=created(), machine=describe_machine(), config=config, **more)
         return found
 

@@ -40,7 +40,7 @@ from benchmarks.training.informed import CONTEXTS
 from benchmarks.training.learning import cloned
 from benchmarks.training.run import learned_config
 from benchmarks.truth.episodes import tasks_of
-from benchmarks.truth.measures import bootstrap_weights, decimals, intervals, samples
+from benchmarks.truth.measures import bootstrap_weights, decimals, estimate, intervals, samples
 from wrappers.credit.rlcsd import contrasts_of
 from wrappers.credit.scores import written_tokens
 from wrappers.distance import Distances, distance_gains
@@ -55,18 +55,7 @@ PLAYED: tuple[Control, ...] = ("right", "wrong")
 
 @dataclass(frozen=True)
 class PrivilegedStudyConfig:
-    """The options of the command.
-
-    Attributes:
-        env: environment, with the arguments `options`.
-        policy: job folder of a learning benchmark; "": clones are learned first, in the folder of the results.
-        contexts: which are asked.
-        tasks, episodes: held-out tasks, and episodes of each.
-        resamples: of intervals.
-        seeds: of the clones and their episodes.
-        quick: a small clone.
-        clone_contexts: what clones learn to read, see `baselines.environments.settings.Setup`.
-    """
+    """The options of the command; `policy` "": clones are learned first, which read `clone_contexts`."""
 
     env: str
     options: dict[str, Any]
@@ -82,16 +71,9 @@ class PrivilegedStudyConfig:
 
 @dataclass(frozen=True)
 class Asked:
-    """One context of one clone.
+    """One context of one clone, by control: success `gained` above `plain`, where it is known before a step.
 
-    Attributes:
-        seed: of the clone.
-        plain: success of the clone without a context.
-        gained: by control, success of the same policy with the context less `plain`, with an interval over tasks; none
-            where the context is not known before a step.
-        shares: by control, of steps that have it.
-        gaps: by control, mean gap of a token.
-        ranks: by control and number, rank correlation within states with the exact gains; None: nothing to compare.
+    Also the share of steps that have it, the mean gap of a token, and by number the rank with the exact gains.
     """
 
     context: str
@@ -182,12 +164,7 @@ def ask(config: PrivilegedStudyConfig, part: str, stages: Callable[[int], Stage]
 
 
 class Informed:
-    """Plays with a context before every prompt: the teacher itself.
-
-    Args:
-        stage: whose policy and notes.
-        told: returns the context of a task and a state key; None: the prompt stays as it is.
-    """
+    """Plays with a context before every prompt, which `told` returns of task and state key (None: without)."""
 
     def __init__(self, stage: Stage, told: Callable[[str, str], str | None]) -> None:
         self._stage, self._told = stage, told
@@ -292,15 +269,6 @@ def configure(
     )  # fmt: skip
 
 
-def parts_of(config: PrivilegedStudyConfig) -> list[str]:
-    """Return "context, clone seed" for all that are asked."""
-    return [f"{context}, clone {seed}" for seed in config.seeds for context in config.contexts]
-
-
-def _summary(config: PrivilegedStudyConfig, asked: list[Asked], stages: Callable[[int], Stage]) -> Mapping[str, Any]:
-    return {"steps": sum(len(stages(seed).table) for seed in config.seeds), "asked": asked}
-
-
 def _all(values: Sequence[Interval | None]) -> Interval | None:
     """The mean over clones, from the lowest to the highest end of their intervals."""
     known = [value for value in values if value is not None]
@@ -330,10 +298,8 @@ def rows_of(found: PrivilegedResults) -> list[list[str]]:
                 float(np.mean([getattr(each, name)[control] for each in mine])) for name in ("shares", "gaps")
             )
             ranks = (_rank(_all([each.ranks[control][name] for each in mine])) for name in NUMBERS)
-            cells = NONE if gained is None else (
-                f"{100 * gained.mean:+.0f} [{100 * gained.low:+.0f}, {100 * gained.high:+.0f}]"
-            )  # fmt: skip
-            rows.append([context, control, f"{100 * share:.0f} %", f"{gap:.2f}", cells, *ranks])
+            more = estimate(gained, "sign", "+")
+            rows.append([context, control, f"{100 * share:.0f} %", f"{gap:.2f}", more, *ranks])
     return rows
 
 
@@ -367,5 +333,9 @@ def page(found: PrivilegedResults) -> Page:
 
 STUDY = Study(
     name="privileged", file="privileged.json", version=2, part="context", record=Asked, results=PrivilegedResults,
-    configure=configure, parts=parts_of, run=ask, summary=_summary, page=page, prepare=prepare,
+    configure=configure, run=ask, page=page, prepare=prepare,
+    parts=lambda config: [f"{context}, clone {seed}" for seed in config.seeds for context in config.contexts],
+    summary=lambda config, asked, stages: {
+        "steps": sum(len(stages(seed).table) for seed in config.seeds), "asked": asked
+    },
 )  # fmt: skip

@@ -31,13 +31,10 @@ _GAMMA = 0.95
 
 @dataclass(frozen=True, eq=False)
 class Process:
-    """A decision process with its player: S states, the first one is the start, and A actions.
+    """A decision process with its player: S states, the first one is the start, and A actions, at most `horizon` steps.
 
-    Attributes:
-        moves: float64 (S, A, S + 2), probabilities of next states; the last two are success and failure.
-        policy: float64 (S, A), 0 where an action is not admissible.
-        horizon: most steps of an episode.
-        states, actions: their names.
+    `moves` are float64 (S, A, S + 2), probabilities of next states, the last two success and failure; `policy` is
+    float64 (S, A), 0 where an action is not admissible.
     """
 
     moves: Floats

@@ -38,7 +38,7 @@ from benchmarks.study import Found, Study, Tell
 from benchmarks.training.learning import cloned
 from benchmarks.training.run import learned_config
 from benchmarks.truth.distances import distance_changes, state_distances
-from benchmarks.truth.measures import EXPLAINED, MEASURES, Sample, bootstrap_weights, intervals, number, samples
+from benchmarks.truth.measures import EXPLAINED, Sample, bootstrap_weights, intervals, number, samples
 from wrappers.credit.agentprm import GAMMA, action_targets, gains
 from wrappers.credit.evidence import agreement, pair_accuracy
 
@@ -77,11 +77,7 @@ class ScorersConfig:
 
 @dataclass(frozen=True)
 class Point:
-    """A scorer after some iterations, on the held-out levels.
-
-    Measures and `agreement` are of its step credit, pairs (`wrappers.credit.evidence.pair_accuracy`) of its scores;
-    `loss` is the mean since the point before.
-    """
+    """A scorer after some iterations: measures of its step credit, pairs of its scores, `loss` since the last point."""
 
     iterations: int
     measures: dict[str, Interval | None]
@@ -93,11 +89,7 @@ class Point:
 
 @dataclass(frozen=True)
 class ScorerResult:
-    """One scorer: a point before it has learned and one per number of iterations asked for.
-
-    Seconds are medians of the processor, of a batch: scoring it, learning from it, and the policy's update; 0 for
-    references.
-    """
+    """One scorer; seconds are medians of the processor of a batch: scoring, learning, the policy's update; 0: reference."""
 
     name: str
     kind: str
@@ -385,14 +377,6 @@ def _summary(
     return {"held_out": episodes, "results": results}
 
 
-def check(found: ScorersResults) -> None:
-    """Raise `ResultsError` where a point holds other measures."""
-    for result in found.results:
-        for point in result.points:
-            if set(point.measures) != set(MEASURES):
-                raise ResultsError(f"{result.name}: expected the measures {MEASURES}, got {[*point.measures]}")
-
-
 _SHOWN = ("within", "same", "overall")
 HEADS = ("scorer", "after", "rank", "same", "overall", "graph", "pairs", "centred", "loss", "cost")
 
@@ -453,7 +437,7 @@ def _line(words: str, result: ScorerResult, point: Point) -> list[Cell]:
 
 STUDY = Study(
     name="scorers", file="scorers.json", version=1, part="scorer", record=ScorerResult, results=ScorersResults,
-    configure=configure, parts=lambda config: config.scorers, summary=_summary, page=page, check=check, prepare=prepare,
+    configure=configure, parts=lambda config: config.scorers, summary=_summary, page=page, prepare=prepare,
     run=lambda config, part, context, progress: learn(
         part, SCORERS[part], context[0], context[1], config.sizes, config.seed, progress
     ),
