@@ -37,13 +37,10 @@ _SEED = 0
 
 @dataclass(frozen=True)
 class Comparison:
-    """One result minus another.
+    """One result minus another; p values of the permutation test, as it is and corrected for all pairs.
 
-    Attributes:
-        difference: of the mean over tasks, with the interval of the bootstrap.
-        p, holm: of the permutation test, as it is and corrected for all pairs.
-        needed: tasks that would detect such a difference with 80 % power at 5 %; None: there is no difference.
-        least: the smallest difference that this number of tasks would detect so.
+    `needed` tasks would detect such a difference with 80 % power at 5 % (None: there is none); `least` is the smallest
+    one that this number of tasks would detect so.
     """
 
     first: str

@@ -60,16 +60,10 @@ ToDo = Sequence[tuple[PanelTask, int]]
 class Episode:
     """A finished episode, played here or replayed from another program's log.
 
-    Attributes:
-        task, sample: id of the task, and which repetition, from 0.
-        kind: of the task, such as "pick_and_place_simple"; "" where there are no kinds.
-        score: the environment's grade at the end, 0..1.
-        total: undiscounted sum of rewards.
-        steps, invalid: number of actions, and how many of them the environment did not accept.
-        cut: the episode was truncated.
-        prompt_tokens, reply_tokens: read and written, over all trials; an endpoint's by its own count.
-        seconds, generation: its share of the wall time of its steps, and the part in which the policy was asked.
-        actions: the commands, in order; "" where a reply held none.
+    `sample` counts repetitions of a task from 0; `score` is the environment's grade, 0..1, `total` the undiscounted sum
+    of rewards; `invalid` of the `steps` were not accepted; `cut`: it was truncated. Tokens are read and written over
+    all trials, `seconds` its share of the wall time, `generation` that in which the policy was asked. `actions` are
+    commands, "" where a reply held none.
     """
 
     task: str
@@ -112,8 +106,7 @@ T = TypeVar("T", bound=Any)
 class Lines(Generic[T]):
     """A file of JSON lines of dataclasses with a `key`, `entries` by key; a last line that is cut off is dropped.
 
-    Raises:
-        ResultsError: a line of another form, or a key that stands there twice; names file and line.
+    `ResultsError` names a line of another form, or a key that stands there twice.
     """
 
     def __init__(self, path: Path, kind: type[T]) -> None:
@@ -182,7 +175,13 @@ def play(
     told: Callable[[str, int, Any], Any] = lambda task, sample, observation: observation,
     ended: Callable[[Episode, Any], None] = lambda episode, observation: None,
 ) -> Iterator[Episode | Unscored]:
-    """Yield episodes as they end."""
+    """Yield episodes as they end, in environments with autoreset DISABLED and the policy's reply parser and prompts.
+
+    The policy is shown what `told` returns from task, sample and observation; `seen` is called with the first of it,
+    `pause`, which may raise, before each request, when everything is kept, and `ended` with each scored episode and its
+    last observation. Another `trial` of the same episodes has the same beginnings and other draws. `kinds` is the info
+    entry of a task's kind; `answers` of an endpoint count tokens and hold failures.
+    """
     waiting = deque(todo)
     running: list[_Running | None] = [None] * envs.num_envs
     observations: Any = None
@@ -261,14 +260,8 @@ def tokens(reply: Reply, answer: ChatAnswer | ChatFailure | None) -> tuple[int, 
 class PanelConfig:
     """What was asked for; a folder holds the results of one configuration.
 
-    Attributes:
-        panel, hash: of the panel.
-        added: arguments of the environment beside the panel's.
-        policy: who plays, without credentials.
-        temperature, max_tokens: of a model, and of an endpoint's replies.
-        weights: fingerprint of a model's weights: after further training it plays again; None: no weights.
-        world: fingerprints of data beside the tasks, see `agentgym.panels.BESIDE_TASKS`; None: no such data.
-        prompting: how a model is prompted, and what else its endpoint is sent; None: the panel's own prompts.
+    `added` are arguments of the environment beside the panel's; `weights` the fingerprint of a model's weights, `world`
+    those of data beside the tasks (`agentgym.panels.BESIDE_TASKS`); `prompting` is None for the panel's own prompts.
     """
 
     panel: str

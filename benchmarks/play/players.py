@@ -30,13 +30,7 @@ _SENT = ("extra", "send_seed")
 
 @dataclass(frozen=True)
 class Sampling:
-    """How a model writes.
-
-    Attributes:
-        temperature, max_tokens: of replies, the length of an endpoint's; None leaves them to an endpoint.
-        download: fetch a model that the local cache lacks.
-        endpoint: further arguments of `agentgym.outside.chat.endpoint.ChatEndpoint`.
-    """
+    """How a model writes; `endpoint` are further arguments of `ChatEndpoint`, None leaves a value to it."""
 
     temperature: float | None = 0.0
     max_tokens: int | None = 512
@@ -46,16 +40,10 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Player:
-    """A policy, and how the environment is shown to it.
+    """A policy, and how the environment is shown to it; names hold no credentials.
 
-    Attributes:
-        name: for tables and folders, without credentials.
-        config: environment, prompt and reply format; its setup's options are the panel's.
-        settings: sampling and weights, for the results.
-        answers: of an endpoint; None where replies hold their tokens.
-        make: makes as many environments as there are episodes, at most.
-        play: used in place of `benchmarks.play.panel.play`; None: that.
-        prompting: how it is prompted, for the folder's configuration; None: as the panel does.
+    `settings`, sampling and weights, stand in the results; `answers` are an endpoint's; `make` makes environments for
+    so many episodes; `play` is used in place of `benchmarks.play.panel.play`; `prompting` None: as the panel prompts.
     """
 
     name: str

@@ -175,11 +175,9 @@ class Cost:
 
 @dataclass(frozen=True)
 class Costs:
-    """The file `costs.json`.
+    """The file `costs.json`: prices are of a million tokens read and a million written.
 
-    Attributes:
-        prices: of a million tokens read and a million written.
-        won_by_trial: share of episodes that were won in the first trial, in the first two, and so on.
+    `won_by_trial`: share of episodes that were won in the first trial, in the first two, and so on.
     """
 
     prices: tuple[float, float]

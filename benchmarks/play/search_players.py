@@ -56,18 +56,11 @@ FULL_TASKS, QUICK_TASKS = 128, 32
 
 @dataclass(frozen=True)
 class SearchConfig:
-    """What was asked for.
+    """What was asked for: the policy "random" or a job folder, and budgets of simulated steps per episode, ascending.
 
-    Attributes:
-        env: Gymnasium id.
-        policy: "random", or the job folder of a learning benchmark.
-        methods: names in `METHODS`.
-        budgets: simulated steps per episode, ascending.
-        listed: whether admissible commands are listed with the policy's probabilities; else it is asked for replies.
-        rollout: steps that the policy plays on from a new state; None: to the end of the episode.
-        outcome, gamma: see `policies.search.tree.Value`.
-        fresh: whether simulations draw random numbers of their own.
-        shown: index of the task whose searches are drawn.
+    `listed`: admissible commands are listed with the policy's probabilities, else it is asked for replies; `rollout`:
+    steps that it plays on from a new state, None: to the end; `outcome` and `gamma` are `policies.search.tree.Value`'s;
+    `fresh`: simulations draw random numbers of their own; the searches of the task `shown` are drawn.
     """
 
     env: str
@@ -87,16 +80,10 @@ class SearchConfig:
 
 @dataclass(frozen=True)
 class SearchScore:
-    """One player on all tasks.
+    """One player on all tasks: a method, or with budget 0 the policy sampled ("alone") or at temperature 0 ("greedy").
 
-    Attributes:
-        player: "alone" (the policy, sampled), "greedy" (the policy at temperature 0), or a method.
-        budget: simulated steps per episode; 0 for the policy itself.
-        success: one character per task, "1" solved.
-        steps, tokens, scored: means of simulated steps, of tokens written in them, and of tokens read to be scored.
-        length: mean number of steps of the episodes that were played.
-        seconds: of wall time, for all tasks.
-        graph: the search of the task that is drawn; None: there is none, or it is too large to be read.
+    `success` has a character per task, "1" solved. Means: simulated `steps`, `tokens` written in them, tokens read to
+    be `scored`, the `length` of episodes; `seconds` are of the wall for all tasks. `graph` is the search that is drawn.
     """
 
     player: str
@@ -116,13 +103,6 @@ class SearchResults(Found):
 
     config: SearchConfig
     scores: list[SearchScore]
-
-
-def check(found: SearchResults) -> None:
-    """Raise `ResultsError` where a player has not played all tasks."""
-    for score in found.scores:
-        if len(score.success) != found.config.tasks or set(score.success) - {"0", "1"}:
-            raise ResultsError(f"{score.player!r} has no character 0 or 1 for each of {found.config.tasks} tasks")
 
 
 def players(config: SearchConfig) -> dict[str, tuple[str, int]]:
@@ -400,5 +380,5 @@ def _distinct(graphs: list[Graph]) -> list[str]:
 STUDY = Study(
     name="search-players", file="search.json", version=1, part="player", record=SearchScore, results=SearchResults,
     configure=configure, parts=lambda config: list(players(config)), run=run_player,
-    summary=lambda config, scores, context: {"scores": scores}, page=_page, check=check, prepare=prepare,
+    page=_page, prepare=prepare,
 )  # fmt: skip

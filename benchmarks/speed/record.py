@@ -22,17 +22,10 @@ _COSTS = ("ms", "µs", "s", "MB")
 
 @dataclass(frozen=True)
 class Measurement:
-    """A figure.
+    """A figure, or a peer's or a limit where it is not `ours`; None: not measured. Of times and memory less is better.
 
-    Attributes:
-        key: unique in a file.
-        section: title of its table.
-        what: row of the table.
-        ours: whether it is this project's code; otherwise a peer or a limit.
-        value: in `unit`; None: not measured.
-        unit: "ms", "µs", "s" and "MB": less is better.
-        loop_seconds: seconds of ten million additions meanwhile, see `benchmarks.speed.timing`; None: no loop ran.
-        column: of a table with several figures a row, such as sizes; "": one figure a row.
+    `loop_seconds` are those of ten million additions meanwhile, see `benchmarks.speed.timing`; with a `column` a row of
+    the table has several figures.
     """
 
     key: str

@@ -179,7 +179,10 @@ def measure_visits(
     seed: int = 0,
     clock: Callable[[], float] = time.process_time,
 ) -> Visits:
-    """Measure first visits and their replays, each wave in other tasks; with autoreset, restarts are part of the steps."""
+    """Measure first visits and their replays, each wave in other tasks; with autoreset, steps include restarts.
+
+    `prepare` is called before a wave with its seed, untimed; each measurement of a process has another `seed`.
+    """
     found: tuple[list[Speed], list[Speed]] = ([], [])
     for wave in range(waves + 1):
         first = seed * _WAVES + wave * _APART

@@ -59,14 +59,9 @@ CAPTION = (
 
 @dataclass(frozen=True)
 class Comparison:
-    """A method against tuned GRPO on the seeds that both have.
+    """A method against tuned GRPO on the seeds that both have, by measure; p values are adjusted after Holm.
 
-    Attributes:
-        method: its name.
-        seeds: how many are compared.
-        difference: per measure, shares with 95 % intervals.
-        p: per measure, of no difference, adjusted after Holm.
-        needed: seeds for 80 % power in the measure with the smaller p; None: the difference seen is 0.
+    `needed`: seeds for 80 % power in the measure with the smaller p; None: the difference seen is 0.
     """
 
     method: str

@@ -358,7 +358,11 @@ def plan_study(
     options: Mapping[str, Any] | None = None,
     contexts: Mapping[str, float] | None = None,
 ) -> Plan:
-    """Put a plan together; None: the defaults, for `quick` small ones."""
+    """Put a plan together; None: the defaults, for `quick` small ones; with `settings` 0 methods are labels.
+
+    `changes` replace sizes of the environment's learning benchmark, but for `quick`. Without `options` of the
+    environment, tasks are generated in any case. `contexts` are what the clones learn to read.
+    """
     if settings != 0 and (both := sorted({*range(search_seed, search_seed + search_runs)} & {*seeds})):
         raise typer.BadParameter(f"{both[0]} is a seed of the final runs too", param_hint="--search-seed")
     row = row if row.with_options is None else row.with_options(row, options or {})

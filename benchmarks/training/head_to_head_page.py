@@ -53,7 +53,7 @@ AGREEING = "Where the seeds happen to agree, an interval speaks of tasks alone, 
 
 @dataclass(frozen=True)
 class Cost:
-    """What training took: means over runs, without cloning and validation; shares of the wall time, by name in `PARTS`."""
+    """What training took: means over runs, without cloning and validation; shares are of the wall time, by `PARTS`."""
 
     runs: int
     iterations: float
@@ -178,8 +178,8 @@ def print_study(study: Trainings, console: Console) -> None:
 def write_reports(studies: Sequence[Trainings], out: Path, pages: Path | None = None) -> list[Path]:
     """Write `<out>/<name>.md` and `<out>/<name>.png` of every study with final runs, and return what was written.
 
-    With `pages`, a folder of Markdown pages, a summary replaces the text between the marks of the study's name on one of
-    them instead, and pictures go to the folder images beside it.
+    With `pages`, a folder of Markdown pages, a summary replaces the text between the marks of the study's name on one
+    of them instead, and pictures go to the folder images beside it.
     """
     out.mkdir(parents=True, exist_ok=True)
     shown, written = [study for study in studies if study.methods], list[Path]()

@@ -56,14 +56,7 @@ REFERENCES = "references"
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """One validation during training.
-
-    Attributes:
-        iteration: iterations trained before this point; 0 is the clone.
-        seconds: wall seconds of training before this point (validation itself not counted).
-        success: share of validation tasks solved by sampled play, in 0..1.
-        greedy: the same for greedy play.
-    """
+    """One validation after some iterations and wall seconds of training: shares solved by sampled and greedy play."""
 
     iteration: int
     seconds: float
@@ -96,16 +89,10 @@ class Piece:
 
 @dataclass(frozen=True)
 class Results(Found):
-    """The whole file.
+    """The whole file: a run per method and seed, a score per policy, seed and mode on every held-out test task.
 
-    Attributes:
-        config: what was asked: environment, methods, seeds, sizes, hyper-parameters.
-        runs: one per method and seed.
-        scores: one per policy, seed and mode: success on every held-out test task.
-        episodes: a few test episodes with their boards.
-        graphs: state graphs of one training task, before and after training, per method.
-        kinds: success per kind of task, in the test split and in others, where an environment has kinds.
-        data: the tasks that were played.
+    Beside them a few test episodes with their boards; state graphs of one training task, before and after training;
+    success per kind of task where there are kinds; and the tasks that were played.
     """
 
     config: Config

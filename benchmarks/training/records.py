@@ -151,18 +151,11 @@ def _setting(method: str, values: Mapping[str, Any]) -> Setting:
 
 @dataclass(frozen=True)
 class StudyConfig:
-    """What every run of a study has in common.
+    """What every run of a study has in common; `learning` is without methods and seeds.
 
-    Attributes:
-        learning: environment, policy, prompt, cloning, tasks and training, without methods and seeds.
-        token_budget: reply tokens of a run, see `TrainerConfig.token_budget`.
-        points: validations of a run, after equal shares of the budget.
-        settings: tried per method; 0: nothing is searched, and a method is the label of its setting.
-        search_seed: training seed of those runs, none of the final ones.
-        draw_seed: of `draw`.
-        search_runs: seeds that a setting is tried with: `search_seed` and those after it.
-        search: what is searched, see `draw`.
-        rules: of training, see `baselines.config.TRAINING_RULES`; records of different rules are not put together.
+    Validations (`points`) come after equal shares of the budget of reply tokens. Where no `settings` are tried per
+    method, a method is the label of its setting. Settings are tried with `search_runs` seeds from `search_seed` on,
+    none of them a final one. Records of different `rules` (`baselines.config.TRAINING_RULES`) are not put together.
     """
 
     learning: Config
@@ -206,16 +199,10 @@ class Point:
 
 @dataclass(frozen=True)
 class Record:
-    """One run.
+    """One run of the stage "search", "final" or "clone" (without a setting, its seconds those of the wall).
 
     Attributes:
-        stage: "search", "final" or "clone".
-        method: as it was asked for; "clone".
-        seed: of training.
-        setting: what it was trained with; None for clones.
-        iterations, tokens: of training.
         seconds: wall seconds of training, without validation.
-        processor_seconds: those of the processor; of clones the wall's.
         shares: of the wall seconds, per part: environment, generation, credit, update; "scorer" is what a critic or
             reward model took of the last two.
         curve: validations, the first before any training.

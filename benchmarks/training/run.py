@@ -34,17 +34,10 @@ _EVALUATION_SEED = 10_000
 
 @dataclass(frozen=True)
 class Score:
-    """One policy on all held-out tasks.
+    """One policy ("random", "expert", "clone" or a method) on all held-out tasks, "greedy" or "sampled".
 
-    Attributes:
-        policy: "random", "expert", "clone" or a method.
-        seed: training seed (random, expert: seed of the play).
-        mode: "greedy" or "sampled".
-        success: one character per task, "1" solved.
-        mean_return: mean sum of rewards per episode.
-        mean_length: mean number of steps per episode.
-        invalid_rate: share of steps whose action was not accepted.
-        seconds: wall seconds of training, warm start included (0 for random and expert).
+    `success` has one character per task, "1" solved; `mean_return` and `mean_length` are means of episodes;
+    `invalid_rate` is the share of steps not accepted; `seconds` are wall seconds of training, warm start included.
     """
 
     policy: str
@@ -64,14 +57,7 @@ class Score:
 
 @dataclass(frozen=True)
 class KindScore:
-    """One policy on the tasks of one split, kind by kind.
-
-    Attributes:
-        policy, seed, mode: as in `Score`.
-        split: whose tasks were played.
-        won: per kind, the tasks that were solved.
-        played: per kind, the tasks that were played.
-    """
+    """One policy on the tasks of one split: how many were won and played, by kind."""
 
     policy: str
     seed: int

@@ -383,9 +383,9 @@ def _graph_table(against: Against, found: AgainstFound) -> Table:
     # A share in percent, any other ratio with two decimals.
     units = {name: "sign" if name in _SHARES else "within" for name in against.graphs}
     lines = [
-        [*(str(getattr(cell, name)) for name in varying), *(estimate(cell.measures[name], units[name]) for name in units)]
+        [*(str(getattr(cell, name)) for name in varying), *(estimate(cell.measures[of], units[of]) for of in units)]
         for cell in cells
-    ]  # fmt: skip
+    ]
     percents = "Shares in percent. " if set(against.graphs) & set(_SHARES) else ""
     caption = f"{percents}{'' if against.credits else _who(found)}"
     heads = [*(_HEADS[name] for name in varying), *against.graphs]

@@ -89,7 +89,7 @@ class Point:
 
 @dataclass(frozen=True)
 class ScorerResult:
-    """One scorer; seconds are medians of the processor of a batch: scoring, learning, the policy's update; 0: reference."""
+    """One scorer; seconds of the processor are medians of a batch: scoring, learning, the policy's own update."""
 
     name: str
     kind: str
