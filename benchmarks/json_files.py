@@ -8,7 +8,7 @@ import functools
 import json
 import time
 import typing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -57,9 +57,21 @@ def read_json(path: Path) -> Any:
         raise ResultsError(f"{path}: {error}; delete it and run the same command again") from None
 
 
-def load(kind: type[T], path: Path) -> T:
-    """Return the dataclass that a file holds; `ResultsError` names the first value that does not fit, with its path."""
-    return parse(kind, _content(path), str(path), "delete it and run the same command again")
+def load(
+    kind: type[T], path: Path, *, version: int | None = None, check: Callable[[T], None] = lambda found: None
+) -> T:
+    """Return the dataclass that a file holds; `ResultsError` names the first value that does not fit, with its path.
+
+    With a `version` the dataclass has one; `check` raises `ResultsError` where values do not fit together.
+    """
+    found: Any = parse(kind, _content(path), str(path), "delete it and run the same command again")
+    try:
+        if version is not None and found.version != version:
+            raise ResultsError(f"this code reads version {version}, got version {found.version}; run it again")
+        check(found)
+    except ResultsError as error:
+        raise ResultsError(f"{path}: {error}") from None
+    return typing.cast(T, found)
 
 
 def created() -> str:

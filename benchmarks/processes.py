@@ -160,17 +160,6 @@ def _one_thread_each() -> Iterator[None]:
                 os.environ[name] = value
 
 
-@dataclass(frozen=True)
-class _Reporter:
-    """Progress of a job, sent to the parent."""
-
-    job: Job
-    messages: Any
-
-    def __call__(self, done: int, total: int, words: str) -> None:
-        self.messages.put(Message(self.job, done, total, words))
-
-
 def _work(task: bytes, inbox: Any, messages: Any) -> None:
     """First function of a worker: do the jobs of the inbox until it is stopped."""
     # Ctrl-C in a terminal reaches the whole process group; only the parent shall hear it and pass it on, once.
@@ -183,7 +172,7 @@ def _work(task: bytes, inbox: Any, messages: Any) -> None:
     while True:
         job: Job = inbox.get()
         try:
-            work(job, _Reporter(job, messages))
+            work(job, lambda done, total, words, job=job: messages.put(Message(job, done, total, words)))  # type: ignore[misc]
         except Exception:
             messages.put(Message(job, error=traceback.format_exc()))
         else:

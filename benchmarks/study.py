@@ -27,7 +27,7 @@ from rich.console import Console
 
 from benchmarks import json_files
 from benchmarks.console import explained, say, shown, telling
-from benchmarks.json_files import ResultsError, claimed, created, write_json
+from benchmarks.json_files import claimed, created, write_json
 from benchmarks.machine import Machine, describe_machine, usable_cores
 from benchmarks.processes import Job, Progress, Work, run_jobs
 from benchmarks.report.page import Page, print_page, write_between, write_page
@@ -48,10 +48,6 @@ class Found:
 
 
 F = TypeVar("F", bound=Found)
-
-
-def _nothing(config: Any, folder: Path, tell: Tell) -> AbstractContextManager[Any]:
-    return contextlib.nullcontext()
 
 
 def _no_command() -> Any:
@@ -96,7 +92,9 @@ class Study(Generic[C, R, F]):
     page: Callable[[F], Page]
     summary: Callable[[C, list[R], Any], Mapping[str, Any]] | None = None
     check: Callable[[F], None] = lambda found: None
-    prepare: Callable[[C, Path, Tell], AbstractContextManager[Any]] = _nothing
+    prepare: Callable[[C, Path, Tell], AbstractContextManager[Any]] = lambda config, folder, tell: (
+        contextlib.nullcontext()
+    )
     processes: bool = False
     needs: Callable[[C, str], Sequence[str]] = lambda config, part: ()
     kept: str = "{}.json"
@@ -163,22 +161,12 @@ class Study(Generic[C, R, F]):
 
     def save(self, found: F, path: Path) -> None:
         """Check and write; the file appears whole or not at all."""
-        self._verify(found)
+        self.check(found)
         write_json(found, path)
 
     def load(self, path: Path) -> F:
         """Read and check."""
-        found = json_files.load(self.results, path)
-        try:
-            self._verify(found)
-        except ResultsError as error:
-            raise ResultsError(f"{path}: {error}") from None
-        return found
-
-    def _verify(self, found: F) -> None:
-        if found.version != self.version:
-            raise ResultsError(f"this code reads version {self.version}, got version {found.version}; run it again")
-        self.check(found)
+        return json_files.load(self.results, path, version=self.version, check=self.check)
 
     def shown(self, found: F) -> Page:
         """Return what the study shows, with what is said of every study."""

@@ -304,8 +304,6 @@ def choose(records: Iterable[Record], points: int = 1) -> Setting:
 
 def check(study: Trainings) -> None:
     """Check what types cannot say."""
-    if study.version != VERSION:
-        raise ResultsError(f"version: this code reads version {VERSION}, got {study.version}; run it again")
     labels = [(each.stage, each.method, each.seed, each.setting and each.setting.label) for each in study.records]
     if len(set(labels)) < len(labels):
         twice = next(label for label in labels if labels.count(label) > 1)
@@ -350,12 +348,7 @@ def _key(record: Record) -> tuple[str, str, int, str]:
 
 def load(path: Path) -> Trainings:
     """Read and check."""
-    study = json_files.load(Trainings, path)
-    try:
-        check(study)
-    except ResultsError as error:
-        raise ResultsError(f"{path}: {error}") from None
-    return study
+    return json_files.load(Trainings, path, version=VERSION, check=check)
 
 
 def save(study: Trainings, path: Path) -> None:

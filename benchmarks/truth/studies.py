@@ -62,16 +62,13 @@ class Found:
 
 
 def load(path: Path) -> Found:
-    """Read and check; `ResultsError` names the file."""
-    found = json_files.load(Found, path)
-    try:
-        if found.version != VERSION:
-            raise ResultsError(f"this code reads version {VERSION}, got {found.version}; run the study again")
+    """Read and check."""
+
+    def check(found: Found) -> None:
         for trained in found.trained:
             records.check(trained)
-    except ResultsError as error:
-        raise ResultsError(f"{path}: {error}") from None
-    return found
+
+    return json_files.load(Found, path, version=VERSION, check=check)
 
 
 @dataclass(frozen=True)
