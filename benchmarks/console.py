@@ -130,6 +130,11 @@ def parse_seeds(text: str) -> list[int]:
     return found
 
 
+def named(**options: Any) -> dict[str, Any]:
+    """Return the options that were given: those that are not None."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
 def arguments(given: Sequence[str], hint: str = "--option") -> dict[str, Any]:
     """Read "name=value" words; a value that is JSON is what it says, any other is text.
 

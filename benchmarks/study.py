@@ -92,9 +92,7 @@ class Study(Generic[C, R, F]):
     page: Callable[[F], Page]
     summary: Callable[[C, list[R], Any], Mapping[str, Any]] | None = None
     check: Callable[[F], None] = lambda found: None
-    prepare: Callable[[C, Path, Tell], AbstractContextManager[Any]] = lambda config, folder, tell: (
-        contextlib.nullcontext()
-    )
+    prepare: Callable[[C, Path, Tell], AbstractContextManager[Any]] = lambda *given: contextlib.nullcontext()
     processes: bool = False
     needs: Callable[[C, str], Sequence[str]] = lambda config, part: ()
     kept: str = "{}.json"
@@ -140,19 +138,15 @@ class Study(Generic[C, R, F]):
         return found
 
     def path(self, folder: Path, part: str) -> Path:
-        """Where a part is kept."""
         return folder / self.kept.format(_job(part).name)
 
     def do(self, config: C, folder: Path, part: str, progress: Progress, context: Any) -> None:
-        """Do one part in this process, and keep it."""
         _keep(self.run(config, part, context, progress), self.path(folder, part))
 
     def one(self, folder: Path, part: str) -> R:
-        """Return what a finished part found."""
         return json_files.load(self.record, self.path(folder, part))
 
     def gather(self, config: C, folder: Path, context: Any = None) -> F:
-        """Put the results of all parts together."""
         make: Any = self.results
         records = [self.one(folder, part) for part in self.parts(config)]
         more = {fields(make)[-1].name: records} if self.summary is None else self.summary(config, records, context)
@@ -165,7 +159,6 @@ class Study(Generic[C, R, F]):
         write_json(found, path)
 
     def load(self, path: Path) -> F:
-        """Read and check."""
         return json_files.load(self.results, path, version=self.version, check=self.check)
 
     def shown(self, found: F) -> Page:
@@ -181,7 +174,6 @@ class Study(Generic[C, R, F]):
         return Page(**{**vars(page), "about": about})
 
     def show(self, found: F, folder: Path, console: Console) -> None:
-        """Print the tables, and write pictures and pages into the folder."""
         page = self.shown(found)
         print_page(page, console)
         files = [folder / self.file, *write_page(page, folder)]
@@ -283,7 +275,6 @@ def _steps(tell: Tell, part: str, done: int, total: int, words: str) -> None:
 
 
 def _part(run: Callable[..., Any], config: Any, folder: Path, kept: str, job: Job, progress: Progress) -> None:
-    """One part, in a process of one thread."""
     import torch
 
     torch.set_num_threads(1)

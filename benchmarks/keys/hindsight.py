@@ -83,7 +83,6 @@ class HalfExpert:
     def act(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
     ) -> list[Reply]:
-        """One reply per running sub-environment."""
         follows = rng.random(len(observations)) < 0.5
         others, advice = (policy.act(observations, infos, rng) for policy in (RandomPolicy(), ExpertPolicy()))
         return [

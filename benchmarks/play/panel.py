@@ -83,7 +83,6 @@ class Episode:
 
     @property
     def key(self) -> tuple[str, int]:
-        """Task and sample."""
         return self.task, self.sample
 
 
@@ -125,7 +124,6 @@ class Lines(Generic[T]):
             self.entries[entry.key] = entry
 
     def add(self, entry: T) -> None:
-        """Write a finished entry."""
         self.entries[entry.key] = entry
         line = json.dumps(clean_json(dataclasses.asdict(entry)), ensure_ascii=False) + "\n"
         with self.path.open("ab") as file:

@@ -45,7 +45,6 @@ class Trial:
 
     @property
     def key(self) -> tuple[str, int, int]:
-        """Task, sample and trial."""
         return *self.episode.key, self.trial
 
 
@@ -63,7 +62,6 @@ class Note:
 
     @property
     def key(self) -> tuple[str, int, int]:
-        """Task, sample and trial."""
         return self.task, self.sample, self.trial
 
 

@@ -158,10 +158,7 @@ def run_player(config: SearchConfig, part: str, context: tuple[Policy, Config], 
 
 def _score(player: str, budget: int, table: StepTable, spent: Any, seconds: float) -> SearchScore:
     success = "".join("1" if won else "0" for won in table.trajectory_won)
-    steps, tokens, scored = map(float, spent)
-    return SearchScore(
-        player, budget, success, steps, tokens, scored, len(table) / table.n_trajectories, seconds, None
-    )  # fmt: skip
+    return SearchScore(player, budget, success, *map(float, spent), len(table) / table.n_trajectories, seconds, None)
 
 
 def search_graph(tree: Tree, method: str, budget: int, seed: int) -> Graph | None:
@@ -171,13 +168,10 @@ def search_graph(tree: Tree, method: str, budget: int, seed: int) -> Graph | Non
     the step minus that of its source.
     """
     taken = list(_steps(tree))
-    names = {_name(tree.root): 0}
-    for node in taken:
-        names.setdefault(_name(node), len(names))
+    names = {name: i for i, name in enumerate(dict.fromkeys(map(_name, (tree.root, *taken))))}
     if len(names) > MOST_STATES:
         return None
-    texts, visits = [""] * len(names), [0] * len(names)
-    goals: set[int] = set()
+    texts, visits, goals = [""] * len(names), [0] * len(names), set[int]()
     for node in (tree.root, *taken):
         i = names[_name(node)]
         texts[i] = texts[i] or _text(node.observation)

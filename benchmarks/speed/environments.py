@@ -75,7 +75,6 @@ class World:
     def figure(
         self, key: str, what: str, found: timing.Speed | float, unit: str = "steps/s", ours: bool = True
     ) -> Measurement:
-        """Return a figure of this environment."""
         return Measurement.of(f"{self.key}_{key}", self.title, what, found, unit, ours)
 
 
@@ -378,7 +377,6 @@ class _AtHand:
         self._hits = tuple(Hit(Passage(str(i), f'"Title {i}"\n{text}'), 1.0) for i in range(3))
 
     def search(self, queries: Sequence[str], k: int) -> list[Found]:
-        """Return the first k passages for every query."""
         return [self._hits[:k]] * len(queries)
 
 

@@ -76,7 +76,6 @@ class FirstHour:
 
     @property
     def failed(self) -> list[Part]:
-        """The parts that did not pass."""
         return [part for part in self.parts if not part.passed]
 
 

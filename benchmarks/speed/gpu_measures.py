@@ -327,7 +327,6 @@ class WatchedPolicy(HuggingFacePolicy):
 
     @classmethod
     def over(cls, policy: HuggingFacePolicy) -> WatchedPolicy:
-        """Return a watched policy over the same model, tokenizer and settings."""
         watched = cls(policy.model, policy.tokenizer, autocast=policy.precision, **vars(policy.settings))
         watched.watch = Watch()
         return watched
@@ -335,7 +334,6 @@ class WatchedPolicy(HuggingFacePolicy):
     def score(
         self, prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]], *arguments: Any, **options: Any
     ) -> TokenScores:
-        """Score as a policy does."""
         if torch.is_grad_enabled():
             return super().score(prompts, replies, *arguments, **options)
         begin = time.perf_counter()

@@ -154,7 +154,6 @@ class GpuResults:
     shapes: list[ShapeResult]
 
     def of(self, shape: str) -> ShapeResult | None:
-        """The result of a shape, or None."""
         return next((one for one in self.shapes if one.shape == shape), None)
 
 

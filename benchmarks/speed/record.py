@@ -41,14 +41,12 @@ class Measurement:
     def of(
         cls, key: str, section: str, what: str, found: Speed | float, unit: str = "steps/s", ours: bool = True
     ) -> Measurement:
-        """Return a figure, of a speed with its loop."""
         if isinstance(found, Speed):
             return cls(key, section, what, ours, found.value, unit, found.loop_seconds)
         return cls(key, section, what, ours, found, unit)
 
     @property
     def absent(self) -> str:
-        """Why there is no value."""
         return ""
 
     @property

@@ -60,7 +60,6 @@ class SyntheticPassages:
         self._last: tuple[int, Words, Numbers] | None = None
 
     def passages(self, count: int) -> Iterator[Passage]:
-        """Yield the first `count` passages."""
         for block in range(-(-count // _BLOCK)):
             words, stop = self._drawn(block)
             mixed = np.where(stop >= 0, np.array(_STOP_WORDS, dtype=object)[stop], words)

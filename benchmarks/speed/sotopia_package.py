@@ -46,7 +46,6 @@ class _NoJudge:
 
 
 async def _play(scene: Any, people: list[Any]) -> int:
-    """Play a dialogue and return its turns."""
     from sotopia.agents import Agents
     from sotopia.envs.evaluators import RuleBasedTerminatedEvaluator
     from sotopia.envs.parallel import ParallelSotopiaEnv

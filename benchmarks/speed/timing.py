@@ -72,7 +72,6 @@ class Stopwatch:
         self._loop = 0.0
 
     def time(self, work: Callable[..., Any], *args: Any, **options: Any) -> Any:
-        """Call a function, add its seconds, and return its result."""
         begin = self._clock()
         result = work(*args, **options)
         spent = self._clock() - begin
@@ -89,7 +88,6 @@ class Stopwatch:
         return result
 
     def speed(self, units: float) -> Speed:
-        """Return the speed of so many units in the timed calls."""
         if not self.seconds:
             raise ValueError("Stopwatch.speed: nothing was timed; call time() first")
         return Speed(units / self.seconds, self._loop * _TEN_MILLION / (self._pieces * _PIECE))

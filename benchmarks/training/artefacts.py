@@ -119,7 +119,6 @@ def _method(place: Path, name: str, start: Path, found: Results) -> str:
 
 
 def _distance(one: Path, other: Path) -> float:
-    """Euclidean distance of two models' weights."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 

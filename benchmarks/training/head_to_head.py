@@ -119,7 +119,6 @@ class Plan:
         return jobs
 
     def needed(self, job: Job) -> list[Job]:
-        """Return the runs that a run waits for."""
         if job.kind == CLONE:
             return []
         clone = Job(CLONE, job.seed)

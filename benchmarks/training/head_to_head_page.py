@@ -213,7 +213,6 @@ def write_reports(studies: Sequence[Trainings], out: Path, pages: Path | None = 
 
 
 def _page_of(pages: Path, name: str) -> Path:
-    """Return the page of a folder that has the marks of a study."""
     for page in sorted(pages.glob("*.md")):
         if f"<!-- {name} -->" in page.read_text(encoding="utf-8"):
             return page

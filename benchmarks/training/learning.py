@@ -104,7 +104,6 @@ class Results(Found):
     data: DataSource | None = None
 
     def of(self, policy: str, mode: str) -> list[Score]:
-        """Scores of a policy in one mode, one per seed in the order of the configuration."""
         by_seed = {each.seed: each for each in self.scores if (each.policy, each.mode) == (policy, mode)}
         return [by_seed[seed] for seed in self.config.seeds if seed in by_seed]
 
@@ -225,7 +224,6 @@ def _clone(config: Config, place: Path, seed: int, progress: Progress) -> Piece:
 def _kept(
     config: Config, policy: Any, place: Path, name: str, seed: int, seconds: float, progress: Progress, own: Any = None
 ) -> Piece:
-    """Write a policy and play the test tasks."""
     save_policy(policy, place / "model")
     hand_on(place.parent, place / "model")
     both, kinds = scores(config, policy, name, seed, seconds, own)

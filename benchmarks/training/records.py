@@ -55,12 +55,10 @@ class Setting:
 
     @property
     def label(self) -> str:
-        """Both in one line."""
         texts = {name: value if isinstance(value, str) else f"{value:g}" for name, value in self.training.items()}
         return " ".join([self.recipe, *(f"{name}={text}" for name, text in texts.items())])
 
     def made(self) -> Recipe:
-        """Return the recipe."""
         return recipe(self.recipe).anywhere()
 
     @classmethod
@@ -180,7 +178,6 @@ class StudyConfig:
 
     @property
     def generated(self) -> str:
-        """The name of the study on generated tasks."""
         row = settings_of(self.learning.env, self.learning.setup.options)
         model = Path(self.learning.model).name
         name = row.name if model == TINY else f"{row.name}-{model}"

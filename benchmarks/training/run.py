@@ -51,7 +51,6 @@ class Score:
 
     @property
     def share(self) -> str:
-        """The success rate in words."""
         return f"{100 * self.success.count('1') / len(self.success):.1f} %"
 
 

@@ -74,7 +74,6 @@ class ShapingResults(Found):
     runs: list[ShapingRun]
 
     def of(self, reward: str) -> list[ShapingRun]:
-        """The runs of a reward, one per seed in the order of the configuration."""
         return [run for run in self.runs if run.reward == reward]
 
 

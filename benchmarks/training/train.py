@@ -78,7 +78,6 @@ class _Live:
         self._cost = 0.0
 
     def left(self, trainer: Trainer) -> str:
-        """Return the time that is left in words; "" at the end."""
         missing = self._settings.training.iterations - trainer.iteration
         measured = len(self._done) > 2
         each = (self._done[-1] - self._done[0]) / (len(self._done) - 1) if measured else self._plan.seconds["total"]
@@ -143,7 +142,6 @@ def run_training(
 
 
 def _against(plan: Plan, rows: list[Row]) -> Table:
-    """What was planned, beside what was measured."""
     last = [row for row in rows if row["iteration"]][-10:]
 
     def mean(key: str) -> str:
@@ -212,7 +210,6 @@ def page(folder: Path, settings: RunSettings, plan: Plan, *, left: str = "") -> 
 
 
 def _last(rows: list[Row], key: str, scale: float, unit: str) -> str:
-    """The newest value of a column in words; a mark where there is none."""
     values = [row[key] for row in rows if row.get(key) is not None]
     return f"{scale * values[-1]:,.1f}{unit}" if values else NONE
 

@@ -51,14 +51,12 @@ class Contest:
     seconds: float
 
     def place(self, credit: str, size: int) -> Place:
-        """Return the place of a credit, or raise KeyError."""
         found = {(place.credit, place.size): place for place in self.places}
         if (credit, size) not in found:
             raise KeyError(f"no {credit!r} at group size {size}")
         return found[credit, size]
 
     def best_published(self, measure: str, size: int) -> Place:
-        """Return the published method with the largest estimate of a measure."""
         names = {credit.name for credit in PUBLISHED}
         places = [place for place in self.places if place.size == size and place.credit in names]
         return max(places, key=lambda place: -np.inf if (found := place.measures[measure]) is None else found.mean)

@@ -91,7 +91,6 @@ class TruthConfig:
 
     @property
     def words(self) -> str:
-        """Tasks and episodes."""
         counts = ", ".join(f"{env} {count}" for env, count in self.tasks.items())
         return f"{self.split.capitalize()} tasks: {counts}; {self.episodes} episodes each, cut into groups."
 
@@ -253,7 +252,6 @@ class Played:
     saved: dict[tuple[Any, int], Any]
 
     def snapshot(self, row: int) -> Any:
-        """Return the environment as it was before the step of a row."""
         return self.saved[self.table.trajectories[self.table.trajectory[row]], int(self.table.t[row])]
 
 

@@ -91,7 +91,6 @@ class Measured:
     seconds: float
 
     def of(self, credit: str, measure: str, size: int) -> Interval | None:
-        """Return one measure, None also where the credit was not given."""
         found = (each.measures[measure] for each in self.given if (each.credit, each.size) == (credit, size))
         return next(found, None)
 

@@ -33,7 +33,6 @@ class Labels:
 
     @property
     def noise(self) -> str:
-        """The share of pages with adverts, in words."""
         return f"{100 * self.adverts:.0f} %"
 
 

@@ -75,7 +75,6 @@ class Held:
         return next((score for score in self.scores if (score.credit, score.size) == (credit, size)), None)
 
     def measure(self, credit: str, measure: str, size: int) -> Interval | None:
-        """Return one measure of a score, None where there is nothing to measure."""
         score = self.score(credit, size)
         return None if score is None else score.measures[measure]
 

@@ -211,7 +211,6 @@ class AgainstResults(Found):
 
     @property
     def against(self) -> AgainstFound:
-        """What the study's own file holds of it."""
         return AgainstFound(self.config, self.machine, self.measured)
 
 

@@ -170,7 +170,6 @@ class Informed:
         self._stage, self._told = stage, told
 
     def act(self, observations: Sequence[Any], infos: Mapping[str, Any], rng: np.random.Generator) -> list[Reply]:
-        """Return the policy's replies to the prompts with their blocks."""
         given = []
         for place, messages in enumerate(observations):
             key = infos["canonical_key"][place] if "canonical_key" in infos else infos["state_key"][place]

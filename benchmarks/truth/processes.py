@@ -45,7 +45,7 @@ class Process:
 
     @classmethod
     def of(cls, start: Hashable, outcomes: Outcomes, horizon: int, sharpness: float = 0.0) -> Process:
-        """Explore a process."""
+        """Explore a process; its player is a softmax of the best discounted values, times `sharpness` (0: uniform)."""
         found: dict[Hashable, dict[str, list[tuple[float, Any]]]] = {}
         ahead: list[Any] = [start]
         while ahead:
@@ -140,7 +140,6 @@ class Process:
         return table.t, states[table.state], actions[table.action], states[table.next_state]
 
     def truth(self, table: StepTable) -> Floats:
-        """Return the advantage of each row, float64 (N,)."""
         t, state, action, _ = self.rows(table)
         return np.asarray(self.advantages[t, state, action], np.float64)
 

@@ -192,7 +192,6 @@ class HeldOut:
         return cls(*parts[group_size], bootstrap_weights(played.n_groups, resamples, seed))
 
     def measures(self, credit: Floats) -> dict[str, Interval | None]:
-        """How well step credit (N,) ranks, with 95 % intervals over levels."""
         return intervals(self.sample.sums(credit), self.weights)
 
     @cached_property

@@ -80,7 +80,6 @@ class PaperStudy:
 
     @property
     def command(self) -> Callable[..., None]:
-        """The typer command."""
 
         def command(
             quick: options.Quick = False,
