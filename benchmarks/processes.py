@@ -32,13 +32,7 @@ _GRACE = 3.0
 
 @dataclass(frozen=True)
 class Job:
-    """One process's work.
-
-    Attributes:
-        kind: what sort of work: "references", "clone", "method", or "part" of a study.
-        seed: of a clone or a method.
-        method: what is trained, or the name of the part; "" for other kinds.
-    """
+    """One process's work: "references", "clone", "method", or "part" of a study, whose name is in `method`."""
 
     kind: str
     seed: int = 0

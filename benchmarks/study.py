@@ -60,22 +60,18 @@ class Study(Generic[C, R, F]):
 
     Attributes:
         name: of its command, and of its folder in `runs/`.
-        file: of the results.
-        version: of the results.
         part: what a part is called in messages, such as "training".
-        record: class of a part's result.
-        results: class of everything: a `Found` with `config` and the fields of `summary`, or one field of all records.
+        record, results: classes of a part's result, and of everything: a `Found` with `config` and the fields of
+            `summary`, or one field of all records.
         configure: options of the command to a configuration. Has `quick` and a docstring, which is the command's help.
             Raises `typer.BadParameter` or `ResultsError` where something else is expected.
         parts: distinct names of the parts, in the order of the results.
         run: does one part, and calls its last argument with steps done, their number and a few words.
         summary: further fields of the results, of the records in the order of the parts and of what was prepared.
-        page: what is shown.
         check: raises `ResultsError` where the results do not fit together.
         prepare: what the parts of one run share, such as a policy; entered after the folder is claimed.
         processes: whether parts run in processes, of one thread each. `run` is then a function of a module, and it and
-            `summary` get the folder in place of what was prepared.
-        needs: parts that a part waits for, where there are processes.
+            `summary` get the folder in place of what was prepared; `needs` are parts that a part waits for.
         kept: where a part is kept, below the folder; "{}" stands for its name.
         published: whether the command writes a page of docs/results between the marks of the study's name.
     """
@@ -99,20 +95,10 @@ class Study(Generic[C, R, F]):
     published: bool = False
 
     def play(self, config: C, folder: Path, console: Console | None = None, processes: int = 1) -> F:
-        """Do the parts that are not finished, and write the results.
+        """Do the parts that are not finished, with at most `processes` at a time, and write the results.
 
-        Args:
-            config: what to run.
-            folder: where; created when missing.
-            console: where progress is shown; None: nowhere.
-            processes: most processes at a time.
-
-        Raises:
-            agentgym.outside.files.LockedError: another process works in the folder.
-            agentgym.outside.files.OtherConfigurationError: the folder holds another configuration.
-            benchmarks.processes.JobFailedError: a part failed in its process.
-            ResultsError: the file of a finished part is damaged, or something that was asked for is not there.
-            KeyboardInterrupt: Ctrl-C; call again to continue.
+        A `LockedError` says that another process works in the folder, an `OtherConfigurationError` that it holds
+        another configuration, a `JobFailedError` which part failed. After KeyboardInterrupt call again to continue.
         """
         console = console or Console(quiet=True)
         with claimed(folder, config):

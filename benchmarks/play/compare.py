@@ -3,7 +3,7 @@
     python -m benchmarks.run compare runs/panels/alfworld-valid_seen@1/one runs/panels/alfworld-valid_seen@1/other
 
 Every pair has the mean difference with a percentile interval of the bootstrap over tasks, and the p value of the
-permutation test that swaps the two results of a task, corrected for the number of pairs after Holm (1979).
+permutation test that swaps the two results of a task, after Holm (1979).
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""Check that a finished benchmark left what learning leaves behind: artefacts, not luck.
+"""Check that a finished benchmark left what learning leaves behind, whatever it solved: `check runs/quick`.
 
-    python -m benchmarks.run check runs/quick
-
-A short run need not solve a single task. But its clone must predict the expert better than before, every method must
-have updated the clone's weights by finite gradients, away from the frozen start, logs must be complete, and the
-pictures and the page must hold what the results say.
+The clone must predict the expert better than before, every method must have moved the clone's weights by finite
+gradients, logs must be complete, and the pictures and the page must hold what the results say.
 """
 
 from __future__ import annotations

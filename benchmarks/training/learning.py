@@ -2,15 +2,13 @@
 
     python -m benchmarks.run --help
 
-For each seed one clone is learned and shared by all methods of that seed; every (method, seed) is trained in a process
-of its own. Besides what every study leaves (see `benchmarks.study`) the folder holds
+Besides what every study leaves (see `benchmarks.study`) the folder holds
 
     data_source.json    which tasks it plays, see `baselines.runs.data_source`; beside each model too
-    curves.png          learning curves
     <part>/             finished.json, model, checkpoints, log.jsonl and TensorBoard files of each clone and run
 
-In `results.json` success per task is a string of "0" and "1", one character per task in the order of the test split,
-so that every interval and paired comparison can be computed again from the file alone.
+In `results.json` success per task is a string of "0" and "1" in the order of the test split, so that every interval
+can be computed again from the file alone.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,7 +24,8 @@ from typing import Any
 from agentgym.outside.text import DataError
 from agentgym.trajectory import Floats, StepTable
 from baselines.checkpoint import save_policy
-from baselines.runs.config import Config
+from baselines.environments.settings import TINY, EnvSettings
+from baselines.runs.config import Config, make_config
 from baselines.runs.data_source import DataSource, hand_on, noted
 from baselines.runs.run import about, train_policy
 from baselines.runs.run import cloned as cloned_policy
@@ -184,6 +183,19 @@ def cloned(config: Config, folder: Path, seed: int, tell: Callable[[str], None] 
             tell("cloning the expert")
             STUDY.do(config, folder, clone_of(seed), lambda done, total, words: None, folder)
     return path.parent
+
+
+def cloned_for(
+    row: EnvSettings, folder: Path, seed: int, tell: Callable[[str], None] = lambda words: None, *,
+    quick: bool, model: str = TINY, seeds: Sequence[int] = (), contexts: Mapping[str, float] | None = None,
+) -> Path:  # fmt: skip
+    """Return the folder of a clone by an environment's own settings, see `cloned`; it learns to read `contexts`."""
+    played = row.played_by(model)
+    sizes, every = played.quick if quick else played.full, list(seeds) or [seed]
+    config = make_config(row, methods=["grpo"], seeds=every, model=model, history=None, sizes=sizes)
+    if contexts is not None:
+        config = dataclasses.replace(config, setup=dataclasses.replace(config.setup, clone_contexts=dict(contexts)))
+    return cloned(config, folder, seed, tell)
 
 
 def _references(config: Config, progress: Progress) -> Piece:

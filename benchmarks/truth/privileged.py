@@ -10,7 +10,6 @@ context of one clone.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,9 +23,7 @@ from agentgym.checks import suggest
 from agentgym.rollout import collect
 from agentgym.trajectory import Floats, Reply, StepTable
 from baselines.environments.registry import settings_of
-from baselines.environments.settings import TINY
 from baselines.evaluation import at_temperature
-from baselines.runs.config import make_config as make_learning_config
 from baselines.runs.stack import make_envs
 from baselines.scorers.privileged import PrivilegedConfig, PrivilegedScorer, recorded
 from benchmarks.console import NONE, arguments
@@ -37,7 +34,7 @@ from benchmarks.report.page import Page, Table
 from benchmarks.statistics import Interval, paired_t
 from benchmarks.study import Found, Study, Tell
 from benchmarks.training.informed import CONTEXTS
-from benchmarks.training.learning import cloned
+from benchmarks.training.learning import cloned_for
 from benchmarks.training.run import learned_config
 from benchmarks.truth.episodes import tasks_of
 from benchmarks.truth.measures import bootstrap_weights, decimals, estimate, intervals, samples
@@ -220,12 +217,8 @@ def prepare(config: PrivilegedStudyConfig, folder: Path, tell: Tell) -> Iterator
     def stage(seed: int) -> Stage:
         job = Path(config.policy)
         if not config.policy:
-            learning = make_learning_config(
-                row, methods=["grpo"], seeds=config.seeds, model=TINY, history=None,
-                sizes=row.quick if config.quick else row.full,
-            )  # fmt: skip
-            setup = dataclasses.replace(learning.setup, clone_contexts=config.clone_contexts)
-            job = cloned(dataclasses.replace(learning, setup=setup), folder / "learning", seed, tell)
+            more: Any = {"quick": config.quick, "seeds": config.seeds, "contexts": config.clone_contexts}
+            job = cloned_for(row, folder / "learning", seed, tell, **more)
         learned = learned_config(job)
         policy = at_temperature(HuggingFacePolicy.from_pretrained(job / "model", device="cpu"), learned.temperature)
         distances = Distances(make_envs(learned, config.tasks * config.episodes))

@@ -23,11 +23,10 @@ import typer
 from agentgym.checks import suggest
 from agentgym.rollout import collect
 from agentgym.trajectory import Floats, StepTable
-from baselines.environments.settings import TINY, tasks
+from baselines.environments.settings import tasks
 from baselines.environments.sokoban import SOKOBAN
 from baselines.evaluation import at_temperature
 from baselines.runs.config import Config
-from baselines.runs.config import make_config as make_learning_config
 from baselines.runs.stack import make_envs, trainer_config, training_tasks
 from benchmarks.console import NONE
 from benchmarks.json_files import ResultsError
@@ -35,7 +34,7 @@ from benchmarks.processes import Progress
 from benchmarks.report.page import Cell, Page, Table
 from benchmarks.statistics import Interval
 from benchmarks.study import Found, Study, Tell
-from benchmarks.training.learning import cloned
+from benchmarks.training.learning import cloned_for
 from benchmarks.training.run import learned_config
 from benchmarks.truth.distances import distance_changes, state_distances
 from benchmarks.truth.measures import EXPLAINED, Sample, bootstrap_weights, intervals, number, samples
@@ -355,11 +354,7 @@ def prepare(config: ScorersConfig, folder: Path, tell: Tell) -> Iterator[tuple[F
     try:
         job = Path(config.policy)
         if not config.policy:
-            sizes = SOKOBAN.quick if config.sizes == QUICK else SOKOBAN.full
-            learning = make_learning_config(
-                SOKOBAN, methods=["grpo"], seeds=[config.seed], model=TINY, history=None, sizes=sizes
-            )
-            job = cloned(learning, folder / "learning", config.seed, tell)
+            job = cloned_for(SOKOBAN, folder / "learning", config.seed, tell, quick=config.sizes == QUICK)
         fixed = FixedPolicy(job, config.sizes, config.seed)
         tell(f"playing {config.sizes.levels} x {config.sizes.episodes} held-out episodes")
         yield fixed, fixed.held_out(config.resamples)

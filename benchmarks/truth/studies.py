@@ -23,7 +23,6 @@ from rich.console import Console
 from agentgym.outside.files import write_file
 from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY
-from baselines.runs.config import make_config
 from baselines.runs.stack import holds_model
 from benchmarks import json_files
 from benchmarks.console import explained, parse_seeds, say, telling
@@ -35,7 +34,7 @@ from benchmarks.report.page import Page, Table, print_page
 from benchmarks.report.panels import draw
 from benchmarks.training import options, records
 from benchmarks.training.head_to_head import Plan
-from benchmarks.training.learning import cloned
+from benchmarks.training.learning import cloned_for
 from benchmarks.training.options import SIZES, WHAT, WHERE, check_model, of
 from benchmarks.training.records import Trainings, load_folder
 from benchmarks.training.run import learned_config
@@ -176,13 +175,8 @@ def _against(
         weights, envs = check_model(model), environments(name)
         with telling(console, "cloning") as tell:
             for env in envs[:1] if quick else envs:
-                row = settings_of(env)
-                played = row.played_by(weights)
-                learning = make_config(
-                    row, methods=["grpo"], seeds=[0], model=weights, history=None,
-                    sizes=played.quick if quick else played.full,
-                )  # fmt: skip
-                models[env] = cloned(learning, place / "clones" / f"{env}-{Path(model).name}", 0, tell)
+                folder = place / "clones" / f"{env}-{Path(model).name}"
+                models[env] = cloned_for(settings_of(env), folder, 0, tell, quick=quick, model=weights)
     config = make_against(name, quick=quick, models=models, tasks=tasks, seed=seed)
     return papers.STUDY.play(config, place / name, console).against
 
