@@ -10,7 +10,7 @@ import dataclasses
 import math
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
@@ -29,7 +29,7 @@ from baselines.runs.stack import learned_policy, make_envs, tile_names
 from benchmarks.console import NONE, parse_seeds
 from benchmarks.json_files import ResultsError
 from benchmarks.processes import Progress
-from benchmarks.report.page import Cell, Page, Panel, Table
+from benchmarks.report.page import Page, Panel, Table, ruled
 from benchmarks.statistics import paired_difference, percent, points, success_interval
 from benchmarks.study import Found, Study, Tell
 from benchmarks.training.options import known_env
@@ -338,10 +338,7 @@ def drawn(results: SearchResults) -> list[Graph]:
 def _page(results: SearchResults) -> Page:
     config, graphs = results.config, drawn(results)
     base = next(score for score in results.scores if score.player == BASE)
-    rows: list[Sequence[Cell] | None] = []
-    for before, score in zip([None, *results.scores], results.scores, strict=False):
-        rows += [None] if before and before.player != score.player else []
-        rows.append(_row(score, base))
+    rows = ruled((score.player, _row(score, base)) for score in results.scores)
     panel = Panel(
         "search.html.j2",
         ["board.js", "graph.js"],

@@ -22,7 +22,7 @@ from agentgym.tasks import check_split
 from baselines.environments.settings import SIDE_BY_SIDE
 from benchmarks import console
 from benchmarks.processes import Progress
-from benchmarks.report.page import Cell, Page, Table
+from benchmarks.report.page import Page, Table, ruled
 from benchmarks.study import Found, Study, Tell
 
 #: Goal scores above it are successes.
@@ -178,12 +178,13 @@ def page(found: CrossPlayResults) -> Page:
     """A line for each player and partner, a column for each family: success, and both mean goals."""
     config, families = found.config, found.cells[0].families
     every = list(range(len(families)))
-    rows: list[Sequence[Cell] | None] = []
-    for before, cell in zip([None, *found.cells], found.cells, strict=False):
-        rows += [None] if before and before.player != cell.player else []
-        turns = f"{_mean(cell.turns, cell.played, every):.1f}"
-        shown = [_shown(cell, [i]) for i in every]
-        rows.append([cell.player, cell.partner, *shown, _shown(cell, every), turns])
+    rows = ruled(
+        (cell.player, [
+            cell.player, cell.partner, *(_shown(cell, [i]) for i in every), _shown(cell, every),
+            f"{_mean(cell.turns, cell.played, every):.1f}",
+        ])
+        for cell in found.cells
+    )  # fmt: skip
     lost = sum(cell.unscored for cell in found.cells)
     return Page(
         "Players against each other",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -116,6 +116,16 @@ def print_page(page: Page, console: Console) -> None:
             console.print(each.caption, style="dim", markup=False, highlight=False)
         for head, words in each.explained.items():
             console.print(Text.assemble((f"{head}: ", "bold"), words), style="dim")
+
+
+def ruled(rows: Iterable[tuple[str, Sequence[Cell]]]) -> list[Sequence[Cell] | None]:
+    """Return rows, each given behind the name of its part, with a rule between parts."""
+    found, last = list[Sequence[Cell] | None](), ""
+    for part, row in rows:
+        found += [None] if found and part != last else []
+        found.append(row)
+        last = part
+    return found
 
 
 def signed(difference: Interval | None) -> Cell:

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.console import NONE
 from benchmarks.report import assemble
-from benchmarks.report.page import Cell, Figure, Page, Table
+from benchmarks.report.page import Cell, Figure, Page, Table, ruled
 from benchmarks.report.panels import Panel, draw
 from benchmarks.statistics import Interval
 from benchmarks.truth.credits import BASELINE, RANDOM, WITHOUT_ROWS
@@ -83,13 +83,7 @@ def page(found: League) -> Page:
 
 def by_part(credits: Iterable[Score], cells: Callable[[Score], Sequence[Cell]]) -> list[Sequence[Cell] | None]:
     """Return a row per credit: its name, then its cells; a rule between parts."""
-    rows: list[Sequence[Cell] | None] = []
-    last = ""
-    for score in credits:
-        rows += [None] if last and score.part != last else []
-        rows.append([score.credit, *cells(score)])
-        last = score.part
-    return rows
+    return ruled((score.part, [score.credit, *cells(score)]) for score in credits)
 
 
 def _means(found: League, measure: str, size: int) -> Table:

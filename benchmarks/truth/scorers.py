@@ -31,7 +31,7 @@ from baselines.runs.stack import make_envs, trainer_config, training_tasks
 from benchmarks.console import NONE
 from benchmarks.json_files import ResultsError
 from benchmarks.processes import Progress
-from benchmarks.report.page import Cell, Page, Table
+from benchmarks.report.page import Cell, Page, Table, ruled
 from benchmarks.statistics import Interval
 from benchmarks.study import Found, Study, Tell
 from benchmarks.training.learning import cloned_for
@@ -377,7 +377,6 @@ HEADS = ("scorer", "after", "rank", "same", "overall", "graph", "pairs", "centre
 
 def page(found: ScorersResults) -> Page:
     """One line per scorer and number of iterations."""
-    rows: list[Sequence[Cell] | None] = []
     config, sizes, held_out = found.config, found.config.sizes, found.held_out
     caption = (
         f"{sizes.groups} training levels x {sizes.group_size} episodes per iteration, at the policy's learning rate. "
@@ -386,10 +385,11 @@ def page(found: ScorersResults) -> Page:
         "of steps in a state where the group took actions of different worth. Scores of states become credit as their "
         "change over a step, where the outcome stands behind the last; the others are credit as they are."
     )
-    for result in found.results:
-        beside = [result.name, f"({result.kind})"] + [""] * len(result.points)
-        rows += [None] if rows else []
-        rows += [_line(words, result, point) for words, point in zip(beside, result.points, strict=False)]
+    rows = ruled(
+        (result.name, _line({0: result.name, 1: f"({result.kind})"}.get(i, ""), result, point))
+        for result in found.results
+        for i, point in enumerate(result.points)
+    )
     explained = {
         "after": "iterations of learning.",
         "rank": EXPLAINED["within"][1],
