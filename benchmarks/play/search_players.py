@@ -232,13 +232,9 @@ def _advantage(tree: Tree, nodes: list[TreeNode]) -> float | None:
 
 
 def configure(
-    env: Annotated[
-        str,
-        typer.Option(help="An environment such as sokoban or alfworld, or an id."),
-    ] = "sokoban",
+    env: Annotated[str, typer.Option(help="An environment such as sokoban or alfworld, or an id.")] = "sokoban",
     policy: Annotated[
-        str,
-        typer.Option(help="random, or a job folder of a learning benchmark such as runs/learning/clone-seed0."),
+        str, typer.Option(help="random, or a job folder of a learning benchmark such as runs/learning/clone-seed0.")
     ] = RANDOM,
     methods: Annotated[str, typer.Option(help="Ways to search, separated by commas.")] = ",".join(METHODS),
     budgets: Annotated[

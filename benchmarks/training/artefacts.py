@@ -65,8 +65,7 @@ def _page(path: Path, found: Results) -> str:
     for policy in ("random", "expert", "clone", *found.config.methods):
         _expect(bool(episodes.get(policy)), f"{path}: no episode of {policy}")
     _expect(
-        set(methods) == set(found.config.methods),
-        f"{path}: expected a state graph for each of {found.config.methods}",
+        set(methods) == set(found.config.methods), f"{path}: expected a state graph for each of {found.config.methods}"
     )
     return f"{path.name}: {len(episodes)} policies, {len(methods)} state graphs"
 

@@ -140,9 +140,7 @@ def _check_envs(config: Any) -> None:
             raise typer.BadParameter(f"{method.name}: {error}", param_hint="--methods") from None
 
 
-def report(
-    folder: Annotated[Path, typer.Argument(help="Folder with a results.json.")],
-) -> None:
+def report(folder: Annotated[Path, typer.Argument(help="Folder with a results.json.")]) -> None:
     """Print the table and rebuild the pictures and the page from results.json."""
     from rich.console import Console
 
@@ -152,9 +150,7 @@ def report(
         STUDY.show(STUDY.load(folder / STUDY.file), folder, Console())
 
 
-def check(
-    folder: Annotated[Path, typer.Argument(help="Folder of a finished benchmark.")],
-) -> None:
+def check(folder: Annotated[Path, typer.Argument(help="Folder of a finished benchmark.")]) -> None:
     """Check that a finished benchmark left all that learning leaves behind, or `gpu` every figure (for CI)."""
     from benchmarks.speed.gpu_results import RESULTS, check_results
     from benchmarks.training.artefacts import check_artefacts
@@ -223,8 +219,7 @@ def train(
     group_size: Annotated[int | None, of(_LEARNING, "Episodes per task.", min=2)] = None,
     learning_rate: Annotated[float | None, of(_LEARNING, "Of AdamW. Default: the environment's.", min=0)] = None,
     precision: Annotated[
-        str | None,
-        of(_LEARNING, "Computing in bf16 or fp32; trained weights are fp32. Default: by device."),
+        str | None, of(_LEARNING, "Computing in bf16 or fp32; trained weights are fp32. Default: by device.")
     ] = None,
     lora: Annotated[
         int | None, of(_LEARNING, "Rank of an adapter; 0: all weights. Default: the paper's, else 0.", min=0)

@@ -96,11 +96,7 @@ def _play(
     envs = make_envs(config, len(chosen) * config.group_size, log=True, own=own)
     log = _log_of(envs)
     table = collect(
-        envs,
-        at_temperature(policy, config.temperature),
-        tasks=chosen,
-        group_size=config.group_size,
-        seed=_SEED + seed,
+        envs, at_temperature(policy, config.temperature), tasks=chosen, group_size=config.group_size, seed=_SEED + seed
     )
     texts = [{key: text for (task, key), text in log.texts.items() if task == str(label)} for label in table.groups]
     return table, texts

@@ -18,14 +18,7 @@ from baselines.runs.stack import CLONE, SAMPLED
 from benchmarks.console import NONE
 from benchmarks.report.page import Table
 from benchmarks.report.panels import Bars, Panel
-from benchmarks.statistics import (
-    Interval,
-    independent_difference,
-    paired_difference,
-    percent,
-    points,
-    success_interval,
-)
+from benchmarks.statistics import Interval, independent_difference, paired_difference, percent, points, success_interval
 from benchmarks.training.head_to_head import Plan, plan_study, run_study
 from benchmarks.training.head_to_head_page import INTERVALS, MODES, PARTS, Cost, cost_of
 from benchmarks.training.records import FINAL, Record, Trainings

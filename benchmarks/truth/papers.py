@@ -30,15 +30,7 @@ from benchmarks.truth import episodes as playing
 from benchmarks.truth.credits import bellman, graph_steps
 from benchmarks.truth.graphs import GRAPHS, aliased, graph_sums
 from benchmarks.truth.labels import Labels, noise_of, shown_again, with_states
-from benchmarks.truth.measures import (
-    EXPLAINED,
-    bootstrap_weights,
-    estimate,
-    explained,
-    interval_of,
-    intervals,
-    samples,
-)
+from benchmarks.truth.measures import EXPLAINED, bootstrap_weights, estimate, explained, interval_of, intervals, samples
 from benchmarks.truth.truths import truths_of
 from wrappers.credit.gigpo import gigpo, step_level
 from wrappers.credit.graphgpo import graphgpo

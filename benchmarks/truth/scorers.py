@@ -385,10 +385,11 @@ def page(found: ScorersResults) -> Page:
         "of steps in a state where the group took actions of different worth. Scores of states become credit as their "
         "change over a step, where the outcome stands behind the last; the others are credit as they are."
     )
+    beside = {result.name: [result.name, f"({result.kind})"] + [""] * len(result.points) for result in found.results}
     rows = ruled(
-        (result.name, _line({0: result.name, 1: f"({result.kind})"}.get(i, ""), result, point))
+        (result.name, _line(words, result, point))
         for result in found.results
-        for i, point in enumerate(result.points)
+        for words, point in zip(beside[result.name], result.points, strict=False)
     )
     explained = {
         "after": "iterations of learning.",
