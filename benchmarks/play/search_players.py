@@ -158,7 +158,9 @@ def run_player(config: SearchConfig, part: str, context: tuple[Policy, Config], 
 
 def _score(player: str, budget: int, table: StepTable, spent: Any, seconds: float) -> SearchScore:
     success = "".join("1" if won else "0" for won in table.trajectory_won)
-    return SearchScore(player, budget, success, *map(float, spent), len(table) / table.n_trajectories, seconds, None)
+    steps, tokens, scored = map(float, spent)
+    length = len(table) / table.n_trajectories
+    return SearchScore(player, budget, success, steps, tokens, scored, length, seconds, None)
 
 
 def search_graph(tree: Tree, method: str, budget: int, seed: int) -> Graph | None:

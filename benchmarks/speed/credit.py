@@ -85,7 +85,7 @@ def measure_sizes(quick: bool, sizes: Sequence[Shape]) -> list[Measurement]:
         }
         for name, recipe in methods.items():
             works[_TEXTS, name] = texts.columns, functools.partial(_table_of, method=recipe)
-            works[_TABLE, name] = lambda texts=texts: _table_of(texts.columns()), recipe
+            works[_TABLE, name] = functools.partial(_fresh_table, texts), recipe
         least = dict.fromkeys(works, float("inf"))
         # In turns, so that a busy moment of the machine meets all of them.
         for _ in range(3 if quick else 12):
@@ -102,6 +102,10 @@ def measure_sizes(quick: bool, sizes: Sequence[Shape]) -> list[Measurement]:
 
 def _table_of(columns: dict[str, Any], method: Callable[[StepTable], Any] = lambda table: table) -> Any:
     return method(StepTable.from_arrays(**columns))
+
+
+def _fresh_table(texts: FreshTexts) -> StepTable:
+    return StepTable.from_arrays(**texts.columns())
 
 
 def similar_vectors(seed: int, groups: int, states: int, dimensions: int) -> tuple[NDArray[np.float32], NDArray[Any]]:

@@ -115,16 +115,15 @@ def compared(results: ShapingResults, reward: str) -> list[tuple[Interval, Inter
     The average, the area under the curve, says how early it learned. Beside each stands the difference to the first
     reward, paired; None for itself.
     """
-    first = results.config.rewards[0]
-    ends, base = ([run.points[-1] for run in results.of(name)] for name in (reward, first))
-    area, least = averages(results, reward), averages(results, first)
-    found = [(
-        paired_comparison(area, np.zeros_like(area), confidence=CONFIDENCE).within(0.0, 1.0),
-        paired_comparison(area, least, confidence=CONFIDENCE),
-    )]  # fmt: skip
-    for place, kind in ((0, "training"), (2, "held_out")):
-        won, others = ([getattr(end, kind) for end in each] for each in (ends, base))
-        found.insert(place, (success_interval(won), paired_difference(won, others)))
+    first, found = results.config.rewards[0], list[tuple[Interval, Interval]]()
+    for kind in ("training", "average", "held_out"):
+        if kind == "average":
+            area, least = averages(results, reward), averages(results, first)
+            mean = paired_comparison(area, np.zeros_like(area), confidence=CONFIDENCE).within(0.0, 1.0)
+            found.append((mean, paired_comparison(area, least, confidence=CONFIDENCE)))
+        else:
+            won, others = ([getattr(run.points[-1], kind) for run in results.of(name)] for name in (reward, first))
+            found.append((success_interval(won), paired_difference(won, others)))
     return [(success, None if reward == first else less.within(-1.0, 1.0)) for success, less in found]
 
 

@@ -10,6 +10,7 @@ A part of the study is one process. Episodes come in batches; intervals are jack
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -175,7 +176,10 @@ def measure(config: GradientsConfig, name: str, progress: Progress) -> Measured:
     truth, noise = process.truth(table), rng.standard_normal(len(table))
     drawn = {str(count): _drawn_error(process, table, count, rng) for count in CONTINUATIONS}
     references = {TRUTH: truth, DISTANCE: process.distance_gain(table), RANDOM: noise}
-    beside = [Credit(each, REFERENCE, "", lambda part, given=values: given) for each, values in references.items()]
+    beside = [
+        Credit(each, REFERENCE, "", functools.partial(lambda values, part: values, values))
+        for each, values in references.items()
+    ]
     credits = [*credits_called(config.credits, learned=False), *beside]
     given = []
     for i, size in enumerate(config.sizes):
