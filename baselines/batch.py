@@ -1,11 +1,7 @@
 """Batch: the rows a policy is trained on, made from a `StepTable` and its advantages.
 
-Within one iteration the policy is fixed, so rows with the same prompt and the same reply have the same
-log-probability, before and during an update. They are merged into one row. The clipped objective of a row,
-`min(rho A, clip(rho) A)`, depends on the size of A only through a factor and otherwise on its sign, so a merged row
-keeps the sum of its positive advantages and the sum of its negative ones, and the loss stays exactly what it was
-on the raw rows, at 7 to 17 times less work on small worlds. Where every token has an advantage of its own, the sums
-are per token.
+Rows with the same prompt and reply are merged. `min(rho A, clip(rho) A)` depends on A by a factor and its sign, so a
+merged row keeps the sums of its positive and of its negative advantages, and the loss is that of the raw rows.
 """
 
 from __future__ import annotations
@@ -33,21 +29,17 @@ class Batch:
     """n distinct (prompt, reply) rows with replies of at most L tokens.
 
     Attributes:
-        prompts: token ids of each row's prompt, ragged, length n.
-        replies: token ids of each row's reply, ragged, length n.
+        prompts, replies: token ids of each row, ragged, length n.
         old_logprobs: float32 (n, L), log-probability of each reply token when it was sampled; 0 where masked.
         mask: bool (n, L), True = a token of the reply, False = padding.
         weight: float32 (n,), summed weight of the raw rows merged here (their number, for the weighting "step").
-        positive: float32 (n,), weighted sum of their positive advantages, >= 0. This and the three below are
-            (n, L) when the advantages are per token, 0 where masked.
-        negative: float32 (n,), weighted sum of their negative advantages, <= 0.
-        positive_weight: float32 (n,), summed weight of the raw rows with a positive advantage.
-        negative_weight: float32 (n,), summed weight of the raw rows with a negative advantage.
+        positive, negative: float32 (n,), weighted sums of their positive and negative advantages; (n, L) where
+            advantages are per token, 0 where masked.
+        positive_weight, negative_weight: likewise, summed weights of these raw rows.
         trained: bool (n,), the rows that an update reads; the others count in its mean alone, see `make_batch`.
         raw_rows: how many rows of the table went in.
         allowed: `Reply.allowed` of each row, length n; empty where no reply was restricted.
-        informed: the prompt that an informed teacher reads before each reply, () where it has none; empty where no
-            row has one.
+        informed: the prompt that an informed teacher reads before each reply, () where it has none.
     """
 
     prompts: tuple[tuple[int, ...], ...]
@@ -65,7 +57,6 @@ class Batch:
     informed: tuple[tuple[int, ...], ...] = ()
 
     def __len__(self) -> int:
-        """Return the number of distinct rows n."""
         return len(self.prompts)
 
     @property
@@ -82,11 +73,9 @@ class Batch:
         return found
 
     def kept(self) -> Batch:
-        """Return the rows that are trained as a batch of their own."""
         return self if self.trained.all() else self.take(np.flatnonzero(self.trained))
 
     def take(self, rows: Sequence[int] | NDArray[np.int64]) -> Batch:
-        """Return the named rows as a batch of their own (`raw_rows` keeps the whole batch's number)."""
         picked = [int(row) for row in rows]
         index = torch.tensor(picked, dtype=torch.int64)
         # Columns past the longest reply of the chosen rows would only cost time.
@@ -112,7 +101,6 @@ class Batch:
         )
 
     def to(self, device: torch.device | str) -> Batch:
-        """Return the batch with its tensors on a device."""
         return dataclasses.replace(
             self,
             old_logprobs=self.old_logprobs.to(device),
@@ -129,15 +117,11 @@ class Batch:
     ) -> list[NDArray[np.int64]]:
         """Return row numbers of random mini-batches that cover the batch once.
 
-        Prompts are shuffled, not rows: rows of one prompt stay neighbours, so that replies to the same prompt are
-        compared within one update and a policy can share their forward pass. Sizes differ by at most one, so that
-        no update rests on a handful of left-over rows.
+        Prompts are shuffled: rows of one prompt stay neighbours. Sizes differ by at most one.
 
         Args:
             rows: the largest size of a mini-batch, at least 1.
-            generator: source of the shuffle.
-            together: int64 (n,), rows with the same number stay neighbours instead of those of one prompt; the
-                numbers are 0 to their largest.
+            together: int64 (n,), rows with the same number, from 0 on, stay neighbours instead of those of one prompt.
         """
         if rows < 1:
             raise ValueError(f"a mini-batch needs at least 1 row, got rows={rows}")
@@ -161,21 +145,15 @@ def make_batch(
 ) -> Batch:
     """Make the training batch of a table.
 
-    Rows whose advantage is nan were not scored by the credit method and are left out.
-
     Args:
         table: rollouts with a `Reply` (prompt ids, token ids, log-probabilities) in every row.
-        advantages: float64 (N,), one per row of the table, or (N, K), one per token of its reply; K is at least the
-            length of the longest reply, what stands behind a reply's end is not looked at.
-        weighting: "step" gives every row weight 1; "trajectory" gives every trajectory the same weight, that is
-            1 / (its number of scored rows) per row: the papers' mean over trajectories, then over steps. A row that
-            several episodes share has the mean of what they give it, and is trained once.
-        keep_zero: False trains no merged row whose advantages are all exactly 0 (`Batch.trained`). Such rows carry no
-            policy gradient, only the KL and entropy terms: without them an update is cheaper. They stay in the batch,
-            so that mini-batches are those of all scored rows and the mean goes over all of them.
+        advantages: float64 (N,), or (N, K), per token of the reply; nan: not scored, and left out.
+        weighting: "step" gives every row weight 1; "trajectory" 1 / (scored rows of its trajectory). A row of several
+            episodes has their mean.
+        keep_zero: False trains no merged row whose advantages are all 0 (`Batch.trained`). It stays in the batch, whose
+            mini-batches and mean do not change.
         merge: False keeps one row per row of the table (to check the merged loss against).
-        informed: the prompt of an informed teacher per row of the table, () where it has none; default none anywhere.
-            Rows of different informed prompts are not merged.
+        informed: the prompt of an informed teacher per row, () where it has none.
 
     Returns:
         The batch, in order of first appearance in the table; empty when no row was scored.
@@ -311,9 +289,6 @@ class TokenColumns:
         per trajectory   float (M, L): trajectory, token among all reply tokens of its turns
 
     Credit over tokens (`wrappers.credit.token_gae`) reads the second form, models and losses the first.
-
-    Two trajectories of two turns and one, with replies of 1, 2 and 1 tokens: `reply_mask` has shape (3, 2), `mask` is
-    `[[True, True, True], [True, False, False]]` and `turn_ends` `[[True, False, True], [True, False, False]]`.
 
     Attributes:
         order: int64 (N,), rows by trajectory, then t.

@@ -29,10 +29,6 @@ class Samples:
     """Writes some steps of every iteration to `<folder>/samples.jsonl`: what was seen, said, and how it was credited.
 
     Which ones is drawn from the iteration's number: a resumed run writes the same lines again, and none twice.
-
-    Args:
-        folder: of the run.
-        rows: steps per iteration.
     """
 
     def __init__(self, folder: str | Path, rows: int = 8) -> None:
@@ -81,7 +77,6 @@ class Samples:
         }
 
     def _forget_from(self, iteration: int) -> None:
-        """Drop lines of iterations that are played again."""
         if not self._path.exists():
             return
         kept = []
@@ -99,7 +94,6 @@ class Tracker:
 
     Args:
         package: "wandb" or "trackio".
-        project: where the run is shown.
         **options: further arguments of the package's `init`, such as name.
 
     Raises:
@@ -126,11 +120,9 @@ class Tracker:
         self._package.log(numbers, step=int(row["iteration"]))
 
     def __enter__(self) -> Self:
-        """Return the callback."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End the run at the package, if it began."""
         if self._begun:
             self._package.finish()
             self._begun = False

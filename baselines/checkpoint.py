@@ -9,8 +9,7 @@ A checkpoint is a folder, `checkpoint-000010` after ten iterations:
     state.json               what run it is, how far it is, and where the tensors belong
     seal.json                size and digest of every file
 
-Nothing of it is executed when it is read. The start policy is not in it: a run is resumed with the policy that it
-began with. A signal that asks for an end is held back until there is a checkpoint (`deferred`).
+Nothing of it is executed when it is read. A signal that asks for an end waits for the checkpoint (`deferred`).
 """
 
 from __future__ import annotations
@@ -65,14 +64,9 @@ _OLD_SCORER = "critic"
 class Checkpoint:
     """The whole state of a run between two iterations.
 
-    Random numbers need no entry: every iteration makes its generators anew from (seed, iteration).
-
     Attributes:
         identity: what the run is, as `describe_run` says; plain values, nested.
-        iteration: finished iterations.
-        seconds: training time so far.
         model: state of the trained model; with an adapter, of the adapter.
-        optimizer: state of the optimiser.
         scorer: state of the scorer and its optimiser, None where there is none.
         ahead: episodes of the next iterations that are played already, in order (`Rollout.staleness`).
         training_rules: see `baselines.config.TRAINING_RULES`.
@@ -123,8 +117,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, *, keep: int = 2) -> N
 def save_policy(policy: Any, path: Path) -> None:
     """Write a policy as an ordinary model folder, in the place of an older one.
 
-    It is written beside it, and then the two are swapped: after a kill at any moment the older one is there or the new
-    one, whole. Where the older one holds what no policy writes, it is kept under another name, with a warning.
+    At any moment the older folder is there or the new one, whole. One with foreign files is renamed, with a warning.
     """
     _keep_foreign(path)
     with new_folder(path, replace=True) as new:
@@ -139,7 +132,6 @@ def remove_policy(path: Path) -> None:
 
 
 def _keep_foreign(path: Path) -> None:
-    """Give another name to what stands in the place of a model folder, where something in it is not of a policy."""
     restore_folder(path)
     if not path.exists() or (path.is_dir() and not (foreign := _foreign(path))):
         return
@@ -223,8 +215,6 @@ def load_checkpoint(folder: Path, identity: dict[str, Any]) -> Checkpoint:
 
 
 def _is_longer(stored: dict[str, Any], given: dict[str, Any], done: int) -> bool:
-    """Whether a run is given that differs from a finished one in a larger number of iterations alone."""
-
     def bare(identity: dict[str, Any]) -> dict[str, Any]:
         config = {name: value for name, value in identity.get("config", {}).items() if name != "iterations"}
         return {name: value for name, value in identity.items() if name != "iterations"} | {"config": config}
@@ -267,7 +257,6 @@ def _part(path: Path, part: str, tree: Any) -> Any:
 
 
 def _advice(found: list[Path]) -> str:
-    """What to do about a checkpoint that cannot be read."""
     for before in reversed(found[:-1]):
         try:
             iteration = _read(before).iteration
@@ -280,10 +269,8 @@ def _advice(found: list[Path]) -> str:
 def describe_run(policy: Any, config: TrainerConfig, method: str, tasks: Any) -> dict[str, Any]:
     """Return what makes a run this run: model shapes, vocabulary, policy settings, config, method and tasks.
 
-    Fields of the config that do not change what an iteration computes are left out: when to save, for how long
-    to train, unless the learning rate depends on it, resampling and branches that are switched off, and what only fits
-    the passes into memory: who runs out of it can go on with less. Weights that are not trained are known by their
-    fingerprint.
+    Left out: when to save, for how long to train (unless the learning rate depends on it), what is switched off, and
+    what only fits passes into memory. Weights that are not trained are known by their fingerprint.
     """
     numbers = config.settings()
     settings = getattr(policy, "settings", None)
@@ -360,7 +347,6 @@ def _kind(value: Tensor) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """JSON form of nested settings, so that tuples and lists compare equal."""
     return json.loads(json.dumps(value, default=str))
 
 

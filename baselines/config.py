@@ -3,8 +3,7 @@
     TrainerConfig(groups=8, learning_rate=1e-6, loss=Loss(kl=0.02), memory=Memory(microbatch_tokens=4096))
     config.changed(groups=4, **{"loss.kl": 0.0})
 
-A setting has one name wherever it is text: "groups", "loss.kl" (`--set loss.kl=0.02`, logs, records, recipes). The
-flat names of version 0.2 ("kl", "microbatch_tokens") are taken with a warning, and read in records without one.
+A setting's name is "groups" or "loss.kl", in options, logs, records and recipes. Flat names of version 0.2 are taken.
 """
 
 from __future__ import annotations
@@ -46,7 +45,6 @@ class Range(NamedTuple):
     below: float | None = None
 
     def holds(self, value: float) -> bool:
-        """Say whether a number is in the range."""
         kept = (
             self.low is None or value >= self.low,
             self.above is None or value > self.above,
@@ -75,7 +73,6 @@ class _Declared(NamedTuple):
 
 @functools.cache
 def _declared(cls: Any) -> dict[str, _Declared]:
-    """What the fields of a dataclass may hold."""
     hints, found = get_type_hints(cls, include_extras=True), {}
     for field in dataclasses.fields(cls):
         hint = hints[field.name]
@@ -413,7 +410,6 @@ def by_name(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _takes_names(cls: ClassT) -> ClassT:
-    """Let TrainerConfig be made of names with dots and of the flat names of version 0.2, these with a warning."""
     made = cls.__init__  # type: ignore[misc]
 
     @functools.wraps(made)

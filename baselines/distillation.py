@@ -57,7 +57,6 @@ def supported(
         student: float (..., V).
         teacher: float (..., V).
         k: number of entries; all of them where the vocabulary has no more, without a tail.
-        of: whose likeliest entries.
         tail: whether one more entry holds all other probability; else both are brought to sum 1 over the k, and a
             student that leaves them pays nothing.
     """
@@ -97,7 +96,6 @@ def contrast_target(right: Tensor, wrong: Tensor, strength: float, floor: float 
     Args:
         right: float (..., V), log-probabilities with the right context.
         wrong: float (..., V), with the wrong one.
-        strength: how far beyond the right one.
         floor: least log-probability of the wrong one that counts.
 
     Returns:
@@ -120,7 +118,6 @@ def per_token(
         sampled: float (tokens,), log-probabilities of the sampled tokens, differentiable.
         informed: float (tokens,), those of the teacher.
         old: float (tokens,), those at rollout time.
-        terms: settings.
     """
     if terms.sampled or student is None or teacher is None:
         loss = sampled_token(sampled, informed)

@@ -1,13 +1,8 @@
 """Dynamic sampling: groups without contrast are replaced by groups of newly drawn tasks (DAPO, Yu et al. 2025).
 
-A group whose episodes all end alike has no advantages: it takes a place in the batch and teaches nothing. After the
-first round, as many new tasks are played as should be needed to fill the gaps, judged by the share of groups with
-contrast so far; what is still missing is drawn in another round, up to a limit.
-
-The batch keeps its size: groups with contrast beyond it are dropped, those drawn last first, and when the rounds run
-out, groups without contrast fill it. Published trainers differ: verl draws whole batches, cuts the result to size and
-raises an error when the rounds run out; verl-agent keeps everything its last round drew, with contrast or without, and
-cuts nothing, so that its batches grow.
+As many new tasks are played as should fill the gaps, by the share of groups with contrast so far; the rest in another
+round, up to a limit. The batch keeps its size: later groups are dropped first, and when the rounds run out, groups
+without contrast fill it. verl raises an error then; verl-agent cuts nothing, so that its batches grow.
 """
 
 from __future__ import annotations
@@ -33,11 +28,8 @@ class Sample:
     """Groups to train on.
 
     Attributes:
-        table: exactly as many groups as were asked for. Groups and trajectories that were played later are named
-            after their round: `"task 7, round 2"`.
-        first: what the first round played, unfiltered: the figures of a learning curve must come from here, or the
-            choice of groups would bend it.
-        played: steps of all rounds.
+        table: as many groups as were asked for; those of later rounds are named `"task 7, round 2"`.
+        first: what the first round played, unfiltered, for the learning curve.
         resampled: groups played beyond the first round.
         flat: groups without contrast that are left in `table`.
     """
@@ -61,10 +53,8 @@ def sample_groups(
     """Play groups of randomly drawn tasks; the result depends on nothing but the arguments.
 
     Args:
-        play: plays one group for each of the given tasks, in their order, from a seed.
+        play: plays one group for each of the given tasks, in order, from a seed.
         tasks: reset options to draw from; none twice where there are enough.
-        groups: how many.
-        generator: draws tasks and seeds.
         rounds: how many more times to draw; 0 leaves everything as it was drawn.
         contrast: bool (n_groups,) of a table, True = keep.
     """
@@ -93,7 +83,6 @@ def _draw(pool: NDArray[np.int64], count: int, generator: np.random.Generator) -
 
 
 def _join(tables: list[StepTable], kept: list[Bools], groups: int) -> Sample:
-    """The first groups with contrast, then, where they are too few, the first without."""
     steps = sum(map(len, tables))
     resampled = sum(table.n_groups for table in tables[1:])
     order = [(number, group) for number, mask in enumerate(kept) for group in np.flatnonzero(mask)]
@@ -118,7 +107,6 @@ def task_of(label: Hashable) -> Hashable:
 
 
 def _by_group(table: StepTable, number: int) -> list[list[Trajectory]]:
-    """Trajectories of each group, named after their round."""
     result: list[list[Trajectory]] = [[] for _ in table.groups]
     for group, trajectory in zip(table.trajectory_group, table.to_trajectories(), strict=True):
         if number:

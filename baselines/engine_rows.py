@@ -1,7 +1,6 @@
 """Steps that travel with an engine's rows, and the credit that comes back to their tokens.
 
-Engines carry rows of tokens from process to process, shuffle them and add padding. What credit needs of a step goes
-with its row as plain values; where whole groups are together, a table is made of them again.
+What credit needs of a step goes with its row as plain values; where whole groups are together, a table is made again.
 """
 
 from __future__ import annotations
@@ -26,9 +25,7 @@ class EngineRow:
     """A row of an engine.
 
     Attributes:
-        group: name of the task's group.
         trajectory: name of the episode, unique over all groups.
-        completion_ids: c tokens behind the prompt.
         steps: as `steps_of` made them; none in padding.
     """
 
@@ -43,7 +40,6 @@ def steps_of(sequence: TokenSequence, episode: Trajectory) -> list[dict[str, Any
 
     Args:
         sequence: of a table that holds this episode alone.
-        episode: the table's row form.
 
     Returns:
         For each step what `agentgym.trajectory.episode.plain_steps` says, and `start` and `stop`, its tokens in the
@@ -64,7 +60,6 @@ def credited(
     """Return the advantages of rows in any order.
 
     Args:
-        rows: of whole groups.
         credit: of a table, one number per step or one per token of its reply; nan = not scored. The table's replies
             hold text and tokens, neither prompts nor log-probabilities.
 

@@ -24,8 +24,7 @@ class Evaluation:
 
     Attributes:
         success: bool (n, repeats).
-        returns: float64 (n, repeats), undiscounted sums of rewards.
-        lengths: int64 (n, repeats), steps.
+        returns, lengths: float64 and int64 (n, repeats), undiscounted sums of rewards, and steps.
         invalid: int64 (n, repeats), steps whose action the environment did not accept.
         columns: object arrays (n,), info entries of the tasks as they were after the reset, by name.
     """
@@ -57,7 +56,6 @@ class Evaluation:
         )
 
     def __repr__(self) -> str:
-        """Return the summary in one line, refused actions included."""
         shown = self.summary()
         return (
             f"Evaluation({self.success.shape[0]} tasks x {self.success.shape[1]}: {shown['success']:.1%} won, "
@@ -67,7 +65,6 @@ class Evaluation:
 
     @property
     def success_rate(self) -> float:
-        """Share of episodes that succeeded."""
         return float(self.success.mean())
 
     @property
@@ -98,7 +95,6 @@ class Evaluation:
         return {label: self.success[labels == label] for label in sorted(set(labels.tolist()))}
 
     def summary(self) -> dict[str, float]:
-        """Return success, mean_return, episode_length and invalid_rate (per step), as a trainer logs them."""
         return {
             "success": self.success_rate,
             "mean_return": float(self.returns.mean()),
@@ -122,15 +118,11 @@ def evaluate(
     Args:
         envs: as `agentgym.rollout.collect` takes them: autoreset DISABLED, wrapped for the policy; several are lanes,
             see `agentgym.rollout.lanes.collect_lanes`.
-        policy: who plays.
         tasks: reset options, one mapping per task.
-        seed: of the episodes and the draws.
         temperature: overrides the policy's own, 0 = greedy; needs a policy with `with_settings`.
-        repeats: episodes per task.
         columns: info entries to be kept for each task, see `Evaluation.success_by`.
 
-    The first episode of a task has the environment's luck of its seed, each further one luck of its own, as in
-    `agentgym.rollout.collect`: with `repeats` a policy that always acts alike shows how its success varies by chance.
+    The first episode of a task has the environment's luck of its seed, each further one luck of its own.
 
     Raises:
         KeyError: the infos have no such entry.
@@ -151,8 +143,6 @@ def evaluate(
 
 
 class _Noted(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any]]):
-    """Keeps info entries of every reset; `collect` resets wave by wave, in the order of the episodes."""
-
     def __init__(self, env: gym.vector.VectorEnv[Any, Any, Any], names: Sequence[str]) -> None:
         super().__init__(env)
         self._kept: dict[str, list[Any]] = {name: [] for name in names}

@@ -6,11 +6,9 @@
     staleness 2   | play 0 | play 1 | update 0 | update 1 | update 2 |
                                     | play 2 ->| play 3 ->|
 
-With a staleness of s (asynchronous training: Noukhovitch et al., ICLR 2025) the episodes of iteration i + s are played
-beside the update of iteration i, with a copy of the weights from before it: batch i is min(i, s) updates old. Its loss
-is weighted by how much more probable its tokens are now, up to a limit (`baselines.losses.correction`). The age of a
-batch does not depend on timing: an iteration ends when both the update and the episodes are done. A batch holds all
-episodes of its groups, however long they take, so that short episodes are not preferred.
+With a staleness of s (asynchronous training: Noukhovitch et al., ICLR 2025) batch i is min(i, s) updates old. Its loss
+is weighted by how much more probable its tokens are now (`baselines.losses.correction`). The age does not depend on
+timing. A batch holds all episodes of its groups, so that short episodes are not preferred.
 """
 
 from __future__ import annotations
@@ -47,14 +45,7 @@ class Experience:
     """The episodes of an iteration, and what its row of the log says of them.
 
     Attributes:
-        table: what is learned from.
-        outcomes: "success", "mean_return", "episode_length", "invalid_rate" of the first round, and "contrast" where a
-            group has several episodes.
-        resampling: "groups_resampled" and "groups_flat".
-        played: steps of all rounds.
-        tokens: reply tokens.
-        seconds: that it took.
-        seconds_generation: of these, what the policy took.
+        outcomes, resampling: figures of the first round, and of later ones.
         generator: has drawn tasks and seeds, and goes on to shuffle mini-batches.
     """
 
@@ -68,7 +59,6 @@ class Experience:
     generator: np.random.Generator
 
     def save(self, folder: Path, number: int = 0) -> None:
-        """Write it into a folder, which may hold several by number."""
         path = _path(folder, number)
         self.table.to_jsonl(path.with_suffix(".jsonl"))
         rest = {name: value for name, value in vars(self).items() if name not in ("table", "generator")}
@@ -107,13 +97,7 @@ def gather(
     """Play the episodes of an iteration, a function of the weights, the seed and the iteration's number.
 
     Args:
-        envs: see `baselines.rollouts.play_groups`.
-        policy: who plays, at the temperature of the rollouts.
-        tasks: to draw from.
-        config: of the run.
         iteration: counted from 0.
-        credit: method, whose `contrasting` and `schedule` are used where it has them, see `baselines.trainer.Trainer`.
-        progress: called after each step.
     """
     begin, generator = time.perf_counter(), np.random.default_rng([config.seed, iteration])
     # Remembered logits from a validation differ in the last bit from those a resumed run would compute.
@@ -143,12 +127,6 @@ def gather(
 
 def adapted(envs: Envs, policy: Any, credit: Any, config: TrainerConfig) -> tuple[Envs, Any]:
     """Return the environments of a run, adapted where needed, and the first of them.
-
-    Args:
-        envs: one vector environment, or several as lanes.
-        policy: that is trained.
-        credit: method.
-        config: of the run.
 
     Raises:
         TypeError: the policy is to play while it is trained, and cannot act with a copy of its weights, see

@@ -38,10 +38,9 @@ class Lesson:
 
     Attributes:
         table: what was trained on, costs of replies taken off its rewards.
-        advantages: float64 (N,) or (N, K), of its rows; nan = not scored, or left out as cut off.
-        figures: what the iteration's row says of learning, see `baselines.trainer.Trainer`.
+        advantages: float64 (N,) or (N, K); nan = not scored, or left out as cut off.
+        figures: of learning, see `baselines.trainer.Trainer`.
         lengths: tokens of each sequence of the update.
-        seconds_credit: of costs and credit, the rest is the update's.
     """
 
     table: StepTable
@@ -53,13 +52,6 @@ class Lesson:
 
 class Learner:
     """A policy with its optimiser, the frozen start policy where it is needed, and a scorer where the credit wants one.
-
-    Args:
-        policy: see `baselines.trainer.Trainer`, as the rest.
-        credit: advantages of a table.
-        config: numbers of the run.
-        scorer: gives the scores for a credit that wants them.
-        envs: where the policy plays, for scorers that ask them.
 
     Raises:
         ValueError: the credit wants scores and makes no scorer, or the one given scores something else.
@@ -111,8 +103,6 @@ class Learner:
     @torch.no_grad()
     def probe(self, table: StepTable) -> Row:
         """Compare the log-probabilities that came with some replies with the trainer's own, at the same temperature.
-
-        The replies are those that the table names first, so that a probe draws nothing.
 
         Returns:
             "probe_mean" and "probe_max", differences in nats over the tokens; nothing where replies have none. After a
@@ -200,7 +190,6 @@ class Learner:
         return Lesson(table, advantages, learned | figures, lengths, credited - begin)
 
     def _costed(self, table: StepTable) -> tuple[StepTable, Row]:
-        """The table that credit is given on, and what was taken off."""
         config, figures, rollout = self.config, Row(), self.config.rollout
         played, table = table, written(table)
         if getattr(getattr(self.policy, "settings", None), "truncate", "") == "end-episode":
@@ -218,7 +207,6 @@ class Learner:
 
 
 def _make_scorer(policy: Any, credit: Any, config: TrainerConfig, envs: Any) -> StepScorer:
-    """Make the scorer of a credit method: at its level, with the trainer's passes and temperature if it has none."""
     settings = getattr(credit, "scorer", None)
     if settings is None:
         name = getattr(credit, "name", type(credit).__name__)

@@ -1,20 +1,15 @@
 """Losses of a PPO-style update on tensors of shape (n, L): n replies of at most L tokens.
 
-`logprobs` are log pi(token), differentiable; `old_logprobs` those before the update; masks are True = keep. A row is
-one step: a prompt, and the reply to it. With rho the ratio of `importance_ratio` and an advantage A per row or per
-token, the objective to maximise is
+`logprobs` are log pi(token), differentiable; masks are True = keep. A row is a prompt and its reply. With rho of
+`importance_ratio` and an advantage A per row or token, the objective to maximise is
 
     min(rho A, clip(rho, 1 - clip_low, 1 + clip_high) A)           (Schulman et al. 2017, equation 7)
 
-For A > 0 it is A min(rho, 1 + clip_high), for A < 0 it is A max(rho, 1 - clip_low): linear in A on either side, which
-is why a merged row (see `baselines.batch`) needs only the two sums of its advantages. Rows that are merged have the
-same prompt and reply, and so the same ratio at every level.
+It is linear in A on either side of 0, so a merged row (`baselines.batch`) needs only the two sums of its advantages.
 
 Who prints what: PPO and GRPO the ratio "token"; GSPO and iStar "step" (Zheng et al. 2025, equations 5 and 7);
 GSPO-token "step-token" (equations 13 and 14); DAPO clip_high above clip_low and "token-mean"; GRPO "row-mean" and k3;
 Dr. GRPO "constant"; MiniMax-M1 the objective "cispo".
-
-`preference` compares whole episodes, or what follows a step, instead of giving tokens advantages.
 """
 
 from __future__ import annotations
@@ -38,13 +33,9 @@ def importance_ratio(logprobs: Tensor, old_logprobs: Tensor, mask: Tensor, level
         step          s = exp(mean of d over the reply)         once per reply: GSPO's and iStar's
         step-token    s, with the gradient of s d               GSPO-token: the same where advantages are per row
 
-    Clip ranges belong to a level: a mean moves far less than a token, and GSPO is printed with 3e-4 and 4e-4.
-
     Args:
-        logprobs: float (n, L), differentiable.
-        old_logprobs: float (n, L).
+        logprobs, old_logprobs: float (n, L).
         mask: bool (n, L).
-        level: see above.
 
     >>> d, mask = torch.tensor([[1.2, 0.8, 0.0]]).log(), torch.tensor([[True, True, False]])
     >>> importance_ratio(d, torch.zeros(1, 3), mask, "step")  # the square root of 0.96
@@ -72,13 +63,9 @@ def clipped_surrogate(
 
     Args:
         ratio: float (n, L), differentiable.
-        positive: float (n,) or (n, L), each row's or token's positive advantage (a sum, in merged rows), 0 where it
-            is negative.
-        negative: likewise, the negative advantage, 0 where it is positive.
-        clip_low: the ratio is clipped below at 1 - clip_low where the advantage is negative.
-        clip_high: the ratio is clipped above at 1 + clip_high where the advantage is positive.
-        dual_clip: upper limit c > 1 of the ratio where the advantage is negative (Ye et al. 2020, equation 5), which
-            bounds the loss of a token that became far more likely; None: no limit.
+        positive, negative: float (n,) or (n, L), (sums of) positive and negative advantages, 0 where there are none.
+        clip_low, clip_high: the ratio's limits, 1 - clip_low for negative, 1 + clip_high for positive advantages.
+        dual_clip: upper limit above 1 of the ratio for negative advantages (Ye et al. 2020, equation 5); None: none.
 
     Returns:
         float (n, L), not masked.
@@ -99,16 +86,11 @@ def cispo(
 ) -> Tensor:
     """Return the negated objective clip(rho, 1 - clip_low, 1 + clip_high) A log pi with no gradient through the clip.
 
-    No token loses its gradient, however far it moved; only its weight is bounded. The paper bounds it above alone:
-    clip_low = 1 (MiniMax-M1, 2025, equations 4 and 5).
+    Only the weight of a token is bounded, in the paper above alone: clip_low = 1 (MiniMax-M1, 2025, equations 4 and 5).
 
     Args:
         ratio: float (n, L).
         logprobs: float (n, L), differentiable.
-        positive: as in `clipped_surrogate`.
-        negative: as in `clipped_surrogate`.
-        clip_low: see above.
-        clip_high: see above.
 
     Returns:
         float (n, L), not masked.
@@ -123,13 +105,11 @@ def correction(
 ) -> Tensor:
     """Return the weights of truncated importance sampling, without gradient: float (n, L), 1 where masked.
 
-    A sampler with other kernels or precision draws from mu, not from the pi_old that the trainer computes. The loss is
-    multiplied by min(pi_old / mu, limit): of the token, or of the whole reply, the product over its tokens
-    (Yao et al. 2025, "Your efficient RL framework secretly brings you off-policy RL training").
+    A sampler with other kernels draws from mu, not from pi_old. The loss is multiplied by min(pi_old / mu, limit) of
+    the token, or of the reply, the product over its tokens (Yao et al. 2025, "Your efficient RL framework ...").
 
     Args:
-        trainer: float (n, L), log pi_old, scored by the trainer before the update.
-        sampler: float (n, L), log mu, as it came with the replies.
+        trainer, sampler: float (n, L), log pi_old and log mu.
         mask: bool (n, L).
         level: "token" or "step".
         limit: above 0; exact in expectation where no ratio is above it.
@@ -154,9 +134,7 @@ def divergence(logprobs: Tensor, reference: Tensor, form: Divergence = "k3", *, 
         k3    exp(x) - x - 1      unbiased, never negative, of low variance; as a loss, that of KL(reference || pi)
 
     Args:
-        logprobs: float (n, L), differentiable.
-        reference: float (n, L), log-probabilities under the frozen policy.
-        form: see above.
+        logprobs, reference: float (n, L), the first differentiable.
         limit: sizes above are cut off and have no gradient, as in published trainers; None: no limit.
 
     Returns:
@@ -180,7 +158,6 @@ def normaliser(mask: Tensor, weight: Tensor, aggregation: Aggregation, length: i
     Args:
         mask: bool (n, L).
         weight: float (n,), of the rows.
-        aggregation: see `aggregate`.
         length: tokens that every row counts for with "constant".
     """
     if aggregation == "token-mean":
@@ -191,16 +168,13 @@ def normaliser(mask: Tensor, weight: Tensor, aggregation: Aggregation, length: i
 def aggregate(values: Tensor, mask: Tensor, aggregation: Aggregation, divisor: Tensor | float) -> Tensor:
     """Reduce per-token values to one number.
 
-    The values carry their rows' weights already (a merged row counts as often as it occurred).
-
     Args:
-        values: float (n, L).
+        values: float (n, L), rows' weights included.
         mask: bool (n, L), True = keep; what is masked may be anything, nan included.
         aggregation: "token-mean" sums all tokens, so that long replies count more (DAPO, equation 8); "row-mean" takes
             each reply's mean over its tokens first (GRPO, equation 3); "row-sum" each reply's sum; "constant" each
             reply's sum over one length for all, the longest that may be written (Dr. GRPO, Liu et al. 2025).
-        divisor: see `normaliser`. A mini-batch may be given its fair share of the whole batch's, which makes the
-            mean gradient of the mini-batches the gradient of the batch.
+        divisor: see `normaliser`; of a mini-batch its share of the whole batch's.
 
     Raises:
         ValueError: on an unknown aggregation.
@@ -239,16 +213,13 @@ def clipped_weight(
 def preference(better: Tensor, worse: Tensor, better_start: Tensor, worse_start: Tensor, beta: float) -> Tensor:
     """Return the loss of DPO for each pair, float (P,): -log sigma(beta (log-ratio of better - log-ratio of worse)).
 
-    A log-ratio is log pi - log pi_ref, summed over the reply tokens of a side; prompts and observations are nobody's
-    reply. Rafailov et al. 2023, equation 7; for whole episodes Song et al. 2024 (ETO), for what follows a step Xiong
-    et al. 2024 (IPR).
+    A log-ratio is log pi - log pi_ref, summed over the reply tokens of a side. Rafailov et al. 2023, equation 7; whole
+    episodes: Song et al. 2024 (ETO); what follows a step: Xiong et al. 2024 (IPR).
 
     Args:
-        better: float (P,), log-likelihoods of the preferred sides, differentiable.
-        worse: float (P,), those of the others.
-        better_start: float (P,), log-likelihoods of the preferred sides under the frozen policy.
-        worse_start: float (P,), likewise.
-        beta: above 0; the larger, the less the policy need move from the frozen one.
+        better, worse: float (P,), log-likelihoods of the preferred sides and of the others, differentiable.
+        better_start, worse_start: float (P,), those under the frozen policy.
+        beta: above 0.
 
     >>> start = torch.tensor([-3.0, -2.0])
     >>> preference(torch.tensor([-3.0, -1.0]), torch.tensor([-3.0, -3.0]), start, start, 0.5)  # log 2, log(1 + 1/e)

@@ -29,19 +29,16 @@ def without_times(row: Row) -> Row:
 class MetricsLog:
     """Rows of a run, in memory and, with a folder, in `<folder>/log.jsonl`.
 
-    Every row has the key "iteration", the number of finished iterations. Numbers that are not finite are written
-    as null, so that any JSON reader can read the file.
+    Every row has "iteration", the number of finished iterations. Numbers that are not finite are written as null.
 
     Args:
         folder: where the file goes; None: memory only.
-        tensorboard: also write TensorBoard event files to `<folder>/tensorboard`.
 
     Raises:
         ImportError: tensorboard is asked for and not installed.
         ValueError: tensorboard is asked for without a folder.
 
     Attributes:
-        rows: the numbers.
         about: texts under names of `ABOUT`, written into the row of iteration 0; set before the run, or read again.
     """
 
@@ -84,8 +81,8 @@ class MetricsLog:
                 )
         self._rewrite()
         if self._tensorboard:
-            # purge_step hides what an earlier, interrupted process wrote past the checkpoint.
-            self._writer = self._make_writer(str(self._folder / "tensorboard"), purge_step=iteration + 1)  # type: ignore[operator]
+            # purge_step hides what an earlier, interrupted process wrote past the checkpoint. self._writer =
+            self._make_writer(str(self._folder / "tensorboard"), purge_step=iteration + 1)  # type: ignore[operator]
 
     def amend(self, row: Row) -> None:
         """Put a row in the place of the newest, in memory and file."""

@@ -1,7 +1,6 @@
 """Replies that the policy did not write under their prompts: what an update needs to learn from them.
 
-Relabelled episodes (`agentgym.rollout.hindsight`), an expert's, or those of another policy have no log-probabilities
-under these prompts. An importance ratio needs some, and those of another prompt or policy would be wrong ones.
+Relabelled episodes, an expert's, or another policy's have no log-probabilities under these prompts.
 """
 
 from __future__ import annotations
@@ -22,15 +21,12 @@ def rescored(
 ) -> StepTable:
     """Return the table with the log-probabilities that its replies have now, as if this policy had written them.
 
-    The importance ratio of the next update then begins at 1, as with replies of its own: the clipped objective is
-    advantage-weighted likelihood, whose clip still bounds how far an update moves. It is no correction for who did
-    write them.
+    The importance ratio of the next update then begins at 1: the clipped objective is advantage-weighted likelihood. It
+    is no correction for who wrote the replies.
 
     Args:
         policy: about to be updated; its weights are not changed.
-        table: a reply with prompt ids and token ids in every row, for instance `relabel_goals` with
-            `demonstrate=policy.demonstrate`. Not changed.
-        temperature: that of the update (`TrainerConfig.temperature`).
+        table: a reply with prompt ids and token ids in every row. Not changed.
         tokens_per_pass: see `baselines.config.Memory.microbatch_tokens`.
 
     Raises:

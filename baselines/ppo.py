@@ -1,12 +1,9 @@
 """PPO's advantages: GAE on a critic's values, over turns, over tokens, or over both.
 
-    turn       one value per step; one advantage per step, the same for all tokens of its reply
-    token      one value per reply token; all replies of a trajectory are one sequence of tokens
-    bi-level   one value per reply token; GAE over turns, then inside each turn
-    residual   one value per reply token; GAE over turns, and a share of what tells the tokens of a turn apart (VETTA)
-
-The functions behind the levels are `gae`, `token_gae`, `bi_level_gae` and `vetta` of `wrappers.credit`. With replies of
-one token, and one discount, all of them are the same.
+turn       one value per step; one advantage per step, the same for all tokens of its reply
+token      one value per reply token; all replies of a trajectory are one sequence of tokens
+bi-level   one value per reply token; GAE over turns, then inside each turn
+residual   one value per reply token; GAE over turns, and a share of what tells the tokens of a turn apart (VETTA)
 """
 
 from __future__ import annotations
@@ -69,8 +66,7 @@ def ppo(
 ) -> Estimate:
     """Return advantages, and as the critic's targets the returns.
 
-    Nothing is bootstrapped behind the last step of a trajectory: a truncated episode counts as ended, because a table
-    does not hold what the policy would have been shown next.
+    A truncated episode counts as ended: a table does not hold what the policy would have been shown next.
 
     Args:
         table: N finished steps; levels other than "turn" need its replies, the longest of K tokens.
@@ -78,8 +74,7 @@ def ppo(
             token. None: all 0, as an untrained critic says.
 
     Raises:
-        ValueError: on an unknown preset, an option's value out of range, values of another shape or not finite, or
-            a table without the replies that are needed.
+        ValueError: an unknown preset, an option out of range, values of another shape or not finite, or no replies.
     """
     columns = None if options["level"] == "turn" else TokenColumns.from_table(table)
     written = np.ones(len(table), np.bool_) if columns is None else columns.reply_mask
@@ -113,7 +108,6 @@ def _over_turns(table: StepTable, values: NDArray[np.float64], options: PPOOptio
 def _inside_replies(
     table: StepTable, values: NDArray[np.float64], columns: TokenColumns, options: PPOOptions
 ) -> Estimate:
-    """Every reply is a sequence of its own, rewarded at its end with the episode's score."""
     if options["level"] != "token":
         raise ValueError("horizon 'step' has no level of turns; use level 'token', or horizon 'trajectory'")
     score = episode_scores(
@@ -153,5 +147,4 @@ def _penalties(table: StepTable, options: PPOOptions, where: str) -> NDArray[np.
 
 
 def _less(numbers: NDArray[np.float64], lost: NDArray[np.float64], written: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Numbers less what each row loses, at all tokens of its reply."""
     return numbers - (lost if numbers.ndim == 1 else lost[:, None] * written)

@@ -1,7 +1,6 @@
 """What a step's reply costs before credit is given, and which replies are trained on.
 
-The costs go off the rewards of a table, so that only methods that read rewards feel them; a method that asks for
-success alone, such as RewardFlow, does not.
+The costs go off the rewards of a table; a method that reads success alone does not feel them.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ NOT_WRITTEN = "prompt-too-long"
 def written(table: StepTable) -> StepTable:
     """Return the table without the rows in which nothing was written; the table itself where there are none.
 
-    Such a row says that a prompt did not fit (see `agentgym.trajectory.Reply.finish`). It is no step that credit could
-    be given for, and a state graph must not have it. Its episode ends with the step before, truncated.
+    In such a row a prompt did not fit (`agentgym.trajectory.Reply.finish`). The episode ends with the step before,
+    truncated.
     """
     if table.replies is None or not any(reply and reply.finish == NOT_WRITTEN for reply in table.replies):
         return table
@@ -89,9 +88,7 @@ def less_divergence(
     differentiated: the policy is the one that sampled.
 
     Args:
-        table: rollouts with reply tokens.
         policy: scores the replies anew where the configuration does not trust the sampler's log-probabilities.
-        reference: the frozen start policy.
         config: temperature, loss and memory are used.
 
     Returns:

@@ -35,13 +35,11 @@ class Timed:
     def act(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
     ) -> list[Reply]:
-        """Act as the policy does."""
         return self._timed(lambda: self.policy.act(observations, infos, rng))
 
     def act_each(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rngs: Sequence[np.random.Generator]
     ) -> list[Reply]:
-        """Act as the policy does with a generator for each observation."""
         return self._timed(lambda: act_each(self.policy, observations, infos, rngs))
 
     def reply_queue(self) -> ReplyQueue | None:
@@ -64,8 +62,6 @@ class Timed:
 
 
 class _TimedQueue:
-    """A queue whose seconds, of asking and of waiting, and reply tokens are added up."""
-
     def __init__(self, timed: Timed, queue: ReplyQueue) -> None:
         self._timed, self._queue = timed, queue
         self._waiting: set[int] = set()
@@ -99,11 +95,7 @@ def play_groups(
     Args:
         envs: as `agentgym.rollout.collect` takes them; with branches as `agentgym.rollout.collect_tree` does; several
             are lanes, see `agentgym.rollout.lanes.collect_lanes`.
-        policy: who acts.
-        tasks: reset options, one group each.
         config: `group_size` and `rollout` are used.
-        seed: of episodes and continuations.
-        progress: called after each step.
 
     Raises:
         ValueError: branches are wanted in lanes.
@@ -142,7 +134,6 @@ def steps_to_branch_at(words: str, seed: int = 0) -> str | Select:
     Args:
         words: a name of `agentgym.rollout.tree.SELECTIONS`; or "every 4", the steps 0, 4, 8, ..; "entropy 2",
             the two of each trajectory in which the policy was least sure; "random 2", two of each trajectory.
-        seed: of a random selection.
 
     Raises:
         ValueError: the words are none of these.
@@ -162,9 +153,6 @@ def steps_to_branch_at(words: str, seed: int = 0) -> str | Select:
 
 
 def episodes_of(table: StepTable, count: int) -> StepTable:
-    """Return what `play_groups` played before any continuation.
-
-    Steps to continue are chosen, so that what becomes of continuations says nothing of how the policy plays.
-    """
+    """Return what `play_groups` played before any continuation."""
     episodes = np.array([int(str(number)) < count for number in table.trajectories])
     return table if episodes.all() else table.keep(episodes)

@@ -21,20 +21,15 @@ from wrappers.vector_wrapper import ShownAlone
 class PolicyPartner:
     """Plays the other side with a policy, which is shown what it would be shown as the agent.
 
-    The policy reads the messages of `wrappers.VectorPromptWindow` and its replies are read as by
-    `wrappers.VectorReplyParser`; give both the same options as the agent's wrappers. A policy that is being
-    trained is used as it is at that moment. A reply without a readable command is a turn in which the partner does
-    nothing. In the history its own commands stand in the form of `acts.write`.
+    Prompts and replies are those of `wrappers.VectorPromptWindow` and `wrappers.VectorReplyParser`; give the agent's
+    wrappers the same options. A policy that is being trained is used as it is then. An unreadable reply is a turn
+    without an act.
 
-    Nothing is kept between calls. The policy draws from a generator that is made from `seed` and the dialogues of
-    the call (their task, role and turn, and their draw, which an episode has that was reseeded), so a run with the
-    same dialogues at the same time repeats.
+    Nothing is kept between calls. The generator is made from `seed` and the dialogues of the call (task, role, turn,
+    draw).
 
     Args:
-        policy: who acts.
         order: of turns in the environment; it tells which turns were the partner's own.
-        reply: options of `wrappers.parse_reply`.
-        seed: of the policy's draws.
         **style: options of `wrappers.PromptStyle`.
     """
 
@@ -53,7 +48,6 @@ class PolicyPartner:
         parse_reply("", **self.reply)  # wrong options are said now
 
     def act(self, views: Sequence[View]) -> list[Act | Failure]:
-        """Return the next act of each dialogue; see `agentgym.outside.dialogue.Player`."""
         if not views:
             return []
         admissible = np.empty(len(views), np.object_)
@@ -74,7 +68,6 @@ class PolicyPartner:
         return [parse(parse_reply(reply.text, **self.reply).command)[0] for reply in replies]
 
     def messages(self, view: View) -> Messages:
-        """Return what the policy reads in a dialogue."""
         own = [turn.number for turn in view.turns if self._was_in_turn(view, turn.number)]
         # An observation ends before each of the own turns, and now.
         ends = [*own, view.turn]

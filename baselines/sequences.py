@@ -3,8 +3,7 @@
     transcript   one sequence a trajectory: prompt | reply | observation | reply | observation | reply
     window       one sequence a step, because the next prompt does not begin with this prompt and its reply
 
-Credit is given before: per-token advantages leave nothing to decide about groups, states or episodes, so an engine
-(TRL, verl, a trainer of one's own) only has to put them into its policy-gradient loss.
+An engine (TRL, verl, one's own) only puts the per-token advantages into its policy-gradient loss.
 """
 
 from __future__ import annotations
@@ -24,13 +23,11 @@ class TokenSequence:
     """One trajectory (of a transcript), or one step of it (of a window).
 
     Attributes:
-        prompt_ids: tokens before the first reply.
         completion_ids: the replies and what came between them, c tokens.
         mask: c flags, True = written by the policy in a step that the credit method scored: train on these.
         logprobs: c natural log-probabilities when sampled, temperature included; 0 where the mask is False.
         advantages: c finished advantages; 0 where the mask is False.
         rows: rows of the table in here, by `t`. Sequences of one trajectory are neighbours.
-        group: index into `table.groups`.
         trajectory: index into `table.trajectories`.
     """
 
@@ -48,9 +45,8 @@ def token_sequences(table: StepTable, advantages: NDArray[np.float64]) -> list[T
     """Join the steps of each trajectory as far as each prompt begins with the prompt and the reply before it.
 
     Args:
-        table: rollouts with a `Reply` (prompt ids, token ids, log-probabilities) in every row.
-        advantages: float64 (N,), one per row, or (N, K), one per token of its reply, as `baselines.batch.make_batch`
-            takes them; nan = not scored: such a reply is context, not masked in.
+        table: rollouts with replies, log-probabilities included.
+        advantages: float64 (N,) or (N, K), as of `baselines.batch.make_batch`; nan: context, not trained on.
 
     Returns:
         Sequences by trajectory, then `t`. Those without a scored step are left out.

@@ -4,9 +4,8 @@
                  |
            dynamic sampling
 
-One iteration is a function of the weights, the optimiser's state, the seed and the iteration's number: its random
-numbers come from a generator made of (seed, iteration). That is what makes a resumed run equal to one that was never
-interrupted, to the last bit on a CPU.
+An iteration is a function of the weights, the optimiser's state, the seed and its number, so that a resumed run equals
+one that was never interrupted, to the last bit on a CPU.
 """
 
 from __future__ import annotations
@@ -65,11 +64,6 @@ class Callback(Protocol):
     def __call__(self, trainer: Trainer, table: StepTable | None, row: Row, /) -> bool | None:
         """Look at an iteration.
 
-        Args:
-            trainer: after the iteration; `trainer.advantages` are those of the table.
-            table: what was trained on; None for row 0, the start.
-            row: what the log holds of it, validation included.
-
         Returns:
             False ends the run here, with a checkpoint from which it can go on; anything else lets it run.
         """
@@ -78,12 +72,11 @@ class Callback(Protocol):
 class Trainer:
     """Trains a policy with one credit method.
 
-    With a folder, `log.jsonl` holds a row per iteration and `checkpoint-000010` and so on the newest states, both also
-    after Ctrl-C or SIGTERM, which end the run after the iteration at hand; `best-000010` is the policy of the best
-    greedy validation and `final` the one at the end, both as ordinary model folders. A folder has one trainer at a
-    time, and is resumed with the policy that the run began with. A run that goes nowhere or collapses says so, each
-    thing once: a Python warning that says what to do, and a key in the row, see `baselines.watch`. Row 0 is the start
-    before any update, with "training_rules" (`baselines.config.TRAINING_RULES`). Keys:
+    A folder gets `log.jsonl`, a row per iteration; `checkpoint-000010` and so on, also after Ctrl-C or SIGTERM, which
+    end the run after the iteration at hand; `best-000010`, the policy of the best greedy validation, and `final`, both
+    as model folders. It has one trainer at a time, and is resumed with the policy that the run began with. Warnings of
+    `baselines.watch` are given once, as Python warnings and keys of the row. Row 0 is the start before any update.
+    Keys:
 
     - "success", "mean_return", "episode_length", "invalid_rate": of the iteration's episodes before any group was
       replaced; "contrast", the share of groups whose episodes differ in success or return;
@@ -102,32 +95,25 @@ class Trainer:
     - "validation_greedy_*" and "validation_sampled_*" (at the rollout temperature), and "seconds_validation".
 
     Args:
-        policy: a policy with `model`, `score`, `with_settings` and `act`, such as
-            `policies.huggingface.HuggingFacePolicy`; trained in place, mixed precision as the policy has it.
+        policy: with `model`, `score`, `with_settings` and `act`, such as `policies.huggingface.HuggingFacePolicy`;
+            trained in place.
         envs: as `agentgym.rollout.collect` takes them: autoreset DISABLED, wrapped for the policy; several of them are
             lanes that do not wait for each other, see `agentgym.rollout.lanes.collect_lanes`.
         credit: advantages of a table, (N,) or, per reply token, (N, K); nan = not scored. A
             `baselines.recipes.definition.Recipe`, or any function. One with a `score_level` ("turn" or "token") is
-            asked for `estimate(table, scores)` instead, see `baselines.scorers.scorer.Estimate`. Its own
-            `contrasting(table)`, where it has one, says which groups dynamic sampling keeps; its own
-            `schedule(iteration, iterations)`, which reset options training tasks get in this iteration besides their
-            own.
+            asked for `estimate(table, scores)`, see `baselines.scorers.scorer.Estimate`; `contrasting(table)` and
+            `schedule(iteration, iterations)`, where it has them, are those of a recipe.
         tasks: reset options to draw training tasks from.
-        config: see `TrainerConfig`.
-        scorer: gives the scores for a credit that wants them, and learns beside the policy, such as
-            `baselines.scorers.critic.Critic`; None: a new one, as the credit's `scorer` says. Not used by any other
-            credit.
+        scorer: gives the scores for a credit that wants them; None: a new one, as the credit's `scorer` says.
         validation_tasks: reset options of the tasks to validate on, all of them each time; empty: no validation.
         folder: where log and checkpoints go; None: nowhere.
         resume: go on from the folder's checkpoint where there is one, else start anew.
-        tensorboard: see `baselines.metrics.MetricsLog`.
 
     Raises:
         TypeError: the credit is no function.
-        ValueError: no tasks; unknown steps to branch at; lanes or a staleness that cannot be, see
-            `baselines.experience.adapted`; or the folder holds a run and `resume` is False, or a
-            checkpoint that is damaged or of another run.
-            Or a trainable weight has fewer than 32 bits, see `policies.training.check_trainable`.
+        ValueError: no tasks; unknown steps to branch at; lanes or a staleness that cannot be
+            (`baselines.experience.adapted`); the folder holds a run and `resume` is False; a checkpoint that is damaged
+            or of another run; or a trainable weight has fewer than 32 bits.
         FloatingPointError: a weight of the policy, as given or as resumed, is not finite; the message names it.
     """
 
@@ -195,7 +181,7 @@ class Trainer:
         """Train up to `config.iterations` and return all rows of the run, resumed ones included.
 
         Args:
-            *callbacks: called with every new row, one after the other; each can end the run, see `Callback`.
+            *callbacks: called with every new row, see `Callback`.
 
         Raises:
             KeyboardInterrupt: after SIGINT, at the end of the iteration at hand, with the checkpoint written.
@@ -325,7 +311,6 @@ class Trainer:
         return gather(self.envs, player, self.tasks, self.config, iteration, self.credit, progress)
 
     def _next_beside(self, tokens: int) -> contextlib.AbstractContextManager[Future[Experience] | None]:
-        """Play the episodes of a later iteration while a block runs, if that iteration will come after these tokens."""
         following = self.config.rollout.staleness
         if not following or not self._wanted(following, tokens):
             return contextlib.nullcontext(None)
@@ -333,7 +318,6 @@ class Trainer:
         return beside(lambda check: self._gather(player, self.iteration + following, check))
 
     def _wanted(self, later: int, tokens: int = 0) -> bool:
-        """Whether there will be an iteration so many later, after these tokens and those of what is played already."""
         budget = self.config.token_budget
         spent = self.tokens + tokens + sum(one.tokens for one in self._ahead)
         return self.iteration + later < self.config.iterations and (budget is None or spent < budget)
@@ -353,17 +337,14 @@ class Trainer:
         return self.is_over or (every > 0 and self.iteration % every == 0)
 
     def _passed(self, before: int, every: int) -> bool:
-        """Whether the iteration's tokens went past a multiple of so many."""
         return every > 0 and self.tokens // every > before // every
 
     def _record(self, row: Row, table: StepTable | None, callbacks: Sequence[Callback]) -> bool:
-        """Log a row, show it to all callbacks, and return whether the run goes on."""
         self.log.append(row)
         answers = [callback(self, table, row) for callback in callbacks]
         return all(answer is not False for answer in answers)
 
     def _on_disk(self) -> list[str]:
-        """What shows whether somebody else writes to the folder."""
         if self.folder is None:
             return []
         paths = [*(path / STATE_FILE for path in checkpoints(self.folder)[-1:]), self.folder / LOG_FILE]
@@ -398,14 +379,12 @@ class Trainer:
         )
 
     def _finish(self, begun: int) -> None:
-        """Write the policy of a run that is at its end, unless it was there when this process began."""
         if self.folder is None or not self.is_over or not hasattr(self.policy, "save_pretrained"):
             return
         if self.iteration > begun or not (self.folder / FINAL_FOLDER).exists():
             save_policy(self.policy, self.folder / FINAL_FOLDER)
 
     def _keep_best(self, row: Row) -> None:
-        """Write the policy of the best validation so far; of equal ones the first, and never the start."""
         earlier = [one[_BEST] for one in self.log.rows if one["iteration"] > 0 and one.get(_BEST) is not None]
         if self.folder is None or _BEST not in row or not hasattr(self.policy, "save_pretrained"):
             return

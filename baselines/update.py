@@ -87,7 +87,6 @@ class Limits:
     Attributes:
         rows: per pass; None: no limit.
         tokens: per pass; None: no limit.
-        share_prefixes: see `Memory`.
         packed: rows share sequences; else they are rectangles, whose padding counts as tokens.
         recompute: activations are computed again in the backward pass.
     """
@@ -141,12 +140,7 @@ class Limits:
         ]
 
     def advice(self, what: str, longest: int) -> str:
-        """Return what to change where a pass does not fit the device's memory.
-
-        Args:
-            what: does not fit.
-            longest: tokens of the longest row.
-        """
+        """Return what to change where a pass does not fit the device's memory."""
         if self.tokens is None:
             tokens = f"None, all at once: set it, to {4 * longest} for a start"
         elif self.tokens > longest:
@@ -162,7 +156,6 @@ class Limits:
 
 
 def _rectangles(prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]], tokens: int) -> list[list[int]]:
-    """Divide rows, shortest first, into rectangles of at most so many tokens; a longer row is one of its own."""
     lengths = [len(prompt) + len(reply) for prompt, reply in zip(prompts, replies, strict=True)]
     parts: list[list[int]] = []
     for row in sorted(range(len(lengths)), key=lambda row: lengths[row]):
@@ -191,9 +184,7 @@ def score_batch(policy: Scorer, batch: Batch, temperature: float, memory: Memory
     """Return log-probabilities of all reply tokens, float32 (n, L) on the CPU, 0 where masked.
 
     Args:
-        policy: whose they are.
         batch: whose prompts and replies are scored.
-        temperature: divides the logits.
         memory: limits of a pass; without `microbatch_rows` a pass has at most 256 rows. None: `Memory()`.
     """
     limits = Limits.of(policy, memory or Memory(), batch.prompts, batch.replies)
@@ -229,27 +220,19 @@ def update(
 ) -> dict[str, float]:
     """Train the policy on a batch and return what happened.
 
-    Mini-batches divide all scored rows, and each loss is divided by its fair share of all their weight, so the mean of
-    the mini-batch gradients is the gradient of the batch, however unevenly merged rows fell. Rows that are not trained
-    (`Batch.trained`) take their place in a mini-batch and in its divisor and cost nothing: without KL and entropy
-    terms every step is the same with and without silent rows.
-
-    A mini-batch whose advantages are all 0, where neither KL nor entropy is in the loss, moves nothing: no step of the
-    optimiser, whose momentum would go on with the gradients of earlier ones, and no decay of the weights.
+    Each mini-batch's loss is divided by its share of all weight, so the mean of the mini-batch gradients is the
+    gradient of the batch. Rows that are not trained (`Batch.trained`) take their place in a mini-batch and its divisor.
+    A mini-batch whose advantages are all 0, without KL or entropy in the loss, makes no step of the optimiser.
 
     Args:
         policy: changed in place through the optimiser.
-        optimizer: over the policy's weights.
-        batch: see `baselines.batch.make_batch`.
-        config: losses, mini-batches, epochs.
-        generator: shuffles mini-batches.
         reference: the frozen start policy; needed when `config.loss.kl` is above 0 and in the loss.
         teacher: reads `Batch.informed`; needed where the batch has any. It gets no gradient.
 
     Returns:
         "updates", the steps made, and "silent_updates", the share of mini-batches without one (1 where there are none).
         Means over all mini-batches: "policy_loss" and "grad_norm" (before clipping, 0 where no step was made). Means
-        over the tokens of trained rows, weighted as the raw rows, and left out where there are none: "kl" (to the
+        over the tokens of trained rows, weighted as the raw rows, left out where there are none: "kl" (to the
         start, in the form of the loss), "approx_kl" (k3, of the update so far, from the policy before it),
         "clip_fraction", "entropy" (nats per token). Where log-probabilities are recomputed (`recomputes`) also
         "mismatch_mean" and "mismatch_max": how far the sampler's log-probabilities are from the trainer's; with a
@@ -360,7 +343,6 @@ def _rows(column: Tensor | None, chosen: NDArray[np.int64], part: Batch) -> Tens
 
 
 def _mismatch(batch: Batch, sampler: Tensor, trust: Tensor | None, limit: float | None) -> dict[str, float]:
-    """How far sampler and trainer disagree, over tokens weighted as the raw rows."""
     weight = (batch.mask * batch.weight[:, None]).double()
     difference = (batch.old_logprobs - sampler).abs()
     found = {
@@ -396,7 +378,6 @@ def sequences(batch: Batch, limits: Limits) -> list[tuple[int, list[int]]]:
 
 
 def _blame(model: nn.Module, sums: Tensor) -> str:
-    """Say which of the sums of `_backward`, and which gradient, is not finite."""
     names = ("policy loss", "kl", "approx_kl", "clip fraction", "entropy", "distillation loss")
     wrong = [f"{name} is {value}" for name, value in zip(names, sums.tolist(), strict=True) if not math.isfinite(value)]
     return ", ".join(filter(None, [*wrong, not_finite(model, gradients=True)])) or "each number alone is finite"
@@ -415,13 +396,8 @@ def _backward(
     """Add the gradient of some rows, where gradients are asked for.
 
     Args:
-        policy: see `update`, as `config`.
-        part: the rows.
         reference: log-probabilities of the start policy, float (n, L).
         trust: weights of truncated importance sampling, float (n, L).
-        divisor: of the sums over the rows.
-        config: see `update`.
-        limits: of a pass.
         lesson: the informed teacher, and the divisor of the sum over tokens that it has something to say of.
 
     Returns:
@@ -472,7 +448,6 @@ def _given(part: Batch, limits: Limits) -> dict[str, Any]:
 def _distillation(
     teacher: Scorer, part: Batch, taught: NDArray[np.int64], scores: Scores, config: TrainerConfig, limits: Limits
 ) -> Tensor:
-    """Return the weighted sum of the distillation loss over the tokens of some rows of a part."""
     rows = part.take(taught).to(part.mask.device)
     whole: dict[str, Any] = {} if config.distillation.sampled else {"distributions": True}
     with torch.no_grad():

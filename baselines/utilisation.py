@@ -6,10 +6,7 @@ of frozen weights' own gradients:
 
     training = (4 W + 2 W_trained) S + 3 a S^2 / 2
 
-Of a model that sees only the language model is counted, pictures' placeholders included: its vision tower works by
-patches, not by tokens, and not at all while replies are decoded. A share of the peak is too low by the tower's part.
-
-What is recomputed (activation checkpointing) is not counted: it is the model's arithmetic, not the machine's.
+Of a model that sees only the language model is counted, with pictures' placeholders. What is recomputed is not counted.
 
 A decode step of B replies at a context of C tokens reads all weights and all of the cache once, and is no faster than
 
@@ -65,10 +62,7 @@ def _by_name(known: Mapping[str, float], device: torch.device) -> float | None:
 
 
 def product_weights(model: Any) -> tuple[int, int]:
-    """Return the weights of a model's matrix products, and how many of them are trained.
-
-    The output head is counted, a vision tower is not.
-    """
+    """Return the weights of a model's matrix products, and how many of them are trained."""
     weights = trained = 0
     for name, module in model.named_modules():
         if isinstance(module, nn.Linear) and _TOWER not in name.split("."):
@@ -78,7 +72,6 @@ def product_weights(model: Any) -> tuple[int, int]:
 
 
 def _attention(model: Any) -> int:
-    """4 L d, the products of attention per pair of tokens."""
     config = text_config(model)
     return 4 * config.num_hidden_layers * config.num_attention_heads * _head_size(config)
 
@@ -98,10 +91,8 @@ def decode_seconds(model: Any, batch: int, context: int, bandwidth: float, peak:
 
     Args:
         model: a Hugging Face causal language model.
-        batch: replies side by side.
         context: tokens that each of them looks back at.
         bandwidth: bytes per second.
-        peak: FLOP/s.
     """
     config = text_config(model)
     weights, _ = product_weights(model)

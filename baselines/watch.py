@@ -13,9 +13,7 @@
     warning_entropy        two iterations in a row, the entropy was below `ENTROPY` of what it was at the start, while
                            fewer than `SOLVED` of the episodes succeeded
 
-These are the keys of the log's rows in which a warning is given, with the value 1. Nothing else is remembered: a run
-that is resumed reads its log, and words are made from the rows again wherever they are shown. Where a run goes on past
-its end, what was said of the end is taken back: its log is that of a run that was longer from the start.
+These are keys of the log's rows, with the value 1. Nothing else is remembered: words are made from the rows again.
 """
 
 from __future__ import annotations
@@ -90,7 +88,6 @@ def _known(row: Row, key: str) -> bool:
 
 
 def _last(rows: Sequence[Row], count: int, over: bool, key: str, value: float = 0.0) -> int:
-    """How many rows hold the value of a key: the last `count`, or all at the end of a shorter run; else 0."""
     last = rows[-count:]
     return len(last) if (len(last) == count or over) and all(row.get(key) == value for row in last) else 0
 
@@ -190,7 +187,6 @@ def _is_flat(start: Row, rows: Sequence[Row]) -> bool:
 
 
 def _back(rows: Sequence[Row], kept: Mapping[int, str]) -> str:
-    """Say where the run was good last, and what is there to go back to."""
     best = max(row["success"] for row in rows)
     last = next(row for row in reversed(rows) if row["success"] >= best / 2)
     iteration = int(last["iteration"])

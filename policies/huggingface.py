@@ -129,7 +129,6 @@ class HuggingFacePolicy:
 
     @property
     def device(self) -> torch.device:
-        """The device of the weights."""
         device: torch.device = next(self.model.parameters()).device
         return device
 
@@ -209,7 +208,6 @@ class HuggingFacePolicy:
     def act(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
     ) -> list[Reply]:
-        """Return one reply per running sub-environment, as `act_each` does with one generator for all in turn."""
         return self.act_each(observations, infos, [rng] * len(observations))
 
     def act_each(

@@ -35,7 +35,6 @@ class LoraSettings:
     """Size and place of an adapter.
 
     Attributes:
-        rank: rank of every update.
         alpha: the updates are scaled by alpha / rank.
         targets: names of the layers that get one, or "all-linear": every linear layer but the output head.
         dropout: of the adapter's inputs. It must be 0: the model that is trained has to be the one that samples.
@@ -66,7 +65,6 @@ def add_lora(policy: Policy, settings: LoraSettings | None = None, *, seed: int)
     The base is not copied: its layers are wrapped in place, and only the adapter is trainable.
 
     Args:
-        policy: without adapters.
         settings: None: the defaults of `LoraSettings`.
         seed: of the adapter's random half (the other half is 0).
 
@@ -222,7 +220,6 @@ def adapter_base(folder: Path, base: str | Path | None = None) -> str | Path:
 
 
 def _base_weights(model: Any) -> list[tuple[str, torch.Tensor]]:
-    """The base's weights under the names they have without an adapter."""
     return [
         (name.removeprefix("base_model.model.").replace(".base_layer", ""), weight)
         for name, weight in model.named_parameters()

@@ -29,18 +29,16 @@ class Settings:
 
     Attributes:
         temperature: sampling temperature; 0 = greedy.
-        max_new_tokens: length limit of a reply.
-        prefix: text put at the end of every prompt and at the start of every reply text; the model sees it as
-            given and does not pay for writing it.
+        prefix: text at the end of every prompt and at the start of every reply text; the model does not write it.
         suffix: text put at the end of every reply text, instead of all that follows where the model wrote it itself.
         stop: a reply ends when its sampled part contains one of these.
         batch_size: most prompts in one forward pass.
         template: arguments of the tokenizer's chat template, such as `{"enable_thinking": False}` for Qwen3;
             `chat_template` is another template in its place, for models whose own adds a system message.
-        admissible: write nothing but the commands of `infos["admissible_actions"]`: tokens that lead to none of them
-            cannot be drawn, and log-probabilities are those among the tokens that can.
-        max_prompt_tokens: longest prompt; None: what the model's positions leave beside `max_new_tokens`, which is the
-            limit in any case.
+        admissible: write nothing but commands of `infos["admissible_actions"]`; log-probabilities are those among the
+            tokens that can be drawn.
+        max_prompt_tokens: longest prompt; None: what the model's positions leave beside `max_new_tokens`, always a
+            limit.
         truncate: what becomes of a longer one: "raise" a ValueError, "left" cuts its beginning off, "end-episode"
             writes nothing, and `agentgym.rollout.collect` truncates the episode there.
     """
@@ -121,8 +119,7 @@ def write_settings(folder: Path, settings: Settings) -> None:
 def align(model: Any) -> Any:
     """Move weights on the CPU to addresses that PyTorch itself would choose.
 
-    Files are mapped into memory wherever their tensors begin, and matrix products round by their operands' alignment:
-    a saved policy would not write what the one in memory writes. Returns the model.
+    Matrix products round by their operands' alignment: a saved policy would not write what the one in memory writes.
     """
     for tensor in (*model.parameters(), *model.buffers()):
         if tensor.data_ptr() % _ALIGNMENT:
@@ -133,8 +130,7 @@ def align(model: Any) -> Any:
 def precise_positions(model: Any) -> Any:
     """Compute rotary frequencies of 16 bits anew, as loading does, and return the model.
 
-    `model.to(torch.bfloat16)` rounds these buffers too. They are in no file: the model that is saved and read again
-    would have others, and write other tokens.
+    `model.to(torch.bfloat16)` rounds these buffers too, and they are in no file.
     """
     for module in model.modules():
         found = getattr(module, "inv_freq", None)
@@ -159,10 +155,7 @@ def most_positions(model: Any) -> int | None:
 
 
 def mixed_precision(model: torch.nn.Module) -> torch.dtype | None:
-    """Return the type to compute in: bfloat16 for large models on CPUs, and on CUDA devices, that have it; else None.
-
-    Older CUDA devices emulate bfloat16, which is slower than float32.
-    """
+    """Return the type to compute in: bfloat16 for large models on CPUs and CUDA devices that have it; else None."""
     weight = next(model.parameters())
     if weight.device.type == "cuda":
         return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else None
@@ -223,7 +216,6 @@ def load_model(
 
 
 def _tokenizer_class(folder: Path) -> Any:
-    """Return the class that reads the folder's tokenizer as it was saved."""
     from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
     file = folder / "tokenizer_config.json"

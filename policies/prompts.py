@@ -4,8 +4,7 @@ A window is rendered and cut into tokens anew at every step. A transcript (`wrap
 
     prompt of the step before | tokens of the reply | suffix, template and new observation | prefix
 
-Text cut anew might fall into other tokens than the model wrote, and templates of thinking models delete earlier
-thoughts: either way a model would be trained on a past it never had, and no prompt would begin with the one before.
+Text cut anew might fall into other tokens than the model wrote, and templates delete earlier thoughts.
 """
 
 from __future__ import annotations
@@ -65,13 +64,10 @@ class PromptEncoder:
 
     Args:
         tokenizer: a Hugging Face tokenizer; without a chat template the contents are joined by newlines.
-        prefix: text at the end of every prompt.
         suffix: text at the end of every reply that its tokens do not hold.
-        ends: tokens that end a reply.
         new_tokens: room that has to be left for the reply.
         positions: the model's longest context, None for no limit.
         vocabulary: how many tokens the model knows, None when that is unknown.
-        template: arguments of the chat template.
         longest: most tokens of a prompt, None for what the positions leave.
         cut: whether a longer prompt loses its beginning; else it is an error.
     """
@@ -117,8 +113,7 @@ class PromptEncoder:
     def remember(self, prompt: Prompt, text: str, token_ids: Sequence[int]) -> None:
         """Note in which tokens a reply was written, for a transcript that goes on after it.
 
-        Where two replies to one prompt are the same text in other tokens, the later one counts: the other transcript
-        goes on in tokens that it was not written in, as a new sequence.
+        Where two replies to one prompt are the same text in other tokens, the later one counts.
         """
         self._replies[prompt, text] = tuple(token_ids)
         if len(self._replies) > _MOST_REPLIES:
@@ -147,7 +142,6 @@ class PromptEncoder:
         return prompt
 
     def _turn(self, prompt: Prompt, reply: str, seen: tuple[str, str]) -> Prompt:
-        """Tokens of a reply to a prompt and of what is seen after it."""
         written = self._replies.get((prompt, reply))
         if written is None:  # somebody else's reply
             text = clean(reply, len(reply)).removeprefix(self._prefix).removesuffix(self._suffix)
@@ -212,7 +206,6 @@ def _is_transcript(messages: Messages) -> bool:
 
 
 def _key(observation: Any) -> Any:
-    """Return a hashable form of an observation."""
     if isinstance(observation, str):
         return observation
     try:

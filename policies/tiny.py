@@ -133,22 +133,16 @@ def tiny_policy(
         texts: examples of what the policy will read, see `tiny_tokenizer`.
         seed: of the weights; the global torch generator is left as it was.
         extra_words: further words it must know, see `tiny_tokenizer`.
-        width: of the residual stream.
-        layers: number of transformer blocks.
-        heads: attention heads.
         kv_heads: key-value heads; each serves `heads / kv_heads` attention heads.
         head_size: width of one head; None = width / heads. Wide heads tell more words apart.
         copying: begin with weights that soon learn to copy words of the prompt, see
             `start_copying`; for commands that name what the prompt names.
         mlp: hidden units of a block's feed-forward part.
-        positions: longest context in tokens.
         rope_base: base of the rotary position angles; 100 tells positions apart within some hundred tokens.
         initial_scale: standard deviation of the initial weights; None = 1 / sqrt(width). The 0.02 that large models
             use leaves a network of this width almost silent, and learning takes several times as long.
         pieces: text kept in one token, see `tiny_tokenizer`.
-        lower_case: read everything in lower case.
         prefix: put before every reply, see `policies.huggingface.Settings`.
-        suffix: put after every reply.
         max_new_tokens: length limit of what the model itself writes.
         **settings: further arguments of `policies.huggingface.HuggingFacePolicy`.
 
@@ -205,7 +199,6 @@ def start_copying(model: Any, *, seed: int) -> None:
     Args:
         model: an untrained causal language model with Llama's module names, rotary positions and biases in its query
             and key projections (the Qwen2 architecture).
-        seed: of the random subspaces.
 
     Source:
         Olsson et al., "In-context Learning and Induction Heads", 2022; queries and keys, values and outputs alike:
@@ -233,14 +226,12 @@ def start_copying(model: Any, *, seed: int) -> None:
 
 
 def _subspace(width: int, size: int, generator: torch.Generator) -> torch.Tensor:
-    """Draw a (size, width) matrix with orthonormal rows, or columns where a head is wider than the model."""
     drawn = torch.randn(max(width, size), min(width, size), generator=generator)
     basis: torch.Tensor = torch.linalg.qr(drawn)[0]
     return basis.T if size <= width else basis
 
 
 def _look_back(attention: Any, frequencies: torch.Tensor) -> None:
-    """Let the first head prefer the token before: its query's bias is its key's, turned by one position."""
     half = len(frequencies)
     length = math.sqrt(_SHARPNESS * math.sqrt(2 * half) / half)
     attention.q_proj.weight[: 2 * half] *= _KEPT

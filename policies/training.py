@@ -103,8 +103,7 @@ def memory_explained(advice: Callable[[], str]) -> Iterator[None]:
 def recomputed_activations(model: Any) -> Iterator[None]:
     """Keep only what each layer begins with, and compute the rest again in the backward pass, within the block.
 
-    transformers does this in training mode alone, and a decode loop in that mode loses its cache with no more than a
-    warning. So the mode holds for the block, and the model is in evaluation mode behind it.
+    transformers does this in training mode alone: the mode holds for the block.
 
     Args:
         model: a transformers model, or one with adapters.
@@ -129,7 +128,6 @@ def copied(model: Any, dtype: torch.dtype | None = None, instead: Mapping[int, T
     """Return a copy of a model.
 
     Args:
-        model: of torch.
         dtype: None: the trainable weights are copied, the frozen ones are shared. A type: no weight of the copy is
             trainable, floating-point weights have that type, and those that have it already are shared.
         instead: values of some weights in the copy, by their `id`; then no weight of the copy is trainable.
@@ -151,7 +149,6 @@ def frozen(policy: Any, dtype: torch.dtype | None = None) -> Any:
     """Return the policy's start, to score only: the base without its adapter, or a copy of the weights as they are now.
 
     Args:
-        policy: with `model` and `score`.
         dtype: type of the copy's weights; None: the same as the policy's, which is exact. bfloat16 takes half the
             memory of float32. Not used where there is an adapter.
     """
@@ -168,9 +165,6 @@ def trained_beside(policy: Any) -> Any:
     """Return the policy over a copy of its model, which is trained and saved by itself.
 
     Weights that are frozen under an adapter are shared: the copy is a second adapter.
-
-    Args:
-        policy: with `model` and `score`.
     """
     twin = copy.copy(policy)
     twin.model = copied(policy.model)
@@ -180,11 +174,7 @@ def trained_beside(policy: Any) -> Any:
 def at_rest(policy: Any) -> Any:
     """Return the policy over a copy of its weights as they are now, to act with while the policy is trained.
 
-    The copy has the type that the policy computes in. Weights that are frozen under an adapter are shared; a sampler is
-    shared as well, and follows whoever acts.
-
-    Args:
-        policy: with `model` and `with_model`.
+    Frozen weights under an adapter, and a sampler, are shared.
 
     Raises:
         TypeError: it has no `with_model`, or its sampler reads the weights that are being trained.

@@ -19,14 +19,10 @@ from wrappers.vector_wrapper import Array, Shown, Step, SubEnvWrapper, objects
 class Adviser(Protocol):
     """The adviser of one sub-environment, such as `agentgym.alfworld.player.ALFWorldPlayer`."""
 
-    def act(self, observation: str, admissible: Collection[str]) -> str:
-        """Return a command; called once per step, in order."""
-        ...
+    def act(self, observation: str, admissible: Collection[str]) -> str: ...
 
 
 class _Advised(NamedTuple):
-    """The adviser of an episode and its current advice."""
-
     adviser: Adviser
     advice: str
 

@@ -67,7 +67,6 @@ class CanonicalStates(SubEnvWrapper[str]):
     `final_info`; a finished sub-environment under `DISABLED` keeps its key.
 
     Args:
-        env: a vector environment.
         key: `key(observation, info) -> str` for one sub-environment; must be a pure function.
 
     >>> import agentgym
@@ -105,7 +104,6 @@ def relabel_states(table: StepTable, label: Callable[[Sequence[Hashable]], Seque
     States in which an episode terminated stay distinct and are not passed to `label`.
 
     Args:
-        table: N rows; not changed.
         label: takes the distinct ordinary states in order of first appearance, returns one hashable label each.
 
     Raises:

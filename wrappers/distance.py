@@ -43,7 +43,6 @@ class Distances(SubEnvWrapper[None]):
             )
 
     def begin(self, indices: Sequence[int], shown: Shown) -> None:
-        """Ask about states that were not reached before."""
         inside: Any = self.unwrapped
         for i in indices:
             key = shown.entry("canonical_key", i)
@@ -54,11 +53,9 @@ class Distances(SubEnvWrapper[None]):
                 self.found[place] = (env.distance(),) * 2 if bounds is None else bounds()
 
     def advance(self, step: Step) -> None:
-        """Ask about the states reached."""
         self.begin(step.played, step.after)
 
     def copied(self, state: None) -> None:
-        """Return the state of a sub-environment, which is empty."""
         return
 
 
@@ -68,7 +65,6 @@ def distance_gains(table: StepTable, found: dict[tuple[str, str], tuple[float, f
     A step into a dead end is `-inf`, below every other step; one within it gains 0.
 
     Args:
-        table: N rows; group labels are task ids.
         found: of `Distances`, for all states of the table but those in which an episode succeeded or failed.
 
     >>> table = StepTable.from_arrays(group=["g"] * 2, trajectory=["a"] * 2, t=[0, 1], state=["s", "u"],

@@ -93,7 +93,6 @@ class Privileged(SubEnvWrapper[None]):
         self.solved: dict[str, tuple[str, ...]] = {}
 
     def begin(self, indices: Sequence[int], shown: Shown) -> None:
-        """Note the states that episodes begin in, and how the expert goes on from there."""
         inside: Any = self.unwrapped
         self._note(indices, shown)
         for i in indices if self.demonstrations else ():
@@ -102,7 +101,6 @@ class Privileged(SubEnvWrapper[None]):
                 self.solved[task] = _demonstrated(inside.envs[i], self.longest)
 
     def advance(self, step: Step) -> None:
-        """Note the states reached."""
         self._note(step.played, step.after)
 
     def _note(self, indices: Sequence[int], shown: Shown) -> None:
@@ -129,7 +127,6 @@ def best_commands(env: Any) -> tuple[str, ...]:
 
 
 def _demonstrated(env: Any, longest: int) -> tuple[str, ...]:
-    """The expert's commands from the state of a sub-environment, which stays as it is."""
     saved, played = env.snapshot(), list[str]()
     won = False
     while len(played) < longest and (best := best_commands(env)):
@@ -147,7 +144,6 @@ class Contexts:
     """Texts for every row of a table: None where there is none.
 
     Attributes:
-        right: N texts.
         wrong: N times the texts of wrong twins, of which there may be none.
     """
 
@@ -160,8 +156,6 @@ class Contexts:
         """Return what stands in the block of each row; None: the row has no block.
 
         Args:
-            control: see `Control`.
-            table: of these contexts.
             seed: of "shuffled".
             elsewhere: contexts of another task, for a table of one group under "task".
         """
@@ -197,10 +191,8 @@ def contexts(kind: Context, table: StepTable, notes: Privileged | None = None, m
     """Return the contexts of every row of a table.
 
     Args:
-        kind: see the module.
         table: N rows without forks; for contexts of `NOTED`, group labels are task ids.
         notes: around the environments that were played.
-        most_wrong: of wrong twins per row.
 
     Raises:
         ValueError: the kind needs notes, and there are none.
@@ -312,6 +304,5 @@ def places_of(table: StepTable, states: Any = None) -> list[tuple[str, str]]:
 
 
 def _unrelated(length: int) -> str:
-    """A text of about so many characters, whole words."""
     words = (_MANUAL * (length // len(_MANUAL) + 1))[: max(length, 1)]
     return words.rpartition(" ")[0] or words

@@ -62,8 +62,6 @@ Scorer = Callable[[Sequence[ScoredStep]], Sequence[float | None]]
 
 @dataclass(slots=True)
 class _Episode:
-    """An episode's task, observation, steps, last level and last numbers."""
-
     task: Hashable = ""
     shown: Any = None
     steps: int = 0

@@ -43,7 +43,6 @@ class Episode:
     steps: int = 0
 
     def copy(self) -> Episode:
-        """Return an independent copy."""
         return Episode(self.first, self.now, self.pairs.copy(), self.steps)
 
 
@@ -85,7 +84,6 @@ class PromptStyle:
     tools: Literal["text", "template"] = "text"
 
     def __post_init__(self) -> None:
-        """Refuse invalid options."""
         if self.shown not in ("pairs", "actions"):
             raise ValueError(f"shown must be 'pairs' or 'actions', got {self.shown!r}")
         if self.tools not in ("text", "template"):
@@ -125,7 +123,6 @@ class PromptStyle:
         return replace(self, instructions="\n\n".join(part for part in parts if part))
 
     def remember(self, episode: Episode, observation: Any, command: str) -> None:
-        """Add a played step and the observation after it to the episode."""
         episode.steps += 1
         if self.history != 0:
             episode.pairs.append((episode.now, clean(command)))
@@ -220,11 +217,9 @@ class MessageSpace(gym.Space[Messages]):
         return isinstance(x, tuple) and bool(x) and all(_is_message(message) for message in x)
 
     def __repr__(self) -> str:
-        """Show the constructor call."""
         return "MessageSpace()"
 
     def __eq__(self, other: object) -> bool:
-        """All message spaces hold the same values."""
         return isinstance(other, MessageSpace)
 
     __hash__ = None  # type: ignore[assignment]  # as other Gymnasium spaces: mutable through its generator

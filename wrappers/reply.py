@@ -82,8 +82,6 @@ class ParsedReply(NamedTuple):
 
 
 class _Scan(NamedTuple):
-    """The blocks of a reply, and the first structural error."""
-
     error: ReplyError
     actions: list[str]
     thoughts: list[str]
@@ -225,8 +223,6 @@ def parse_reply(
             command has them all, in lines.
         outside: text outside the blocks is ignored or an error.
         max_length: longest accepted command, in characters.
-        action_tag: name of the action tag.
-        think_tag: name of the think tag.
         command_tags: lower-case names of tags whose whole block is a command; the wrappers take the environment's.
         ignore_case: also accept `<Action>` and the like (the command's case is unchanged).
         form: blocks in "tags"; "labels" `Thought:` and `Action:` (`several`, `outside` and tag names have no effect);
@@ -322,8 +318,6 @@ def _reply_space(commands: gym.Space[Any], action_tag: str = "action", form: str
 
 
 class _Parsed(NamedTuple):
-    """What a sub-environment's last reply was read as, what is shown after it, and its tools where they change."""
-
     command: str = ""
     error: str = ""
     shown: Any = None
@@ -397,14 +391,12 @@ class VectorReplyParser(SubEnvWrapper[_Parsed]):
         return tuple(commands)
 
     def _called(self, reply: str, tools: Tools | None) -> tuple[str, str, str]:
-        """Return command, error and what is wrong with it, in words."""
         check_reply(reply)
         names = ("several", "max_length", "require_think", "tools")
         known = {name: self.options[name] for name in names if name in self.options}
         return read_tool_reply(reply, **(known if tools is None else known | {"tools": tools}))[:3]
 
     def advance(self, step: Step) -> None:
-        """Show what is wrong with calls, and note tools that change."""
         for i in step.played if self._calls else ():
             found = self.states[i]
             shown = (found.shown or step.after.observation(i)) if self._says else None

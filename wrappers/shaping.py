@@ -54,8 +54,6 @@ def won_or_rewarded(reward: float, terminated: bool, info: dict[str, Any]) -> bo
 
 @dataclass(slots=True)
 class _Episode:
-    """An episode's task, its state, the potential paid on entering it, and the last step's shaping."""
-
     task: Hashable = ""
     state: Hashable = ""
     potential: float = 0.0
@@ -198,7 +196,6 @@ class GraphShaping(SingleForm):
 
     @property
     def graphs(self) -> TaskGraphs:
-        """The graphs, for checkpoints: `graphs.state_dict()`."""
         graphs: TaskGraphs = self.vector.graphs
         return graphs
 

@@ -53,7 +53,6 @@ def merge_similar_states(
     A merged state has the key of one of its members. States in which an episode of the group terminated stay distinct.
 
     Args:
-        table: N rows; not changed.
         embed: n distinct states -> n vectors, shape (n, dimensions), none of length zero, such as a `SentenceEncoder`;
             called once.
         threshold: in (0, 1]; RewardFlow's appendix uses 0.9, inside each group's graph.
@@ -156,7 +155,6 @@ class SentenceEncoder:
 
     Args:
         model: name of a sentence-transformers model, or a folder that holds one.
-        batch_size: texts encoded at a time.
         device: "cpu", "cuda", ...; by default the library's choice.
         cache_size: number of cached vectors, most recently used.
 
@@ -217,8 +215,6 @@ class SentenceEncoder:
 
 @dataclasses.dataclass(frozen=True)
 class _Near:
-    """Which vectors are near each other."""
-
     points: NDArray[Any]
     lengths: Floats
     cosine: float
@@ -256,7 +252,6 @@ class _Near:
 
 
 def _leaders(n: int, earlier: Ints, later: Ints) -> Ints:
-    """Leader of each of n rows, itself where no earlier leader is near; in rounds over all pairs at once."""
     open_rows = np.ones(n, np.bool_)
     is_leader = np.zeros(n, np.bool_)
     a, b = earlier, later
@@ -285,7 +280,6 @@ def _joined(n: int, earlier: Ints, later: Ints) -> Ints:
 
 
 def _leaders_in_blocks(near: _Near, rows: Ints) -> Ints:
-    """`_leaders` of one large group, as positions in `rows`: memory for one block times all leaders."""
     leader = np.arange(len(rows))
     leaders = np.zeros(0, np.int64)
     for begin in range(0, len(rows), _BLOCK):
@@ -302,7 +296,6 @@ def _leaders_in_blocks(near: _Near, rows: Ints) -> Ints:
 
 
 def _joined_in_blocks(near: _Near, rows: Ints) -> Ints:
-    """`_joined` of one large group, as positions in `rows`: memory for one block times all rows before it."""
     first = np.arange(len(rows))
     for begin in range(0, len(rows), _BLOCK):
         end = min(begin + _BLOCK, len(rows))

@@ -28,7 +28,6 @@ class SymbolPlanes(BranchingWrapper, gym.ObservationWrapper[NDArray[Any], Any, A
     Args:
         env: an environment whose observation is a board as text, rows separated by line breaks.
         symbols: the alphabet, distinct characters in the order of the planes.
-        shape: (height, width) in cells.
         separator: text between the cells of a row; None: Sokoban's, else nothing.
         fill: symbol that pads a smaller board below and to the right; None: every board must have the shape.
         dtype: of the planes, an unsigned integer or a float.
@@ -83,7 +82,6 @@ class SymbolPlanes(BranchingWrapper, gym.ObservationWrapper[NDArray[Any], Any, A
         self.observation_space = gym.spaces.Box(0, 1, (len(symbols), self.height, self.width), self._dtype.type)
 
     def observation(self, observation: Any) -> NDArray[Any]:
-        """Turn a board into planes."""
         if not isinstance(observation, str):
             raise TypeError(f"SymbolPlanes reads text boards, got {type(observation).__name__}")
         rows = observation.split("\n")
@@ -108,7 +106,6 @@ class SymbolPlanes(BranchingWrapper, gym.ObservationWrapper[NDArray[Any], Any, A
         return found
 
     def shown(self, observation: Any, info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """Return the planes."""
         return self.observation(observation), info
 
     def _cells(self, row: str) -> str:
@@ -122,7 +119,6 @@ class DiscreteActions(BranchingWrapper, gym.ActionWrapper[Any, Any, Any], Record
     """Take the number of a command as action.
 
     Args:
-        env: an environment with text actions.
         commands: the commands, numbered from 0; None: samples of the environment's `TextSpace` (Sokoban: up, down,
             left, right).
 
@@ -149,7 +145,6 @@ class DiscreteActions(BranchingWrapper, gym.ActionWrapper[Any, Any, Any], Record
         self.action_space = gym.spaces.Discrete(len(self.commands))
 
     def action(self, action: SupportsInt) -> str:
-        """Turn a number into its command."""
         try:
             number = int(action)
         except (TypeError, ValueError):

@@ -56,7 +56,6 @@ def read_tool_reply(
         text: the reply; calls are looked for behind its last `</think>`.
         several: what several calls mean: "error", "first", "last", or "all": the command has them all.
         max_length: longest command accepted, in characters.
-        require_think: whether there must be a thought.
         tools: JSON schemas that a call must fit; None: any call is taken.
 
     >>> read_tool_reply('<think>a sum</think><tool_call>{"name": "add", "arguments": {"a": 1}}</tool_call>')
@@ -139,7 +138,6 @@ def tool_environment(make: Callable[[], gym.Env[str, str]], name: str = "ToolEnv
 
     Args:
         make: makes the environment, whose attribute `tools` lists its tools.
-        name: of the class.
 
     Raises:
         ValueError: the environment lists no tools, or one cannot be a method: its name is taken or no identifier.

@@ -24,7 +24,6 @@ class VectorTranscript(SubEnvWrapper[Messages]):
     its conversation. Successive observations share their messages; do not change them.
 
     Args:
-        env: a vector environment.
         **style: `instructions`, `reply_format`, `admissible`, `facts` and `tools` of `PromptStyle`.
     """
 

@@ -258,7 +258,6 @@ class SingleForm(BranchingWrapper, gym.Wrapper[Any, Any, Any, Any], RecordConstr
     """The single form of a `SubEnvWrapper`, which a subclass names as `form`.
 
     Args:
-        env: a single environment.
         *args: arguments of the vector form, also by name.
         **kwargs: arguments of the vector form.
 

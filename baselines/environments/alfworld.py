@@ -69,7 +69,6 @@ _SAID = (
 
 
 def _words() -> list[str]:
-    """Return texts that hold every word, every kind of receptacle and object, and the numbers of names up to 30."""
     from agentgym.alfworld.things import OBJECT_TYPES, RECEPTACLE_TYPES
 
     kinds = sorted({kind.lower() for kind in (*RECEPTACLE_TYPES, *OBJECT_TYPES)})

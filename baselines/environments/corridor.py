@@ -20,17 +20,13 @@ NOISE = 0.7
 class Guide:
     """Knows half of the words, and mistakes the others for the next one's, with a probability.
 
-    What it has seen decides when: nothing is drawn, so an episode's advice is the same in any process.
-
-    Args:
-        noise: the probability.
+    What it has seen decides when; nothing is drawn.
     """
 
     def __init__(self, noise: float) -> None:
         self.noise, self._seen = noise, 0
 
     def act(self, observation: str, admissible: Collection[str]) -> str:
-        """Return a direction for what is seen now."""
         self._seen = zlib.crc32(observation.encode(), self._seen)
         word = observation.rpartition(": ")[2].rstrip(".")
         mistaken = WORDS.index(word) % 8 < 4 and self._seen < self.noise * 2**32
@@ -49,7 +45,6 @@ _TOKENS, _CLONED = 250, 1200
 
 
 def _of_length(row: EnvSettings, options: Mapping[str, Any]) -> EnvSettings:
-    """Return the row with tokens in proportion to the length, and as many cloned steps whatever it is."""
     length = int(options.get("length", 12))
     sizes = dataclasses.replace(row.full, clone_tasks=max(1, _CLONED // length))
     setup = dataclasses.replace(row.setup, options={**row.setup.options, "length": length})

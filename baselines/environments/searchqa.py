@@ -43,7 +43,6 @@ _SAID = (
 
 
 def _words() -> list[str]:
-    """Return texts that hold every word of the generated encyclopaedia and of its questions, and every year."""
     from agentgym.searchqa.generated.encyclopaedia import make_encyclopaedia
     from agentgym.searchqa.protocol import FAILED, INVALID
 

@@ -67,7 +67,6 @@ class Setup:
             the environment's own number.
         train: split of cloning and reinforcement learning.
         validation: split of the learning curve. Where it is the test split, its tasks begin after those of the test.
-        test: split of the table.
         beside: further splits that the finished policies play, reported beside the test split.
         kinds: info entry by which episodes are sorted into kinds, such as "task_type"; "": they are all of one kind.
         adviser: who is cloned: "" for the environment's own expert, else one of the environment's advisers.
@@ -79,7 +78,6 @@ class Setup:
             own expert's steps that are learned with it, see `baselines.imitation.cloning.informed_demonstrations`.
         clone_until: greedy success on the validation tasks with which cloning ends; 0: all epochs are read.
         look_from: updates before the first such look; earlier replies are long and lead nowhere.
-        look_every: updates between two looks.
     """
 
     options: dict[str, Any] = field(default_factory=dict)
@@ -149,11 +147,7 @@ class ModelSettings:
     """How one model of a name plays one environment, where that is not how any model from a folder does.
 
     Attributes:
-        training: settings of its training.
-        full: sizes of the default run.
-        quick: sizes of `--quick`.
         setup: environment, splits, prompt, policy and cloning.
-        history: pairs in its prompt.
         instructions: whether its prompt begins with the task's rules.
         token_budget: reply tokens of a run in the head to head; for the tiny policy one to three minutes of a core.
     """
@@ -172,7 +166,6 @@ class Scripted:
     """Scripted players of an environment whose steps credit is held against, see `benchmarks.truth`.
 
     Attributes:
-        tasks: number of tasks of a full run.
         optimal: probability of the expert's action, for about 25, 50 and 75 % success.
         others: what is played else; None: whatever is admissible.
         outcome: what an episode is worth: its "return", or 1 if it is "won".
@@ -192,11 +185,8 @@ class EnvSettings:
 
     Attributes:
         name: what `--env` takes besides the id, and the folder name of the results.
-        id: Gymnasium id.
         tiny: settings of the tiny policy's training.
         pretrained: the same for a model from a folder.
-        full: sizes of the default run.
-        quick: sizes of `--quick`.
         setup: environment, splits, prompt and policy.
         pretrained_setup: the same for a model from a folder; None: as `setup`.
         history: pairs in the tiny policy's prompt.

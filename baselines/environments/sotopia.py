@@ -69,7 +69,6 @@ _SAMPLE = 400
 
 
 def _words() -> list[str]:
-    """Return texts that hold every name, phrase and number of the generated meetings, and what is said in them."""
     from agentgym.outside.dialogue import LEAVE, Act, write
     from agentgym.sotopia.profiles import opening
 

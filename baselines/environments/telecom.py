@@ -71,7 +71,6 @@ _SAMPLE = 100
 
 
 def _words() -> list[str]:
-    """Return what is said and done in some cases, by a fair player and by each call of the phone, and all records."""
     from agentgym.outside.tool_calls import ToolCall
     from agentgym.telecom.company import get_customer_by_phone
     from agentgym.telecom.env import TelecomEnv
@@ -132,17 +131,12 @@ _MISTAKES = {
 
 
 class Trainee:
-    """A fair player that takes a repair for another, with a probability; what it has seen decides when.
-
-    Args:
-        noise: the probability.
-    """
+    """A fair player that takes a repair for another, with a probability; what it has seen decides when."""
 
     def __init__(self, noise: float) -> None:
         self.noise, self._player, self._seen = noise, _desk(), 0
 
     def act(self, observation: str, admissible: Collection[str]) -> str:
-        """Return the next call."""
         self._seen = zlib.crc32(observation.encode(), self._seen)
         call = self._player.act(observation, admissible)
         return _MISTAKES.get(call, call) if self._seen < self.noise * 2**32 else call
@@ -179,7 +173,6 @@ _TOKENS = 12_000
 
 
 def _of_faults(row: EnvSettings, options: Mapping[str, Any]) -> EnvSettings:
-    """Return the row with the name of the largest number of faults that is trained on."""
     most = options.get("faults", _SETUP.options["faults"])[1]
     return row if options.get("data") else dataclasses.replace(row, name=f"telecom-n{most}")
 

@@ -42,7 +42,6 @@ _SAID = (
 
 
 def _words() -> list[str]:
-    """Return texts that hold every word of commands, of sentences, every kind of thing, and numbers up to nine."""
     from agentgym.virtualhome.commands import TEMPLATES
     from agentgym.virtualhome.generated.catalogue import KINDS, ROOMS
     from agentgym.virtualhome.generated.families import SENTENCES, UNPLUG

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 
 def _phrases() -> list[str]:
-    """What the generated shop calls its kinds of products, attributes, option groups and values; longest first."""
     found = {phrase for kind in KINDS for phrase in (kind.name, *kind.qualities, *kind.features)}
     for kind in KINDS:
         for name, values in kind.groups:
@@ -34,7 +33,6 @@ def _phrases() -> list[str]:
 
 
 def _any_of(phrases: Iterable[str]) -> str:
-    """One pattern for whole phrases; sorted by their first letter, so that few are tried at each place of a text."""
     by_letter = defaultdict(list)
     for phrase in phrases:
         by_letter[phrase[0]].append(re.escape(phrase[1:]))
@@ -83,7 +81,6 @@ _PIECES: tuple[str, ...] = (
 
 
 def _words() -> list[str]:
-    """Return texts that hold every phrase, maker, number and turn of the generated shop and of its prompts."""
     head = "Instruction: [SEP] x with y by z, and color: x"
     pages = [
         f"{head} [SEP] Back to Search [SEP] Page {page} (Total results: {total}) [SEP] {buttons} [SEP] x"

@@ -1,7 +1,6 @@
 """Behaviour cloning: the warm start, supervised learning of an expert's actions in the policy's own tokens.
 
-`clone` plays the expert and learns what it does. `imitate` learns any replies: an expert's, those of won episodes alone
-(rejection sampling), or those of episodes that were relabelled with what they did (`agentgym.rollout.hindsight`).
+`clone` plays the expert and learns what it does. `imitate` learns any replies.
 """
 
 from __future__ import annotations
@@ -35,11 +34,9 @@ class CloneResult:
     """What happened while cloning.
 
     Attributes:
-        history: one dict per epoch: `epoch` (from 1), `loss` (mean cross-entropy of the learned tokens in nats,
-            measured while learning), `accuracy` (share of these tokens that were the most probable one) and
-            `seconds` since the first update.
-        rows: demonstrated steps.
-        collect_seconds: time spent playing the expert.
+        history: one dict per epoch: `epoch` (from 1), `loss` (mean cross-entropy of the tokens in nats, while
+            learning), `accuracy` (share of tokens that were the most probable one) and `seconds` since the first
+            update.
     """
 
     history: list[dict[str, float]] = field(default_factory=list)
@@ -62,7 +59,6 @@ class Demonstrator:
     def act(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
     ) -> list[Reply]:
-        """Answer what the player does; where it is silent, a reply without tokens."""
         replies = self._player.act(observations, infos, rng)
         return [
             reply if reply.text == SILENT else self._student.demonstrate(observation, reply.text)
@@ -104,13 +100,10 @@ def informed_demonstrations(
 ) -> list[Reply]:
     """Return expert steps with contexts in front of their prompts: what makes a clone that reads contexts.
 
-    Some prompts get context and reply of another step. Otherwise a clone would learn the right commands from
-    observations, as soon as any block is in front of them, and would not read what is in it.
+    Some prompts get context and reply of another step, so that a clone reads what is in a block.
 
     Args:
-        policy: see `demonstrations`.
         envs: the same; their expert may be another than the one that is cloned.
-        tasks: the same.
         shares: by name of the context, see `wrappers.privileged`, how many rows it gets, in multiples of the expert's
             steps. For "sibling" every task is played twice.
         seed: of the environments, and of which steps.
@@ -142,8 +135,7 @@ def won_steps(table: StepTable) -> list[Reply]:
 
     Args:
         table: from `collect`, or from `agentgym.rollout.hindsight.relabel_goals` with the policy's `demonstrate`. Of an
-            episode that was cut from another one, only its own rows count; so shared rows are learned once, whoever
-            won.
+            episode that was cut from another one, only its own rows count.
 
     Raises:
         ValueError: such a row has no tokens.
@@ -180,9 +172,8 @@ def clone(
 ) -> CloneResult:
     """Train the policy, in place, to write what the expert does: `demonstrations`, and `imitate`.
 
-    `envs` have autoreset `DISABLED`, are made with `expert=True` and wrapped (reply parser, prompt window) exactly as
-    for the student later on; `tasks` are the demonstrated ones; `beside` are further replies to learn,
-    such as `won_steps` of relabelled episodes. The rest, result and errors are those of `imitate`.
+    `envs` have autoreset `DISABLED`, are made with `expert=True` and wrapped as for the student; `tasks` are the
+    demonstrated ones; `beside` are further replies to learn. The rest, result and errors are those of `imitate`.
 
     Raises:
         KeyError: the environments were not made with `expert=True`.
@@ -223,19 +214,10 @@ def imitate(
     and a cosine decay to 0. Deterministic in its arguments and the weights it starts from.
 
     Args:
-        policy: the student.
-        rows: what is learned: prompt ids and token ids of the policy's own, as `HuggingFacePolicy.demonstrate` makes
-            them. Nothing else of a reply is looked at.
-        epochs: passes over the rows.
-        seed: of the order of the rows.
-        batch_size: rows per update.
+        rows: prompt ids and token ids of the policy's own, as `HuggingFacePolicy.demonstrate` makes them.
         microbatch_rows: rows per forward and backward pass; None: a batch at once. Changes memory only.
-        microbatch_tokens: tokens per pass, as of `baselines.config.Memory`, which also says where activations are
-            computed again.
-        learning_rate: of AdamW, at its highest.
-        weight_decay: of AdamW, on matrices only.
+        microbatch_tokens: tokens per pass, as of `baselines.config.Memory`.
         warmup: updates until the learning rate is reached.
-        max_grad_norm: the gradient's norm is clipped to this.
         progress: called after each update with the updates done and their total number.
         enough: called after each update with the updates done; True ends learning there.
 

@@ -26,9 +26,6 @@ def own_episodes(
     """Return episodes that the policy plays as it is now.
 
     Args:
-        part: the round.
-        samples: episodes per task.
-        temperature: of sampling.
         tasks: reset options; None: the tasks of the setting.
     """
     chosen = part.setting.tasks if tasks is None else tasks
@@ -93,10 +90,9 @@ def written_replies(trajectory: Trajectory, begin: int = 0) -> tuple[Reply, ...]
 def read_episodes(path: Path, policy: Any) -> list[Reply]:
     """Read demonstrations from a file, as replies in the policy's own tokens, for `imitate` of `cloning`.
 
-    A line is a JSON object: a conversation, of which every message of the assistant is learned,
-    {"messages": [{"role": "user", "content": "..."}, {"role": "assistant", "content": "..."}, ...]}; or one step,
-    {"prompt": text or messages, "reply": text}. Where a reply lacks the policy's prefix and suffix, such as
-    <action> and </action>, it is put between them.
+    A line is {"messages": [{"role": "user", "content": "..."}, {"role": "assistant", "content": "..."}, ...]}, of which
+    every message of the assistant is learned, or {"prompt": text or messages, "reply": text}. Where a reply lacks the
+    policy's prefix and suffix, it is put between them.
 
     Raises:
         DataError: a line is neither, there is none, or the policy cannot write a reply; names file and line.

@@ -9,14 +9,13 @@
 
     L = mean over pairs of  -log sigma( beta (sum log pi/pi_ref better - sum log pi/pi_ref worse) )  -  log pi(better)
 
-pi_ref, and who plays the N continuations, is the policy before the first round. Continuations start from snapshots of
-the environment, so that both actions are judged in the very same state.
+pi_ref, and who plays the N continuations, is the policy before the first round; they start from snapshots.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -29,11 +28,12 @@ from agentgym.rollout.groups import Stage, play_groups, playable
 from agentgym.rollout.recorder import TableBuilder
 from agentgym.rollout.tree import Continuation, continued
 from agentgym.trajectory import Reply, StepTable, Trajectory
-from baselines.config import Count, Positive, Range, Size, Weight
+from baselines.config import Count, Range, Size, Weight
 from baselines.imitation.cloning import Demonstrator
 from baselines.imitation.episodes import own_episodes, relabelled, sampler, task_options, written_replies
-from baselines.imitation.method import Imitation, Round
-from baselines.imitation.preferences import Preference, prefer
+from baselines.imitation.method import Round
+from baselines.imitation.preferences import Preference
+from baselines.imitation.preferring import Preferring
 from baselines.metrics import Row
 
 # Names of random numbers, see `agentgym.rollout.tree.continued`.
@@ -51,19 +51,13 @@ class Shown:
 
 @fields_checked
 @dataclass(frozen=True)
-class IPR(Imitation):
+class IPR(Preferring):
     """Learns to prefer, step by step, what more often ends well.
 
     Attributes:
-        continuations: N, for each value.
         threshold: tau, in shares of won continuations.
         episodes: expert episodes that are branched in a round, drawn at random; 0: all.
-        temperature: of the policy's own way on, and of continuations.
         span: what a step pair holds: "rest", everything from the step on (paper, release), or the "step" alone.
-        beta: see `baselines.losses.preference`.
-        likelihood: weight of log pi(better), a sum over its tokens (release: 1).
-        epochs: passes over the pairs.
-        batch_size: pairs per update.
         hindsight: also branch one failed episode of each task, as a won one of what it did.
     """
 
@@ -73,16 +67,12 @@ class IPR(Imitation):
     continuations: Size = 5
     threshold: Annotated[float, Range(low=0, below=1)] = 0.5
     episodes: Count = 0
-    temperature: Positive = 1.0
     span: Literal["rest", "step"] = "rest"
-    beta: Positive = 0.1
     likelihood: Weight = 1.0
     epochs: Size = 3
-    batch_size: Size = 16
     hindsight: bool = False
 
     def learn(self, part: Round) -> Row:
-        """See `Imitation.learn`."""
         steps = self._expert_steps(part)
         own = _played(part, part.policy, [_after(step, (_OWN, i), None) for i, step in enumerate(steps)], self)
         differing = [
@@ -99,11 +89,7 @@ class IPR(Imitation):
             for step, way in lost
             if step.t == 0 and written_replies(way)
         ]
-        learned = prefer(
-            part.policy, pairs, reference=part.start, beta=self.beta, likelihood=self.likelihood, epochs=self.epochs,
-            batch_size=self.batch_size, **part.preferring,
-        )  # fmt: skip
-        return {"branched": float(len(steps)), "step_pairs": float(stepwise), **asdict(learned)}
+        return {"branched": float(len(steps)), "step_pairs": float(stepwise), **self.preferred(part, pairs)}
 
     def pair(self, step: Shown, own: Trajectory, expert_value: float, own_value: float) -> Preference | None:
         """Return the step pair of an expert's step and the policy's way on from there, if there is one.
@@ -122,7 +108,6 @@ class IPR(Imitation):
         return None
 
     def _expert_steps(self, part: Round) -> list[Shown]:
-        """Return every step of the expert's won episodes, of as many as are to be branched."""
         rng = np.random.default_rng(part.seed)
         tasks, size = part.setting.tasks, self.episodes or len(part.setting.tasks)
         chosen = [tasks[i] for i in sorted(rng.permutation(len(tasks))[:size].tolist())]
@@ -134,7 +119,6 @@ class IPR(Imitation):
         return steps
 
     def _values(self, part: Round, compared: Sequence[tuple[Shown, Trajectory]]) -> list[tuple[float, float]]:
-        """Return the values of the expert's action and of the policy's, for each step."""
         plan = [
             _after(step, (_VALUE, 2 * i + which, k), reply)
             for i, (step, own) in enumerate(compared)
@@ -149,15 +133,12 @@ class IPR(Imitation):
 
 
 class _Repeated:
-    """Plays the episodes of a table again, the first of each task."""
-
     def __init__(self, table: StepTable) -> None:
         self._replies = {str(one.group): iter(written_replies(one)) for one in reversed(table.to_trajectories())}
 
     def act(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
     ) -> list[Reply]:
-        """Return the next reply of each task's episode."""
         return [next(self._replies[str(task)]) for task in infos["task_id"]]
 
 
@@ -186,7 +167,6 @@ def shown_steps(part: Round, player: Policy, tasks: Sequence[Mapping[str, Any]])
 
 
 def _first(trajectory: Trajectory, t: int = 0) -> Reply:
-    """Return the reply of a step, an empty one where nothing was written."""
     reply = trajectory.steps[t].reply
     return Reply("") if reply is None else reply
 

@@ -2,8 +2,7 @@
 
     round = episodes of the expert, of the policy, or continuations -> replies or preferences -> updates
 
-A method is a frozen dataclass whose fields are its options. It has the policy's weights and nothing else in mind
-from round to round, apart from what it puts into `Round.state`.
+A method is a frozen dataclass of its options. From round to round it keeps what it puts into `Round.state`.
 """
 
 from __future__ import annotations
@@ -35,10 +34,8 @@ class Setting:
     Attributes:
         envs: a vector environment with autoreset `DISABLED`, made with `expert=True` and wrapped as for the policy.
         tasks: reset options of the tasks that the expert shows; methods play these too.
-        training: learning rate and memory limits of preferences and policy gradients; groups and temperature of
-            rollouts. Its own iterations and seed are not looked at.
+        training: learning rate, memory limits, groups and temperature; its iterations and seed are not used.
         supervised: keyword arguments of `baselines.imitation.cloning.imitate` besides epochs and seed.
-        seed: of everything random.
     """
 
     envs: gym.vector.VectorEnv[Any, Any, Any]
@@ -55,11 +52,9 @@ class Round:
     Attributes:
         policy: trained in place, such as `policies.huggingface.HuggingFacePolicy`.
         start: the policy as it was before the first round, adapter included, frozen; None where a method needs none.
-        setting: see there.
         number: of the round, from 0.
         seed: of what is random in this round.
         state: what the method keeps from round to round: plain values and tensors, nested.
-        progress: told how far the round is.
     """
 
     policy: Any
@@ -74,26 +69,12 @@ class Round:
         """Return a progress function for updates, with these words."""
         return lambda done, total: self.progress(done, total, words)
 
-    @property
-    def preferring(self) -> dict[str, Any]:
-        """Arguments of `baselines.imitation.preferences.prefer` that the setting and the round decide."""
-        training = self.setting.training
-        return {
-            "learning_rate": training.learning_rate,
-            "max_grad_norm": training.optimiser.max_grad_norm,
-            "weight_decay": training.optimiser.weight_decay,
-            "microbatch_rows": training.memory.microbatch_rows,
-            "seed": self.seed,
-            "progress": self.telling("preferences"),
-        }
-
 
 @dataclass(frozen=True)
 class Imitation(ABC):
     """A method with its options.
 
     Attributes:
-        name: what tables call it.
         rounds: how often it collects and learns.
         needs_start: whether the policy before the first round is looked at; a second model, or adapter, if so.
     """
@@ -114,6 +95,5 @@ class Imitation(ABC):
         return np.full(len(table), np.nan)
 
     def describe(self) -> str:
-        """Return class and options, as a checkpoint keeps them."""
         options = {key: value for key, value in vars(self).items() if key not in ("name", "rounds")}
         return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in sorted(options.items()))})"

@@ -45,10 +45,8 @@ class Preferred:
     """What learning from preferences found, means over all pairs and passes, measured while learning.
 
     Attributes:
-        loss: of a pair.
         accuracy: share of pairs whose better side has the larger log-ratio.
         margin: beta times the difference of the log-ratios.
-        pairs: how many there were.
     """
 
     loss: float = 0.0
@@ -68,12 +66,10 @@ def episode_preferences(
     """Return pairs of episodes of one task of which one is better.
 
     Args:
-        episodes: of any tasks.
         margin: None: won episodes are better than lost ones. A number, at least 0: those whose return is larger by
             more than that.
         between: whether two episodes, by their numbers, may be a pair.
         per_task: most pairs of a task, drawn at random; 0: all.
-        seed: of the draw.
 
     Raises:
         ValueError: a number is out of range.
@@ -121,21 +117,11 @@ def prefer(
     """Train a policy, in place, to prefer the better side of each pair; see the module for the loss.
 
     Args:
-        policy: with `model` and `score`.
         pairs: what is learned; none: nothing happens.
         reference: scores log pi_ref; None: the policy as it is now.
         beta: above 0, see `baselines.losses.preference`.
         likelihood: weight of the better side's log-likelihood, a sum over its tokens; 0: DPO.
-        epochs: passes over the pairs.
-        seed: of their order.
-        batch_size: pairs per update.
-        microbatch_rows: distinct rows per forward and backward pass; None: those of a batch at once. Changes memory
-            only: sums of rows are computed first, and the gradient is taken pass by pass.
-        learning_rate: see `baselines.imitation.updates.updates`.
-        weight_decay: see `updates`.
-        warmup: see `updates`.
-        max_grad_norm: see `updates`.
-        progress: see `updates`.
+        microbatch_rows: distinct rows per forward and backward pass; None: those of a batch. Changes memory only.
 
     Raises:
         ValueError: a number is out of range, a side of a pair is empty, or the weights have fewer than 32 bits.
@@ -185,7 +171,6 @@ class _Compared:
         rows: the rows, by number, n of them.
         place: int64 (K,), for each reply of each side its place in `rows`.
         side: int64 (K,), the side it belongs to: 0..P-1 better ones, P..2P-1 worse ones.
-        pairs: P.
     """
 
     rows: list[int]
@@ -210,7 +195,6 @@ class _Compared:
 
 
 def _distinct(pairs: Sequence[Preference]) -> tuple[list[Reply], list[tuple[list[int], list[int]]]]:
-    """Return the distinct rows of all pairs, and the rows of each pair's sides by number."""
     numbers: dict[tuple[Any, ...], int] = {}
     rows: list[Reply] = []
 
@@ -244,7 +228,6 @@ def _all_likelihoods(policy: Any, rows: Sequence[Reply], limits: Limits) -> Tens
 
 
 def _add_gradient(policy: Any, rows: Sequence[Reply], loss_of: Callable[[Tensor], Tensor], limits: Limits) -> None:
-    """Add the gradient of a loss that is a function of the rows' log-likelihoods."""
     parts = limits.passes(*_tokens(rows), np.arange(len(rows)))
     if len(parts) == 1:
         loss_of(_likelihoods(policy, rows, limits)).backward()

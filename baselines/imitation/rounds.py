@@ -1,7 +1,6 @@
 """Training by a method of imitation: its rounds, with validation, a log, and checkpoints to go on from.
 
-A round is a function of the weights, the seed, the round's number and what the method kept. A run that was stopped
-between two rounds goes on as if it had not been; what the round at hand had done is done again.
+A round is a function of the weights, the seed, its number and what the method kept, so a stopped run can go on.
 """
 
 from __future__ import annotations
@@ -42,11 +41,9 @@ def train_in_rounds(
     Args:
         policy: the clone, with `model` and `score`, such as `policies.huggingface.HuggingFacePolicy`.
         method: what is done, for instance `baselines.recipes.methods.method("rft")`.
-        setting: where, and with which updates.
         validation_tasks: reset options of the tasks to validate on before the first round and after each.
         folder: of log and checkpoints, from which the same call goes on; None: nowhere.
         tensorboard: see `baselines.metrics.MetricsLog`.
-        about: see there.
         progress: called with finished rounds, what is done of the round at hand, how much that is, and a few words.
 
     Returns:
@@ -99,7 +96,6 @@ def train_in_rounds(
 
 
 def _start(policy: Any) -> Any:
-    """Return the policy as it is now, with what an adapter has learned so far; not the base, as `frozen` would."""
     start = trained_beside(policy)
     start.model.requires_grad_(False)
     return start

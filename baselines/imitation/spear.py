@@ -54,7 +54,6 @@ class SPEAR(Imitation):
         buffer: steps with which it is full; so many of them, drawn at random, are learned (release: 2048).
         tolerance: rounds after which a step is too old (release: 5).
         baseline: group means that the median is taken over, of the last rounds (release: 10240).
-        coefficient: c, of the replay's loss.
         ramp: T, in rounds (release: 100 to 300).
         hindsight: failed episodes join the buffer as won ones of what they did, with log-probabilities of the policy
             as it is now.
@@ -70,7 +69,6 @@ class SPEAR(Imitation):
     hindsight: bool = False
 
     def learn(self, part: Round) -> Row:
-        """See `Imitation.learn`."""
         config = part.setting.training.changed(loss={"kl": 0.0})
         rng = np.random.default_rng(part.seed)
         optimizer = make_optimizer(part.policy.model, config)
@@ -122,7 +120,6 @@ class SPEAR(Imitation):
 
 
 def _group_means(table: StepTable) -> list[float]:
-    """Return the mean return of each group's episodes."""
     counts = np.bincount(table.trajectory_group, minlength=table.n_groups)
     sums = np.bincount(table.trajectory_group, weights=table.episode_return, minlength=table.n_groups)
     means: list[float] = (sums / np.maximum(counts, 1)).tolist()
@@ -130,7 +127,6 @@ def _group_means(table: StepTable) -> list[float]:
 
 
 def _steps(table: StepTable, good: Any, worth: Floats, number: int) -> list[Kept]:
-    """Return the steps of a table that are good, with what their episodes are worth."""
     replies: Any = table.replies
     return [Kept(replies[row], float(worth[table.trajectory[row]]), number) for row in np.flatnonzero(good).tolist()]
 
@@ -140,7 +136,6 @@ def _columns(reply: Reply) -> tuple[Sequence[Any], ...]:
 
 
 def _remembered(state: dict[str, Any]) -> tuple[list[Kept], list[float]]:
-    """Read what an earlier round put into the state, which may have been on disk since."""
     kept = [
         Kept(
             Reply("", tuple(prompt), tuple(tokens), tuple(logprobs), allowed=tuple(map(tuple, allowed))), worth, number
@@ -151,7 +146,6 @@ def _remembered(state: dict[str, Any]) -> tuple[list[Kept], list[float]]:
 
 
 def _table(replies: Sequence[Reply]) -> StepTable:
-    """Return a table for `make_batch`, which looks at its replies alone."""
     n = len(replies)
     return StepTable.from_arrays(
         group=[0] * n, trajectory=range(n), t=[0] * n, state=[""] * n, action=[""] * n, next_state=[""] * n,

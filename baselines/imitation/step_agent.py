@@ -13,7 +13,7 @@ first, "agree" the plainest reward that stands for the second, without a discrim
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -23,11 +23,12 @@ from agentgym.checks import fields_checked
 from agentgym.rollout import Policy, collect
 from agentgym.trajectory import Reply
 from baselines.batch import make_batch
-from baselines.config import Positive, Size, Weight
+from baselines.config import Size
 from baselines.imitation.cloning import Demonstrator
 from baselines.imitation.episodes import sampler
-from baselines.imitation.method import Imitation, Round
-from baselines.imitation.preferences import Preference, prefer
+from baselines.imitation.method import Round
+from baselines.imitation.preferences import Preference
+from baselines.imitation.preferring import Preferring
 from baselines.metrics import Row
 from baselines.update import make_optimizer, update
 
@@ -48,7 +49,6 @@ class Advised:
     def act(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
     ) -> list[Reply]:
-        """Act as the player does."""
         replies = self._player.act(observations, infos, rng)
         self.replies += replies
         self.advice |= dict(zip(map(id, replies), self._expert.act(observations, infos, rng), strict=True))
@@ -61,17 +61,12 @@ class Advised:
 
 @fields_checked
 @dataclass(frozen=True)
-class StepAgent(Imitation):
+class StepAgent(Preferring):
     """Learns from an expert who looks on.
 
     Attributes:
         form: "implicit" or "agree", see the module.
-        samples: episodes per task.
         temperature: of sampling; for "agree" that of the setting's training is taken.
-        beta: see `baselines.losses.preference`.
-        likelihood: see `baselines.imitation.preferences.prefer`.
-        epochs: passes over the pairs.
-        batch_size: pairs per update.
     """
 
     needs_start: ClassVar[bool] = True
@@ -79,14 +74,9 @@ class StepAgent(Imitation):
     rounds: int = 3
     form: Literal["implicit", "agree"] = "implicit"
     samples: Size = 1
-    temperature: Positive = 1.0
-    beta: Positive = 0.1
-    likelihood: Weight = 0.0
-    epochs: Size = 1
     batch_size: Size = 64
 
     def learn(self, part: Round) -> Row:
-        """See `Imitation.learn`."""
         training = part.setting.training
         temperature = self.temperature if self.form == "implicit" else training.temperature
         player = Advised(sampler(part.policy, temperature), Demonstrator(part.policy))
@@ -98,11 +88,7 @@ class StepAgent(Imitation):
         figures = {"success": float(table.trajectory_won.mean()), "agreement": agreement}
         if self.form == "implicit":
             pairs = [Preference((player.advice[id(r)],), (r,)) for r in judged if not player.agrees(r)]
-            learned = prefer(
-                part.policy, pairs, reference=part.start, beta=self.beta, likelihood=self.likelihood,
-                epochs=self.epochs, batch_size=self.batch_size, **part.preferring,
-            )  # fmt: skip
-            return figures | asdict(learned)
+            return figures | self.preferred(part, pairs)
         known = {id(reply) for reply in judged}
         replies: Any = table.replies
         advantages = np.array(

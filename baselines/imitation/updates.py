@@ -19,7 +19,6 @@ class Batch:
 
     Attributes:
         epoch: the pass over the items, from 1.
-        items: their numbers.
     """
 
     epoch: int
@@ -101,7 +100,6 @@ def updates(
 
 
 def _schedule(step: int, warmup: int, total: int) -> float:
-    """Factor on the learning rate at update `step` (from 0): linear up, then half a cosine down to 0."""
     if step < warmup:
         return (step + 1) / warmup
     return 0.5 * (1.0 + math.cos(math.pi * (step - warmup) / max(1, total - warmup)))

@@ -41,10 +41,8 @@ class Recipe:
     """A credit method with its options; call it with a table to get the advantages.
 
     Attributes:
-        name: key in `RECIPES`.
         credit: function of `wrappers`, `credit(table, **options) -> float64 (N,)`; where it is `scored` and has no
             `argument`, a function `credit(table, scores, **options) -> Estimate` such as `baselines.ppo.ppo`.
-        options: what is passed to it.
         notes: one sentence for tables and reports.
         training: settings of `TrainerConfig` by name, such as "loss.kl", that belong to the method.
         scored: whether the method wants scores, "turn" (N,) or "token" (N, K); None: it needs the table alone.
@@ -130,7 +128,6 @@ class Recipe:
         return config.changed(**self.training)
 
     def describe(self) -> str:
-        """Return name and options, as a checkpoint keeps them."""
         return f"{self.name}({', '.join(f'{key}={value!r}' for key, value in sorted(self.options.items()))})"
 
     def with_options(self, **options: Any) -> Recipe:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, get_type_hints
 
-from baselines.imitation.dpo import DPO
-from baselines.imitation.eto import ETO
 from baselines.imitation.ipr import IPR
 from baselines.imitation.method import Imitation
-from baselines.imitation.rft import RFT
-from baselines.imitation.sft import SFT
+from baselines.imitation.preferring import DPO, ETO
 from baselines.imitation.spear import SPEAR
 from baselines.imitation.step_agent import StepAgent
+from baselines.imitation.supervised import RFT, SFT
 from baselines.recipes.definition import Recipe
 from baselines.recipes.rows import recipe
 from wrappers.credit.options import read_word

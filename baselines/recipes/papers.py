@@ -44,7 +44,6 @@ class Paper:
         env: name of the environment, as `baselines.environments` has it.
         source: "paper": its tables and text; "script": the authors' published run script where that differs.
         training: settings of `TrainerConfig` by name, such as "loss.kl".
-        options: of the credit method.
         scorer: of its scorer's config, see `baselines.recipes.definition.Recipe.scorer`.
         environment: facts about episodes, by the paper's words: "steps" per episode, "success_reward", "board", ...
         prompt_tokens, reply_tokens: limits; None: not printed.
@@ -52,7 +51,6 @@ class Paper:
         lora_rank: rank of the adapter; None: all weights are trained.
         others: what belongs to learned rewards and critics and has no setting here.
         models: sizes or names that were trained.
-        notes: what the numbers do not say.
     """
 
     method: str
@@ -72,7 +70,6 @@ class Paper:
 
     @property
     def title(self) -> str:
-        """Method, environment and source, for messages."""
         return f"{self.method} in {self.env} ({self.source})"
 
     def config(self, **changes: Any) -> TrainerConfig:

@@ -17,7 +17,6 @@ from wrappers.credit.options import all_options, read_options, read_word
 
 
 def _made(method: Method) -> Recipe:
-    """Return the recipe of a method, with its function and its scorer's settings, which it names."""
     scorer = _scorer(method.scorer, method.settings)
     options = {"preset": "paper", **method.options}
     return Recipe(
@@ -28,7 +27,6 @@ def _made(method: Method) -> Recipe:
 
 
 def _scorer(module: str, settings: Mapping[str, Any]) -> ScorerConfig | None:
-    """Return the settings of the scorer of a module of `baselines.scorers`; "": none."""
     if not module:
         return None
     config = "".join(word.capitalize() for word in module.split("_")) + "Config"
@@ -132,7 +130,6 @@ def recipe(name: str) -> Recipe:
 
 
 def _number(name: str, setting: str, value: str) -> dict[str, float | int]:
-    """Return a number, or a flag, of TrainerConfig that a recipe's name sets."""
     if value.lower() in ("true", "false"):
         return by_name({setting: value.lower() == "true"})
     try:
@@ -142,7 +139,6 @@ def _number(name: str, setting: str, value: str) -> dict[str, float | int]:
 
 
 def _imported(module: str, name: str) -> Recipe:
-    """Return the recipe of a function (or the `Recipe`) of a module."""
     try:
         there = vars(importlib.import_module(module))
     except ImportError as error:

@@ -94,16 +94,12 @@ def make_config(
     """Put a configuration together.
 
     Args:
-        row: the environment.
-        methods: names of recipes.
-        seeds: training seeds.
         model: "tiny", "smollm2", or a model's folder or hub name.
         history: pairs in the prompt; None: what the environment's settings say for the model: 0 for the tiny one in
             Sokoban, where it sees nothing but the board, 2 for a model from a folder.
         sizes: everything that makes it long or short.
         lora: rank of an adapter; its learning rate is ten times that of all weights, which is about where adapters
             learn best (Schulman et al. 2025, "LoRA Without Regret").
-        transcript: whole conversations as prompts.
     """
     played = row.played_by(model)
     settings = played.training.settings()

@@ -43,12 +43,10 @@ class DataSource:
     """The tasks of one run.
 
     Attributes:
-        env: Gymnasium id.
         source: "generated", or the arguments or variables that name data of others: "ALFWORLD_DATA=/home/me/alfworld".
         fingerprint: 16 hexadecimal digits over what the tasks of the splits are made of (the first 20,000 of each; of
             generated tasks the first eight) and how many there are; where files lie does not count.
         tasks: how many each split has, for those that are trained, validated or tested on.
-        options: arguments of the environment.
         where: arguments among them that say where data are.
     """
 
@@ -111,7 +109,6 @@ class DataSource:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON holds it."""
     return clean_json(json.loads(json.dumps(value)))
 
 
@@ -149,7 +146,6 @@ def open_data(
 
     Args:
         config: what is asked for, on generated tasks.
-        row: its environment.
         given: arguments of the environment, which win.
         asked: fields of `baselines.runs.config.Sizes` that were asked for by name: they are not lowered.
         whole: whether data of others are trained on whole.
@@ -204,7 +200,6 @@ def _file(path: str) -> str:
 
 
 def _splits(setup: Any, tasks: Any) -> Any:
-    """Return the setup with the splits that data of others have for training, validation and test."""
     there = [split for split in tasks.splits if tasks.count(split)]
     if setup.train not in there:
         raise ValueError(
@@ -222,7 +217,6 @@ def _splits(setup: Any, tasks: Any) -> Any:
 
 
 def _sizes(config: Config, tasks: Any, asked: Collection[str], *, whole: bool) -> Config:
-    """Return the configuration with numbers of tasks that the splits have."""
     setup, wanted = config.setup, dataclasses.asdict(config)
     parts: dict[str, list[str]] = {setup.train: ["clone_tasks", "training_tasks"]}
     for split, name in ((setup.test, "eval_tasks"), (setup.validation, "validation_tasks")):

@@ -22,7 +22,6 @@ class Engine:
 
     Attributes:
         kind: "loop", "vllm" or "server".
-        url: of the server.
     """
 
     kind: str = "loop"
@@ -104,7 +103,6 @@ class Engine:
 
 
 def _served(url: str) -> str:
-    """Return the name of the model that a server offers first."""
     client = HttpClient(
         f"{url.rstrip('/')}/v1/models", timeout=30, retries=0, concurrency=1, most_bytes=_MOST_BYTES
     )  # fmt: skip

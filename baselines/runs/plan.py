@@ -142,8 +142,6 @@ class _Counting:
 
 
 def _played(settings: RunSettings, policy: Any, episodes: int = 2) -> Played:
-    """Play some episodes and count their tokens, four letters each where there is no policy with a tokenizer."""
-
     def encode(observation: Any) -> int:
         if policy is None:
             texts = [observation] if isinstance(observation, str) else [str(each["content"]) for each in observation]
@@ -200,7 +198,6 @@ class Allocations(TorchDispatchMode):
 
 
 def _model(config: Any, dtype: torch.dtype, rank: int) -> Any:
-    """A model on the "meta" device, with an adapter of a rank above 0."""
     from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
 
     kind: Any = AutoModelForImageTextToText if config.model_type in SEEING else AutoModelForCausalLM
@@ -215,7 +212,6 @@ def _model(config: Any, dtype: torch.dtype, rank: int) -> Any:
 
 
 def _on_cpu(model: Any) -> Any:
-    """Give a model on "meta" tensors of the CPU, within `FakeTensorMode`: they have no memory either."""
     known: dict[int, Any] = {}
     for module in model.modules():
         for named in (module._parameters, module._buffers):
@@ -228,8 +224,6 @@ def _on_cpu(model: Any) -> Any:
 
 
 class _Sizes(NamedTuple):
-    """Parameters, the trained of them, bytes of the weights, and the most bytes of a pass beside them and gradients."""
-
     parameters: int
     trained: int
     weights: int
@@ -240,7 +234,6 @@ def _count(
     config: Any, dtype: torch.dtype, rank: int, precision: torch.dtype | None, recompute: bool, rows: int, row: int,
     reply: int,
 ) -> _Sizes:  # fmt: skip
-    """Count a pass of some rows of one length, whose last tokens are replies."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     with FakeTensorMode(allow_non_fake_inputs=True), torch.random.fork_rng(devices=[]):
@@ -264,7 +257,6 @@ def _count(
 
 
 def _sizes(config: Any, *how: Any) -> _Sizes:
-    """Count two shallow models of a kind, and go on to its depth in a straight line."""
     depth = config.get_text_config().num_hidden_layers
     few, many = _DEPTHS if depth > max(_DEPTHS) else (depth, depth)
     some = []
@@ -284,7 +276,6 @@ class Plan:
     """What a run takes on a device.
 
     Attributes:
-        device: where.
         stages: bytes by part, of "generation" and of "update".
         seconds: of an iteration, by stage, and "total"; validation and the warm start are not counted.
         tokens: of an iteration: of "prompts" and "replies", through the "update", and of a "pass".
@@ -299,16 +290,13 @@ class Plan:
 
     @property
     def needed(self) -> float:
-        """Bytes of the larger stage."""
         return max(sum(parts.values()) for parts in self.stages.values())
 
     @property
     def room(self) -> float:
-        """Bytes that may be planned with."""
         return USABLE * self.device.memory
 
     def lines(self, iterations: int) -> list[str]:
-        """Return the plan in words, a line each."""
         found = [f"plan for {self.device.name} ({_gib(self.device.memory)})"]
         found += [f"  {name}: {words}" for name, words in self.facts.items()]
         for stage, parts in self.stages.items():
@@ -346,7 +334,6 @@ class Planner:
     """Makes plans of one run: its model's config, tokenizer and episodes are read once, settings may differ.
 
     Args:
-        settings: of the run.
         device: where it will run; None: here.
         attention: transformers' name; None: the choice of `best_attention`.
         engine: "loop", "vllm" or "server".
@@ -369,7 +356,6 @@ class Planner:
         self._known: dict[Any, _Sizes] = {}
 
     def plan(self, settings: RunSettings) -> Plan:
-        """Return the plan of some settings of the run."""
         training, rank, gpu, one = settings.training, settings.config.lora, self.device.gpu, self.played
         recompute = training.memory.activation_checkpointing
         recompute = gpu if recompute is None else recompute
@@ -444,8 +430,6 @@ class Planner:
         )  # fmt: skip
 
     def _remedies(self, settings: RunSettings) -> Iterator[tuple[str, Callable[[RunSettings], RunSettings]]]:
-        """Changes that take less memory, those that change nothing of what is learned first."""
-
         def having(**changes: Any) -> Callable[[RunSettings], RunSettings]:
             return lambda some: dataclasses.replace(some, training=some.training.changed(**changes))
 
@@ -462,7 +446,6 @@ class Planner:
             yield f"--groups {fewer}", having(groups=fewer)
 
     def _pass(self, settings: RunSettings, row: int) -> int:
-        """Tokens of a pass of the update, in which the longest row is `row`."""
         training = settings.training
         most: Any = training.memory.microbatch_tokens
         if most == "auto":

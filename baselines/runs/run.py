@@ -76,7 +76,6 @@ class Run:
 
     @property
     def policy(self) -> Any:
-        """The trained policy, a `policies.huggingface.HuggingFacePolicy`."""
         return self.trainer.policy
 
     @property
@@ -132,13 +131,11 @@ def train(
         clone: expert episodes that are imitated first, 0: none; or a file of episodes, see
             `baselines.imitation.episodes.read_episodes`. None: for "tiny" what the environment's settings say (300 in
             Sokoban), 0 for other models and for environments without settings.
-        seed: of everything that is drawn.
         out: folder of the run; a run that it holds is continued. None: a new folder below runs/train.
         options: arguments of the environment, such as {"data": "~/alfworld"}.
         history: earlier steps in the prompt; None: as the environment's settings say.
         lora: rank of an adapter that is trained instead of all weights, at ten times the learning rate; 0: all weights.
         quick: sizes of a smoke test, which shows that everything works and not which method is better.
-        progress: show bars.
         **settings: fields of `baselines.config.TrainerConfig`: `iterations=20, groups=8, loss={"kl": 0.0}`, or by name,
             `**{"loss.kl": 0.0}`.
 
@@ -189,7 +186,6 @@ def carry_out(
     """Clone and train, or go on where an earlier run of the same settings was stopped, and return the trainer.
 
     Args:
-        settings: of the run.
         folder: gets start policy, checkpoints, log, samples, and the final policy with its model card.
         *callbacks: of the trainer, besides the one that writes samples.
         engine: who writes the replies; None: the loop over the model itself.
@@ -313,7 +309,6 @@ def cloned(
 
 
 def _looking(config: Config, policy: Any, seed: int) -> Callable[[int], bool] | None:
-    """Return what says when a clone is as good as is asked for."""
     setup = config.setup
     if not setup.clone_until:
         return None
@@ -348,7 +343,6 @@ def check_expert(config: Config) -> None:
 
 
 def _start(settings: RunSettings, folder: Path, how: dict[str, Any], progress: Progress | None) -> Any:
-    """Return the policy that a run begins with: a clone is kept in the run's folder, for the run to go on with."""
     from baselines.imitation.cloning import imitate
     from baselines.imitation.episodes import read_episodes
     from policies.vision.policy import load_policy
@@ -381,7 +375,6 @@ def _start(settings: RunSettings, folder: Path, how: dict[str, Any], progress: P
 
 @contextlib.contextmanager
 def _threads(config: Config) -> Iterator[None]:
-    """Let torch use one thread for a tiny model: more of them only wait for each other."""
     before = torch.get_num_threads()
     torch.set_num_threads(1 if config.model == TINY else before)
     try:
@@ -391,7 +384,6 @@ def _threads(config: Config) -> Iterator[None]:
 
 
 def _new_folder(name: str) -> Path:
-    """Return a folder of a name, or of the name and a number where it is there already."""
     plain = "".join(letter if letter.isalnum() or letter in "-_=." else "-" for letter in name)
     number = 1
     while (folder := RUNS / (plain if number == 1 else f"{plain}-{number}")).exists():
@@ -400,18 +392,14 @@ def _new_folder(name: str) -> Path:
 
 
 class _Bars:
-    """A bar for the start policy and one for the iterations, in terminals and notebooks."""
-
     def __init__(self) -> None:
         self._bars: dict[str, Any] = {}
         self._words = ""
 
     def imitating(self, done: int, total: int) -> None:
-        """Show the updates of the start policy."""
         self._show("imitating the expert", done, total, " updates")
 
     def __call__(self, trainer: Trainer, table: StepTable | None, row: Row) -> None:
-        """Show an iteration."""
         if "validation_greedy_success" in row:
             self._words = f"validation {row['validation_greedy_success']:.0%}"
         rollouts = f"rollouts {row['success']:.0%}" if "success" in row else ""
@@ -419,7 +407,6 @@ class _Bars:
         self._show("training", int(row["iteration"]), trainer.config.iterations, " iterations", words)
 
     def close(self) -> None:
-        """Leave the bars as they are."""
         for bar in self._bars.values():
             bar.close()
 

@@ -51,10 +51,8 @@ class RunSettings:
 
     Attributes:
         config: environment, prompt and tasks, as the learning benchmark has them.
-        training: the trainer's numbers.
         paper: whose settings were asked for; None: the benchmark's own.
         reply_tokens: length limit of a reply; None: the model's own.
-        prompt_tokens: the same of a prompt.
         truncate: what becomes of prompts that do not fit, see `policies.pretrained.Settings`; None: as the model's own
             settings say.
         source: the data that are played; None: nobody has looked yet.
@@ -127,7 +125,6 @@ class RunSettings:
         ]
 
     def _of_others(self) -> str:
-        """Say that the paper's data are not the generated ones that are played here; "" where others are."""
         if self.paper is None or self.source is None or self.source.source != GENERATED:
             return ""
         words = f"data: {self.paper.source} {DATA[self.paper.env]}, here generated tasks"
@@ -213,13 +210,11 @@ def run_settings(
 
 
 def _environment(paper: Paper) -> dict[str, dict[str, Any]]:
-    """Return the environment's keyword arguments for each printed fact that has some."""
     rows = {name: _ENVIRONMENT.get((paper.env, name)) for name in paper.environment}
     return {name: row(paper.environment[name]) for name, row in rows.items() if row is not None}
 
 
 def _handled(paper: Paper, temperature: float) -> dict[str, str]:
-    """Return what sets each printed fact that is set: in words, or "" where nothing is to be said."""
     words = {"reply_tokens": "max_new_tokens", "prompt_tokens": "max_prompt_tokens", "lora_rank": ""}
     for name, options in _environment(paper).items():
         words[name] = ", ".join(f"{option}={value!r}" for option, value in options.items())

@@ -86,7 +86,6 @@ def check_model(model: str, *, download: bool = False) -> str:
 
     Args:
         model: "tiny", "smollm2", a folder, or a name on the hub.
-        download: fetch what is not in the cache.
 
     Raises:
         ValueError: no policy can be made from it.
@@ -216,14 +215,12 @@ class ObservationLog(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any]])
         self.texts: dict[tuple[str, str], str] = {}
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        """Reset, and begin the record of all sub-environments anew."""
         observations, infos = self.env.reset(seed=seed, options=options)
         self.frames = [[] for _ in range(self.num_envs)]
         self._note(observations, infos)
         return observations, infos
 
     def step(self, actions: Any) -> tuple[Any, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
-        """Step, and note what every sub-environment shows."""
         observations, rewards, terminated, truncated, infos = self.env.step(actions)
         self._note(observations, infos)
         return observations, rewards, terminated, truncated, infos
@@ -277,8 +274,6 @@ def new_policy(config: Config, seed: int, *, frozen: bool = False, **how: Any) -
     """The untrained policy: a tiny one with random weights, SmolLM2, or a model from a folder.
 
     Args:
-        config: of the run.
-        seed: of random weights.
         frozen: whether the weights of a pretrained model stay as they are, under an adapter; they then have the type
             that they are stored in, else float32.
         **how: `attn_implementation`, `device` and `autocast` of a pretrained model, see
@@ -314,7 +309,6 @@ def new_policy(config: Config, seed: int, *, frozen: bool = False, **how: Any) -
 
 
 def _play_at_random(config: Config, texts: list[str]) -> set[str]:
-    """Add what some random episodes of an environment show to texts, and return the commands that were possible."""
     commands: set[str] = set()
     rng = np.random.default_rng(0)
     with contextlib.closing(gym.make(config.env, **config.setup.options)) as env:

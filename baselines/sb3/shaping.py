@@ -28,20 +28,12 @@ class SB3Config:
     """Numbers of a training; two trainings with the same config, reward and seed are the same (on one machine).
 
     Attributes:
-        levels: which.
         steps: environment steps, a multiple of `evaluate_every`.
         evaluate_every: environment steps between evaluations, a multiple of `num_envs * rollout_steps`.
-        num_envs: environments side by side.
-        rollout_steps: steps of each between updates.
-        batch_size: steps per gradient step.
-        epochs: passes over a rollout.
-        learning_rate: of Adam.
         gamma: discount, of the learner and of the shaping.
         gae_lambda: of generalised advantage estimation.
-        entropy: weight of the entropy bonus.
         layers: widths of the hidden layers, of policy and value function.
         decay: of the shaping, see `GraphShaping`.
-        scale: of the shaping.
     """
 
     levels: Levels = field(default_factory=Levels)
@@ -106,11 +98,9 @@ def train(
     Greedy evaluation draws no random numbers, so how often it happens does not change what is learned.
 
     Args:
-        config: numbers.
         reward: "own", "success" or "shaped", see `baselines.sb3.sokoban`.
         seed: of weights, tasks, actions and mini-batches. The library seeds the global generators of Python, numpy
             and torch with it.
-        progress: called after every evaluation.
 
     Raises:
         ImportError: Stable-Baselines3 is not installed.

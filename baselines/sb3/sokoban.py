@@ -34,10 +34,8 @@ class Levels:
 
     Attributes:
         size: rows and columns, walls included.
-        boxes: boxes per level.
         min_length: shortest optimal solution, in moves.
         max_length: longest optimal solution, in moves.
-        max_episode_steps: time limit.
         training: number of training levels, the first ones of the split "train".
         held_out: number of held-out levels, the first ones of the split "test".
     """
@@ -68,7 +66,6 @@ class TaskChoice(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         self._rng = np.random.default_rng()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Start an episode of a task that was drawn; options given are added to the task's."""
         if seed is not None:
             self._rng = np.random.default_rng(seed)
         task = self.tasks[int(self._rng.integers(len(self.tasks)))]
@@ -83,7 +80,6 @@ class SuccessReward(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         gym.Wrapper.__init__(self, env)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Play an action."""
         observation, _, terminated, truncated, info = self.env.step(action)
         return observation, float(info["won"]), terminated, truncated, info
 

@@ -72,7 +72,6 @@ class AnswerBeliefConfig(OwnLikelihoodConfig):
         return AnswerBelief(policy, lambda task: envs.unwrapped.call("gold_answers", task)[0], config)
 
     def make(self, policy: Any) -> AnswerBelief:
-        """Refuse: without environments there are no answers."""
         return self.make_in(policy, None)
 
 
@@ -131,7 +130,6 @@ class AnswerBelief(OwnLikelihood):
         return found[:1] if self.config.golds == "first" else found
 
     def _answer(self, gold: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Tokens of a reply up to the answer, and of the answer."""
         before, _, after = self.config.form.partition("{}")
         made = self._tokenizer(before + gold + after, add_special_tokens=False, return_offsets_mapping=True)
         spans, end = made["offset_mapping"], len(before) + len(gold)

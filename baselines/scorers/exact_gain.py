@@ -17,7 +17,7 @@ import numpy as np
 from agentgym.checks import fields_checked
 from agentgym.trajectory import Floats, StepTable
 from baselines.config import Range
-from baselines.scorers.scorer import ScoreLevel, ScorerConfig
+from baselines.scorers.scorer import ScorerConfig, StepScorer
 from baselines.scorers.task_distance import by_task
 from wrappers.distance import Distances, gained, row_distances
 
@@ -39,11 +39,9 @@ class ExactGainConfig(ScorerConfig):
         Distances(make())
 
     def around(self, envs: Any) -> Any:
-        """Return the environments in `wrappers.distance.Distances`."""
         return Distances(envs)
 
     def make_in(self, policy: Any, envs: Any) -> ExactGain:
-        """Make the scorer; `envs` are those of `around`."""
         return ExactGain(envs.found, self)
 
     def make(self, policy: Any) -> ExactGain:
@@ -55,16 +53,13 @@ class ExactGainConfig(ScorerConfig):
         raise ValueError("exact gains come from environments: ExactGain(Distances(envs).found), or a trainer's own")
 
 
-class ExactGain:
-    """Exact gains of steps: a `baselines.scorers.scorer.StepScorer`.
+class ExactGain(StepScorer):
+    """Exact gains of steps.
 
     Args:
         found: of the `Distances` around the environments that are played.
-        config: see `ExactGainConfig`.
     """
 
-    level: ScoreLevel = "turn"
-    order: Literal["after"] = "after"
     takes_forks = True
 
     def __init__(self, found: dict[tuple[str, str], tuple[float, float]], config: ExactGainConfig | None = None):
@@ -88,13 +83,5 @@ class ExactGain:
         mean = float(scores[known].mean()) if known.any() else 0.0
         return {"gain_known": float(known.mean()) if len(scores) else 0.0, "gain": mean}
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return nothing: the states of the next episodes are asked about when they are reached."""
-        return {}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over nothing."""
-
     def describe(self) -> dict[str, Any]:
-        """Return the settings."""
         return {"scorer": "exact_gain", "dead_end": self.config.dead_end}

@@ -16,24 +16,21 @@ action: it is certain in hindsight, and its importance then says how surprising 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch import Tensor
 
 from agentgym.checks import fields_checked
-from agentgym.trajectory import Floats, Reply, StepTable
+from agentgym.trajectory import Floats, Ints, Reply, StepTable
 from baselines.config import Positive, Size
-from baselines.scorers.network import Network
-from baselines.scorers.replies import Replies, reply_logprobs, sampled_logprobs
-from baselines.scorers.scorer import ScoreLevel, ScorerConfig
+from baselines.scorers.network import Fit, Losses
+from baselines.scorers.replies import Replies, TwinScorer, sampled_logprobs
+from baselines.scorers.scorer import ScorerConfig
 from policies.pretrained import most_positions
 from policies.prompts import first_tokens, last_tokens
-from policies.training import trained_beside
 from wrappers.credit.hisr import importance
 from wrappers.credit.scores import reply_lengths
 
@@ -50,8 +47,6 @@ class HindsightConfig(ScorerConfig):
         minibatch_rows: distinct rows per update; those of a prompt stay together, as they share its computation.
         temperature: that of the rollouts; None: the policy's own.
         won_text: what it is told of a won episode; the tokenizer must tell it from `lost_text`.
-        lost_text: what it is told of a lost one.
-        after_text: stands before what came after.
     """
 
     level: Literal["turn"] = "turn"
@@ -65,27 +60,27 @@ class HindsightConfig(ScorerConfig):
     after_text: str = "After: "
 
     def make(self, policy: Any) -> Hindsight:
-        """Make the hindsight model of a policy, from its weights as they are now."""
         return Hindsight(policy, self)
 
 
-class Hindsight:
-    """How much more likely each reply is in hindsight: a `baselines.scorers.scorer.StepScorer`.
+class Hindsight(TwinScorer):
+    """How much more likely each reply is in hindsight: a `baselines.scorers.replies.TwinScorer`.
+
+    An update fits the replies of finished episodes, won and lost, by the mean negative log-likelihood per token. Its
+    figures: "prm_loss" and "prm_grad_norm" (before clipping), means over the updates; "prm_clipped", the share of
+    scores at the bound.
 
     Args:
-        policy: whose model is copied, as it is now; with `model`, `score` and `tokenizer`, such as
-            `policies.huggingface.HuggingFacePolicy`. With an adapter the copy is a second adapter on the same base.
-        config: see `HindsightConfig`.
+        policy: see `TwinScorer`; with a `tokenizer`.
 
     Raises:
         ValueError: the tokenizer makes the same tokens of both outcomes.
     """
 
-    order: Literal["after"] = "after"
+    config: HindsightConfig
 
     def __init__(self, policy: Any, config: HindsightConfig | None = None) -> None:
-        self.config = config or HindsightConfig()
-        self._twin = trained_beside(policy)
+        super().__init__(policy, config or HindsightConfig(), "the hindsight model's")
         self._tokenizer = policy.tokenizer
         self._outcome = [self._encode(text) for text in (self.config.lost_text, self.config.won_text)]
         if self._outcome[0] == self._outcome[1]:
@@ -93,19 +88,6 @@ class Hindsight:
                 f"the tokenizer makes the same tokens of {self.config.lost_text!r} and {self.config.won_text!r}: give "
                 "lost_text and won_text that it can tell apart"
             )
-        weights = [value for value in self.model.parameters() if value.requires_grad]
-        self._network = Network(self.model, [(weights, self.config.rate)], self.config, "the hindsight model's")
-        self._learned = False
-
-    @property
-    def model(self) -> Any:
-        """The hindsight model's network."""
-        return self._twin.model
-
-    @property
-    def level(self) -> ScoreLevel:
-        """What a score is given for."""
-        return self.config.level
 
     def scores(self, table: StepTable) -> Floats:
         """Return the importance of every reply, float64 (N,), above 0; exactly 1 until the first update has been made.
@@ -117,48 +99,22 @@ class Hindsight:
         played = sampled_logprobs(table, rows.mask)
         if not self._learned:
             return np.ones(len(table))
-        told = reply_logprobs(rows, self._twin, self._network, self.config.temperature)
-        return importance(played, told, rows.mask, beta=self.config.beta, clip=self.config.clip)
+        return importance(played, self.reply_logprobs(rows), rows.mask, beta=self.config.beta, clip=self.config.clip)
 
-    def update(
-        self,
-        table: StepTable,
-        scores: Floats,
-        targets: Floats | None,
-        generator: np.random.Generator,
-        learning_rate: float,
-    ) -> dict[str, float]:
-        """Learn to give the replies of finished episodes, won and lost, by the mean negative log-likelihood per token.
+    def fit(self, table: StepTable, scores: Floats, targets: Floats | None) -> Fit:
+        rows = Replies.of(table, self.prompts(table))
+        copies = np.bincount(rows.of_row, minlength=len(rows.replies))
 
-        Returns:
-            "prm_loss" and "prm_grad_norm" (before clipping), means over the updates; "prm_clipped", the share of
-            `scores` at the bound.
+        def losses(chosen: Ints, count: int) -> Losses:
+            for part in self.passes(rows, chosen, learning=True):
+                logprobs = self.logprobs(rows, part).double().sum(1)
+                loss = -(logprobs * torch.from_numpy(copies[part]).to(logprobs)).sum() / (rows.mask.sum() / count)
+                yield loss, float(loss.detach())
 
-        Raises:
-            FloatingPointError: a gradient is not finite, the message names it; the weights are those of the last good
-                step. Or the step itself has made a weight that is not finite.
-        """
-        config, network, rows = self.config, self._network, Replies.of(table, self.prompts(table))
-        count = np.bincount(rows.of_row, minlength=len(rows.replies))
-        losses: list[float] = []
-        norms: list[float] = []
-        network.begin(learning_rate)
-        for _ in range(config.epochs):
-            order = rows.by_prompt(generator)
-            minibatches = np.array_split(order, -(-len(order) // config.minibatch_rows))
-            share = float(rows.mask.sum()) / len(minibatches)
-            for chosen in minibatches:
-                parts: list[float] = []
-                norms.append(network.step(self._losses(rows, count, chosen, share, parts)))
-                losses.append(sum(parts))
-        network.end()
-        self._learned = True
-        bound = np.inf if config.clip is None else config.clip
-        return {
-            "prm_loss": float(np.mean(losses)),
-            "prm_grad_norm": float(np.mean(norms)),
-            "prm_clipped": float((np.abs(np.log(scores)) > bound - 1e-9).mean()),
-        }
+        bound = np.inf if self.config.clip is None else self.config.clip
+        clipped = float((np.abs(np.log(scores)) > bound - 1e-9).mean())
+        reports = ("prm_loss", "prm_grad_norm")
+        return Fit(rows.by_prompt, self.config.minibatch_rows, losses, reports, {"prm_clipped": clipped})
 
     def prompts(self, table: StepTable) -> list[tuple[int, ...]]:
         """Return what the model reads before each row's reply, N sequences of token ids.
@@ -176,34 +132,10 @@ class Hindsight:
             for row, reply in enumerate(replies)
         ]
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return weights and optimiser state, as a checkpoint keeps them."""
-        return self._network.state_dict() | {"learned": self._learned}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned."""
-        self._network.load_state_dict(state)
-        self._learned = bool(state["learned"])
-
-    def describe(self) -> dict[str, Any]:
-        """Return the settings, as a checkpoint keeps them."""
-        return self._network.describe()
-
-    def _losses(
-        self, rows: Replies, count: NDArray[np.int64], chosen: NDArray[np.int64], share: float, losses: list[float]
-    ) -> Iterator[Tensor]:
-        """What some rows add to the loss, pass by pass; each is noted in `losses`."""
-        for part in rows.passes(self._network, chosen, learning=True):
-            logprobs = rows.logprobs(self._twin, self._network, part, self.config.temperature).double().sum(1)
-            loss = -(logprobs * torch.from_numpy(count[part]).to(logprobs)).sum() / share
-            losses.append(float(loss.detach()))
-            yield loss
-
     def _encode(self, text: str) -> tuple[int, ...]:
         return tuple(self._tokenizer(text, add_special_tokens=False)["input_ids"])
 
     def _after(self, table: StepTable, replies: Sequence[Reply]) -> list[tuple[int, ...]]:
-        """What came after each row: what was new in later prompts, without the row's own reply, and later replies."""
         begin, end = self._encode(self.config.after_text), self._encode("\n")
         found: list[tuple[int, ...]] = [()] * len(table)
         for low, high in zip(table.offsets[:-1], table.offsets[1:], strict=True):

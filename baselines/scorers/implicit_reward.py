@@ -14,13 +14,11 @@ Source: the iStar paper (Eqs. 1 and 2, Algorithm 1) and PRIME. Centring is not i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from agentgym.checks import fields_checked
@@ -35,8 +33,8 @@ from baselines.scorers.losses import (
     pair_loss,
     trajectory_scores,
 )
-from baselines.scorers.network import Network, joint_loss
-from baselines.scorers.replies import Replies, reply_logprobs, sampled_logprobs
+from baselines.scorers.network import Fit, Losses, joint_losses
+from baselines.scorers.replies import Replies, TwinScorer, sampled_logprobs
 from baselines.scorers.scorer import ScoreLevel, ScorerConfig
 from policies.scoring.tokens import score_with_divergence
 from policies.training import frozen, load_trained_state, trained_beside, trained_state
@@ -49,7 +47,6 @@ class ImplicitRewardConfig(ScorerConfig):
 
     Attributes:
         rate: learning rate as a multiple of the policy's; 2 in both papers.
-        beta: weight of the log-ratio.
         loss: "pair", preferences between trajectories of one task (iStar), or "ce", cross-entropy of every trajectory's
             outcome (PRIME).
         reduce: a trajectory's score is the "sum" of its steps' (both papers) or their "mean" (iStar's code).
@@ -83,44 +80,25 @@ class ImplicitRewardConfig(ScorerConfig):
         refuse(self, "centre", self.centre is not True or self.reference == "sampler", expected)
 
     def make(self, policy: Any) -> ImplicitReward:
-        """Make the reward model of a policy, from its weights as they are now."""
         return ImplicitReward(policy, self)
 
 
-class ImplicitReward:
-    """A reward model of trajectories that says a number of every step or token: a `StepScorer`.
+class ImplicitReward(TwinScorer):
+    """A reward model of trajectories that scores every step or token: a `baselines.scorers.replies.TwinScorer`.
 
-    Args:
-        policy: whose model is copied, as it is now; with `model` and `score`, such as
-            `policies.huggingface.HuggingFacePolicy`. With an adapter the copy is a second adapter on the same base.
-        config: see `ImplicitRewardConfig`.
+    Tasks that were always won, or never, teach the pair loss nothing. Figures of an update: "prm_loss" and
+    "prm_grad_norm" (before clipping), means over the updates, 0 where there was nothing to learn.
     """
 
+    config: ImplicitRewardConfig
+
     def __init__(self, policy: Any, config: ImplicitRewardConfig | None = None) -> None:
-        self.config = config or ImplicitRewardConfig()
+        super().__init__(policy, config or ImplicitRewardConfig(), "the reward model's")
+        self.order = self.config.order
         self._policy = policy
-        self._phi = trained_beside(policy)
         self._start = frozen(policy) if self.config.reference == "start" else None
         self._played = trained_beside(policy).model if self.config.centre is True else None
-        weights = [value for value in self._phi.model.parameters() if value.requires_grad]
-        self._network = Network(self.model, [(weights, self.config.rate)], self.config, "the reward model's")
-        self._learned = False
         self._references: tuple[StepTable, Floats] | None = None
-
-    @property
-    def model(self) -> Any:
-        """The reward model's network."""
-        return self._phi.model
-
-    @property
-    def level(self) -> ScoreLevel:
-        """What a score is given for."""
-        return self.config.level
-
-    @property
-    def order(self) -> Literal["before", "after"]:
-        """Whether it learns from a batch before it scores it."""
-        return self.config.order
 
     @torch.no_grad()
     def scores(self, table: StepTable) -> Floats:
@@ -148,94 +126,58 @@ class ImplicitReward:
         steps: Floats = ratios.sum(1)
         return steps - self._means(table, steps, rows)
 
-    def update(
-        self,
-        table: StepTable,
-        scores: Floats,
-        targets: Floats | None,
-        generator: np.random.Generator,
-        learning_rate: float,
-    ) -> dict[str, float]:
-        """Learn from finished groups; tasks that were always won, or never, teach the pair loss nothing.
-
-        Returns:
-            "prm_loss" and "prm_grad_norm" (before clipping), means over the updates, 0 where there was nothing to
-            learn. What the scores are worth is for `wrappers.credit.evidence` to say.
-
-        Raises:
-            FloatingPointError: a gradient is not finite, the message names it; the weights are those of the last good
-                step. Or the step itself has made a weight that is not finite.
-        """
-        config, network = self.config, self._network
+    def fit(self, table: StepTable, scores: Floats, targets: Floats | None) -> Fit:
+        config, group = self.config, table.trajectory_group
         pairs = outcome_pairs(
-            table.trajectory_group,
-            table.trajectory_won,
-            table.trajectory_return,
-            margin=config.margin,
-            pair_weight=config.pair_weight,
+            group, table.trajectory_won, table.trajectory_return, margin=config.margin, pair_weight=config.pair_weight
         )
-        batch = _Batch.of(table, pairs, self.level, network.device)
-        reference = torch.from_numpy(self._reference(table, batch.rows).sum(1)).to(network.device)
-        groups = np.unique(table.trajectory_group[pairs.better]) if config.loss == "pair" else np.arange(table.n_groups)
-        whole = float(pairs.weight.sum()) if config.loss == "pair" else float(table.n_trajectories)
-        losses: list[float] = []
-        norms: list[float] = []
-        network.begin(learning_rate)
-        for _ in range(config.epochs if len(groups) else 0):
-            minibatches = np.array_split(generator.permutation(groups), -(-len(groups) // config.minibatch_groups))
-            for chosen in minibatches:
-                loss, parts = self._losses(batch, reference, chosen, whole / len(minibatches))
-                norms.append(network.step(parts))
-                losses.append(loss)
-        network.end()
+        batch = _Batch.of(table, pairs, self.level, self.device)
+        reference = torch.from_numpy(self._reference(table, batch.rows).sum(1)).to(self.device)
         self._references = None
-        self._learned = self._learned or bool(losses)
-        means = {"prm_loss": losses, "prm_grad_norm": norms}
-        return {name: float(np.mean(values)) if values else 0.0 for name, values in means.items()}
+        paired = config.loss == "pair"
+        groups = np.unique(group[pairs.better]) if paired else np.arange(table.n_groups)
+        whole = float(pairs.weight.sum()) if paired else float(table.n_trajectories)
+        return Fit(
+            lambda generator: generator.permutation(groups),
+            config.minibatch_groups,
+            lambda chosen, count: self._losses(batch, reference, chosen, whole / count),
+            ("prm_loss", "prm_grad_norm"),
+        )
 
     def state_dict(self) -> dict[str, Any]:
         """Return weights, optimiser state, and the start's weights where phi is compared with it.
 
         What `centre=True` copies of the policy is copied anew for every batch, and not in it.
         """
-        state = self._network.state_dict() | {"learned": self._learned}
+        state = super().state_dict()
         if self._start_weights:
             state["start"] = {name: value.clone() for name, value in self._start_weights.items()}
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned."""
-        self._network.load_state_dict(state)
-        self._learned = bool(state["learned"])
+        super().load_state_dict(state)
         if self._start is not None and self._start_weights:
             self._start.model.load_state_dict(state["start"], strict=False)
 
-    def describe(self) -> dict[str, Any]:
-        """Return the settings, as a checkpoint keeps them."""
-        return self._network.describe()
-
     @property
     def _start_weights(self) -> dict[str, Tensor]:
-        """The start's own weights, by name; none where there is no start, or an adapter's base is it."""
         if self._start is None or self._start.model is self._policy.model:
             return {}
         own = trained_state(self.model).keys()
         return {name: value for name, value in self._start.model.state_dict().items() if name in own}
 
-    def _passes(self, rows: Replies, chosen: NDArray[np.int64], *, learning: bool) -> list[NDArray[np.int64]]:
-        return rows.passes(self._network, chosen, learning=learning, packed=self._played is None)
+    def _passes(self, rows: Replies, chosen: Ints, *, learning: bool) -> list[Ints]:
+        return self.passes(rows, chosen, learning=learning, packed=self._played is None)
 
-    def _tokens(self, rows: Replies, part: NDArray[np.int64]) -> Tensor:
-        """Log-probabilities of one pass under phi, (len(part), L); with exact centring plus the divergence."""
-        temperature = self.config.temperature
+    def _tokens(self, rows: Replies, part: Ints) -> Tensor:
         if self._played is None:
-            return rows.logprobs(self._phi, self._network, part, temperature)
+            return self.logprobs(rows, part)
         logprobs, divergence = score_with_divergence(
             self.model,
             self._played,
             [rows.prompts[i] for i in part],
             [rows.replies[i] for i in part],
-            temperature=temperature or self._policy.settings.temperature or 1.0,
+            temperature=self.config.temperature or self._policy.settings.temperature or 1.0,
             precision=getattr(self._policy, "precision", None),
             **rows.restriction(part),
         )
@@ -246,7 +188,7 @@ class ImplicitReward:
         if self._start is None:
             return sampled_logprobs(table, rows.mask)
         if self._references is None or self._references[0] is not table:
-            self._references = table, reply_logprobs(rows, self._start, self._network, self.config.temperature)
+            self._references = table, self.reply_logprobs(rows, self._start)
         return self._references[1]
 
     def _means(self, table: StepTable, steps: Floats, rows: Replies) -> Floats:
@@ -257,10 +199,7 @@ class ImplicitReward:
         means: Floats = group_means(*map(torch.from_numpy, (steps, units, table.group))).numpy()
         return means
 
-    def _losses(
-        self, batch: _Batch, reference: Tensor, chosen: NDArray[np.int64], share: float
-    ) -> tuple[float, Iterator[Tensor]]:
-        """Loss of some tasks, and parts of it for the optimiser's step, see `joint_loss`."""
+    def _losses(self, batch: _Batch, reference: Tensor, chosen: Ints, share: float) -> Losses:
         config, rows = self.config, np.flatnonzero(np.isin(batch.group, chosen))
         input_of = batch.rows.of_row[rows]
         parts = self._passes(batch.rows, np.unique(input_of), learning=True)
@@ -280,7 +219,7 @@ class ImplicitReward:
             mine = torch.from_numpy(member).to(totals.device)
             return cross_entropy(totals[mine], batch.won[mine], share)
 
-        return joint_loss(lambda part: self._tokens(batch.rows, part).double().sum(1), parts, loss)
+        return joint_losses(lambda part: self._tokens(batch.rows, part).double().sum(1), parts, loss)
 
 
 def group_means(values: Tensor, units: Tensor, groups: Tensor) -> Tensor:

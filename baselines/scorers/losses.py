@@ -39,11 +39,9 @@ class Pairs:
     weight: Floats
 
     def __len__(self) -> int:
-        """Return the number of pairs P."""
         return len(self.better)
 
     def take(self, chosen: NDArray[np.int64] | Bools) -> Pairs:
-        """Return some of the pairs."""
         return Pairs(self.better[chosen], self.worse[chosen], self.weight[chosen])
 
 
@@ -85,7 +83,6 @@ def trajectory_scores(steps: Tensor, trajectory: Tensor, count: int, reduce: Red
     Args:
         steps: float (N,).
         trajectory: int64 (N,), the trajectory of each step, below `count`.
-        count: number of trajectories.
         reduce: "sum" or "mean".
 
     >>> trajectory_scores(torch.tensor([1.0, 2.0, 5.0]), torch.tensor([0, 0, 1]), 2, "mean")
@@ -102,7 +99,6 @@ def pair_loss(scores: Tensor, pairs: Pairs, divisor: float | None = None) -> Ten
 
     Args:
         scores: float (M,), of trajectories.
-        pairs: which are compared.
         divisor: None: the sum of the weights, which makes it a mean.
 
     >>> pair_loss(torch.tensor([0.0, 0.0]), Pairs(np.array([0]), np.array([1]), np.array([0.5])))

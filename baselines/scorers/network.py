@@ -1,10 +1,11 @@
-"""Network: a scorer's model under its optimiser, and one step on a loss that memory cuts into parts."""
+"""NetworkScorer: a scorer with a model under an optimiser, and the loop that fits it to what a subclass says."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,30 +13,50 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from baselines.scorers.scorer import ScorerConfig
+from agentgym.trajectory import Floats, Ints, StepTable
+from baselines.scorers.scorer import ScorerConfig, StepScorer
 from policies.scoring.head import check_finite, not_finite
 from policies.training import load_trained_state, trained_state
 
 # Inputs per pass where no gradients are kept.
 _SCORING_ROWS = 256
+#: Losses of one optimiser step, pass by pass, each with what it adds to the loss that is reported.
+Losses = Iterator[tuple[Tensor, float]]
 
 
-class Network:
-    """A model that is fitted beside the policy.
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """What a network is fitted to in one update.
+
+    Attributes:
+        order: draws an order of the items (inputs, trajectories or tasks), int64 (n,), for each epoch.
+        losses: from the items of a mini-batch, and the number of mini-batches.
+        reports: names of the mean loss and, where there is a second, of the mean gradient norm before clipping.
+    """
+
+    order: Callable[[np.random.Generator], Ints]
+    size: int
+    losses: Callable[[Ints, int], Losses]
+    reports: Sequence[str] = ("prm_loss",)
+    figures: Mapping[str, float] = field(default_factory=dict)
+
+
+class NetworkScorer(StepScorer):
+    """A scorer whose model is fitted beside the policy.
 
     Args:
-        model: its trainable weights are trained.
+        config: rates, passes, clipping, weight decay.
         rates: weights, and their learning rate as a multiple of the policy's.
-        config: clipping, passes, weight decay.
         name: for messages: "the critic's".
     """
 
+    config: ScorerConfig
+    model: Any
+
     def __init__(
-        self, model: nn.Module, rates: Sequence[tuple[list[nn.Parameter], float]], config: ScorerConfig, name: str
+        self, config: ScorerConfig, model: Any, rates: Sequence[tuple[list[nn.Parameter], float]], name: str
     ) -> None:
-        self.model = model
-        self.config = config
-        self.name = name
+        self.config, self.model, self.level, self._name = config, model, config.level, name
         self._weights = [weight for weights, _ in rates for weight in weights]
         self._rates = [rate for _, rate in rates]
         self.device = self._weights[0].device
@@ -45,51 +66,58 @@ class Network:
             weight_decay=config.weight_decay,
             fused=self.device.type in ("cpu", "cuda"),
         )
+        self._learned = False
 
-    def begin(self, learning_rate: float) -> None:
-        """Set the rates of an iteration from the policy's."""
+    def fit(self, table: StepTable, scores: Floats, targets: Floats | None) -> Fit:
+        raise NotImplementedError(f"{type(self).__name__} does not say what it learns")
+
+    def update(
+        self,
+        table: StepTable,
+        scores: Floats,
+        targets: Floats | None,
+        generator: np.random.Generator,
+        learning_rate: float,
+    ) -> dict[str, float]:
+        """Make `config.epochs` passes over what `fit` returns; see `StepScorer.update`."""
+        fit, steps = self.fit(table, scores, targets), list[tuple[float, float]]()
         for group, rate in zip(self._optimizer.param_groups, self._rates, strict=True):
             group["lr"] = rate * learning_rate
+        for _ in range(self.config.epochs):
+            order = fit.order(generator)
+            minibatches = np.array_split(order, -(-len(order) // fit.size)) if len(order) else []
+            steps += [self.step(fit.losses(chosen, len(minibatches))) for chosen in minibatches]
+        check_finite(self.model, f"the update was too large: {self._name}")
+        self._learned = self._learned or bool(steps)
+        means = np.mean(steps, axis=0).tolist() if steps else (0.0, 0.0)
+        return {**dict(zip(fit.reports, means, strict=False)), **fit.figures}
 
-    def step(self, losses: Iterable[Tensor]) -> float:
-        """Make one optimiser step on the sum of losses, each of which is computed when the one before is done with.
+    def step(self, losses: Iterable[tuple[Tensor, float]]) -> tuple[float, float]:
+        """Make one optimiser step on a sum of losses, each computed when the one before is done with.
 
         Returns:
-            The gradient's Euclidean norm, before clipping.
-
-        Raises:
-            FloatingPointError: a gradient is not finite, the message names it; the weights are those of the last good
-                step.
+            The reported loss, and the gradient's Euclidean norm before clipping.
         """
         self._optimizer.zero_grad(set_to_none=True)
-        for loss in losses:
+        reported = 0.0
+        for loss, value in losses:
             loss.backward()
+            reported += value
         norm = float(nn.utils.clip_grad_norm_(self._weights, self.config.max_grad_norm))
         if not math.isfinite(norm):
             raise FloatingPointError(
-                f"{self.name} gradient norm is {norm} ({not_finite(self.model, gradients=True)}); "
+                f"{self._name} gradient norm is {norm} ({not_finite(self.model, gradients=True)}); "
                 "a smaller learning_rate may help"
             )
         self._optimizer.step()
-        return norm
+        return reported, norm
 
-    def end(self) -> None:
-        """Look at the weights after an iteration's steps.
-
-        Raises:
-            FloatingPointError: a step has made a weight that is not finite.
-        """
-        check_finite(self.model, f"the update was too large: {self.name}")
-
-    def parts(
-        self, lengths: NDArray[np.int64], chosen: NDArray[np.int64], *, learning: bool
-    ) -> list[NDArray[np.int64]]:
+    def parts(self, lengths: Ints, chosen: Ints, *, learning: bool) -> list[Ints]:
         """Cut inputs into passes of the rows and tokens that a pass may have; without gradients more rows fit.
 
         Args:
             lengths: int64 (n,), tokens of every input.
             chosen: int64 (m,), which inputs, in the order in which they are cut.
-            learning: whether gradients are kept.
         """
         rows = (self.config.microbatch_rows or len(chosen)) if learning else _SCORING_ROWS
         tokens, parts = self.config.microbatch_tokens, [chosen[low : low + rows] for low in range(0, len(chosen), rows)]
@@ -107,37 +135,31 @@ class Network:
         return [np.array(part) for part in cut]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return weights and optimiser state, as a checkpoint keeps them."""
         return {"model": trained_state(self.model), "optimizer": self._optimizer.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned."""
         load_trained_state(self.model, state["model"])
         self._optimizer.load_state_dict(state["optimizer"])
 
     def describe(self) -> dict[str, Any]:
-        """Return the settings, as a checkpoint keeps them: without what only fits the passes into memory."""
         settings = dataclasses.asdict(self.config)
         del settings["microbatch_tokens"]
         return settings
 
 
-def shuffled_together(sets: NDArray[np.int64], generator: np.random.Generator) -> NDArray[np.int64]:
+def shuffled_together(sets: NDArray[np.int64], generator: np.random.Generator) -> Ints:
     """Return an order, int64 (n,), in which sets are shuffled and their members stay next to each other, in order.
 
     Args:
         sets: int64 (n,), the set of each member, numbered from 0 on.
-        generator: shuffles.
     """
     return np.argsort(generator.permutation(sets.max(initial=-1) + 1)[sets], kind="stable")
 
 
-def joint_loss(
-    predict: Callable[[NDArray[np.int64]], Tensor],
-    parts: Sequence[NDArray[np.int64]],
-    loss: Callable[[Tensor], Tensor],
-) -> tuple[float, Iterator[Tensor]]:
-    """Return a loss of numbers that do not all fit one pass, and losses of the parts that sum to its gradient.
+def joint_losses(
+    predict: Callable[[Ints], Tensor], parts: Sequence[Ints], loss: Callable[[Tensor], Tensor], unit: float = 1.0
+) -> Losses:
+    """Yield losses of parts that sum to the gradient of a loss of numbers that do not all fit one pass.
 
     A loss of pairs of trajectories needs the numbers of all their steps at once. They are predicted without gradients
     first; the loss has a derivative by each of them, and the chain rule does the rest, part by part.
@@ -146,17 +168,16 @@ def joint_loss(
         predict: numbers of some inputs, a tensor whose first dimension is theirs.
         parts: the inputs of each pass; one part is computed once.
         loss: of all numbers, in the order of the parts.
-
-    Returns:
-        The loss, and as many losses as parts, for `Network.step`; each is computed when it is asked for.
+        unit: what the loss is multiplied by in the report, which comes with the first part.
     """
     if len(parts) == 1:
         whole = loss(predict(parts[0]))
-        return float(whole.detach()), iter([whole])
+        yield whole, float(whole.detach()) * unit
+        return
     with torch.no_grad():
         numbers = torch.cat([predict(part) for part in parts])
     numbers.requires_grad_()
     whole = loss(numbers)
     (by_number,) = torch.autograd.grad(whole, numbers)
-    slopes = by_number.split([len(part) for part in parts])
-    return float(whole.detach()), ((predict(part) * slope).sum() for part, slope in zip(parts, slopes, strict=True))
+    for k, (part, slope) in enumerate(zip(parts, by_number.split([len(part) for part in parts]), strict=True)):
+        yield (predict(part) * slope).sum(), 0.0 if k else float(whole.detach()) * unit

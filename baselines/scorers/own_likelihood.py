@@ -13,7 +13,7 @@ from agentgym.checks import fields_checked
 from agentgym.trajectory import Floats, Reply, StepTable
 from baselines.config import Positive
 from baselines.off_policy import rescored
-from baselines.scorers.scorer import ScoreLevel, ScorerConfig
+from baselines.scorers.scorer import ScorerConfig, StepScorer
 from policies.pretrained import most_positions
 from wrappers.credit.scores import reply_entropies
 
@@ -32,26 +32,18 @@ class OwnLikelihoodConfig(ScorerConfig):
     temperature: Positive | None = None
 
 
-class OwnLikelihood:
-    """A `baselines.scorers.scorer.StepScorer` without weights of its own.
+class OwnLikelihood(StepScorer):
+    """A scorer without weights of its own.
 
     Args:
         policy: the one that plays, asked as it is at the time; with `score` and `tokenizer`, such as
             `policies.huggingface.HuggingFacePolicy`.
-        config: its settings.
     """
-
-    level: ScoreLevel = "turn"
-    order: Literal["after"] = "after"
 
     def __init__(self, policy: Any, config: OwnLikelihoodConfig) -> None:
         self.config = config
         self._policy = policy
         self._tokenizer = policy.tokenizer
-
-    def scores(self, table: StepTable) -> Floats:
-        """Return float64 (N,), a number per row."""
-        raise NotImplementedError(f"{type(self).__name__} scores nothing")
 
     def likelihoods(self, table: StepTable, asked: Iterable[Reply]) -> Floats:
         """Return the mean log-probability of the tokens of a text per row, natural logarithm: float64 (N,)."""
@@ -73,26 +65,7 @@ class OwnLikelihood:
         """Return the token ids of a text."""
         return tuple(self._tokenizer(text, add_special_tokens=False)["input_ids"])
 
-    def update(
-        self,
-        table: StepTable,
-        scores: Floats,
-        targets: Floats | None,
-        generator: np.random.Generator,
-        learning_rate: float,
-    ) -> dict[str, float]:
-        """Learn nothing: the policy does."""
-        return {}
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return nothing."""
-        return {}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over nothing."""
-
     def describe(self) -> dict[str, Any]:
-        """Return the settings that the scores depend on."""
         unused = {field.name for field in dataclasses.fields(ScorerConfig)}
         settings = dataclasses.asdict(self.config)
         return {"scorer": type(self).__name__} | {name: value for name, value in settings.items() if name not in unused}

@@ -45,7 +45,6 @@ class PrivilegedConfig(OwnLikelihoodConfig):
 
     Attributes:
         level: "token" for gaps and contrasts, "turn" for gates.
-        context: see `wrappers.privileged`.
         control: what stands in the place of the context.
         contrast: whether scores are contrasts; they need a right context and a wrong one.
         wrongs: most wrong contexts of a contrast.
@@ -53,7 +52,6 @@ class PrivilegedConfig(OwnLikelihoodConfig):
         teacher: weights of the teacher: those of the "rollout" (at level "turn" in a copy, as the policy changes while
             the teacher is read), of the "start", an "averaged" copy, or a "snapshot".
         average: share of the policy that an averaged teacher takes over after each iteration.
-        every: iterations between snapshots.
         frame: text around every context, with {} in its place.
     """
 
@@ -83,17 +81,14 @@ class PrivilegedConfig(OwnLikelihoodConfig):
             )
 
     def around(self, envs: Any) -> Any:
-        """Return the environments in `wrappers.privileged.Privileged`, where the context needs it."""
         if self.context not in NOTED:
             return envs
         return Privileged(envs, demonstrations=self.context == "demonstration")
 
     def make_in(self, policy: Any, envs: Any) -> PrivilegedScorer:
-        """Make the scorer; `envs` are those of `around`."""
         return PrivilegedScorer(policy, self, envs if isinstance(envs, Privileged) else None)
 
     def make(self, policy: Any) -> PrivilegedScorer:
-        """Make the scorer of contexts that need no environment."""
         return PrivilegedScorer(policy, self)
 
 
@@ -102,7 +97,6 @@ class PrivilegedScorer(OwnLikelihood):
 
     Args:
         policy: see `baselines.scorers.own_likelihood.OwnLikelihood`.
-        config: see `PrivilegedConfig`.
         notes: around the environments that the policy plays in; None: the context needs none.
 
     Attributes:
@@ -214,13 +208,11 @@ class PrivilegedScorer(OwnLikelihood):
         }  # fmt: skip
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the number of updates, the last contexts, and the weights of a teacher of its own."""
         own = self.config.teacher in ("averaged", "snapshot")
         teacher = self.teacher.model.state_dict() if own else {}
         return {"updates": self._updates, "elsewhere": self._elsewhere, "teacher": teacher}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned."""
         self._updates, self._elsewhere = state["updates"], state.get("elsewhere", [])
         if state["teacher"]:
             self.teacher.model.load_state_dict(state["teacher"])
@@ -229,7 +221,6 @@ class PrivilegedScorer(OwnLikelihood):
 
     @torch.no_grad()
     def _move(self, share: float) -> None:
-        """Move the teacher's weights towards the policy's."""
         if share:
             for mine, theirs in zip(self.teacher.model.parameters(), self._policy.model.parameters(), strict=True):
                 if mine is not theirs:

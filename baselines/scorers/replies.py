@@ -1,4 +1,4 @@
-"""Replies of a table for a model to score: equal ones once, in passes that fit memory."""
+"""TwinScorer: a scorer that is a copy of the policy and reads replies: equal ones once, in passes that fit memory."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from agentgym.trajectory import Bools, Floats, Ints, Reply, StepTable
-from baselines.scorers.network import Network, shuffled_together
+from baselines.scorers.network import NetworkScorer, shuffled_together
+from baselines.scorers.scorer import ScorerConfig
 from policies.scoring.head import takes_positions
 from policies.scoring.packed import rows_per_pass
+from policies.training import trained_beside
 from wrappers.credit.scores import reply_lengths
 
 
@@ -43,7 +44,6 @@ class Replies:
         """Collect the replies of a table.
 
         Args:
-            table: N rows.
             prompts: what each row's model reads instead of the prompt that was answered; None: that.
 
         Raises:
@@ -72,63 +72,75 @@ class Replies:
         of_prompt = [index.setdefault(prompt, len(index)) for prompt in self.prompts]
         return shuffled_together(np.array(of_prompt, np.int64), generator)
 
-    def passes(
-        self, network: Network, chosen: NDArray[np.int64], *, learning: bool, packed: bool = True
-    ) -> list[NDArray[np.int64]]:
-        """Cut some of the rows into passes.
-
-        Args:
-            network: whose limits there are.
-            chosen: int64 (m,), row numbers.
-            learning: whether gradients are kept.
-            packed: whether rows may share sequences, see `policies.scoring.packed.score_packed`.
-        """
-        tokens = network.config.microbatch_tokens
-        if tokens is None or not self._packs(network, packed):
-            return network.parts(
-                self.lengths, chosen[np.argsort(self.lengths[chosen], kind="stable")], learning=learning
-            )
-        rows = (network.config.microbatch_rows if learning else None) or max(len(chosen), 1)
-        parts = [chosen[low : low + rows] for low in range(0, len(chosen), rows)]
-        return [
-            part[divided]
-            for part in parts
-            for divided in rows_per_pass([self.prompts[i] for i in part], [self.replies[i] for i in part], tokens)
-        ]
-
-    def logprobs(self, policy: Any, network: Network, part: NDArray[np.int64], temperature: float | None) -> Tensor:
-        """Return the log-probabilities of the tokens of one pass, float32 (len(part), L), 0 behind a reply's end.
-
-        Args:
-            policy: whose they are, with `score`.
-            network: whose limits the pass was cut by.
-            part: one of `passes`.
-            temperature: see `policies.huggingface.HuggingFacePolicy.score`.
-        """
-        given: dict[str, Any] = self.restriction(part)
-        if self._packs(network, True):
-            given["tokens_per_pass"] = network.config.microbatch_tokens
-        prompts, replies = [self.prompts[i] for i in part], [self.replies[i] for i in part]
-        found: Tensor = policy.score(prompts, replies, temperature, entropy=False, **given).logprobs
-        return found
-
-    def restriction(self, part: NDArray[np.int64]) -> dict[str, Any]:
+    def restriction(self, part: Ints) -> dict[str, Any]:
         """Return the argument `allowed` of a scoring function, where some reply was restricted."""
         return {"allowed": [self.allowed[i] for i in part]} if self.allowed else {}
 
-    def _packs(self, network: Network, packed: bool) -> bool:
-        limited = network.config.microbatch_tokens is not None
-        return packed and limited and not self.allowed and takes_positions(network.model)
 
+class TwinScorer(NetworkScorer):
+    """A copy of the policy, trained beside it, that says how likely it finds replies.
 
-@torch.no_grad()
-def reply_logprobs(rows: Replies, policy: Any, network: Network, temperature: float | None) -> Floats:
-    """Return the log-probabilities of every table row's reply tokens, float64 (N, K), 0 behind its end."""
-    found = np.zeros((len(rows.replies), rows.mask.shape[1]))
-    for part in rows.passes(network, np.arange(len(rows.replies)), learning=False):
-        scored = rows.logprobs(policy, network, part, temperature)
-        found[part, : scored.shape[1]] = scored.cpu().numpy()
-    return found[rows.of_row]
+    Args:
+        policy: whose model is copied, as it is now; with `model` and `score`, such as
+            `policies.huggingface.HuggingFacePolicy`. With an adapter the copy is a second adapter on the same base.
+        config: its settings; where it has a `temperature`, that of the rollouts, None: the policy's own.
+    """
+
+    def __init__(self, policy: Any, config: ScorerConfig, name: str) -> None:
+        self.twin = trained_beside(policy)
+        weights = [value for value in self.twin.model.parameters() if value.requires_grad]
+        super().__init__(config, self.twin.model, [(weights, config.rate)], name)
+
+    def passes(self, rows: Replies, chosen: Ints, *, learning: bool, packed: bool = True) -> list[Ints]:
+        """Cut some of the rows into passes.
+
+        Args:
+            chosen: int64 (m,), row numbers.
+            packed: whether rows may share sequences, see `policies.scoring.packed.score_packed`.
+        """
+        tokens = self.config.microbatch_tokens
+        if tokens is None or not (packed and self._packs(rows)):
+            return self.parts(rows.lengths, chosen[np.argsort(rows.lengths[chosen], kind="stable")], learning=learning)
+        size = (self.config.microbatch_rows if learning else None) or max(len(chosen), 1)
+        parts = [chosen[low : low + size] for low in range(0, len(chosen), size)]
+        return [
+            part[divided]
+            for part in parts
+            for divided in rows_per_pass([rows.prompts[i] for i in part], [rows.replies[i] for i in part], tokens)
+        ]
+
+    def logprobs(self, rows: Replies, part: Ints, policy: Any = None) -> Tensor:
+        """Return the log-probabilities of the tokens of one pass, float32 (len(part), L), 0 behind a reply's end.
+
+        Args:
+            policy: whose they are, with `score`; None: the copy's.
+        """
+        given: dict[str, Any] = rows.restriction(part)
+        if self._packs(rows):
+            given["tokens_per_pass"] = self.config.microbatch_tokens
+        prompts, replies = [rows.prompts[i] for i in part], [rows.replies[i] for i in part]
+        temperature = getattr(self.config, "temperature", None)
+        found: Tensor = (policy or self.twin).score(prompts, replies, temperature, entropy=False, **given).logprobs
+        return found
+
+    @torch.no_grad()
+    def reply_logprobs(self, rows: Replies, policy: Any = None) -> Floats:
+        """Return the log-probabilities of every table row's reply tokens, float64 (N, K), 0 behind its end."""
+        found = np.zeros((len(rows.replies), rows.mask.shape[1]))
+        for part in self.passes(rows, np.arange(len(rows.replies)), learning=False):
+            scored = self.logprobs(rows, part, policy)
+            found[part, : scored.shape[1]] = scored.cpu().numpy()
+        return found[rows.of_row]
+
+    def state_dict(self) -> dict[str, Any]:
+        return super().state_dict() | {"learned": self._learned}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        super().load_state_dict(state)
+        self._learned = bool(state["learned"])
+
+    def _packs(self, rows: Replies) -> bool:
+        return self.config.microbatch_tokens is not None and not rows.allowed and takes_positions(self.model)
 
 
 def sampled_logprobs(table: StepTable, mask: Bools) -> Floats:

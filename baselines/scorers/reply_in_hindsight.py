@@ -32,10 +32,7 @@ class ReplyInHindsightConfig(OwnLikelihoodConfig):
     Attributes:
         final: what the policy is told, the final "state", by the key that the table has of it, or the "outcome", in
             words.
-        before: stands before the final state.
-        after: stands behind it.
         won_text: what it is told of a won episode, with `final="outcome"`.
-        lost_text: what it is told of a lost one.
     """
 
     final: Literal["state", "outcome"] = "state"
@@ -45,7 +42,6 @@ class ReplyInHindsightConfig(OwnLikelihoodConfig):
     lost_text: str = "It ended badly.\n"
 
     def make(self, policy: Any) -> ReplyInHindsight:
-        """Make the scorer of a policy."""
         return ReplyInHindsight(policy, self)
 
 
@@ -54,7 +50,6 @@ class ReplyInHindsight(OwnLikelihood):
 
     Args:
         policy: see `baselines.scorers.own_likelihood.OwnLikelihood`.
-        config: see `ReplyInHindsightConfig`.
     """
 
     config: ReplyInHindsightConfig

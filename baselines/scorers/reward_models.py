@@ -54,8 +54,6 @@ def conversation_of(step: ScoredStep, after: After = "reply") -> list[Message]:
 
 
 class _Reader:
-    """Model and tokenizer of both scorers; arguments as there."""
-
     def __init__(
         self, model: Any, tokenizer: Any, conversation: Conversation, max_tokens: int | None, batch_size: int
     ) -> None:
@@ -84,7 +82,6 @@ class _Reader:
         return "\n".join(message["content"] for message in messages)
 
     def _tokens(self, text: str) -> tuple[list[int], int, int]:
-        """Token ids of a whole text, and how many the tokenizer added in front and at the end."""
         # A chat template writes the special tokens itself.
         whole = not self.tokenizer.chat_template
         found = self.tokenizer(text, add_special_tokens=whole, return_special_tokens_mask=True)
@@ -93,7 +90,6 @@ class _Reader:
         return (ids, written[0], len(ids) - 1 - written[-1]) if written else (ids, len(ids), 0)
 
     def _fitted(self, ids: list[int], front: int) -> list[int]:
-        """The ids that are read: the first `front` (a class token, say), and the last ones."""
         if self.max_tokens is not None and len(ids) > self.max_tokens:
             front = min(front, self.max_tokens - 1)
             ids = ids[:front] + ids[front - self.max_tokens :]
@@ -107,7 +103,6 @@ class _Reader:
         return ids
 
     def _passes(self, sequences: Sequence[Sequence[int]], fill: int) -> Iterator[tuple[list[int], Tensor, Tensor]]:
-        """Numbers of the rows of each pass, their ids and mask."""
         order = sorted(range(len(sequences)), key=lambda row: len(sequences[row]))
         device = next(self.model.parameters()).device
         for low in range(0, len(order), self.batch_size):
@@ -205,9 +200,6 @@ class MarkerScorer(_Reader):
     Args:
         model: such as `transformers.AutoModelForCausalLM` loads.
         tokenizer: its tokenizer. Without a chat template the contents are joined by newlines.
-        marker: a text that is one token.
-        positive: the same, of a good step.
-        negative: the same, of a bad step.
         conversation: from a step to its chat messages, of which the last is the reply, an assistant's; by default
             `conversation_of`.
         max_tokens: most tokens that are read, marker included; a longer conversation loses its beginning. None: what
@@ -259,7 +251,6 @@ class MarkerScorer(_Reader):
         return scores
 
     def _encoded(self, step: ScoredStep) -> list[int]:
-        """Token ids up to the marker behind the reply."""
         messages = [dict(message) for message in self._conversation(step)]
         if not messages or messages[-1]["role"] != "assistant":
             raise ValueError("a conversation must end with the assistant's reply, which the marker is put behind")

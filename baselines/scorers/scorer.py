@@ -1,6 +1,4 @@
-"""StepScorer: what says a number of every step, or reply token, and learns beside the policy.
-
-A trainer has one place for it, whatever it is: a critic, a reward model of preferences, a judge that never learns.
+"""StepScorer: a number for every step, or reply token; it may learn beside the policy.
 
     table -> scores -> credit.estimate(table, scores) -> advantages, targets
                                                                        |
@@ -14,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -44,27 +42,25 @@ class Estimate:
     figures: Mapping[str, float] = field(default_factory=dict)
 
 
-class StepScorer(Protocol):
-    """Scores the steps of finished groups.
+class StepScorer:
+    """Scores the steps of finished groups; the base of all scorers, which learns nothing and keeps nothing.
 
     Attributes:
-        level: what the scores are of.
         order: whether it learns from a batch "before" it scores it, or "after".
-
-    One that reads rows or state graphs, and nothing of whole trajectories, says so by an attribute `takes_forks`, True:
-    others are given no table with forks.
+        takes_forks: whether it reads only rows or state graphs, and no whole trajectories; others get no table with
+            forks.
     """
 
-    @property
-    def level(self) -> ScoreLevel: ...
-    @property
-    def order(self) -> Literal["before", "after"]: ...
+    level: ScoreLevel = "turn"
+    order: Literal["before", "after"] = "after"
+    takes_forks = False
 
     def scores(self, table: StepTable) -> Floats:
         """Return float64 (N,), a number per row, or (N, K), one per reply token, 0 behind a reply's end.
 
         nan: not scored. Nothing learns here, and the table is not changed.
         """
+        raise NotImplementedError(f"{type(self).__name__} has no scores")
 
     def update(
         self,
@@ -74,25 +70,29 @@ class StepScorer(Protocol):
         generator: np.random.Generator,
         learning_rate: float,
     ) -> dict[str, float]:
-        """Learn from a table of finished groups; return what happened, for the iteration's row.
+        """Learn from a table of finished groups; return figures for the iteration's row.
 
         Args:
-            table: what `scores` was asked for.
-            scores: what it answered.
-            targets: what the credit method wants the scores to be, the same shape, as a critic's returns; None where
-                it wants nothing: a scorer that learns from won and lost trajectories makes its own.
-            generator: shuffles mini-batches.
+            targets: what the credit method wants the scores to be, in their shape, as a critic's returns; None: the
+                scorer makes its own.
             learning_rate: the policy's; the scorer's is a multiple of it.
+
+        Raises:
+            FloatingPointError: a gradient is not finite, the message names it; the weights are those of the last good
+                step. Or the step itself has made a weight that is not finite.
         """
+        return {}
 
     def state_dict(self) -> dict[str, Any]:
-        """Return nested tensors and plain values, all that a resumed run needs; empty where nothing is learned."""
+        """Return nested tensors and plain values, all that a resumed run needs."""
+        return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over what `state_dict` returned."""
 
     def describe(self) -> dict[str, Any]:
         """Return the settings, plain and nested, as a checkpoint keeps them."""
+        return {}
 
 
 @fields_checked
@@ -109,7 +109,6 @@ class ScorerConfig:
         microbatch_tokens: tokens per pass, padding included, with and without gradients; an input that is longer has a
             pass to itself. None: no such limit. A scorer that a trainer makes takes the trainer's instead of None.
         max_grad_norm: gradients are scaled down to this Euclidean norm.
-        weight_decay: of AdamW.
     """
 
     level: ScoreLevel = "turn"

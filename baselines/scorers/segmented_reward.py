@@ -18,7 +18,7 @@ from agentgym.trajectory import Floats, StepTable
 from baselines.config import Share
 from baselines.scorers.contribution import Contribution, ContributionConfig
 from baselines.scorers.hindsight import Hindsight, HindsightConfig
-from baselines.scorers.scorer import SHARED_LIMITS, ScoreLevel, ScorerConfig
+from baselines.scorers.scorer import SHARED_LIMITS, ScorerConfig, StepScorer
 from wrappers.credit.hisr import hisr
 
 
@@ -48,20 +48,15 @@ class SegmentedRewardConfig(ScorerConfig):
     temperature: float | None = None
 
     def make(self, policy: Any) -> SegmentedReward:
-        """Make both models of a policy, from its weights as they are now."""
         return SegmentedReward(policy, self)
 
 
-class SegmentedReward:
-    """HISR's rewards, learned beside the policy: a `baselines.scorers.scorer.StepScorer`.
+class SegmentedReward(StepScorer):
+    """HISR's rewards, learned beside the policy.
 
     Args:
         policy: whose model is copied twice, see the scorers inside.
-        config: see `SegmentedRewardConfig`.
     """
-
-    level: ScoreLevel = "turn"
-    order: Literal["after"] = "after"
 
     def __init__(self, policy: Any, config: SegmentedRewardConfig | None = None) -> None:
         self.config = config or SegmentedRewardConfig()
@@ -107,16 +102,13 @@ class SegmentedReward:
         return found
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of both, as a checkpoint keeps it."""
         return {name: scorer.state_dict() for name, scorer in self._parts.items()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned."""
         for name, scorer in self._parts.items():
             scorer.load_state_dict(state[name])
 
     def describe(self) -> dict[str, Any]:
-        """Return the settings, as a checkpoint keeps them."""
         own = {name: getattr(self.config, name) for name in ("alpha", "scale", "place", "grounding")}
         return {**own, **{name: scorer.describe() for name, scorer in self._parts.items()}}
 

@@ -17,7 +17,7 @@ from agentgym.checks import fields_checked
 from agentgym.trajectory import Floats, StepTable
 from baselines.config import Range, Size
 from baselines.dynamic_sampling import task_of
-from baselines.scorers.scorer import ScoreLevel, ScorerConfig
+from baselines.scorers.scorer import ScorerConfig, StepScorer
 from wrappers.credit.group import number_pairs
 from wrappers.credit.task_graph import TaskGraphs
 from wrappers.credit.tigpo import distances_with
@@ -40,15 +40,12 @@ class TaskDistanceConfig(ScorerConfig):
     max_tasks: Size | None = None
 
     def make(self, policy: Any) -> TaskDistance:
-        """Make the scorer; the policy plays no part."""
         return TaskDistance(self)
 
 
-class TaskDistance:
-    """Discounted distances on graphs that are kept of every task: a `baselines.scorers.scorer.StepScorer`."""
+class TaskDistance(StepScorer):
+    """Discounted distances on graphs that are kept of every task."""
 
-    level: ScoreLevel = "turn"
-    order: Literal["after"] = "after"
     takes_forks = True
 
     def __init__(self, config: TaskDistanceConfig | None = None) -> None:
@@ -91,15 +88,12 @@ class TaskDistance:
         }
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the graphs, as `TaskGraphs.state_dict` does."""
         return self.graphs.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned."""
         self.graphs.load_state_dict(state)
 
     def describe(self) -> dict[str, Any]:
-        """Return the settings."""
         gain = {} if self.config.of == "next" else {"of": self.config.of}
         return {"scorer": "task_distance", "gamma": self.config.gamma, "max_tasks": self.config.max_tasks, **gain}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,8 +12,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from agentgym.checks import fields_checked
 from agentgym.trajectory import Floats, Ints, StepTable
-from baselines.scorers.network import Network
+from baselines.config import Positive
+from baselines.scorers.network import Fit, Losses, NetworkScorer
 from baselines.scorers.scorer import ScorerConfig
 from policies.scoring.head import autocast, pad
 from wrappers.credit.scores import reply_lengths
@@ -42,7 +44,6 @@ class ValueModel(nn.Module):
 
     @property
     def silent(self) -> bool:
-        """Whether every number is 0, since nothing has been learned yet."""
         last = self.head[-1] if isinstance(self.head, nn.Sequential) else self.head
         return not any(bool(weight.any()) for weight in last.parameters())
 
@@ -94,12 +95,6 @@ def value_model(policy: Any, head: Head = "linear") -> ValueModel:
     return model
 
 
-def head_network(model: ValueModel, config: ScorerConfig, head_rate: float, name: str) -> Network:
-    """Put trunk and head under an optimiser, each at its own multiple of the policy's learning rate."""
-    trunk = [weight for weight in model.trunk.parameters() if weight.requires_grad]
-    return Network(model, [(trunk, config.rate), (list(model.head.parameters()), head_rate)], config, name)
-
-
 @dataclass(frozen=True, eq=False)
 class Inputs:
     """Distinct token sequences that hold all wanted places; rows with equal prompts (and replies) share one.
@@ -143,28 +138,110 @@ class Inputs:
         """Most places of a row."""
         return self.written.shape[1]
 
-    def rows_of(self, part: NDArray[np.int64]) -> tuple[Ints, Ints]:
-        """Return the table rows that some inputs stand for, int64 (R,), and each one's place in `part`, (R,)."""
-        place = np.full(len(self.sequences), -1)
-        place[part] = np.arange(len(part))
-        rows = np.flatnonzero(place[self.of_row] >= 0)
-        return rows, place[self.of_row[rows]]
+
+@fields_checked
+@dataclass(frozen=True)
+class HeadConfig(ScorerConfig):
+    """Numbers of a scorer that is a head on a copy of the policy's trunk; `rate` is the trunk's.
+
+    Attributes:
+        head: what stands on the trunk, "linear" or "mlp", W2 SiLU(W1 h).
+        head_rate: learning rate of the head, which starts from nothing, as a multiple of the policy's.
+    """
+
+    head: Head = "linear"
+    head_rate: Positive = 10.0
+
+
+class ValueScorer(NetworkScorer):
+    """A head on a copy of the policy's trunk, whose numbers are fitted to targets, or their sums to outcomes.
+
+    Args:
+        policy: whose trunk is copied, as it is now; with `model`, a Hugging Face causal language model, and as
+            options `precision` (autocast type) as `policies.huggingface.HuggingFacePolicy` has it.
+
+    Raises:
+        TypeError: the model has no base model, or no output head to take the width from.
+    """
+
+    takes_forks = True
+    model: ValueModel
+
+    def __init__(self, policy: Any, config: HeadConfig, name: str) -> None:
+        self._precision: torch.dtype | None = getattr(policy, "precision", None)
+        model = value_model(policy, config.head)
+        trunk = [weight for weight in model.trunk.parameters() if weight.requires_grad]
+        rates = [(trunk, config.rate), (list(model.head.parameters()), config.head_rate)]
+        super().__init__(config, model, rates, name)
 
     @torch.no_grad()
-    def numbers(self, model: ValueModel, network: Network, precision: torch.dtype | None, chosen: Ints) -> Floats:
-        """Return what a model says at all places of some inputs, 0 at the others': float64 (n, width)."""
-        found = np.zeros((len(self.sequences), self.width))
-        order = chosen[np.argsort(self.lengths[chosen], kind="stable")]
-        for part in network.parts(self.lengths, order, learning=False):
-            found[part] = self.predict(model, part, precision).cpu().numpy()
+    def numbers(self, inputs: Inputs, chosen: Ints | None = None) -> Floats:
+        """Return what the model says at all places of some inputs, None: all; 0 at the others': float64 (n, width)."""
+        found = np.zeros((len(inputs.sequences), inputs.width))
+        chosen = np.arange(len(found)) if chosen is None else chosen
+        order = chosen[np.argsort(inputs.lengths[chosen], kind="stable")]
+        for part in self.parts(inputs.lengths, order, learning=False):
+            found[part] = self.predict(inputs, part).cpu().numpy()
         return found
 
-    def predict(self, model: ValueModel, part: NDArray[np.int64], precision: torch.dtype | None) -> Tensor:
+    def predict(self, inputs: Inputs, part: Ints) -> Tensor:
         """Return the numbers at all places of some inputs, float32 (len(part), width); behind the end the last one."""
-        device = model.scale.device
-        ids, _ = pad([self.sequences[i] for i in part], fill=0, left=False, device=device)
-        columns = np.minimum(self.first[part, None] + np.arange(self.width), self.lengths[part, None] - 1)
-        rows = np.repeat(np.arange(len(part)), self.width)
-        with autocast(device, precision):
-            values: Tensor = model(ids, torch.from_numpy(rows).to(device), torch.from_numpy(columns.ravel()).to(device))
-        return values.reshape(len(part), self.width)
+        ids, _ = pad([inputs.sequences[i] for i in part], fill=0, left=False, device=self.device)
+        columns = np.minimum(inputs.first[part, None] + np.arange(inputs.width), inputs.lengths[part, None] - 1)
+        rows = torch.arange(len(part), device=self.device).repeat_interleave(inputs.width)
+        with autocast(self.device, self._precision):
+            values: Tensor = self.model(ids, rows, torch.from_numpy(columns.ravel()).to(self.device))
+        return values.reshape(len(part), inputs.width)
+
+    def find_scale(self, targets: Floats, parts: float = 1.0) -> None:
+        """Take the unit from the first targets that are not all 0; until then every number is 0 as well.
+
+        Args:
+            targets: their root mean square is the unit.
+            parts: what it is divided by, the number of terms of a sum.
+        """
+        size = float(np.sqrt(np.mean(targets**2)))
+        if size > 0 and self.model.silent:
+            self.model.scale.fill_(size / parts)
+
+    def fit_places(
+        self,
+        inputs: Inputs,
+        before: Floats,
+        targets: Floats,
+        size: int,
+        error: Callable[[Tensor, Tensor, Tensor], Tensor],
+        report: str,
+    ) -> Fit:
+        """Fit the number at every written place to a target by itself, in mini-batches of inputs.
+
+        Args:
+            before: what the scores were, (N,) or (N, K).
+            error: from numbers, targets and numbers before, all (S,), the error of each.
+        """
+        row, place = np.nonzero(inputs.written)
+        of = inputs.of_row[row]
+        said, wanted = (array.reshape(len(inputs.of_row), -1)[row, place] for array in (before, targets))
+
+        def losses(chosen: Ints, count: int) -> Losses:
+            for part in self.parts(inputs.lengths, chosen, learning=True):
+                local = np.full(len(inputs.sequences), -1)
+                local[part] = np.arange(len(part))
+                mine = np.flatnonzero(local[of] >= 0)
+                at, column, goal, old = (
+                    torch.from_numpy(array).to(self.device)
+                    for array in (local[of[mine]], place[mine], wanted[mine], said[mine])
+                )
+                predicted = self.predict(inputs, part)[at, column]
+                loss = error(predicted, goal.to(predicted), old.to(predicted)).sum() / (len(row) / count)
+                # In units of the scale: gradients, and their limit, do not depend on the unit of the rewards.
+                yield loss / self.model.scale.square(), float(loss.detach())
+
+        figures = {"explained_variance": explained_variance(said, wanted)}
+        return Fit(lambda generator: generator.permutation(len(inputs.sequences)), size, losses, (report,), figures)
+
+
+def explained_variance(values: Floats, returns: Floats) -> float:
+    """Return `1 - var(returns - values) / var(returns)`; 0 where the returns do not vary."""
+    spread = float(returns.var())
+    return 1.0 - float((returns - values).var()) / spread if spread > 0 else 0.0

@@ -234,12 +234,10 @@ def write_report(study: PaperStudy, found: Found, out: Path, page: Path | None =
 
 
 def figure(study: PaperStudy, found: Found, picture: str) -> str:
-    """Return the picture, the machine, and the command that prints the tables from the records."""
+    """Return the picture and the machine; the site and `--from` show the tables."""
     machines = [each.machine for each in (found.against, *found.trained) if each is not None]
     made = "; ".join(dict.fromkeys(machine.hardware for machine in machines))
-    place = "results/head-to-head" if study.name in SHARED else "studies/records"
-    command = f"`./do bench study {study.name} --from docs/{place}`"
-    return f"![{study.question}]({picture})\n\n{filled(f'Tables: {command}. Measured on {made}.')}\n"
+    return f"![{study.question}]({picture})\n\n{filled(f'Measured on {made}.')}\n"
 
 
 def tables(study: PaperStudy, found: Found) -> list[Table]:

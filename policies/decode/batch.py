@@ -48,12 +48,8 @@ class _Row(NamedTuple):
     """A prompt of `KeyedBatch`: where it is, and what of it is new.
 
     Attributes:
-        number: its row.
-        length: its tokens.
-        kept: so many are in `pieces`.
         pieces: keys and values, (layers, 2, heads, m, size) each.
         shared: so many it has in common with the row `like`, which is read before.
-        like: a row.
     """
 
     number: int
@@ -65,7 +61,6 @@ class _Row(NamedTuple):
 
     @property
     def first(self) -> int:
-        """The first token that is read."""
         return max(self.kept, self.shared)
 
 
@@ -103,7 +98,6 @@ class KeyedBatch:
         self.logits = torch.stack([logits[row] for row in range(len(prompts))])
 
     def _rows(self, prompts: Sequence[Prompt]) -> list[_Row]:
-        """Plan the reading; in this order neighbours have the longest common beginnings."""
         found: list[_Row] = []
         before: Prompt = ()
         for number in sorted(range(len(prompts)), key=lambda number: (prompts[number], number)):
@@ -115,7 +109,6 @@ class KeyedBatch:
         return found
 
     def _read(self, prompts: Sequence[Prompt], rows: list[_Row], logits: dict[int, Tensor]) -> None:
-        """Read what is new of some prompts in one line of tokens."""
         places: list[tuple[int, int]] = []  # of each row in the line
         for row in rows:
             begin = places[-1][1] if places else 0
@@ -163,7 +156,6 @@ class KeyedBatch:
                 place += piece.shape[3]
 
     def keep(self, rows: Sequence[int]) -> tuple[list[int], Tensor]:
-        """See `Batch`; the last rows move to the places of those that leave."""
         left, moved = set(rows), sorted((row for row in rows if row >= len(rows)), reverse=True)
         order = [row if row in left else moved.pop() for row in range(len(rows))]
         for place, row in enumerate(order):
@@ -174,7 +166,6 @@ class KeyedBatch:
         return order, torch.tensor(order).to(self._device)
 
     def append(self, tokens: Tensor) -> None:
-        """See `Batch`."""
         if self._width == self._keys.shape[4]:
             self._keys = torch.nn.functional.pad(self._keys, (0, 0, 0, _ROOM))
         positions = torch.tensor(self._lengths)[:, None].to(self._device)
@@ -270,7 +261,6 @@ class PaddedBatch:
         return given
 
     def keep(self, rows: Sequence[int]) -> tuple[list[int], Tensor]:
-        """See `Batch`; rows may repeat, and stay in their order."""
         chosen = torch.tensor(rows).to(self._mask.device)
         # All layers have this method; those with a recurrent state lack `batch_select_indices`.
         self._cache.reorder_cache(chosen)
@@ -279,7 +269,6 @@ class PaddedBatch:
         return list(rows), chosen
 
     def append(self, tokens: Tensor) -> None:
-        """See `Batch`."""
         self._mask = torch.cat([self._mask, torch.ones_like(self._mask[:, :1])], dim=1)
         self._position = self._position + 1
         self._lengths = [length + 1 for length in self._lengths]

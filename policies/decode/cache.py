@@ -20,10 +20,9 @@ from policies.training import copied
 class PlayedModel:
     """The model that the loop decodes with: the policy's own, or a copy of it in 16 bits, or with its adapter merged.
 
-    Mixed precision would cast every float32 weight again at every token, and the keys and values would be float32. So a
-    policy that computes in another type than its weights' plays with a copy in that type, without autocast. An adapter
-    costs two more products at every layer and token: the copy holds sums of base and adapter. Other weights are
-    shared, and the policy's own are never written. The copy follows the weights, and `forget` gives its memory back.
+    Mixed precision would cast every float32 weight again at every token, and an adapter costs two more products. The
+    copy has the type that is computed in, and sums of base and adapter; it shares other weights, follows the policy's,
+    and `forget` gives its memory back.
     """
 
     def __init__(self, model: Any) -> None:
@@ -33,11 +32,9 @@ class PlayedModel:
         self._version: object = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> PlayedModel:
-        """Copy the model; the new one makes its own copy when it plays."""
         return PlayedModel(copy.deepcopy(self._model, memo))
 
     def forget(self) -> None:
-        """Drop a merged copy, which is made again at little cost."""
         if has_adapter(self._model):
             self._copy = None
 
@@ -70,7 +67,6 @@ class PlayedModel:
         return self._copy
 
     def _fits(self) -> bool:
-        """Whether the device has twice the memory of a merged copy."""
         weight = next(self._model.parameters())
         if weight.device.type != "cuda":
             return True
@@ -86,8 +82,7 @@ _MOST_NUMBERS = 2**24
 def weights_version(model: nn.Module) -> tuple[float, ...]:
     """Return a value that changes when anything writes into the weights.
 
-    Torch counts most writes; for the others the sums of all weights are compared, see `weight_sums`. Weights on the
-    "meta" device, which are elsewhere, never change here. An adapter that is switched off or merged is another state.
+    Torch counts most writes; for the others the sums of all weights are compared. Weights on "meta" never change here.
     """
     weights = list(model.parameters())
     if weights[0].is_meta:
@@ -121,7 +116,6 @@ class WeightsCount:
         self._version = -1
 
     def __deepcopy__(self, memo: object) -> WeightsCount:
-        """Count anew: the weights of a copied model are its own."""
         return WeightsCount()
 
     def __call__(self, state: tuple[float, ...]) -> int:
@@ -135,8 +129,7 @@ class WeightsCount:
 class LogitsCache:
     """Answers repeated prompts without the model.
 
-    In a group of rollouts the same board is met again and again, in other sub-environments and at later steps; while
-    the policy is fixed the answer is the same. Empties itself when the weights change, and when it is full.
+    Empties itself when the weights change, and when it is full.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -145,11 +138,9 @@ class LogitsCache:
         self._version: tuple[float, ...] = ()
 
     def __len__(self) -> int:
-        """Return how many prompts it holds."""
         return len(self._rows)
 
     def clear(self) -> None:
-        """Drop everything."""
         self._rows = {}
 
     def __call__(
@@ -161,7 +152,6 @@ class LogitsCache:
         """Return the logits of every prompt.
 
         Args:
-            prompts: n prompts, repeats allowed.
             compute: called once with the distinct prompts that it does not hold; returns float32 (k, V).
             version: what `weights_version` says now, where the caller has asked already.
 

@@ -52,12 +52,10 @@ class Continuous:
         self.passes = 0
 
     def put(self, request: Request) -> None:
-        """Let a prompt wait for its place."""
         self._waiting.append(request)
 
     @torch.no_grad()
     def get(self) -> list[tuple[int, Completion | Exception]]:
-        """Write until at least one completion is finished."""
         done: list[Request] = []
         while not done:
             if self._batch is not None and self._tokens is not None:
@@ -88,7 +86,6 @@ class Continuous:
             self._batch.join(read)
 
     def _draw(self) -> list[Request]:
-        """Draw one token for every row, and take out those that are finished."""
         assert self._batch is not None
         rows, decoding = self._live, self._decoding
         completions, places = [each.completion for each in rows], list(range(len(rows)))
@@ -115,6 +112,5 @@ class Continuous:
         return [rows[place] for place in done]
 
     def close(self) -> None:
-        """Forget all prompts and the cache."""
         self._waiting, self._live = [], []
         self._batch = self._tokens = self._draws = self._steps = None

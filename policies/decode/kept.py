@@ -23,7 +23,6 @@ class TokenCounts:
     """What a loop was asked for, and what its model computed.
 
     Attributes:
-        prompts: tokens of all prompts.
         read: positions computed to read prompts, padding included.
         written: positions computed to write replies.
     """
@@ -47,8 +46,7 @@ class _Run:
 class KeptKeys:
     """A tree of token sequences: what sequences begin with alike is kept once.
 
-    Turns of an episode continue each other, forks share their beginning. When it is full, the runs that were not asked
-    for the longest are dropped first, ends before beginnings: those of ended episodes.
+    When it is full, the runs that were not asked for the longest are dropped first, ends before beginnings.
 
     Args:
         most_bytes: of keys and values; None: an eighth of the device's memory.
@@ -61,7 +59,6 @@ class KeptKeys:
         self._version: object = None
 
     def clear(self) -> None:
-        """Drop everything."""
         self._roots, self.bytes = {}, 0
 
     def at(self, version: object) -> None:
@@ -98,7 +95,6 @@ class KeptKeys:
             self._remove(min(self._ends(), key=lambda run: run.used))
 
     def _walk(self, tokens: Ints) -> list[tuple[_Run, int]]:
-        """Return the runs that a sequence begins with, and how many tokens of each."""
         self._clock += 1
         path: list[tuple[_Run, int]] = []
         place, branches = 0, self._roots
@@ -114,7 +110,6 @@ class KeptKeys:
         return path
 
     def _cut(self, run: _Run, size: int) -> _Run:
-        """Cut a run in two, and return its first part; each has memory of its own."""
         first = _Run(
             run.tokens[:size], run.keys[..., :size, :].clone(), run.before, run.used, {int(run.tokens[size]): run}
         )

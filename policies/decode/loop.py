@@ -38,16 +38,14 @@ _SAID: set[str] = set()
 class LoopSampler:
     """Writes replies with the policy's own model, and reads no text twice.
 
-    Keys and values of prompts and replies are kept until the weights change (`policies.decode.kept.KeptKeys`). Models
-    with a recurrent state or a sliding window, and attention other than "sdpa", read whole prompts; a warning says so
-    once. A token drawn behind kept keys is the one drawn without them, up to the rounding of differently shaped
-    products (1e-6 in float32): where a random number falls within that of the border between two tokens, or greedy
-    decoding finds two as probable, the other one may be drawn.
+    Keys and values are kept until the weights change (`policies.decode.kept.KeptKeys`). Models with a recurrent state
+    or a sliding window, and attention other than "sdpa", read whole prompts, with a warning. Tokens are those drawn
+    without kept keys, up to rounding (1e-6 in float32).
 
     Args:
         model: a Hugging Face causal language model.
-        reuse: most bytes of keys and values that are kept; True: an eighth of the device's memory; False: none, every
-            prompt is read from its beginning; "auto": True for models of 10 million parameters, False for smaller ones.
+        reuse: most bytes of keys and values; True: an eighth of the device's memory; False: none; "auto": True for
+            models of 10 million parameters, else False.
     """
 
     def __init__(self, model: Any, reuse: Reuse = "auto") -> None:
@@ -73,7 +71,6 @@ class LoopSampler:
         return Continuous(self.playing(decoding.precision), decoding, self._at(decoding), self.counts)
 
     def _at(self, decoding: Decoding) -> KeptKeys | None:
-        """Return what is kept of these weights."""
         if self._kept is not None:
             self._kept.at((self._version or weights_version(self._model), decoding.precision))
         return self._kept
@@ -151,11 +148,9 @@ class LoopSampler:
         return False
 
     def follow(self, model: nn.Module, version: int) -> None:
-        """Forget what other weights computed; the loop itself reads the model's."""
         self._version = (float(version),)
 
     def forget(self) -> None:
-        """Forget logits, keys and values, and give their memory back."""
         self._cache.clear()
         self._played.forget()
         if self._kept is not None:

@@ -77,10 +77,7 @@ class Together:
 
 
 def completion_queue(sampler: Sampler, model: Any, decoding: Decoding) -> CompletionQueue:
-    """Return the queue of a sampler: its own, continuous batching for the loop, or one of whole batches.
-
-    The loop's batches are whole ones where a reply is one token, and where the model takes no runs.
-    """
+    """Return the queue of a sampler: its own, continuous batching for the loop, or one of whole batches."""
     own: Callable[[Decoding], CompletionQueue] | None = getattr(sampler, "completion_queue", None)
     if own is not None:
         return own(decoding)

@@ -41,8 +41,7 @@ class ReplyText:
     def tokens(self, text: str) -> tuple[int, ...]:
         """Return the tokens that the model would have to write.
 
-        They are without prefix and suffix, and closed by the end token where no stop text ends the reply and the length
-        limit leaves room.
+        Without prefix and suffix; an end token closes them where no stop text does and the length limit leaves room.
 
         Raises:
             ValueError: the text does not start with the prefix and end with the suffix, or is too long.
@@ -122,8 +121,7 @@ class CommandTokens:
         tokens      go _to _desk _1  go _to _desk _2  look      each followed by the end token
         at first    go, look                                    after "go _to _desk": _1, _2
 
-    Each command is the tokens that the policy is taught to write for it (`HuggingFacePolicy.demonstrate`), so that the
-    probabilities of all commands sum to 1, and cloning, acting and scoring mean the same sequence.
+    Each command is the tokens of `HuggingFacePolicy.demonstrate`: probabilities of all commands sum to 1.
 
     Args:
         tokens: the tokens a policy writes for a complete reply; a ValueError where it cannot write it.

@@ -49,10 +49,7 @@ class Decoding:
 
     Attributes:
         temperature: divides the logits; 0 takes the most probable token (log-probabilities are then those at 1).
-        max_new_tokens: length limit.
         is_end: called with the tokens so far; True ends the reply.
-        fill: token id for the padding.
-        batch_size: prompts per forward pass.
         precision: type to compute in, None for the weights' own.
         ends: token ids that end a reply, for samplers that cannot call `is_end`.
         stop: texts that end a reply, for those.
@@ -147,7 +144,7 @@ def pick(
         `tokens` int64 (n,) and `logprobs` float32 (n,) at the temperature (at 1 when greedy), among what is `allowed`
         (`policies.scoring.head.restrict`); nan where the logits of a row hold nan or infinity.
 
-    Probabilities 1/4, 1/4, 1/2: `uniforms`, float64 (n,), below 0.25 give token 0, those from 0.5 on token 2.
+    With `uniforms`, float64 (n,), and probabilities 1/4, 1/4, 1/2:
 
     >>> logits = torch.tensor([[0.25, 0.25, 0.5]]).log().expand(3, 3)
     >>> pick(logits, torch.tensor([0.24, 0.26, 0.51], dtype=torch.float64), 1.0)[0].tolist()
@@ -200,8 +197,7 @@ def complete(
 ) -> list[Completion]:
     """Write one completion per prompt, as `Sampler.write` does, reading whole prompts; for any model.
 
-    The tokens of prompt i depend on it and on row i of `uniforms`, never on the other prompts (up to the rounding of
-    differently shaped matrix products). `counts` is added to.
+    The tokens of prompt i depend on it and on row i of `uniforms` alone, up to rounding. `counts` is added to.
     """
     completions = [Completion() for _ in prompts]
     # Sorting puts equal prompts into the same pass.

@@ -30,19 +30,16 @@ class EndpointError(RuntimeError):
 class ChatPolicy:
     """Asks a model for the reply of every sub-environment, all at the same time.
 
-    An outage is not an action: where the endpoint does not answer after all its tries, `EndpointError` is
-    raised. With a cache (`ChatEndpoint(..., cache=...)`) the same run continues where it stopped, as the answers
-    that came are kept and the seeds are the same. Where the endpoint says that a prompt does not fit its context, the
-    reply is empty and has the finish "prompt-too-long", which ends the episode; there is one warning of it. An endpoint
-    that says so and has answered nothing yet is an `EndpointError`: it may say it of every prompt.
+    An endpoint that does not answer after all its tries is an `EndpointError`. With a cache (`ChatEndpoint(...,
+    cache=...)`) the same run continues where it stopped. A prompt that does not fit the endpoint's context gets an
+    empty reply with the finish "prompt-too-long", which ends the episode, and one warning; it is an `EndpointError`
+    where nothing was answered yet.
 
     Replies have no tokens, so they can be compared and cloned, but not trained by policy gradients.
 
     Args:
-        endpoint: the model.
-        patient: leave failures to the caller, who finds them in `answers`; their replies are empty. An endpoint that
-            has never answered is an `EndpointError` all the same. A queue has no `answers`, so a patient policy has no
-            queue: lanes ask it one after the other.
+        patient: leave failures to the caller, who finds them in `answers`; their replies are empty. There is no queue
+            then.
 
     Attributes:
         answers: what the endpoint said to the latest observations, one each, tokens and failures included.
@@ -61,7 +58,6 @@ class ChatPolicy:
         Args:
             observations: one each: a str (taken as one user message) or a sequence of chat messages, whose
                 pictures (uint8, height x width x 3) are sent as PNG.
-            infos: not used.
             rng: gives a seed to each request, in their order.
 
         Raises:
@@ -73,7 +69,6 @@ class ChatPolicy:
     def act_each(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rngs: Sequence[np.random.Generator]
     ) -> list[Reply]:
-        """Answer as `act` does, each request with a seed from its own generator."""
         seeds = [int(rng.integers(2**31)) for rng in rngs]
         requests = [ChatRequest(sent_messages(each), seed) for each, seed in zip(observations, seeds, strict=True)]
         self.answers = self.endpoint.ask(requests)
@@ -99,7 +94,6 @@ class ChatPolicy:
 
 
 def _is_outage(answer: ChatAnswer | ChatFailure, endpoint: ChatEndpoint) -> TypeGuard[ChatFailure]:
-    """Whether there is no answer for another reason than the prompt, which cannot be known before there is any."""
     return isinstance(answer, ChatFailure) and not (answer.too_long and endpoint.spent().answered)
 
 
@@ -107,7 +101,6 @@ class ChatQueue:
     """Requests on their way to an endpoint; see `agentgym.rollout.lanes.ReplyQueue`.
 
     Args:
-        endpoint: the model.
         reply: makes a reply of an answer that is no outage.
     """
 
@@ -138,7 +131,6 @@ class ChatQueue:
                 raise
 
     def get(self) -> list[tuple[int, Reply | Exception]]:
-        """Wait for an answer; one that does not come is an `EndpointError`."""
         done = wait([begun.came for begun in self._asked.values()], return_when=FIRST_COMPLETED).done
         return [self._answered(name) for name in [name for name, each in self._asked.items() if each.came in done]]
 
@@ -149,7 +141,6 @@ class ChatQueue:
         return name, self._reply(answer)
 
     def close(self) -> None:
-        """Give up what is on its way; the cache keeps what has come."""
         for begun in self._asked.values():
             if not begun.came.cancel():
                 begun.answer()

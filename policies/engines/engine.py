@@ -1,9 +1,7 @@
 """What samplers over an engine have in common: seeds, versions of weights, and the proof that they are the trainer's.
 
-An engine has weights, kernels and sampling code of its own, and most of what goes wrong between it and the trainer goes
-wrong without an error: an adapter that was not loaded anew, a prefix cache of the old weights, log-probabilities at
-temperature 1. So the first replies after every change of weights are scored by the trainer as well, and a difference
-is an error.
+Most of what goes wrong between an engine and the trainer goes wrong without an error. So the first replies after every
+change of weights are scored by the trainer as well, and a difference is an error.
 """
 
 from __future__ import annotations
@@ -49,13 +47,9 @@ class CompletionStream(Protocol):
         """Ask for a completion; a seed of None is greedy."""
         ...
 
-    def get(self) -> list[tuple[int, Completion | Exception]]:
-        """Wait until something is finished, and return what is."""
-        ...
+    def get(self) -> list[tuple[int, Completion | Exception]]: ...
 
-    def close(self) -> None:
-        """Give up what is on its way."""
-        ...
+    def close(self) -> None: ...
 
 
 class EngineSampler:
@@ -75,7 +69,6 @@ class EngineSampler:
         self.tolerant = self.failed = False
 
     def send(self, model: Any, version: int) -> None:
-        """Give the engine the weights of a model."""
         raise NotImplementedError
 
     def generate(self, prompts: Sequence[Prompt], seeds: Sequence[int | None], decoding: Decoding) -> list[Completion]:
@@ -92,7 +85,6 @@ class EngineSampler:
         return Together(self, decoding) if stream is None else _EngineQueue(self, stream, decoding)
 
     def follow(self, model: nn.Module, version: int) -> None:
-        """Send the weights where the engine has others; an adapter is sent the first time as well."""
         first, self._model = self._model is None, model
         if version != self.version or (first and hasattr(model, "peft_config")):
             self.send(model, version)
@@ -148,13 +140,10 @@ class EngineSampler:
             self._proved = True
 
     def __deepcopy__(self, memo: object) -> EngineSampler:
-        """Stay one: an engine is no part of a policy that could be copied."""
         return self
 
 
 class _EngineQueue:
-    """A `policies.decode.queue.CompletionQueue` over a stream, with the checks of `EngineSampler.write`."""
-
     def __init__(self, sampler: EngineSampler, stream: CompletionStream, decoding: Decoding) -> None:
         self._sampler, self._stream, self._decoding = sampler, stream, decoding
         self._prompts: dict[int, Prompt] = {}
@@ -193,9 +182,6 @@ def check_completion(one: Completion, place: int, decoding: Decoding, vocabulary
     """End a completion where the loop would have, and check that it can be trained on.
 
     Args:
-        one: the completion, which is cut.
-        place: of it, for the message.
-        decoding: how it was asked for.
         vocabulary: how many tokens the model knows; None: it is not asked.
 
     Raises:
@@ -217,7 +203,6 @@ def check_completion(one: Completion, place: int, decoding: Decoding, vocabulary
 
 
 def _cut(one: Completion, decoding: Decoding) -> None:
-    """End a completion where the loop would have ended it: engines look for stop texts in a text of their own."""
     for length in range(1, min(len(one.token_ids), decoding.max_new_tokens) + 1):
         if decoding.is_end(one.token_ids[:length]):
             del one.token_ids[length:], one.logprobs[length:]
@@ -233,11 +218,7 @@ def prove(
     """Compare the log-probabilities of an engine with those of the trainer's model, at the sampling temperature.
 
     Args:
-        model: of the trainer.
-        prompts: n prompts.
         written: what the engine wrote after them, with its log-probabilities.
-        decoding: how it was asked to.
-        version: of the weights, for the message.
 
     Returns:
         The mean difference in nats, over all tokens.

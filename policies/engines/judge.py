@@ -84,7 +84,6 @@ class JudgeCounts:
     Attributes:
         judged: trajectories, or single steps where a judge was called with them.
         failed: those of `judged` without an answer that could be read.
-        steps: their steps.
         unscored: steps that have no score: those of `failed`, and numbers that were none or out of the range.
         silent: steps of which the judge had no opinion.
         requests: what was sent and answered, or failed: equal trajectories and cached answers are not sent.
@@ -104,33 +103,25 @@ class JudgeCounts:
 class JudgeScorer:
     """Scores steps by asking a model, for all trajectories at the same time; see docs/credit/judge.md.
 
-    It has two uses: as the scorer of a `StepTable` beside a policy (`scores`), with one request per trajectory, and,
-    called with single steps, as the scorer of `wrappers.process_reward`, with one request per step.
+    It scores a `StepTable` beside a policy (`scores`), one request per trajectory, and, called with single steps,
+    serves `wrappers.process_reward`, one request per step.
 
-    Every text that the model reads about a trajectory is quoted within a line of its own, so that none can pass for
-    another step or for the end of the list; see `policies.engines.step_lines`. An endpoint that does not answer, and an
-    answer that cannot be read or does not speak of exactly the steps that were asked about, leave all steps of the
-    trajectory nan, not scored, with a `RuntimeWarning`. A number that is none (a text, true, NaN) or out of the range
-    leaves its step nan.
+    Every text about a trajectory is quoted, see `policies.engines.step_lines`. Without an answer, or where an answer
+    cannot be read or is not of exactly the steps that were asked about, all steps of the trajectory are nan, with a
+    `RuntimeWarning`. A number that is none or out of the range leaves its step nan.
 
     Args:
-        endpoint: the model. A judge should not draw: give it `temperature=0`, as `JudgeScorer.at` does; another one is
-            warned of. About 10 tokens of an answer are needed per step. With `cache` a trajectory is asked about once.
-        tokenizer: the policy's: the model is told what the policy read, from `Reply.prompt_ids`. Without one, or where
-            replies have no tokens, it is told group labels and states.
-        task: what the task was, of the row of a trajectory's first step; in the place of the above.
-        seen: what the agent saw before the step of a row; in the place of the above.
-        done: what the agent did in the step of a row; without it the action, or the reply where that is "".
+        endpoint: the model, at `temperature=0` as `JudgeScorer.at` makes it; another temperature is warned of. An
+            answer needs about 10 tokens per step. With `cache` a trajectory is asked about once.
+        tokenizer: the policy's, for what it read (`Reply.prompt_ids`). Without one group labels and states are told.
+        task, seen, done: from a row, what the task was, what the agent saw and what it did; in the place of the above.
         criterion: what the number of a step says: a sentence without its subject.
         lowest, highest: range of the scores, with 0 inside: that is what a step without an opinion gets.
         outcome: tell how the episode ended. Off, because credit has a level of its own for that.
-        text_chars: most characters told of what was seen or done in a step; a cut is shown, with its length.
-        task_chars: most characters told of the task.
-        all_chars: most characters told of all steps of a trajectory together: longer ones are told in less detail.
+        text_chars, task_chars, all_chars: most characters of what was seen or done in a step, of the task, and of all
+            steps of a trajectory; cuts are shown.
 
     Attributes:
-        level: "turn": one number per step.
-        order: "after"; it never learns.
         counts: what became of the last question.
         failures: why trajectories of the last question have no scores, one sentence each.
 
@@ -231,7 +222,6 @@ class JudgeScorer:
         }
 
     def state_dict(self) -> dict[str, Any]:
-        """Return an empty state."""
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -244,7 +234,6 @@ class JudgeScorer:
             raise ValueError(f"a judge learns nothing and has no state, got one with {sorted(state)[:8]}")
 
     def describe(self) -> dict[str, Any]:
-        """Return the settings; `prompt` is the beginning of the SHA-256 hash of what the model is told to do."""
         hooks = {"task": self._task, "seen": self._seen, "done": self._done}
         return {
             "scorer": "judge",
@@ -260,11 +249,9 @@ class JudgeScorer:
         }
 
     def __repr__(self) -> str:
-        """Show who judges."""
         return f"JudgeScorer({self.endpoint!r})"
 
     def _story(self, table: StepTable, rows: Sequence[int]) -> Story:
-        """Tell a trajectory as the arguments say."""
         if self._tokenizer is None:
             told = story_of_states(table, rows)
         else:
@@ -280,7 +267,6 @@ class JudgeScorer:
         return Story(task, steps, table.endings[table.trajectory[rows[-1]]].value if self.outcome else "")
 
     def _ask(self, stories: Sequence[Story]) -> list[list[float | None]]:
-        """Return the scores of each story's steps, all nan where there are none; equal stories are asked about once."""
         texts = [step_lines(story, **self._limits) for story in stories]
         lengths = {text: len(story.steps) for text, story in zip(texts, stories, strict=True)}
         answers = self.endpoint.ask([self._request(text, length) for text, length in lengths.items()])
@@ -347,12 +333,6 @@ def read_scores(text: str, steps: int, lowest: float, highest: float) -> list[fl
 
     The object is `{"1": 2.5, "2": null, ...}`, or `{"scores": ...}` of that or of a list of all numbers.
 
-    Args:
-        text: the answer.
-        steps: how many steps were asked about.
-        lowest: bound of the scores.
-        highest: the other one.
-
     Returns:
         A number per step; None: no opinion; nan: what is there is no number within the range.
 
@@ -384,7 +364,6 @@ def _score(given: object, lowest: float, highest: float) -> float:
 
 
 def _story_of_step(step: PlayedStep) -> Story:
-    """Tell a single step; chat messages also hold the rules and the beginning."""
     *before, (_, saw) = message_texts(step.messages)
     roles = [role for role, _ in before]
     told = [text for role, text in before if role == "system"]

@@ -1,7 +1,6 @@
 """A server with an OpenAI-compatible `/v1/completions` as a sampler: token ids in, token ids and log-probabilities out.
 
-The server must return token ids (`return_token_ids`; vLLM does since 0.10.2). One that does not cannot be trained
-with: its text, cut into tokens again, need not be the tokens it drew. It has to be started with
+The server must return token ids (`return_token_ids`; vLLM since 0.10.2). It is started with
 `--logprobs-mode processed_logprobs`, and for adapters with `--enable-lora` and VLLM_ALLOW_RUNTIME_LORA_UPDATING=1.
 Needs the extra `http`.
 """
@@ -29,11 +28,9 @@ class ServerSampler(EngineSampler):
 
     Args:
         url: of the server, such as "http://localhost:8000".
-        model: the name of the model there.
-        work: a folder that the server can read, for adapters; None where the weights stay as they are. The sampler
-            makes a folder of its own there, `weights-...`, in which the newest adapter stays; the rest is not touched.
+        work: a folder that the server can read, for adapters, in which the sampler makes one of its own; None where the
+            weights stay as they are.
         timeout: seconds per try.
-        retries: further tries.
         concurrency: most requests at a time.
         headers: sent along, for credentials, which no error shows.
 
@@ -91,7 +88,6 @@ class ServerSampler(EngineSampler):
         self._weights.remove_older()
 
     def generate(self, prompts: Sequence[Prompt], seeds: Sequence[int | None], decoding: Decoding) -> list[Completion]:
-        """Write one completion per prompt."""
         bodies = {
             place: self._body(prompt, seed, decoding)
             for place, (prompt, seed) in enumerate(zip(prompts, seeds, strict=True))
@@ -101,7 +97,6 @@ class ServerSampler(EngineSampler):
         return [self.read(found[place], prompt) for place, prompt in enumerate(prompts)]
 
     def stream(self, decoding: Decoding) -> CompletionStream:
-        """Return what writes single completions: the server batches them as they come."""
         return _ServerStream(self, decoding)
 
     def start(self, prompt: Prompt, seed: int | None, decoding: Decoding) -> Future[HttpAnswer | HttpFailure]:
@@ -163,8 +158,6 @@ def _post(client: HttpClient, body: Mapping[str, str]) -> HttpAnswer | HttpFailu
 
 
 class _ServerStream:
-    """Requests on their way to the server."""
-
     def __init__(self, sampler: ServerSampler, decoding: Decoding) -> None:
         self._sampler, self._decoding = sampler, decoding
         self._asked: dict[int, tuple[Prompt, Future[HttpAnswer | HttpFailure]]] = {}

@@ -1,8 +1,7 @@
 """Steps as lines of JSON for a model to read about: what was seen, what was done, whether it was refused.
 
-A line is one step and one step is a line: every text of a line is a JSON string that nothing within can close, and its
-line breaks and the marks of chat templates are escaped (`agentgym.outside.text.quote`). So no page and no utterance
-begins a step of its own, changes a number or ends the list.
+A line is one step: every text in it is a JSON string whose line breaks and marks of chat templates are escaped
+(`agentgym.outside.text.quote`), so that no text begins a step of its own or ends the list.
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ class ToldStep:
 
     Attributes:
         saw: what the agent saw before it; "" where that adds nothing.
-        did: what it did.
         refused: the environment did not accept that.
         then: what it saw afterwards; "" where the next step tells it.
     """
@@ -44,8 +42,6 @@ class Story:
     """What is told of a trajectory.
 
     Attributes:
-        task: what was to be done.
-        steps: in their order.
         end: how it ended; "": not told.
     """
 
@@ -60,11 +56,9 @@ def step_lines(story: Story, *, text_chars: int, task_chars: int, all_chars: int
     A text that is longer than its limit becomes `["its begin", {"characters_left_out": n}, "its end"]`.
 
     Args:
-        story: what is told.
         text_chars: most characters of each text of a step, at least 1.
         task_chars: most characters of the task.
-        all_chars: most characters of the texts of all steps together: where they have more, the limit of each is
-            lowered for all alike, down to 1.
+        all_chars: most characters of all steps together; where they have more, the limit of each is lowered alike.
 
     >>> steps = (ToldStep("A door.\n{\"step\": 2}", "open it"), ToldStep("", "wait" * 9, refused=True))
     >>> print(step_lines(Story("Get out.", steps, "success"), text_chars=20, task_chars=99, all_chars=99))
@@ -89,7 +83,6 @@ def step_lines(story: Story, *, text_chars: int, task_chars: int, all_chars: int
 
 
 def _limit(lengths: Sequence[int], each: int, together: int) -> int:
-    """Return the largest limit under which texts of these lengths have at most `together` characters."""
     left = together
     for done, length in enumerate(sorted(lengths)):
         share = left // (len(lengths) - done)
@@ -110,11 +103,9 @@ def _shown(text: str, most: int) -> str:
 def story_of_states(table: StepTable, rows: Sequence[int]) -> Story:
     """Tell a trajectory by its group's label, its states and its actions.
 
-    States and actions that `value_text` knows no text for are not told. An action
-    that is "", because no command could be read, is told by the whole reply.
+    States and actions without a text are left out. An action that is "" is told by the whole reply.
 
     Args:
-        table: the steps.
         rows: those of one trajectory, in the order of t.
     """
     steps = [
@@ -126,12 +117,10 @@ def story_of_states(table: StepTable, rows: Sequence[int]) -> Story:
 def story_of_prompts(table: StepTable, rows: Sequence[int], tokenizer: Any) -> Story:
     """Tell a trajectory by what its policy read: the first prompt is the task, and later ones what the agent saw.
 
-    What all prompts have in common, before and behind the observation, is left out of the later ones, and so are
-    earlier steps: those before `wrappers.PromptWindow`'s "Now you see:", or, where prompts are continued
-    (`wrappers.Transcript`), the prompt before with its reply. Where a reply has no prompt, states are told.
+    What all prompts have in common is left out of the later ones, and so are earlier steps. Where a reply has no
+    prompt, states are told.
 
     Args:
-        table: the steps, with replies.
         rows: those of one trajectory, in the order of t.
         tokenizer: the Hugging Face tokenizer that made the prompts.
     """
@@ -161,7 +150,6 @@ def story_of_prompts(table: StepTable, rows: Sequence[int], tokenizer: Any) -> S
 
 
 def _parts(ids: Sequence[int], special: frozenset[int]) -> Iterator[Sequence[int]]:
-    """Yield what stands between special tokens: those of a template part its messages."""
     begin = 0
     for place, token in enumerate(ids):
         if token in special:
@@ -186,7 +174,6 @@ def _frame(prompts: Sequence[tuple[int, ...]], special: frozenset[int]) -> tuple
 
 
 def _shared(prompts: Sequence[tuple[int, ...]]) -> list[int]:
-    """Return what all begin with."""
     columns = zip(*prompts, strict=False)
     return [column[0] for column in itertools.takewhile(lambda column: len(set(column)) == 1, columns)]
 

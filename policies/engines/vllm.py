@@ -5,9 +5,8 @@
         sampler = VllmSampler.start("start", work="weights")
         policy = HuggingFacePolicy(policy.model, policy.tokenizer, sampler=sampler)
 
-Adapters reach the engine as files under a fresh id, which every release since 0.24 takes. Whole weights go through one
-function, `send_whole`, because their way has changed with almost every release; the probe of `policies.engines.engine`
-tells whether they arrived. Written for the interface of 0.24 to 0.32; what was tried is in
+Adapters reach the engine as files under a fresh id. The way of whole weights, `send_whole`, has changed with almost
+every release; the probe of `policies.engines.engine` checks it. For releases 0.24 to 0.32, see
 docs/train-your-model.md.
 """
 
@@ -96,7 +95,6 @@ class VllmSampler(EngineSampler):
 
         Args:
             folder: of the base model where an adapter is trained.
-            work: see the class.
             lora_rank: largest rank of adapters; None for whole weights.
             holds: -1 where the policy has other weights than the folder, as in a run that is resumed.
             **options: of `vllm.LLM`, such as `gpu_memory_utilization`.
@@ -107,7 +105,6 @@ class VllmSampler(EngineSampler):
         return cls(importlib.import_module("vllm").LLM(model=str(folder), **given), work, holds)
 
     def send(self, model: Any, version: int) -> None:
-        """Send an adapter as a file under a fresh id, or whole weights; files of its own from before are removed."""
         folder, kind = self._weights.write(model, version)
         if kind == "adapter":
             request = importlib.import_module("vllm.lora.request").LoRARequest
@@ -119,7 +116,6 @@ class VllmSampler(EngineSampler):
         self._weights.remove_older()
 
     def generate(self, prompts: Sequence[Prompt], seeds: Sequence[int | None], decoding: Decoding) -> list[Completion]:
-        """Write one completion per prompt."""
         outputs = self._engine.generate(
             [{"prompt_token_ids": list(prompt)} for prompt in prompts],
             [self.parameters(seed, decoding) for seed in seeds],
@@ -129,7 +125,6 @@ class VllmSampler(EngineSampler):
         return [_completion(output.outputs[0]) for output in outputs]
 
     def stream(self, decoding: Decoding) -> CompletionStream:
-        """Return what writes single completions: the engine takes requests between any two of its steps."""
         return _VllmStream(self, self._engine.llm_engine, self._adapter, decoding)
 
     def parameters(self, seed: int | None, decoding: Decoding) -> Any:
@@ -146,8 +141,6 @@ class VllmSampler(EngineSampler):
 
 
 class _VllmStream:
-    """Requests within the engine, which goes on by a step at a time."""
-
     def __init__(self, sampler: VllmSampler, engine: Any, adapter: Any, decoding: Decoding) -> None:
         self._sampler, self._engine, self._adapter, self._decoding = sampler, engine, adapter, decoding
         self._asked: set[int] = set()

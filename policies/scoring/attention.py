@@ -51,7 +51,6 @@ class Runs:
         return cls([(begin, end, [(begin, end)]) for begin, end in itertools.pairwise(ends)])
 
     def __call__(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float | None) -> Tensor:
-        """See `Attends`."""
         found = []
         for begin, end, sees in self.parts:
             keys, values = (_joined(each, sees) for each in (key, value))
@@ -97,7 +96,6 @@ def may_take_runs(model: Any) -> bool:
 
 
 def _teach() -> None:
-    """Let transformers' attention obey runs where it is given some; without them nothing changes."""
     from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS as FUNCTIONS
 
     usual: Any = FUNCTIONS[_IMPLEMENTATION]

@@ -135,7 +135,6 @@ def check_finite(model: nn.Module, whose: str) -> None:
     """Refuse weights that are not numbers.
 
     Args:
-        model: whose parameters are looked at.
         whose: begins the message, such as "the policy's".
 
     Raises:
@@ -247,12 +246,10 @@ def token_logprobs(
 
     Args:
         head: from hidden states (k, width) to logits (k, vocabulary).
-        hidden: (K, width).
         targets: int64 (K,), the token that followed each.
         temperature: divides the logits, above 0.
         entropy: True: differentiable. False: without gradient. None: not computed, 0.
         allowed: K sequences of token ids, see `restrict`; None: no restriction.
-        chunk: positions per piece.
     """
     pieces = []
     for low in range(0, len(targets), chunk):

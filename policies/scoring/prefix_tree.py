@@ -53,7 +53,6 @@ class Tree:
     columns: dict[int, Ints]
 
     def __len__(self) -> int:
-        """Return the number of tokens T."""
         return len(self.tokens)
 
     def runs(self, begin: int) -> list[tuple[int, int, list[tuple[int, int]]]]:
@@ -75,8 +74,6 @@ def merge_trees(prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int
     """Gather rows that begin alike; every row is in exactly one tree.
 
     Args:
-        prompts: n non-empty token sequences.
-        replies: n non-empty token sequences.
         most_tokens: of a tree; a row that is longer alone is a tree.
 
     >>> [tree] = merge_trees([(7, 8, 9), (7, 8, 9), (7, 8, 5)], [(1, 2), (3, 4), (1, 6)], 100)
@@ -101,8 +98,6 @@ def merge_trees(prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int
 
 
 class _Growing:
-    """A tree to which sequences are added in their order."""
-
     def __init__(self) -> None:
         self.size = 0
         self.columns: dict[int, Ints] = {}
@@ -112,13 +107,11 @@ class _Growing:
         self._last = self._path = np.zeros(0, np.int64)
 
     def shared(self, tokens: Ints) -> int:
-        """Return how many tokens a sequence has in common with the last one."""
         size = min(len(tokens), len(self._last))
         differing = np.flatnonzero(tokens[:size] != self._last[:size])
         return int(differing[0]) if len(differing) else size
 
     def add(self, tokens: Ints, shared: int) -> Ints:
-        """Add a sequence that has its first tokens in common with the last one; return where its tokens are."""
         self._stops.update(dict.fromkeys(self._path[shared:].tolist(), self.size))
         new = len(tokens) - shared
         self._path = np.concatenate([self._path[:shared], self.size + np.arange(new)])

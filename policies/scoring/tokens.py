@@ -30,8 +30,7 @@ _WHOLE_HEAD = 2**24
 class TokenScores:
     """Scores of n replies, each padded at its end to the longest length L.
 
-    A batch of two replies of lengths 1 and 2 has mask `[[True, False], [True, True]]`; padded entries of the
-    other tensors are 0 (False).
+    Padded entries are 0 (False).
 
     Attributes:
         logprobs: float32 (n, L), natural logarithm, at the temperature asked for.
@@ -91,7 +90,6 @@ def score_replies(
         prompts: token ids.
         replies: token ids.
         temperature: divides the logits, above 0.
-        fill: token id for the padding.
         precision: autocast type, None for the weights' own.
         entropy: True: differentiable. False: without gradient. None: not computed, 0.
         allowed: n entries like `agentgym.trajectory.Reply.allowed`; None: every token was drawn among all.
@@ -186,10 +184,8 @@ class _Layout(NamedTuple):
     """The distinct inputs of some rows, and where their reply tokens are read.
 
     Attributes:
-        inputs: distinct token sequences.
         slots: (input, column) of each place whose logits are wanted.
         reads: of each reply token its place in `slots`.
-        targets: the reply tokens.
     """
 
     inputs: list[tuple[int, ...]]
@@ -215,7 +211,6 @@ class _Layout(NamedTuple):
 
 
 def _read(model: Any, layout: _Layout, fill: int, device: torch.device, at: Callable[..., Tensor]) -> Tensor:
-    """Return what `at` (`logits_at` or `hidden_at`) finds at each slot, (slots, ...)."""
     parts: list[Tensor] = []
     order: list[int] = []
     for group in _alike(layout.inputs):

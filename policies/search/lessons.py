@@ -31,9 +31,8 @@ class Preference:
 def to_table(trees: Sequence[Tree]) -> StepTable:
     """Return all simulated steps: one trajectory per simulation, cut from the one that played its first state.
 
-    Groups are tasks. What was played once stands there once; a simulation that its budget, its length or a state met
-    before has cut short has neither terminated nor been truncated (`Ending.CUT`). One that could not be scored
-    (`Ending.UNSCORED`) is left out, but for what others went on from.
+    Groups are tasks. A simulation that its budget, its length or a known state has cut short has neither terminated nor
+    been truncated (`Ending.CUT`). One that could not be scored (`Ending.UNSCORED`) is left out.
 
     Raises:
         ValueError: nothing was simulated, or nothing that could be scored.
@@ -65,7 +64,6 @@ def demonstrations(trees: Sequence[Tree], policy: Any = None) -> list[Reply]:
     """Return the replies of the best simulation of every search that was won, to be cloned.
 
     Args:
-        trees: searches.
         policy: in whose tokens, a `policies.huggingface.HuggingFacePolicy`; None: as they were given.
 
     Raises:
@@ -80,7 +78,7 @@ def demonstrations(trees: Sequence[Tree], policy: Any = None) -> list[Reply]:
 def preferences(trees: Sequence[Tree], *, gap: float, visits: int = 1) -> list[Preference]:
     """Return pairs of replies to one state: the best one, and each that is worse by some gap.
 
-    As in Agent Q (Putta et al. 2024, 2408.07199), whose pairs are branches of a search tree told apart by their values.
+    As in Agent Q (Putta et al. 2024, 2408.07199).
 
     Args:
         trees: searches that grew a tree (not best of n).

@@ -8,18 +8,15 @@ look-ahead.
 
     Q(s, a) + c * P(s, a) * sqrt(N(s)) / (1 + N(s, a))
 
-is followed to a reply that was not played yet: the rule of AlphaGo Zero (Silver et al. 2017, "Mastering the game of Go
-without human knowledge", Methods, after Rosin 2011), in place of UCT's bound (Kocsis and Szepesvari 2006), which knows
-no priors. Q is the mean of r + gamma * (what followed), on a scale on which the returns so far lie in 0 to 1
-(Schrittwieser et al. 2020, MuZero, appendix B, with bounds of at least 0 and 1); of a reply that was not played, the
-mean of its state.
+is followed to a reply that was not played yet: the rule of AlphaGo Zero (Silver et al. 2017, Methods, after Rosin
+2011). Q is the mean of r + gamma * (what followed), on a scale on which the returns so far lie in 0 to 1 (Schrittwieser
+et al. 2020, MuZero, appendix B); of a reply that was not played, the mean of its state.
 
 Where the commands of a state are listed (`simulator.Listed`), P is the policy's probability of each. Where any text is
 a reply, replies are asked for one at a time, `ceil(width * N(s) ** widening)` that lead to open states (progressive
 widening, Couetoux et al. 2011), and P is the share of the draws that gave a reply.
 
-Two departures make sense where a step has one outcome: a state that has ended, or below which all has ended, is closed
-and not visited again; and so is a state that was met before, no later (`merge`).
+A state that has ended, below which all has ended, or that was met before, no later (`merge`), is closed.
 """
 
 from __future__ import annotations
@@ -51,7 +48,6 @@ class BestOfN:
             raise ValueError(f"best of n needs an n of at least 1, got {self.n}")
 
     def tree(self, root: Node, task: str, value: Value, budget: Budget, rng: np.random.Generator) -> Tree:
-        """Return the search of one episode."""
         return _Attempts(self.n, root, task, value, budget, rng)
 
 
@@ -91,7 +87,6 @@ class Beam:
             )
 
     def tree(self, root: Node, task: str, value: Value, budget: Budget, rng: np.random.Generator) -> Tree:
-        """Return the search of one episode."""
         return _BeamTree(self, root, task, value, budget, rng)
 
 
@@ -119,7 +114,6 @@ class _BeamTree(Tree):
         return None
 
     def _through(self, node: Node) -> float:
-        """Return what an episode through a state returns, from the root on."""
         gain = node.value
         while node.parent is not None:
             gain, node = self.gain(node, gain), node.parent
@@ -136,9 +130,8 @@ class MCTS:
         widening: how their number grows with the visits, in 0 to 1.
         draws: most replies that are asked for in one state; the policy may repeat itself.
         merge: close states that were met before.
-        decide: which steps are played: "best": those to the end of the best simulation; "visits": the one to the most
-            visited child, and then it is searched again: the choice where a lucky simulation or a mistaken critic may
-            look best. Such searches go on after a success (`until_won=False`), with a share of the budget each.
+        decide: which steps are played: "best", those to the end of the best simulation; "visits", the one to the most
+            visited child, and then it is searched again, also after a success, with a share of the budget each.
 
     Raises:
         ValueError: a number is out of range.
@@ -161,7 +154,6 @@ class MCTS:
             raise ValueError(f"unknown decide {self.decide!r}: expected 'best' or 'visits'")
 
     def tree(self, root: Node, task: str, value: Value, budget: Budget, rng: np.random.Generator) -> Tree:
-        """Return the search of one episode."""
         return _MCTSTree(self, root, task, value, budget, rng)
 
 
@@ -208,7 +200,6 @@ class _MCTSTree(Tree):
         return best
 
     def _mean(self, child: Node) -> float:
-        """Return the scaled mean of a step; simulations under way count as the worst that can be (virtual loss)."""
         if not child.visits:
             return 0.0
         return self._scaled(self.action_value(child)) * (child.visits / (child.visits + child.pending))
@@ -217,12 +208,10 @@ class _MCTSTree(Tree):
         return (value - self.low) / (self.high - self.low)
 
     def exhausted(self, node: Node) -> bool:
-        """Say whether nothing is left to be tried in a state and after it."""
         left = node.asked < self._method.draws if node.untried is None else bool(node.untried)
         return not left and node.pending == 0 and all(child.closed for child in node.children)
 
     def plan(self) -> list[Node]:
-        """Return the steps to be played: those of the best simulation, or one to the most visited state."""
         if self._method.decide == "best":
             return super().plan()
         most = max(self.root.children, key=lambda child: child.visits, default=None)

@@ -17,9 +17,7 @@ from policies.search.tree import Budget, Cost, Node, Tree, Value
 class Method(Protocol):
     """A search method: `BestOfN`, `Beam` or `MCTS` of `policies.search.methods`."""
 
-    def tree(self, root: Node, task: str, value: Value, budget: Budget, rng: np.random.Generator) -> Tree:
-        """Return the search of one episode."""
-        ...
+    def tree(self, root: Node, task: str, value: Value, budget: Budget, rng: np.random.Generator) -> Tree: ...
 
 
 class SearchPlayer:
@@ -31,31 +29,22 @@ class SearchPlayer:
         player = SearchPlayer(make(), RandomPolicy(), MCTS(), budget=Budget(steps=1000), listed=Listed())
         table = collect(VectorSnapshots(make()), player, tasks=tasks, seed=0)
 
-    At the first step of an episode it searches, all episodes side by side, and then plays the steps of the best
-    simulation one after the other, reply by reply as the search found them. Where reality goes another way, and where
-    they end, it searches on with what the budget has left, and without that the policy itself answers. Forks of an
-    episode share its budget, in equal parts where several search at once; in the same state they share a plan.
-
-    It knows more than a policy does: it can go back in time, and it sees the outcome of what it tries. Compare it with
-    others that may try as often, not with single attempts.
+    At the first step of an episode it searches, all episodes side by side, and then plays the best simulation. Where
+    reality goes another way, and where they end, it searches on with the budget left; without that the policy answers.
+    Forks of an episode share its budget; in the same state they share a plan. Compare it with players that may try as
+    often.
 
     Args:
         envs: to try things in: autoreset `DISABLED`; its sub-environments are what simulates side by side.
         policy: who answers in simulations, and where no search is left.
-        method: the search method.
         budget: what the searches of one episode may spend.
-        value: how simulations are judged.
         listed: what can be answered, where the method grows a tree; None: the policy is asked for replies.
         until_won: a search ends when it has won; False: when its budget is spent, for better values.
-        fresh: simulations draw random numbers of their own, and what a reply led to once is what it is taken to lead
-            to; False: they see the numbers that reality will see.
+        fresh: simulations draw random numbers of their own; False: they see the numbers that reality will see.
         share: part of the budget left that one search may spend, above 0 to 1.
-        under_way: most simulations of one search at once, see `policies.search.simulator`; None: as many as there are
-            free sub-environments.
-        keep: whether `trees` keeps the trees.
+        under_way: most simulations of one search at once; None: as many as there are free sub-environments.
 
-    Episodes are known by their numbers, so that a player is shown one `VectorSnapshots` at a time; `forget`
-    comes between.
+    Call `forget` between two `VectorSnapshots`: episodes are known by their numbers.
 
     Attributes:
         costs: what the searches of each episode have spent, by `episode_number`.
@@ -97,7 +86,6 @@ class SearchPlayer:
         self._plans: dict[tuple[int, str], list[Node]] = {}
 
     def forget(self) -> None:
-        """Forget all episodes: before other ones that are numbered from 0 again, of another `VectorSnapshots`."""
         self.costs, self.trees, self._plans = {}, {}, {}
 
     def act(
@@ -134,14 +122,12 @@ class SearchPlayer:
         return [reply for reply in replies if reply is not None]
 
     def _follow(self, episode: int, plan: list[Node]) -> None:
-        """Keep what is left of a plan for the state in which it is to be played."""
         if plan:
             self._plans[episode, plan[0].before.key] = plan
 
     def _search(
         self, lost: Mapping[tuple[int, str], Any], standing: Collection[tuple[int, str]], rng: np.random.Generator
     ) -> None:
-        """Search from states, by episode and key; drop plans of these episodes that begin where nobody stands."""
         by_episode: dict[int, list[Any]] = {}
         for (episode, _), state in lost.items():
             by_episode.setdefault(episode, []).append(state)

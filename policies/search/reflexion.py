@@ -2,8 +2,7 @@
 
     trial 1 -> lost -> note 1        trial 2, shown note 1 -> lost -> note 2        trial 3, shown notes 1 and 2 -> ...
 
-The latest three notes are kept, the paper's memory. The words of the request are ours; its slots are the paper's: the
-whole attempt, that it failed, the notes of earlier attempts, and a plan that is asked for.
+The latest three notes are kept, as in the paper. The words of the request are ours; its slots are the paper's.
 """
 
 from __future__ import annotations
@@ -42,7 +41,6 @@ def reflection_prompt(story: str, notes: Sequence[str]) -> tuple[dict[str, str],
     """Return the messages that ask for a note on a lost attempt.
 
     Args:
-        story: of the attempt.
         notes: of the attempts before it, all of them; the latest `MOST_KEPT` are shown.
     """
     earlier = f"{_EARLIER}\n{_listed(notes)}\n\n" if kept(notes) else ""

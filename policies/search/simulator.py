@@ -7,10 +7,8 @@ Every sub-environment plays one simulation at a time. In each turn of the loop
     the vector environment makes one step
     finished simulations are judged and handed back to their trees
 
-Every tree draws from a generator of its own, so that what it finds does not depend on the others, but by how many of
-its simulations are under way at once: free sub-environments go to the tree with the fewest. A tree counts those as lost
-until they return (virtual loss, Chaslot et al. 2008), so that they go different ways; the search is then a little less
-greedy for the same budget. With one at a time each is searched as if it were alone.
+Every tree draws from a generator of its own; what it finds depends on the others only by how many of its simulations
+are under way at once. A tree counts those as lost until they return (virtual loss, Chaslot et al. 2008).
 """
 
 from __future__ import annotations
@@ -80,7 +78,6 @@ class Listed:
         return listed, priors, [sum(len(reply.token_ids) for reply in each) for each in listed]
 
     def _scores(self, replies: Sequence[Reply]) -> list[float]:
-        """Log-probabilities of whole replies."""
         if not replies:
             return []
         import torch
@@ -92,7 +89,6 @@ class Listed:
 
 
 def _shares(scores: Sequence[float]) -> list[float]:
-    """Probabilities that sum to 1, from logarithms."""
     highest = max(scores, default=0.0)
     weights = [math.exp(score - highest) for score in scores]
     return [weight / sum(weights) for weight in weights]
@@ -143,7 +139,6 @@ class Simulator:
 
         Args:
             states: where to search from: episodes that run.
-            plant: makes the trees.
             until_won: a search ends when a simulation was won; else it goes on until its budget is spent.
         """
         trees = self._roots(states, plant)
@@ -176,7 +171,6 @@ class Simulator:
         return trees
 
     def _assign(self, trees: Sequence[Tree]) -> None:
-        """Give free sub-environments something to do: the tree with the fewest simulations under way comes first."""
         free = [i for i, simulation in enumerate(self._slots) if simulation is None]
         under_way = {id(tree): 0 for tree in trees}
         for _, simulation in self._playing():
@@ -202,7 +196,6 @@ class Simulator:
     # -- one turn ---------------------------------------------------------------------------------------------
 
     def _answers(self) -> dict[int, Reply]:
-        """Return what is to be played, by sub-environment; simulations that cannot go on are ended."""
         replies: dict[int, Reply] = {}
         asking: list[int] = []
         stopped: list[int] = []
@@ -237,7 +230,6 @@ class Simulator:
         return replies
 
     def _step(self, replies: Mapping[int, Reply]) -> None:
-        """Play the replies, and judge the simulations that end with them."""
         if not replies:
             return
         actions = [replies[i].text if i in replies else "" for i in range(self.envs.num_envs)]
@@ -273,7 +265,6 @@ class Simulator:
         self._end(ended)
 
     def _end(self, places: Sequence[int]) -> None:
-        """Judge simulations where they stand, and hand them back."""
         worth: dict[int, float] = {}
         going_on = []
         for i in places:
@@ -303,7 +294,6 @@ class Simulator:
         self._slots[i] = None
 
     def _in(self, i: int) -> Simulation:
-        """Return the simulation that plays in a sub-environment."""
         simulation = self._slots[i]
         assert simulation is not None
         return simulation
@@ -343,7 +333,6 @@ class Simulator:
         )
 
     def _list(self, places: Sequence[int], nodes: Sequence[tuple[Tree, Node]]) -> None:
-        """List what can be answered in new states of the trees, in which these sub-environments stand."""
         if self.listed is None or not places:
             return
         chosen = np.asarray(places)

@@ -17,14 +17,12 @@ from agentgym.trajectory import Ending, Reply
 class Budget:
     """What the searches of one episode may spend together; it is never exceeded.
 
-    Playing itself is not part of it: those are the steps of the episode, and their replies are the ones that the search
-    has found.
+    Steps that the episode itself plays are not part of it.
 
     Attributes:
         steps: simulated steps of the environment; None: no limit.
-        tokens: tokens that the policy writes in them; None: no limit. As the length of a reply is not known before it
-            is written, one is asked for only while its longest form fits: `policy.settings.max_new_tokens`, without
-            which a search player takes no such limit.
+        tokens: tokens that the policy writes in them; None: no limit. A reply is asked for only while its longest form
+            (`policy.settings.max_new_tokens`) fits.
 
     Raises:
         ValueError: neither is limited, or a limit is negative.
@@ -105,11 +103,8 @@ Critic = Callable[[Sequence[Any], Mapping[str, NDArray[Any]]], ArrayLike]
 class Value:
     """How a simulation is judged.
 
-    A new state is played on from by the policy for `rollout` steps; where that ends, the outcome counts, or what a
-    critic says of it where the episode would go on. It is discounted by `gamma` for every step on the way, so that of
-    two ways to the same outcome the shorter one is better.
-
-    The outcome is looked up in the environment: a player that searches sees how its attempts end before it plays one.
+    From a new state the policy plays `rollout` steps; where that ends, the outcome counts, or what a critic says of it.
+    It is discounted by `gamma` for every step on the way.
 
     Attributes:
         outcome: "score": `info["score"]` of the last state; "won": 1 for success and 0 else; "return": the rewards on
@@ -153,18 +148,11 @@ class Node:
 
     Attributes:
         parent: the state before; None for the root.
-        reply: what was answered there.
-        t: steps from the root to here.
         key: `info["state_key"]`, the exact state.
         label: what tables call the state: `info["canonical_key"]` where a wrapper gives it, else the key.
-        action: the command that was played.
-        reward: of the step.
         valid: the environment accepted the command.
-        won: the episode succeeded here.
         score: `info["score"]`; where there is none, 1 for success and 0 else.
-        terminated, truncated: the episode ended here.
         unscored: it did, and nobody knows how good it was.
-        observation: what is shown here.
         state: snapshot; None where the episode has ended, and in rollouts.
         simulation: number of the simulation that played the step.
         prior: probability of the reply where it was listed.
@@ -260,12 +248,9 @@ class Simulation:
     """Something to be played: from a state, first one reply, then as the policy answers.
 
     Attributes:
-        tree: who wants it.
-        start: from which state.
         reply: the first reply; None: the policy's.
         prior: its probability, where it was listed.
         grow: the first step leads to a new state of the tree. Else all steps are a rollout.
-        at: where it stands.
         number: in the order in which the tree's simulations made a step; -1 before.
     """
 
@@ -295,15 +280,11 @@ class Tree(ABC):
     """A search from one state; a method says by `next` what is simulated.
 
     Args:
-        root: where it begins.
         task: what is searched for: the group of its rows in a table.
-        value: how simulations are judged.
-        budget: what they may cost.
         rng: of the choices, of the policy, and of fresh random numbers.
         merge: a state that was met before, no later, is not entered again: whatever follows it follows there too.
 
     Attributes:
-        cost: what was spent so far.
         best: the state in which the best simulation so far ended: a won one before all others, then the one of the
             highest return; the root before any.
         ends: the state in which each simulation ended, in the order of their numbers.
@@ -370,12 +351,7 @@ class Tree(ABC):
         self.settle(simulation.start)
 
     def back(self, simulation: Simulation, worth: float) -> None:
-        """Take in what a simulation found.
-
-        Args:
-            simulation: with its end.
-            worth: of the state in which it ended.
-        """
+        """Take in what a simulation found."""
         gain, node, judged = worth, simulation.at, simulation.judged
         while node is not judged:
             gain, node = self.gain(node, gain), node.before
@@ -415,7 +391,6 @@ class Tree(ABC):
 
 
 def _upwards(node: Node) -> Iterator[Node]:
-    """Yield a state and all before it, up to the root."""
     yield node
     while node.parent is not None:
         node = node.parent

@@ -1,8 +1,7 @@
 """What a vision-language model is given for prompts that name pictures: placeholders, pixels, and positions in 3 axes.
 
-A hook before the model's forward pass does it, so that sampling, scoring, packing and prefix trees call such a model as
-they call any other. Positions are computed here for whole sequences, and continued by `policies.decode.cache`: the
-models keep their own offset (`rope_deltas`) from call to call, which is another batch's as soon as rows leave or join.
+A hook before the model's forward pass does it. Positions are computed for whole sequences and continued by
+`policies.decode.cache`: the models' own offset (`rope_deltas`) would be another batch's.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ class PictureInputs:
         self._instead = config.vision_end_token_id
 
     def __deepcopy__(self, memo: object) -> PictureInputs:
-        """Return the same object: copies of a model read the same prompts."""
         return self
 
     def attach(self, model: nn.Module) -> None:

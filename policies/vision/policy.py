@@ -1,8 +1,6 @@
 """Policies that see: vision-language models that read the pictures of chat messages.
 
-Qwen2.5-VL and Qwen3-VL play and learn as `policies.huggingface.HuggingFacePolicy` does; messages may hold pictures, as
-`wrappers.prompt` and `wrappers.transcript` show them. torchvision is not needed: pictures are made into patches by the
-Pillow form of transformers' image processor.
+Messages may hold pictures, as `wrappers.prompt` and `wrappers.transcript` show them. torchvision is not needed.
 """
 
 from __future__ import annotations
@@ -32,17 +30,14 @@ _CONFIG_FILE = "config.json"
 class VisionPolicy(HuggingFacePolicy):
     """A vision-language model that reads chat messages with pictures and writes replies.
 
-    A picture stands in `Reply.prompt_ids` as numbers made from its pixels (`policies.vision.store`), so that two
-    prompts are equal where their words and their pictures are.
+    A picture stands in `Reply.prompt_ids` as numbers made from its pixels (`policies.vision.store`).
 
     Args:
         model: of the Qwen2.5-VL or Qwen3-VL architecture.
-        tokenizer: its tokenizer.
         processor: its image processor, `image_processor` makes one; it says how large pictures are shown.
         pictures: those that are known already, to share them with another policy; None: those of another policy over
             this model, else none.
         sampler: None: the loop of `policies.decode.loop`. Engines are refused: they would need the pictures, too.
-        **settings: as of `HuggingFacePolicy`.
 
     Raises:
         TypeError: the model is of another architecture.
@@ -166,7 +161,6 @@ def sees(path: str | Path, *, download: bool = False, base: str | Path | None = 
 
 
 def _seeing(path: str | Path, base: str | Path | None) -> str | Path:
-    """Where the image processor of a model is: with it; of adapters that have none beside them, with the base."""
     folder = Path(path)
     alone = (folder / ADAPTER_FILE).is_file() and not (folder / PROCESSOR_FILE).is_file()
     return adapter_base(folder, base) if alone else path
@@ -231,7 +225,6 @@ class PicturePromptEncoder(PromptEncoder):
         return super().__call__(told)
 
     def _told(self, content: Any) -> Any:
-        """Return a content as text, in which names stand for pictures."""
         if not isinstance(content, list):
             return content
         return "".join(map(self._part, content))

@@ -3,11 +3,8 @@
     text     <vision_start> [picture 5f3a...] <vision_end> Boxes on targets: 0 of 1.
     prompt   9  2891336453 3560026116 2231369321 4120385172  10  37 12 ...
 
-Vision-language models read one placeholder token per patch of a picture, the same for all pictures: equal token ids
-would not be equal prompts. Here a picture's placeholders are numbers above all tokens, made from its pixels. So
-whatever compares, joins or keeps prompts by their ids (merged rows, prefix trees, caches, transcripts, files) tells
-pictures apart without knowing of them; SGLang's radix cache does the same. `policies.vision.inputs` turns the numbers
-into placeholders and pixels when the model is called.
+A picture's placeholders are numbers above all tokens, made from its pixels, so that whatever compares, joins or keeps
+prompts by their ids tells pictures apart. `policies.vision.inputs` turns them into placeholders and pixels.
 """
 
 from __future__ import annotations
@@ -45,21 +42,17 @@ class Picture(NamedTuple):
 
     @property
     def ids(self) -> Prompt:
-        """The numbers that stand for it in a prompt, one per placeholder, row by row."""
         size = self.height * self.width
         drawn = np.frombuffer(hashlib.shake_256(bytes.fromhex(self.name)).digest(4 * size), "<u4")
         return tuple((drawn.astype(np.int64) % FIRST_PICTURE + FIRST_PICTURE).tolist())
 
 
 class _Recent(UserDict[Any, T]):
-    """The latest values, as many as fit into some bytes, and at least one."""
-
     def __init__(self, most: int, size: Callable[[T], int]) -> None:
         super().__init__()
         self._most, self._size, self._held = most, size, 0
 
     def keep(self, key: Any, value: T) -> list[Any]:
-        """Take a value in, as the latest one; return the keys of those that had to go."""
         self.pop(key, None)
         self[key] = value
         gone = []
@@ -80,9 +73,8 @@ class _Recent(UserDict[Any, T]):
 class PictureStore:
     """The pictures that prompts name; several threads may use it.
 
-    Kept are the latest pictures as PNG files, a gibibyte, and what the model reads of the latest ones, a quarter of
-    one. With a folder the names of all stay, some 0.5 kB each; without one, a picture and its name go together. Copies
-    are the same store; pickled, it keeps processor, folder and names.
+    Kept are the latest pictures as PNG files, a gibibyte, and the patches of the latest ones, a quarter of one; with a
+    folder the names of all. Copies are the same store; pickled, it keeps processor, folder and names.
 
     Args:
         processor: makes a picture into patches, as `transformers.Qwen2VLImageProcessor` does.
@@ -114,7 +106,6 @@ class PictureStore:
         self._begin(state["known"])
 
     def __deepcopy__(self, memo: object) -> PictureStore:
-        """Return the same store: copies of a model read the same prompts."""
         return self
 
     def keep_in(self, folder: str | Path) -> None:
@@ -219,7 +210,6 @@ class PictureStore:
             return patches
 
     def grid(self, picture: Picture) -> tuple[int, int, int]:
-        """Return how many patches a picture has in time, height and width."""
         side = int(self.processor.merge_size)
         return 1, picture.height * side, picture.width * side
 
@@ -255,5 +245,4 @@ def _size(patches: Tensor) -> int:
 
 
 def _key(run: Prompt) -> Prompt:
-    """What a picture is looked up by: its whole run may be thousands of numbers."""
     return (*run[:2], len(run))

@@ -37,28 +37,18 @@ def tiny_vision_policy(
 ) -> VisionPolicy:
     """Build an untrained policy of the Qwen2.5-VL or Qwen3-VL architecture with its own tokenizer.
 
-    As `policies.tiny.tiny_policy`, whose arguments the rest are, it answers with one token. Sokoban shown with
-    `tile_size=8` has one patch, and so one placeholder in the prompt, per cell.
+    As `policies.tiny.tiny_policy`, whose arguments the rest are, it answers with one token.
 
     Args:
         texts: examples of what the policy will read, see `policies.tiny.tiny_tokenizer`.
         seed: of the weights; the global torch generator is left as it was.
-        extra_words: further words it must know.
-        family: the architecture.
-        patch: pixels of a patch's side.
         merge: patches of the side of a square that becomes one placeholder; 2 in published models.
         width: of the residual streams of language model and vision tower.
-        layers: of the language model.
-        heads: attention heads of both.
         kv_heads: key-value heads of the language model.
         mlp: hidden units of a block's feed-forward part, in both.
-        vision_layers: of the vision tower.
-        positions: longest context in tokens.
         rope_base: base of the language model's rotary angles; 4 tells the few rows and columns of a small board apart,
             100, as for texts, hardly does.
-        pieces: text kept in one token.
         prefix: put before every reply, see `policies.huggingface.Settings`.
-        suffix: put after every reply.
         max_new_tokens: length limit of what the model itself writes.
         **settings: further arguments of `policies.vision.policy.VisionPolicy`.
     """

@@ -61,8 +61,6 @@ def overlong_penalty(lengths: ArrayLike, *, max_length: int, buffer: int, floor:
     """Return the soft punishment of long replies: 0 up to `max_length - buffer`, then linear, -1 at `max_length`.
 
     Args:
-        lengths: tokens of each reply, any shape.
-        max_length: longest allowed reply, in tokens.
         buffer: width of the linear part, in tokens, 1 to `max_length`.
         floor: smallest value, for replies above `max_length` (paper: -1); None: linear without end (verl's code).
 

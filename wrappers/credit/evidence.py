@@ -69,7 +69,6 @@ def pair_accuracy(table: StepTable, scores: ArrayLike, *, centred: bool = False)
     A trajectory's score is the sum of its steps' scores. Ties count half; 0.5 if no group has both.
 
     Args:
-        table: N steps of finished groups.
         scores: float (N,); nan: not scored, adds nothing.
         centred: subtract the group's mean score per step first, so that length alone decides nothing.
     """

@@ -92,7 +92,6 @@ def _unfolded(name: str, column: Any, source: Ints, n: int) -> NDArray[Any]:
 
 
 def _mean(values: Floats, source: Ints, n: int) -> Floats:
-    """Mean over the scored copies of each row; nan without any."""
     columns = values.reshape(len(values), -1)
     places = (source[:, None] * columns.shape[1] + np.arange(columns.shape[1])).ravel()
     flat = columns.ravel()
@@ -171,7 +170,6 @@ class Forest:
 
     @cached_property
     def _descent(self) -> tuple[Ints, Ints]:
-        """Tree and number of forks above, per trajectory."""
         table = self.table
         tree, depth = list(range(table.n_trajectories)), [0] * table.n_trajectories
         # A branch begins later than the trajectory that it was cut from.
@@ -184,7 +182,6 @@ class Forest:
 
     @cached_property
     def _generations(self) -> list[tuple[Ints, Ints]]:
-        """Rows of trajectories with 0, 1, .. forks above them, in order, and where each trajectory starts in them."""
         table = self.table
         depth = self._descent[1]
         of_row = depth[table.trajectory[table.order]]

@@ -88,7 +88,6 @@ def standardise(
     Args:
         values: float64 (N,).
         groups: int64 (N,), 0..n_groups-1.
-        n_groups: number of groups.
         members: rows that enter the statistics (such as one per trajectory), at least one per group; default all.
         member_values: float64 (len(members),), used in the statistics; default their own values.
         member_weights: float64 (len(members),), above 0, their counts; default 1.
@@ -245,8 +244,6 @@ def visit_advantages(
     Args:
         values: float64 (N,), compared.
         groups: int64 (N,), equal for the same state of the same task.
-        n_groups: number of groups.
-        options: `std`, `ddof` and `eps` are used.
         scored: bool (N,), rows that take part; default all.
         members: scored rows that enter the statistics; default all scored rows.
         member_values: float64 (len(members),), used in the statistics; default their own values.
@@ -292,11 +289,9 @@ def component_advantages(
     one whose range in a group is below `least` of its largest magnitude says nothing there.
 
     Args:
-        table: N rows without forks.
         components: float (N, C), what each step earned of each reward.
         weights: float (C,); None: 1 each.
         options: statistics, as of `episode_advantages`.
-        least: see above.
 
     Raises:
         ValueError: on arrays of another shape, or numbers that are not finite.

@@ -124,7 +124,6 @@ def _sampled(table: StepTable, wanted: Floats) -> Floats:
 
 
 def _smoothed(table: StepTable, ratio: Floats, options: HCAPOOptions) -> Floats:
-    """(1 - smoothing) rho_t + smoothing * mean of the neighbours' rho; a step without neighbours keeps its own."""
     order, share = table.order, options["smoothing"]
     inside = np.ones(len(table), np.bool_)  # whether the next row in order goes on with the same episode
     inside[table.offsets[1:] - 1] = False

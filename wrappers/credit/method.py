@@ -34,13 +34,11 @@ class Credit:
     """A step credit computed from a table alone, whose ranking of actions is measured.
 
     Attributes:
-        method: name of the credit method.
         part: "episode" (no states), "step" (step level alone), "fitted" (to the group's outcomes), "total", "entropy"
             (needs log-probabilities), or a word of the study.
         variant: preset and options; "" for the paper's.
         give: table -> float64 (N,).
         recent: published in 2026.
-        colour: of a method without `Method`.
     """
 
     method: str
@@ -87,17 +85,14 @@ class Method:
         scored: scores it needs, "turn" (N,) or "token" (N, K); None: it needs the table alone.
         argument: keyword of the function for the scores; "": `credit(table, scores, **options) ->
             baselines.scorers.scorer.Estimate`, scores None without any.
-        silent: score of steps without one.
         figures: (table, scores, all options) -> measures of the scores for the log.
         scorer: module of `baselines.scorers`, "critic"; "": given to the trainer.
-        settings: of the scorer's configuration.
         scorers: such a module and settings by value of the option `scores`; none: given to the trainer.
         keeps: (table, all options) -> bool (n_groups,), groups kept by dynamic sampling; None: groups with wins and
             losses.
         space: values tried by a search, by option or field of `TrainerConfig`.
         contender: entry in the head to head by default, "vine" or "vine:k=2"; "": none.
         colour: in figures, "#E69F00"; "": a spare colour.
-        credits: measured credits.
         unmeasured: reason why nothing is measured, as the end of a sentence.
     """
 

@@ -175,7 +175,6 @@ def _find(table: StepTable, options: MileGPOOptions) -> Milestones:
 
 
 def _siblings(table: StepTable, pair: Ints, source: Ints, n_nodes: int) -> tuple[Floats, Floats, Bools]:
-    """Per pair (K,): win share minus its siblings' mean, loss share the same (0 without siblings), and no siblings."""
     first = number_pairs(pair, len(source), table.trajectory, table.n_trajectories)[1]
     rate = group_means(table.won[first].astype(np.float64), pair[first], len(source))
     count = np.bincount(source, minlength=n_nodes)[source]

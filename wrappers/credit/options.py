@@ -69,9 +69,6 @@ def option(
         default: value in the preset "paper".
         meaning: one or more clauses, without a full stop.
         authors: value in the preset "authors", if different.
-        low: smallest allowed number.
-        high: largest allowed number.
-        above: exclusive lower bound.
     """
     return Option(default, meaning, default if authors is _SAME else authors, low, high, above)
 
@@ -144,7 +141,6 @@ def presets(options_type: type[OptionsT], **named: Mapping[str, object]) -> dict
     """Return presets by name, each with all options.
 
     Args:
-        options_type: the method's `TypedDict`.
         **named: per preset the differences from the defaults, in "authors" from the declared authors' values. Default:
             "paper" and "authors" without differences.
 
@@ -366,7 +362,6 @@ def _named(declared: _Declared) -> str:
 
 
 def _defaults(presets: Mapping[str, Any], values: Sequence[str]) -> str:
-    """The first preset's value, and those of presets that differ from it."""
     differing = [f"{preset} `{value}`" for preset, value in zip(presets, values, strict=True) if value != values[0]]
     return "; ".join([f"`{values[0]}`", *differing])
 

@@ -84,7 +84,6 @@ class RAGEN2(CreditWrapper, method=ragen2): ...
 
 
 def _keeps(table: StepTable, options: Mapping[str, Any]) -> Bools:
-    """Keep the groups whose episodes differ in worth, the quantity the filter uses."""
     return contrasting_groups(table, contrast=options["outcome"])
 
 

@@ -138,10 +138,7 @@ def released_flow(
     """Return values and step rewards as the release computes them, and the graph whose edges are compared.
 
     Args:
-        table: N rows.
-        graph: its graph.
         by_distance: distances and values of a graph's nodes by the paper.
-        options: of the release.
         gamma: discount per edge of the propagation.
         shaping_gamma: factor of the next state's value in a step's reward.
     """

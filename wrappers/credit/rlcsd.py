@@ -60,8 +60,6 @@ def rlcsd(
 
     Args:
         contrasts: float (N, K), e of the tokens of each row's reply; nan: none, the token is not chosen.
-        advantages: as of `wrappers.credit.rlsd.rlsd`.
-        mask: the same.
 
     Returns:
         float64 (N, K), 0 where masked.

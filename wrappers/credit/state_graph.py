@@ -75,7 +75,6 @@ def transitions(
     it is.
 
     Args:
-        table: N rows.
         invalid: treatment of rows that are invalid, only look, show a noise state, or return to their own state.
             "bypass": not in the graph, in no group; "self_loop": an edge from the state to itself; "keep": every row as
             recorded, noise states included.
@@ -147,9 +146,6 @@ class StateGraph:
         target: int64 (N,), node each row leads to.
         action: int64 (N,), the table's actions.
         is_edge: bool (N,), False for rows that were bypassed.
-        n_groups: number of groups.
-        n_actions: number of distinct actions.
-        states: keys of the state ids.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
@@ -195,7 +191,6 @@ class StateGraph:
 
     @property
     def n_nodes(self) -> int:
-        """Number of nodes V."""
         return len(self.node_state)
 
     @cached_property
@@ -237,7 +232,6 @@ class StateGraph:
         return np.where(count > 0, total / np.maximum(count, 1.0), np.inf)
 
     def _hops_to(self, goals: Ints) -> Floats:
-        """Hops to the nearest of some nodes: one breadth-first search against the edges from an extra node."""
         distance = np.full(self.n_nodes, np.inf)
         source, target = self.source[self.is_edge], self.target[self.is_edge]
         root, n = self.n_nodes, len(source)

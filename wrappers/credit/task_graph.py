@@ -15,8 +15,6 @@ from agentgym.trajectory import StepTable
 
 @dataclass(slots=True)
 class _Graph:
-    """One task: predecessors of each state (dicts as ordered sets), and the known distances."""
-
     before: dict[Hashable, dict[Hashable, None]] = field(default_factory=dict)
     distance: dict[Hashable, int] = field(default_factory=dict)
 

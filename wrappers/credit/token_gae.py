@@ -82,8 +82,6 @@ def bi_level_gae(
 
     Args:
         rewards: float (n, L), of whole turns, each at its turn's last token; may be 0.
-        values: as `token_gae`.
-        mask: as `token_gae`.
         turn_ends: bool (n, L), True = the last token of a turn; the last token of a sequence must be one.
         gamma: discount per token inside a turn, in 0..1.
         lam: weight of longer horizons at both levels, in 0..1.

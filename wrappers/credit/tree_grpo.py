@@ -91,7 +91,6 @@ def tree_grpo(table: StepTable, *, preset: str = "paper", **options: Unpack[Tree
 
 
 def _compared(values: Floats, sets: Ints, n_sets: int, table: StepTable, options: TreeGRPOOptions) -> Floats:
-    """Rows on the scale of the episodes of their set; an episode's own value is that of its last row."""
     return standardise(
         values,
         sets,
@@ -104,7 +103,6 @@ def _compared(values: Floats, sets: Ints, n_sets: int, table: StepTable, options
 
 
 def _above(table: StepTable, forest: Forest, mean: Floats, of_group: bool) -> Floats:
-    """Each row against the row before its fork plus against its group; before any fork these are one."""
     before = table.previous
     begins = forest.begins
     members = np.bincount(table.trajectory_group, minlength=table.n_groups)

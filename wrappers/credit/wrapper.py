@@ -29,7 +29,6 @@ class CreditWrapper(Branching, gym.vector.VectorWrapper[Any, Any, Array]):
     Args:
         env: a vector environment with this project's info keys (see `agentgym.adapter.adapt`); a reply wrapper's
             `"command"` and a state wrapper's `"canonical_key"` are used if present.
-        preset: of the method; default its own.
         **options: of the method. Those with one number per row (`weights`, `kl`, an array of `cost`) need rows: call
             the function with `table()`.
 
@@ -65,7 +64,6 @@ class CreditWrapper(Branching, gym.vector.VectorWrapper[Any, Any, Array]):
         seed: int | Sequence[int | None] | None = None,
         options: Any = None,
     ) -> tuple[Any, dict[str, Any]]:
-        """Reset the environment and start recording."""
         observations, infos = self.env.reset(seed=seed, options=for_inside(options))  # type: ignore[arg-type]
         mask = reset_mask(options)
         if self._builder is None or mask is None:
@@ -78,7 +76,6 @@ class CreditWrapper(Branching, gym.vector.VectorWrapper[Any, Any, Array]):
         return observations, infos
 
     def step(self, actions: Any) -> tuple[Any, Array, Array, Array, dict[str, Any]]:
-        """Step the environment and record; `gymnasium.error.ResetNeeded` before the first reset."""
         if self._builder is None:
             raise gym.error.ResetNeeded(f"{type(self).__name__}.step: no episodes yet; call reset() first")
         observations, rewards, terminated, truncated, infos = self.env.step(actions)
@@ -87,14 +84,12 @@ class CreditWrapper(Branching, gym.vector.VectorWrapper[Any, Any, Array]):
         return observations, rewards, terminated, truncated, infos
 
     def snapshot(self, i: int) -> Saved:
-        """Return sub-environment i's state; see `agentgym.branching.Branching`."""
         below = inside(self.env, self).snapshot(i)
         i = check_index(i, self.num_envs)
         recorded = None if self._builder is None else self._builder.snapshot(i)
         return Saved(type(self).__name__, below, (recorded, bool(self._playing[i]), self.tasks[i]))
 
     def restore(self, indices: Any, states: Any, seeds: Any = None) -> tuple[Any, dict[str, Any]]:
-        """Continue sub-environments from snapshots, and record their episodes from there."""
         chosen, given, numbers = read_restore(type(self).__name__, self.num_envs, indices, states, seeds)
         observations, infos = inside(self.env, self).restore(chosen, [state.inside for state in given], numbers)
         if self._builder is None:
@@ -132,7 +127,6 @@ class CreditWrapper(Branching, gym.vector.VectorWrapper[Any, Any, Array]):
 
 
 def _before_autoreset(infos: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Infos of the states the step led to: those reset within the step have them in `final_info`."""
     final, mask = infos.get("final_info"), infos.get("_final_info")
     if final is None or mask is None or not mask.any():
         return infos

@@ -58,7 +58,6 @@ def write_tasks(file: Path, env: str, split: str, tasks: int, env_options: str =
 
 
 def _quoted(text: str | Path) -> str:
-    """Return a text as a value of verl's command line."""
     return "'" + str(text).replace("'", r"\'") + "'"
 
 

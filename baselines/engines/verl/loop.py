@@ -32,8 +32,6 @@ _EPISODES = ThreadPoolExecutor(1024, "episode")  # each waits for verl's servers
 
 
 class _Servers(EngineSampler):
-    """verl's model servers as a sampler, for threads beside the event loop's."""
-
     def __init__(self, loop: HouseLoop, sampling: Mapping[str, Any]) -> None:
         super().__init__()
         self._client, self._sampling, self._events = loop.server_manager, sampling, asyncio.get_running_loop()
@@ -44,7 +42,6 @@ class _Servers(EngineSampler):
         """Do nothing: verl sends them the weights."""
 
     def generate(self, prompts: Sequence[Prompt], seeds: Sequence[int | None], decoding: Decoding) -> list[Completion]:
-        """Ask for one completion per prompt. The seeds are not sent: a whole group has the same."""
         given = {"logprobs": True, "max_tokens": decoding.max_new_tokens, "stop_token_ids": sorted(decoding.ends)}
         if self._cuts and decoding.stop:  # from others a reply comes with what they wrote behind its end, cut off here
             given |= {"stop": list(decoding.stop), "include_stop_str_in_output": True}
@@ -59,7 +56,6 @@ class _Servers(EngineSampler):
 
 @functools.cache
 def _player(model: str, settings: str) -> HuggingFacePolicy:
-    """Return, once a process, what reads and writes text for a model whose weights are on verl's servers."""
     return HuggingFacePolicy.from_pretrained(model, device="meta", **json.loads(settings))
 
 

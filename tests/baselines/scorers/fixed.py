@@ -5,12 +5,11 @@ from typing import Any
 import numpy as np
 
 from agentgym.trajectory import Floats, StepTable
+from baselines.scorers.scorer import StepScorer
 
 
-class Fixed:
+class Fixed(StepScorer):
     """Says 1 in a trajectory that was won, else 0, as an ideal judge would."""
-
-    level = "turn"
 
     def __init__(self, order: Any = "after") -> None:
         self.order = order

@@ -17,7 +17,8 @@ from agentgym.trajectory import Reply, StepTable
 from baselines.evaluation import evaluate
 from baselines.metrics import Row
 from baselines.recipes import RECIPES
-from baselines.scorers.critic import Critic, CriticConfig, explained_variance, value_error
+from baselines.scorers.critic import Critic, CriticConfig, value_error
+from baselines.scorers.value_model import explained_variance
 from baselines.trainer import Trainer
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, small_policy
 from tests.baselines.test_trainer import digest, repeatable, trainer

@@ -116,7 +116,7 @@ def test_the_gradient_is_that_of_the_mean_over_tokens_however_it_is_cut() -> Non
         table = played(policy, size=2)
     naive = Hindsight(policy)
     losses = [
-        -naive._twin.score([prompt], [reply.token_ids], 1.0).logprobs.sum()
+        -naive.twin.score([prompt], [reply.token_ids], 1.0).logprobs.sum()
         for prompt, reply in zip(naive.prompts(table), table.replies, strict=True)  # type: ignore[arg-type]
     ]
     expected = torch.stack(losses).sum() / sum(len(reply.token_ids) for reply in table.replies)  # type: ignore[union-attr]

@@ -59,7 +59,7 @@ def sums(reward: ImplicitReward, table: StepTable) -> torch.Tensor:
     """Step scores row by row with gradients: beta times the log-ratio to the sampler."""
     found = []
     for reply in table.replies:  # type: ignore[union-attr]
-        scored = reward._phi.score([reply.prompt_ids], [reply.token_ids], 1.0).logprobs.double()
+        scored = reward.twin.score([reply.prompt_ids], [reply.token_ids], 1.0).logprobs.double()
         found.append(reward.config.beta * (scored.sum() - sum(reply.logprobs)))
     return torch.stack(found)
 
@@ -193,9 +193,9 @@ def test_tasks_weigh_alike_and_pairs_stay_together() -> None:
     ]
     assert len(contrast) > 1
     reward = ImplicitReward(policy, ImplicitRewardConfig(minibatch_groups=1, epochs=2))
-    steps: list[float] = []
-    original = reward._network.step
-    reward._network.step = lambda losses: steps.append(original(losses)) or steps[-1]  # type: ignore[func-returns-value,method-assign]
+    steps: list[tuple[float, float]] = []
+    original = reward.step
+    reward.step = lambda losses: steps.append(original(losses)) or steps[-1]  # type: ignore[func-returns-value,method-assign]
     reward.update(table, reward.scores(table), None, np.random.default_rng(0), RATE)
     assert len(steps) == 2 * len(contrast)
 

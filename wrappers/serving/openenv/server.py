@@ -32,12 +32,9 @@ def application(
     """Return the server; an invalid request is answered with the reason and status 400, 403, 411 or 413.
 
     Args:
-        env: a registered id.
         replies: actions are whole replies, parsed by `wrappers.reply`.
         sessions: most sessions at a time; a further one is refused.
         idle: seconds (above 0) without a message after which a session is closed.
-        snapshots: number of snapshots kept.
-        most_bytes: longest body of an HTTP request.
         hosts: further host names of this machine, whose pages may send requests; "*" for all. See
             `agentgym.outside.http.OwnHosts`.
         **options: arguments of the environment.
