@@ -13,8 +13,7 @@ from torch import Tensor
 from agentgym.trajectory import Bools, Floats, Ints, Reply, StepTable
 from baselines.scorers.network import NetworkScorer, shuffled_together
 from baselines.scorers.scorer import ScorerConfig
-from policies.scoring.head import takes_positions
-from policies.scoring.packed import rows_per_pass
+from policies.scoring.packed import can_pack, rows_per_pass
 from policies.training import trained_beside
 from wrappers.credit.scores import reply_lengths
 
@@ -140,7 +139,7 @@ class TwinScorer(NetworkScorer):
         self._learned = bool(state["learned"])
 
     def _packs(self, rows: Replies) -> bool:
-        return self.config.microbatch_tokens is not None and not rows.allowed and takes_positions(self.model)
+        return self.config.microbatch_tokens is not None and not rows.allowed and can_pack(self.model, None)
 
 
 def sampled_logprobs(table: StepTable, mask: Bools) -> Floats:

@@ -26,7 +26,7 @@ from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY
 from baselines.metrics import Row
 from baselines.runs.data_source import open_data
-from baselines.runs.plan import GIB, Device, Planner, best_attention
+from baselines.runs.plan import GIB, Device, Planner
 from baselines.runs.run import carry_out
 from baselines.runs.settings import RunSettings, run_settings
 from baselines.runs.stack import check_model, new_policy
@@ -76,20 +76,11 @@ class FirstHour:
 
     @property
     def failed(self) -> list[Part]:
-        """The parts that did not pass."""
         return [part for part in self.parts if not part.passed]
 
 
 def first_hour(folder: Path, model: str | None, minutes: float, tell: Tell, *, download: bool = False) -> FirstHour:
-    """Run all parts, one after the other; a part that fails does not end the others.
-
-    Args:
-        folder: of the file, the page and the run.
-        model: that learns; None: the instructed Qwen2.5 of 1.5B parameters on a GPU, the tiny one on a CPU.
-        minutes: for everything; learning ends with the iteration at hand when they are over.
-        tell: called with what is being done.
-        download: fetch the model.
-    """
+    """Run all parts, one after the other; a part that fails does not end the others."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     model = model or (MODEL if device.type == "cuda" else TINY)
     end = time.monotonic() + 60 * minutes
@@ -131,8 +122,7 @@ def _probes(part: Part, device: torch.device) -> None:
         part.figures |= {"peak [TFLOP/s]": here.peak / 1e12, "bandwidth [TB/s]": here.bandwidth / 1e12}
         if not torch.cuda.is_bf16_supported(including_emulation=False):
             part.words = "failed: the card emulates bfloat16: train with --precision fp32"
-    name, words = best_attention(here.gpu)
-    part.words = part.words or f"{here.name}; attention of `train`: {name}, {words}"
+    part.words = part.words or here.name
 
 
 def _attention(part: Part, device: torch.device) -> None:
@@ -230,8 +220,7 @@ class _Learning:
         def timed(trainer: Trainer, table: StepTable | None, row: Row) -> bool:
             return time.monotonic() < self._end
 
-        attention = planner.attention if plan.device.gpu else None
-        rows = carry_out(settings, self._folder, timed, attention=attention, tensorboard=False).log.rows
+        rows = carry_out(settings, self._folder, timed, attention=plan.attention, tensorboard=False).log.rows
         self._done = len(rows) - 1
         done = [row for row in rows if row["iteration"]]
         measured = done[2:] or done

@@ -1,3 +1,4 @@
+import dataclasses
 import subprocess
 import sys
 from pathlib import Path
@@ -27,6 +28,7 @@ from policies.prompts import FIRST_PICTURE
 from policies.tiny import tiny_policy
 from policies.vision import data_url
 from policies.vision import policy as vision
+from tests.refusals import refuses
 
 ROOT = Path(__file__).parents[3]
 PLAYED = """
@@ -59,6 +61,18 @@ def test_a_model_from_a_folder_may_write_a_whole_command_and_is_cloned_gently(ro
 def test_the_tiny_model_is_cloned_as_ever(row):
     config = config_of(row.name, TINY)
     assert cloning(config) == {"epochs": config.clone_epochs, "learning_rate": 3e-3}
+
+
+def test_earlier_records_say_what_they_were_run_with():
+    now = config_of("sokoban", TINY)
+    later = ("distillation.", "rollout.probe_every", "rollout.on_mismatch")
+    then = {name: value for name, value in now.training.items() if not name.startswith(later)}
+    then |= {"memory.microbatch_tokens": None, "memory.activation_checkpointing": False}  # defaults of their time
+    assert dataclasses.replace(now, training=then).training == now.training
+    then["kl"] = then.pop("loss.kl")  # as version 0.2 named it
+    assert dataclasses.replace(now, training=then).training == now.training
+    asked = now.training | {"memory.microbatch_tokens": None}  # a record that knows of "auto" means None
+    assert dataclasses.replace(now, training=asked).training == asked
 
 
 def test_boards_that_are_pictures_are_for_a_model_that_sees(tmp_path):
@@ -125,13 +139,11 @@ def test_a_folder_is_taken_as_it_is(tmp_path):
 
 @pytest.mark.parametrize("name", ["/nowhere/at/all", "./nowhere", "a/b/c", "a b", ""])
 def test_what_is_no_name_on_the_hub_is_a_missing_folder(name):
-    with pytest.raises(DataError, match=r"no config.json\)$"):
-        find_model(name, download=True)
+    refuses(DataError, r"no config.json\)$", find_model, name, download=True)
 
 
 def test_an_unknown_name_says_how_to_fetch_it(monkeypatch):
-    with pytest.raises(DataError, match="add --download"):
-        find_model("nobody/nothing-at-all")
+    refuses(DataError, "add --download", find_model, "nobody/nothing-at-all")
 
     def refuse(name: str, **_: object) -> str:
         raise OSError(f"no route to {name}")
@@ -141,14 +153,10 @@ def test_an_unknown_name_says_how_to_fetch_it(monkeypatch):
         find_model("nobody/nothing-at-all", download=True)
 
 
-def test_places_are_divided_into_lanes():
+def test_frames_texts_and_places() -> None:
     config = config_of("sokoban", TINY)
     assert [envs.num_envs for envs in make_lanes(config, 8, 3)] == [3, 3, 2]
-    with pytest.raises(ValueError, match=r"expected 1 to 8 lanes, .* got 9"):
-        make_lanes(config, 8, 9)
-
-
-def test_frames_and_texts_are_what_the_environment_showed():
+    refuses(ValueError, r"expected 1 to 8 lanes, .* got 9", make_lanes, config, 8, 9)
     envs = ObservationLog(gym.make_vec("AgentRL/Sokoban-v0", 2, autoreset_mode="Disabled"))
     first, infos = envs.reset(options=[{"split": "test", "index": 0}, {"split": "test", "index": 1}])
     action = infos["admissible_actions"][0][0]
@@ -158,17 +166,11 @@ def test_frames_and_texts_are_what_the_environment_showed():
     assert first[1] == second[1]
     assert envs.texts[infos["task_id"][0], infos["state_key"][0]] == first[0]
     assert envs.texts[later["task_id"][0], later["state_key"][0]] == second[0]
-
-
-def test_a_reset_begins_new_frames_and_keeps_known_texts():
     envs = ObservationLog(gym.make_vec("AgentRL/Sokoban-v0", 1, autoreset_mode="Disabled"))
     envs.reset(options={"split": "test", "index": 0})
     envs.reset(options={"split": "test", "index": 1})
     assert [len(frames) for frames in envs.frames] == [1]
     assert len(envs.texts) == 2
-
-
-def test_a_picture_is_kept_before_its_text_as_pages_draw_it():
     envs = ObservationLog(gym.make_vec("AgentRL/VisualSokoban-v0", 1, autoreset_mode="Disabled"))
     observations, _ = envs.reset(seed=0)
     assert envs.frames == [[f"{data_url(observations['image'][0])}\n{observations['text'][0]}"]]
