@@ -24,10 +24,10 @@ from trl.models import unwrap_model_for_generation
 
 from agentgym.rollout import collect
 from baselines.engines import check_credit, check_release, prompting
+from baselines.engines.sequences import TokenSequence, token_sequences
+from baselines.play.reply_costs import written
 from baselines.recipes import recipe
 from baselines.recipes.definition import Recipe
-from baselines.reply_costs import written
-from baselines.sequences import TokenSequence, token_sequences
 from policies.huggingface import HuggingFacePolicy
 
 

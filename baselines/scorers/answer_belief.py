@@ -20,7 +20,7 @@ from agentgym.checks import fields_checked
 from agentgym.rollout.groups import unnumbered
 from agentgym.trajectory import Floats, Reply, StepTable
 from baselines.config import refuse
-from baselines.dynamic_sampling import task_of
+from baselines.play.dynamic_sampling import task_of
 from baselines.scorers.own_likelihood import OwnLikelihood, OwnLikelihoodConfig
 from policies.prompts import last_tokens
 from wrappers.credit.scores import reply_lengths

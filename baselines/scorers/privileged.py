@@ -26,7 +26,7 @@ from agentgym.rollout.groups import unnumbered
 from agentgym.trajectory import Floats, Reply, StepTable
 from baselines.batch import make_batch
 from baselines.config import Memory, Share, Size
-from baselines.dynamic_sampling import task_of
+from baselines.play.dynamic_sampling import task_of
 from baselines.scorers.own_likelihood import OwnLikelihood, OwnLikelihoodConfig
 from baselines.scorers.scorer import ScoreLevel
 from baselines.update import score_batch

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from baselines.tensor_folder import join, read_tensors, split, write_tensors
+from baselines.records.tensor_folder import join, read_tensors, split, write_tensors
 
 
 def test_a_state_comes_back_as_it_was(tmp_path: Path) -> None:

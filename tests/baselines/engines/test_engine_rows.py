@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from agentgym.trajectory import Reply, StepTable
-from baselines.engine_rows import EngineRow, credited, steps_of
-from baselines.sequences import token_sequences
+from baselines.engines.engine_rows import EngineRow, credited, steps_of
+from baselines.engines.sequences import token_sequences
 from wrappers.credit import reinforce_plus_plus
 
 # Two episodes of one group. The first goes on in its own tokens and is one row; the second is a row for each step.

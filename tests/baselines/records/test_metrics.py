@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentgym.outside.text import DataError
-from baselines.metrics import MetricsLog, read_about, read_log, without_times
+from baselines.records.metrics import MetricsLog, read_about, read_log, without_times
 
 
 def test_rows_survive_and_the_repeated_part_is_dropped(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""What an iteration learns from: groups of episodes, drawn, played, continued and costed."""
