@@ -144,7 +144,7 @@ class Rollout:
         resample_rounds: how many times tasks whose group has no contrast may be replaced by newly drawn ones, see
             `baselines.play.dynamic_sampling`; 0: train on what was drawn first.
         staleness: how many updates old the weights are that play an iteration's episodes, 0 to 4: above 0, the episodes
-            of a later iteration are played while an update runs, see `baselines.play.experience`. Needs `loss.tis`.
+            of a later iteration are played while an update runs, see `baselines.experience`. Needs `loss.tis`.
         overlong: replies that the length limit cut off: "keep" trains on them; "mask" leaves them out of the loss,
             after credit; "drop" leaves the whole episode out, before credit.
         overlong_buffer: tokens before the length limit within which a reply costs reward, see

@@ -23,8 +23,8 @@ from agentgym.outside.files import fingerprint, locked
 from agentgym.trajectory import Floats, StepTable
 from baselines.config import TRAINING_RULES, TrainerConfig
 from baselines.evaluation import at_temperature, evaluate
+from baselines.experience import Experience, adapted, beside, gather, schedule
 from baselines.learner import Credit, Learner
-from baselines.play.experience import Experience, adapted, beside, gather, schedule
 from baselines.play.rollouts import Envs, steps_to_branch_at
 from baselines.records.checkpoint import (
     OLD_FILE,
@@ -112,7 +112,7 @@ class Trainer:
     Raises:
         TypeError: the credit is no function.
         ValueError: no tasks; unknown steps to branch at; lanes or a staleness that cannot be
-            (`baselines.play.experience.adapted`); the folder holds a run and `resume` is False; a checkpoint that is
+            (`baselines.experience.adapted`); the folder holds a run and `resume` is False; a checkpoint that is
             damaged or of another run; or a trainable weight has fewer than 32 bits.
         FloatingPointError: a weight of the policy, as given or as resumed, is not finite; the message names it.
     """

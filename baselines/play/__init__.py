@@ -1,1 +1,1 @@
-"""What an iteration learns from: groups of episodes, drawn, played, continued and costed."""
+"""What a trainer plays: groups of episodes, drawn, continued and costed, and a policy as the second player."""

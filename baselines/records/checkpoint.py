@@ -35,7 +35,7 @@ from torch import Tensor
 from agentgym.outside.files import damage, new_folder, restore_folder, seal
 from agentgym.outside.text import DataError, read_json
 from baselines.config import TRAINING_RULES, TrainerConfig, by_name
-from baselines.play.experience import Experience
+from baselines.experience import Experience
 from baselines.records.tensor_folder import join, read_tensors, split, write_tensors
 from policies.training import fingerprint
 

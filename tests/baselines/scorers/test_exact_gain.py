@@ -8,8 +8,8 @@ import agentgym  # noqa: F401
 from agentgym.rollout import collect
 from agentgym.trajectory import StepTable
 from baselines.config import TrainerConfig
+from baselines.experience import adapted
 from baselines.learner import Learner
-from baselines.play.experience import adapted
 from baselines.recipes import recipe
 from baselines.scorers.exact_gain import ExactGain, ExactGainConfig
 from policies.scripted import RandomPolicy

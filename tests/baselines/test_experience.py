@@ -13,7 +13,7 @@ import torch
 
 from agentgym.trajectory import StepTable
 from baselines.evaluation import evaluate
-from baselines.play.experience import Experience, beside
+from baselines.experience import Experience, beside
 from baselines.play.rollouts import Timed, play_groups
 from baselines.recipes import RECIPES
 from baselines.records.metrics import Row
