@@ -6,10 +6,11 @@
 True
 """
 
-from agentgym.outside.packages import warn_of_hidden
+from agentgym.outside.packages import explain_missing, warn_of_hidden
 from agentgym.registry import register_all
 
 __version__ = "0.2.0"
 
 register_all()
 warn_of_hidden()
+explain_missing()

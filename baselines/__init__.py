@@ -9,7 +9,7 @@ of its name, for example `from baselines.imitation.cloning import clone`.
 
 from typing import TYPE_CHECKING, Any
 
-from agentgym.outside.packages import install
+import agentgym  # noqa: F401  # which says what is not installed
 
 if TYPE_CHECKING:
     from baselines.runs.run import train
@@ -20,10 +20,6 @@ __all__ = ["train"]
 def __getattr__(name: str) -> Any:
     if name != "train":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        from baselines.runs.run import train
-    except ModuleNotFoundError as error:
-        if error.name not in ("torch", "transformers", "tokenizers", "safetensors"):
-            raise
-        raise ImportError(f"baselines.train needs {error.name}: {install('train')}", name=error.name) from error
+    from baselines.runs.run import train
+
     return train

@@ -10,6 +10,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+import torch
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from agentgym.rollout import collect
@@ -20,6 +21,8 @@ from baselines.trainer import Trainer
 from policies.tiny import tiny_policy
 from wrappers import VectorPromptWindow, VectorReplyParser
 from wrappers.credit import grpo, rewardflow
+
+torch.set_num_threads(1)  # more threads only wait for each other in a model this small
 
 
 class Stairs(gym.Env[str, str]):

@@ -1,4 +1,4 @@
-"""What the site adds to an environment's page: the expert's first steps, and the states that sixteen episodes visit."""
+"""What the site adds to an environment's page: an episode, the states that sixteen visit, and the class docstring."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Show both behind the first section."""
+    """Show the episode and the states behind the first section, the class at the end."""
     found = _ID.search(markdown)
     if not page.file.src_uri.startswith(_FOLDER) or not found:
         return markdown
@@ -126,4 +126,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         f"![State graph of one task](../{_picture(page.file.src_uri)})\n"
     )
     at = markdown.find("\n## ")
-    return f"{markdown}{text}" if at < 0 else f"{markdown[:at]}{text}{markdown[at:]}"
+    at = len(markdown) if at < 0 else at
+    name = str(gym.spec(found[1]).entry_point).replace(":", ".")
+    options = "{show_root_heading: false, members: false, inherited_members: false}"
+    shown = f"\n## Options and info\n\n::: {name}\n    options: {options}\n"
+    return f"{markdown[:at]}{text}{markdown[at:]}{shown}"

@@ -7,12 +7,18 @@ import importlib.util
 import json
 import sys
 import warnings
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 NAME = "stepcredit"
 #: Packages beside this one: names that a user's own folders may have.
 BESIDE = ("wrappers", "policies", "baselines", "benchmarks")
+#: What the extra `train` brings, and modules import where they begin.
+_LEARNING = ("torch", "transformers", "tokenizers", "safetensors")
 #: The folder that holds the five packages.
 HOME = Path(__file__).resolve().parents[2]
 
@@ -67,3 +73,34 @@ def warn_of_hidden() -> None:
             "Rename its folder, or start Python in another one",
             stacklevel=3,
         )
+
+
+class _MissingError(ModuleNotFoundError):
+    """A module of this project needs a package that is not installed."""
+
+
+class _Loader(SourceFileLoader):
+    def exec_module(self, module: ModuleType) -> None:
+        try:
+            super().exec_module(module)
+        except _MissingError:
+            raise
+        except ModuleNotFoundError as error:
+            if error.name not in _LEARNING:
+                raise
+            raise _MissingError(f"{module.__name__} needs {error.name}: {install('train')}", name=error.name) from error
+
+
+class _Finder(PathFinder):
+    @classmethod
+    def find_spec(cls, fullname: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
+        spec = super().find_spec(fullname, path, target) if fullname.partition(".")[0] in BESIDE else None
+        if spec is not None and spec.origin is not None and isinstance(spec.loader, SourceFileLoader):
+            spec.loader = _Loader(fullname, spec.origin)
+        return spec
+
+
+def explain_missing() -> None:
+    """Where learning was not installed, let imports of this project's modules that need it say what installs it."""
+    if any(importlib.util.find_spec(name) is None for name in _LEARNING):
+        sys.meta_path.insert(0, _Finder)

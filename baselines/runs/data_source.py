@@ -64,7 +64,7 @@ class DataSource:
         >>> DataSource("AgentRL/ALFWorld-v0", "data=/games", "0123456789abcdef", {"train": 3553}, {}, []).words
         'data=/games; tasks: train 3,553; fingerprint 0123456789abcdef'
         """
-        counts = ", ".join(f"{split} {count:,}" for split, count in self.tasks.items())
+        counts = ", ".join(f"{split} {count:,}" for split, count in self.tasks.items()) or "drawn by their seeds"
         return f"{self.source}; tasks: {counts}; fingerprint {self.fingerprint}"
 
     @property

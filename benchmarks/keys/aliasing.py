@@ -160,7 +160,10 @@ def make(config: AliasingConfig, num_envs: int) -> Any:
     """Return bare environments; a `ValueError` where there is no such environment, split or data."""
     ids = {row.name: row.id for row in SETTINGS}
     if config.env not in ids:
-        raise ValueError(f"expected one of {', '.join(ids)}, got {config.env!r}")
+        raise ValueError(
+            f"{config.env!r}: this study compares state keys of the project's households, alfworld and virtualhome, "
+            "whose infos have location and inventory"
+        )
     return gym.make_vec(ids[config.env], num_envs, autoreset_mode="Disabled", data=config.data, split=config.split)
 
 

@@ -15,10 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
+import gymnasium as gym
 import numpy as np
 import typer
 
 from agentgym.checks import suggest
+from agentgym.core import TextEnv
 from agentgym.rollout import Policy, collect
 from agentgym.trajectory import StepTable
 from baselines.environments.registry import settings_of
@@ -32,7 +34,7 @@ from benchmarks.processes import Progress
 from benchmarks.report.page import Cell, Page, Panel, Table
 from benchmarks.statistics import paired_difference, percent, points, success_interval
 from benchmarks.study import Found, Study, Tell
-from benchmarks.training.options import known_env
+from benchmarks.training.options import check_infos, known_env
 from benchmarks.training.run import learned_config
 from benchmarks.training.state_graph import Edge, Graph, Node, depths, placed
 from policies.scripted import RandomPolicy
@@ -260,7 +262,9 @@ def _advantage(tree: Tree, nodes: list[TreeNode]) -> float | None:
 def configure(
     env: Annotated[
         str,
-        typer.Option(help="An environment such as sokoban or alfworld, or an id."),
+        typer.Option(
+            help="An environment such as sokoban or alfworld, an id, or a TextEnv of your own, my_module:Env-v0."
+        ),
     ] = "sokoban",
     policy: Annotated[
         str,
@@ -314,9 +318,18 @@ def configure(
     if outcome not in OUTCOMES:
         raise typer.BadParameter(f"unknown outcome {outcome!r}; {suggest(outcome, OUTCOMES)}", param_hint="--outcome")
     row, model = settings_of(known_env(env)), policy != RANDOM
+    with contextlib.closing(gym.make(row.id, **row.setup.options)) as made:
+        bare: Any = made.unwrapped
+    if not isinstance(bare, TextEnv):
+        words = f"{row.id}: players search from snapshots, which a TextEnv has (agentgym.core)"
+        raise typer.BadParameter(words, param_hint="--env")
+    if not model:
+        check_infos(row.id, "admissible_actions", why="the random policy plays listed commands")
+    if getattr(bare, "tasks", None) is None:
+        split = split or ""  # tasks are drawn by their seeds
     steps = (-1 if model else 0) if rollout is None else rollout
     return SearchConfig(
-        env=row.id, policy=policy, split=split or row.setup.test, tasks=chosen, methods=names,
+        env=row.id, policy=policy, split=row.setup.test if split is None else split, tasks=chosen, methods=names,
         budgets=sorted(parse_seeds(budgets or (QUICK_BUDGETS if quick else FULL_BUDGETS))),
         listed=not model if listed is None else listed, rollout=None if steps < 0 else steps,
         outcome=cast(Any, outcome), gamma=0.99, fresh=fresh, shown=show, seed=seed,
@@ -333,9 +346,10 @@ def _caption(config: SearchConfig) -> str:
     answers = "listed commands with the policy's probabilities" if config.listed else "drawn from the policy"
     chance = "random numbers of their own" if config.fresh else "the random numbers that the episode will see"
     return (
-        f"{config.tasks} {config.split} tasks of {config.env}, policy {config.policy}. Budget: simulated steps per "
-        f"episode, before and beside the steps that are played. Replies are {answers}; new states are {rollout}, by "
-        f"{config.outcome}, gamma {config.gamma:g}; simulations see {chance}. Spent, written, played: means over the "
+        f"{config.tasks} {config.split or 'drawn'} tasks of {config.env}, policy {config.policy}. Budget: simulated "
+        "steps per episode, before and beside the steps that are played. "
+        f"Replies are {answers}; new states are {rollout}, by {config.outcome}, gamma {config.gamma:g}; "
+        f"simulations see {chance}. Spent, written, played: means over the "
         "tasks. Intervals: 95 %, for new tasks; differences paired task by task."
     )
 
@@ -380,7 +394,7 @@ def _page(results: SearchResults) -> Page:
         [Table("Success at fixed budgets", HEADS, rows, _caption(config))],
         chips=[
             ("policy", Path(config.policy).name),
-            ("tasks", f"{config.tasks} ({config.split})"),
+            ("tasks", f"{config.tasks} ({config.split or 'drawn'})"),
             ("methods", ", ".join(config.methods)),
             ("budgets", ", ".join(map(str, config.budgets))),
             ("seed", str(config.seed)),

@@ -121,12 +121,14 @@ def _learn(config: Any, folder: Path, processes: int | None, source: Any) -> Non
 
 
 def _check_envs(config: Any) -> None:
-    """Refuse a method that these environments are not for, or that asks what they do not know, before any training."""
+    """Refuse an environment without an expert, or a method that asks what it does not know, before any training."""
     from agentgym.rollout.hindsight import relabelling_env
     from baselines.imitation.method import Imitation
     from baselines.recipes.methods import method as method_of
     from baselines.runs.stack import make_envs
 
+    why = "this benchmark plays at random and by an expert beside the methods (train and head-to-head do not)"
+    options.check_infos(config.env, "admissible_actions", "expert_action", why=why)
     for method in map(method_of, config.methods):
         try:
             if not isinstance(method, Imitation):

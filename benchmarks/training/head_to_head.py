@@ -415,7 +415,9 @@ def plan_study(
     played = row.played_by(model)
     sizes = played.quick if quick else dataclasses.replace(played.full, **dict(changes or {}))
     if quick:
-        sizes = dataclasses.replace(sizes, groups=2, group_size=4, clone_tasks=32, clone_epochs=1, training_tasks=64)
+        sizes = dataclasses.replace(
+            sizes, groups=2, group_size=4, clone_tasks=32 if row.is_known else 0, clone_epochs=1, training_tasks=64
+        )
         sizes = dataclasses.replace(sizes, eval_tasks=8, validation_tasks=4)
     learning = make_config(row, methods=[], seeds=[], model=model, history=None, sizes=sizes)
     # One split, judged once, unless others are asked for.

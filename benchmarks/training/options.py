@@ -197,6 +197,26 @@ def known_env(env: str, *, pictures: bool = False) -> str:
         )
 
 
+def check_infos(env: str, *needed: str, why: str) -> None:
+    """Refuse an environment of one's own whose infos lack what a command reads, by typer.BadParameter."""
+    from baselines.environments.registry import settings_of
+    from baselines.runs.stack import make_vec
+
+    if settings_of(env).is_known:
+        return
+    options = {"expert": True} if "expert_action" in needed else {}
+    try:
+        with contextlib.closing(make_vec(env, 1, **options)) as envs:
+            infos = envs.reset(seed=0)[1]
+    except TypeError:  # it has no argument `expert`
+        infos = {}
+    if missing := [name for name in needed if name not in infos]:
+        made = ", made with expert=True," if options else ""
+        raise typer.BadParameter(
+            f"{env}: {why}, so the infos of an environment{made} must hold {' and '.join(missing)}", param_hint="--env"
+        )
+
+
 def check_sight(env: str, model: str, *, download: bool = False) -> None:
     """Refuse a model that reads texts alone where pictures are shown, by typer.BadParameter."""
     from baselines.runs import stack

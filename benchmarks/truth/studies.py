@@ -271,12 +271,10 @@ def section(study: PaperStudy, found: Found, picture: str) -> str:
 
 
 def figure(study: PaperStudy, found: Found, picture: str) -> str:
-    """Return the picture, the machine, and the command that prints the tables from the records."""
+    """Return the picture and the machine; the site and `--from` show the tables."""
     machines = [each.machine for each in (found.against, *found.trained) if each is not None]
     made = "; ".join(dict.fromkeys(machine.hardware for machine in machines))
-    records = "results/head-to-head" if study.name in SHARED else "studies/records"
-    command = f"`./do bench study {study.name} --from docs/{records}`"
-    return f"![{study.question}]({picture})\n\n{filled(f'Tables: {command}. Measured on {made}.')}\n"
+    return f"![{study.question}]({picture})\n\n{filled(f'Measured on {made}.')}\n"
 
 
 def page_of(study: PaperStudy, found: Found) -> Page:

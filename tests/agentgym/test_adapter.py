@@ -25,6 +25,7 @@ from agentgym.rollout.recorder import TableBuilder
 from agentgym.trajectory import Reply, StepTable
 from policies.scripted import RandomPolicy
 from tests.corridor import CorridorEnv, CorridorVectorEnv
+from tests.refusals import refuses
 from wrappers import GRPO, PromptWindow, ReplyParser, VectorGraphShaping, VectorPromptWindow, VectorReplyParser
 
 MODES = list(AutoresetMode)
@@ -162,15 +163,7 @@ def readable(infos: Mapping[str, Any]) -> dict[str, Any]:
 def test_a_worker_whose_environment_fails_raises_that_error_and_the_rest_close() -> None:
     envs = adapt(stock("async", Stairs, 2))
     envs.reset(options=[{"start": 1}, {"start": "high"}])
-    with pytest.raises(TypeError, match="can only concatenate str"):
-        envs.step(["up", "up"])
-    envs.close()
-
-
-def test_an_async_vector_environment_needs_pipes() -> None:
-    envs = AsyncVectorEnv([Stairs] * 2, autoreset_mode=DISABLED)
-    with pytest.raises(ValueError, match="make it with shared_memory=False"):
-        adapt(envs)
+    refuses(TypeError, "can only concatenate str", envs.step, ["up", "up"])
     envs.close()
 
 
@@ -260,9 +253,15 @@ def test_groups_are_named_by_options_then_by_seed_then_by_the_number_of_the_rese
     assert told.reset(seed=0, options={"start": 1})[1]["task_id"].tolist() == ["told", "told"]
 
 
-def test_a_function_names_the_states() -> None:
+def test_states_are_named_and_observations_of_no_text_too() -> None:
     envs = adapt(Stairs(), key=lambda observation, info: int(observation.split()[1]))
     assert envs.reset(options={"start": 3})[1]["state_key"].tolist() == ["3"]
+    envs = SyncVectorEnv([Numbers] * 2, autoreset_mode=DISABLED)
+    with pytest.raises(KeyError, match=r"no 'state_key', only \[.*if observations are not text, .*adapt\(envs, key="):
+        collect(envs, Drunk(), tasks=[{}], seed=0)
+    assert adapt(envs, key=lambda observation, info: observation.tobytes()).reset()[1]["state_key"][0]
+    for lake in (gym.make("FrozenLake-v1"), SyncVectorEnv([partial(gym.make, "FrozenLake-v1")])):
+        refuses(TypeError, r"are Discrete\(4\), not text .*TransformAction", adapt, lake)
 
 
 class Numbers(gym.Env):
@@ -273,16 +272,6 @@ class Numbers(gym.Env):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         return np.zeros(2), {}
-
-
-def test_observations_and_actions_that_are_no_text_are_named() -> None:
-    envs = SyncVectorEnv([Numbers] * 2, autoreset_mode=DISABLED)
-    with pytest.raises(KeyError, match=r"no 'state_key', only \[.*if observations are not text, .*adapt\(envs, key="):
-        collect(envs, Drunk(), tasks=[{}], seed=0)
-    assert adapt(envs, key=lambda observation, info: observation.tobytes()).reset()[1]["state_key"][0]
-    for lake in (gym.make("FrozenLake-v1"), SyncVectorEnv([partial(gym.make, "FrozenLake-v1")])):
-        with pytest.raises(TypeError, match=r"are Discrete\(4\), not text .*TransformAction"):
-            adapt(lake)
 
 
 def test_sub_environments_may_be_wrapped_for_the_policy_already() -> None:
@@ -300,22 +289,15 @@ def test_sub_environments_may_be_wrapped_for_the_policy_already() -> None:
         collect(PromptWindow(Stairs(), instructions=False), Drunk(), tasks=[{}], seed=0)
 
 
-def test_a_closed_async_vector_environment_says_so() -> None:
+def test_closed_and_nested_vector_environments_say_so() -> None:
     envs = adapt(stock("async", Stairs, 2))
     envs.reset(seed=0)
     envs.close()
-    with pytest.raises(ClosedEnvironmentError, match="is closed"):
-        envs.reset(seed=0)
-
-
-def test_what_follows_the_contract_comes_back_as_it_is_and_takes_no_functions() -> None:
+    refuses(ClosedEnvironmentError, "is closed", envs.reset, seed=0)
     for envs in (CorridorVectorEnv(2), adapt(Stairs()), VectorReplyParser(SyncVectorEnv([Stairs] * 2))):
         assert adapt(envs) is envs
         with pytest.raises(TypeError, match="success= is for a single environment"):
             adapt(envs, success=lambda reward, terminated, info: True)
-
-
-def test_under_another_wrapper_the_way_out_is_named() -> None:
     wrapped = RecordEpisodeStatistics(SyncVectorEnv([Stairs] * 2, autoreset_mode=DISABLED))
     with pytest.raises(ValueError, match=r"SyncVectorEnv does not support; adapt it before wrapping"):
         collect(wrapped, Drunk(), tasks=[{}], seed=0)
@@ -324,6 +306,9 @@ def test_under_another_wrapper_the_way_out_is_named() -> None:
     builder = TableBuilder(2, AutoresetMode.NEXT_STEP)
     with pytest.raises(KeyError, match=r"have no 'task_id', only \[\]: agentgym.adapter.adapt\(envs\) provides it"):
         builder.reset(SyncVectorEnv([Stairs] * 2).reset()[1])
+    envs = AsyncVectorEnv([Stairs] * 2, autoreset_mode=DISABLED)
+    refuses(ValueError, "make it with shared_memory=False", adapt, envs)
+    envs.close()
 
 
 def test_keys_that_not_all_have_come_with_a_mask() -> None:
@@ -340,7 +325,7 @@ def test_keys_that_not_all_have_come_with_a_mask() -> None:
     assert "admissible_actions" not in columns
 
 
-def test_wrappers_and_credit_take_stock_environments() -> None:
+def test_wrappers_credit_and_block_commands_of_stock_environments() -> None:
     envs = GRPO(VectorPromptWindow(VectorReplyParser(SyncVectorEnv([Stairs] * 2, autoreset_mode=DISABLED)), history=1,
                                    instructions="Go up."))  # fmt: skip
     envs.reset(options=[{"start": 3}, {"start": 3}])
@@ -349,9 +334,6 @@ def test_wrappers_and_credit_take_stock_environments() -> None:
     envs.step(["", "<action>down</action>"])
     envs.step(["", "<action>down</action>"])
     assert envs.advantages()[0] > 0 > envs.advantages()[1]
-
-
-def test_commands_that_are_blocks_are_found_in_a_stock_environment() -> None:
     make = partial(gym.make, "AgentRL/SearchQA-v0")
     for kind in ("sync", "async"):
         inner = stock(kind, make, 1)
@@ -484,7 +466,6 @@ def test_who_cannot_be_saved_in_a_process_is_named_and_plays_on() -> None:
     for make, message in cases:
         envs = adapt(AsyncVectorEnv([make] * 2, shared_memory=False, autoreset_mode=AutoresetMode.DISABLED))
         envs.reset(seed=0)
-        with pytest.raises(TypeError, match=message):
-            envs.snapshot(0)
+        refuses(TypeError, message, envs.snapshot, 0)
         assert envs.step(["up", "down"])[0]
         envs.close()

@@ -4,32 +4,28 @@ import numpy as np
 import pytest
 
 from agentgym.checks import check_name, check_repairs, keywords_of, nearest, real, whole
+from tests.refusals import refuses
 
 
-def test_names_of_repairs_are_checked() -> None:
+def test_names_and_numbers_are_checked() -> None:
     known = {"ghosts": "taken things are gone", "look": "it lists the room"}
     assert check_repairs("all", known) == check_repairs(["all"], known) == check_repairs(("all", "look"), known)
     assert check_repairs("all", known) == {"ghosts", "look"}
     assert check_repairs("look", known) == {"look"}
     for wrong in (None, 3, [["look"]], [None]):
-        with pytest.raises(ValueError, match=r"unknown repair .*known: 'all', 'ghosts'"):
-            check_repairs(wrong, known)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="did you mean 'ghosts'"):
-        check_repairs(["ghost"], known)
-
-
-def test_names_and_numbers_are_checked() -> None:
+        refuses(ValueError, r"unknown repair .*known: 'all', 'ghosts'", check_repairs, wrong, known)
+    refuses(ValueError, "did you mean 'ghosts'", check_repairs, ["ghost"], known)
     assert check_name("min", ("min", "mean"), "distance") == "min"
     with pytest.raises(ValueError, match="unknown distance 'mxn'; known: 'min', 'mean'; did you mean"):
         check_name("mxn", ("min", "mean"), "distance")
     assert whole("index", np.int64(3), 0) == 3
     assert real("rate", 1, 0, 1, expected="a share") == 1.0
     for wrong in (True, -1, 1.5, "3", None):
-        with pytest.raises(ValueError, match="index must be an integer of at least 0"):
-            whole("index", wrong, 0)
+        refuses(ValueError, "index must be an integer of at least 0", whole, "index", wrong, 0)
     for wrong in (True, -0.1, 1.1, float("nan"), "1", None):
-        with pytest.raises(ValueError, match="rate must be a share"):
-            real("rate", wrong, 0, 1, expected="a share")
+        refuses(ValueError, "rate must be a share", real, "rate", wrong, 0, 1, expected="a share")
+    assert keywords_of(Last) == ["shown", "size", "colour"]
+    assert keywords_of(Middle) == ["size", "colour"]
 
 
 @pytest.mark.parametrize(
@@ -54,8 +50,3 @@ class Middle(Base):
 
 class Last(Middle):
     def __init__(self, *, shown: bool = False, **kwargs: object) -> None: ...
-
-
-def test_the_keywords_of_a_class_are_its_own_and_those_it_hands_on() -> None:
-    assert keywords_of(Last) == ["shown", "size", "colour"]
-    assert keywords_of(Middle) == ["size", "colour"]

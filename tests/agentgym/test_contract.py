@@ -1,11 +1,10 @@
 """What every registered environment promises, tested over the whole registry."""
 
+import copy
 import itertools
 import json
 import pickle
-import subprocess
-import sys
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import gymnasium as gym
@@ -15,14 +14,22 @@ from gymnasium.utils.env_checker import check_env, data_equivalence
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import RecordEpisodeStatistics
 
-import agentgym
 from agentgym import branching
 from agentgym.core import INFO_TYPES
 from agentgym.registry import ROWS
 from tests.agentgym.indices import check_indices, refusal
+from tests.goldens.environments import VARIANTS
+from tests.playing import info_columns
+from tests.processes import printed
+from tests.refusals import refuses
 
 IDS = [row.id for row in ROWS]
 pytestmark = pytest.mark.parametrize("env_id", IDS)
+
+
+def forms(env_id: str) -> list[dict[str, Any]]:
+    """Options of the environment as it is, and of those forms of it whose episodes are frozen."""
+    return [{}, *VARIANTS.get(env_id.removeprefix("AgentRL/").removesuffix("-v0"), {}).values()]
 
 
 def choose(info: dict[str, Any], rng: np.random.Generator) -> str:
@@ -81,8 +88,7 @@ def test_every_task_of_a_split_has_an_index_and_an_id(env_id: str) -> None:
             assert sum(1 for _ in env.task_ids(split)) == count
     for wrong in ("no such split", 3, None):
         for method in (env.num_tasks, env.task_ids):
-            with pytest.raises(ValueError, match=r"unknown split .*known: "):
-                method(wrong)
+            refuses(ValueError, r"unknown split .*known: ", method, wrong)
 
 
 def test_an_option_that_is_none_is_not_given(env_id: str) -> None:
@@ -134,18 +140,21 @@ def test_a_task_id_that_is_none_is_refused(env_id: str) -> None:
 def test_two_ways_to_name_a_task_exclude_each_other(env_id: str) -> None:
     env = gym.make(env_id)
     task_id = env.reset(seed=0)[1]["task_id"]
-    with pytest.raises(ValueError, match="name the task in more than one way"):
-        env.reset(options={"task_id": task_id, "index": 0})
-    with pytest.raises(ValueError, match="known"):
-        env.reset(options={"split": "no such split"})
+    refuses(ValueError, "name the task in more than one way", env.reset, options={"task_id": task_id, "index": 0})
+    refuses(ValueError, "known", env.reset, options={"split": "no such split"})
 
 
 @pytest.mark.parametrize("mode", list(AutoresetMode))
 def test_vector_equals_single_environments(env_id: str, mode: AutoresetMode) -> None:
-    """Step by step, with per-place seeds and options, over several episodes and their resets."""
+    """Step by step, with per-place seeds and options, over several episodes and their resets, in every form."""
+    for form in forms(env_id):
+        compare_with_singles(env_id, mode, form)
+
+
+def compare_with_singles(env_id: str, mode: AutoresetMode, form: dict[str, Any]) -> None:
     n = 5
-    envs = gym.make_vec(env_id, num_envs=n, max_episode_steps=20, autoreset_mode=mode)
-    singles = [gym.make(env_id, max_episode_steps=20) for _ in range(n)]
+    envs: Any = gym.make_vec(env_id, num_envs=n, max_episode_steps=20, autoreset_mode=mode, expert=True, **form)
+    singles = [gym.make(env_id, max_episode_steps=20, expert=True, **form) for _ in range(n)]
     seeds, options = [11, 22, 33, 44, 55], [{"index": i} if i % 2 else None for i in range(n)]
     batch, infos = envs.reset(seed=seeds, options=options)
     rows = [env.reset(seed=seed, options=option) for env, seed, option in zip(singles, seeds, options, strict=True)]
@@ -156,8 +165,14 @@ def test_vector_equals_single_environments(env_id: str, mode: AutoresetMode) -> 
         for i, (observation, info) in enumerate(rows):
             assert data_equivalence(place(batch, i), observation)
             assert {key: infos[key][i] for key in info} == info
-        actions = [choose(info, rng) for _, info in rows]
+        actions = [
+            info["expert_action"] if info["expert_action"] and rng.random() < 0.5 else choose(info, rng)
+            for _, info in rows
+        ]
         batch, rewards, terminated, truncated, infos = envs.step(actions)
+        expected_columns = info_columns(envs.unwrapped._infos)
+        for name, column in expected_columns.items():
+            assert (infos[name].dtype, infos[name].tolist()) == (column.dtype, column.tolist()), name
         for i, env in enumerate(singles):
             if over[i] and mode is AutoresetMode.DISABLED:
                 expected = (0.0, bool(terminated[i]), bool(truncated[i]))
@@ -250,9 +265,9 @@ def test_a_branch_goes_through_the_wrappers_of_make(env_id: str) -> None:
 
 
 def test_snapshot_replays_exactly(env_id: str) -> None:
-    env: Any = gym.make(env_id).unwrapped
     rng = np.random.default_rng(2)
-    for seed in range(5):
+    for seed, form in [*enumerate([{}] * 4), *enumerate(forms(env_id))]:
+        env: Any = gym.make(env_id, **form).unwrapped
         _, info = env.reset(seed=seed)
         for _ in range(4):
             saved = pickle.loads(pickle.dumps(env.snapshot()))
@@ -264,8 +279,37 @@ def test_snapshot_replays_exactly(env_id: str) -> None:
             second = env.step(action)
             assert data_equivalence(first, second)
             info = second[-1]
-            if second[2]:
+            if second[2] or second[3]:
                 break
+
+
+@pytest.mark.parametrize("copied", [lambda env: pickle.loads(pickle.dumps(env)), copy.deepcopy], ids=["pickle", "copy"])
+@pytest.mark.parametrize("make", [gym.make, partial(gym.make_vec, num_envs=2, autoreset_mode="Disabled")])
+def test_a_copy_goes_on_in_the_middle_of_an_episode(env_id: str, make: Any, copied: Any) -> None:
+    for form in forms(env_id):
+        if form.get("order") == "simultaneous":
+            continue  # a copied partner answers an act that it was asked for before the copy was made
+        env = make(env_id, **form)
+        env.reset(seed=3)
+        *_, over, cut, info = env.step("hm" if make is gym.make else ["hm"] * 2)
+        other, later = copied(env), copied(env)
+        over, turns = bool(np.all(over | cut)), itertools.count(1)
+        while not over:
+            actions = admissible(info)
+            played, same = env.step(actions), other.step(actions)
+            assert data_equivalence(played[:4], same[:4])
+            assert repr(played[-1]) == repr(same[-1])
+            info, over = played[-1], np.all(played[2]) or np.all(played[3]) or next(turns) == 3
+        assert data_equivalence(env.reset()[0], other.reset()[0])
+        assert later.unwrapped.observe() if make is gym.make else later  # what others did is not what a copy did
+
+
+def admissible(info: dict[str, Any]) -> Any:
+    """An admissible action, or one for each sub-environment."""
+    actions = info["admissible_actions"]
+    if isinstance(actions, np.ndarray):
+        return [each[-1] if each else "" for each in actions]
+    return actions[-1] if actions else ""
 
 
 def test_time_limit_is_truncation_and_stock_wrappers_work(env_id: str) -> None:
@@ -288,22 +332,16 @@ def test_expert_wins(env_id: str) -> None:
 
 def test_wrong_options_are_explained(env_id: str) -> None:
     env = gym.make(env_id)
-    with pytest.raises(ValueError, match="did you mean 'split'"):
-        env.reset(options={"spilt": "train"})
-    with pytest.raises(ValueError, match="train"):
-        env.reset(options={"split": "trian"})
-    with pytest.raises(ValueError, match="task"):
-        env.reset(options={"task_id": "no/such/task/7"})
-    with pytest.raises(ValueError, match="render_mode"):
-        type(env.unwrapped)(render_mode="hologram")
+    refuses(ValueError, "did you mean 'split'", env.reset, options={"spilt": "train"})
+    refuses(ValueError, "train", env.reset, options={"split": "trian"})
+    refuses(ValueError, "task", env.reset, options={"task_id": "no/such/task/7"})
+    refuses(ValueError, "render_mode", lambda: type(env.unwrapped)(render_mode="hologram"))
 
 
 def test_an_unknown_argument_is_named_with_the_one_meant(env_id: str) -> None:
     for make in (gym.make, gym.make_vec):
-        with pytest.raises(TypeError, match=r"unknown argument 'foo'; known: .*'expert', 'render_mode'"):
-            make(env_id, foo=1)
-        with pytest.raises(TypeError, match=r"unknown argument 'spilt'; .*did you mean 'split'"):
-            make(env_id, spilt="train")
+        refuses(TypeError, r"unknown argument 'foo'; known: .*'expert', 'render_mode'", make, env_id, foo=1)
+        refuses(TypeError, r"unknown argument 'spilt'; .*did you mean 'split'", make, env_id, spilt="train")
     with pytest.raises(TypeError, match=r"unknown argument 'autoreset'; .*did you mean 'autoreset_mode'"):
         gym.make_vec(env_id, num_envs=2, autoreset="Disabled")
 
@@ -342,17 +380,9 @@ def digests(hash_seed: str) -> dict[str, str]:
         "    found[name] = digest.hexdigest()\n"
         "print(json.dumps(found))\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script], env={"PYTHONHASHSEED": hash_seed, "PYTHONPATH": root()},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    found: dict[str, str] = json.loads(done.stdout)
+    found: dict[str, str] = json.loads(printed(script, hash_seed))
     return found
 
 
 def test_same_episode_in_another_process_with_another_hash_seed(env_id: str) -> None:
     assert digests("0")[env_id] == digests("1")[env_id]
-
-
-def root() -> str:
-    return str(next(iter(agentgym.__path__)).removesuffix("/agentgym"))

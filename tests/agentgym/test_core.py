@@ -8,17 +8,15 @@ from gymnasium.error import ResetNeeded
 
 from agentgym.core import TextSpace
 from tests.corridor import CorridorEnv
+from tests.refusals import refuses
 
 
-def test_text_space_holds_any_script_up_to_its_length() -> None:
+def test_text_space_holds_any_script_and_samples_by_seed() -> None:
     space = TextSpace(max_length=5)
     assert "√ #_P" in space
     assert "sixsix" not in space
     assert b"up" not in space
     assert TextSpace(samples=("a",)) == TextSpace(samples=("a",)) != TextSpace(samples=("b",))
-
-
-def test_text_space_sampling_is_seeded() -> None:
     first, second = TextSpace(seed=3), TextSpace(seed=3)
     drawn = [first.sample() for _ in range(20)]
     assert drawn == [second.sample() for _ in range(20)]
@@ -31,11 +29,10 @@ def test_text_space_sampling_is_seeded() -> None:
     [({"max_length": 0}, "at least 1"), ({"max_length": 2, "samples": ("right",)}, "longer than max_length")],
 )
 def test_text_space_rejects_impossible_arguments(arguments: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        TextSpace(**arguments)
+    refuses(ValueError, message, TextSpace, **arguments)
 
 
-def test_episode_of_the_corridor() -> None:
+def test_an_episode_of_the_corridor_and_its_branches() -> None:
     env = CorridorEnv()
     observation, info = env.reset(options={"index": 3})
     assert (observation, info["task_id"], info["is_action_valid"]) == ("cell 3", "start-3", True)
@@ -49,34 +46,12 @@ def test_episode_of_the_corridor() -> None:
     )
     observation, reward, terminated, _, info = env.step("right")
     assert (observation, reward, terminated, info["won"]) == ("cell 4", 1.0, True, True)
-    with pytest.raises(ResetNeeded, match="call reset"):
-        env.step("right")
-
-
-def test_same_seed_same_task_and_task_id_is_accepted_back() -> None:
+    refuses(ResetNeeded, "call reset", env.step, "right")
     env, other = CorridorEnv(), CorridorEnv()
     for seed in range(10):
         _, info = env.reset(seed=seed)
         assert other.reset(seed=seed)[1] == info
         assert other.reset(options={"task_id": info["task_id"]})[1]["state_key"] == info["state_key"]
-
-
-def test_wrong_use_says_what_exists() -> None:
-    env = CorridorEnv()
-    with pytest.raises(ResetNeeded, match="call reset"):
-        env.step("right")
-    with pytest.raises(ResetNeeded, match="call reset"):
-        env.snapshot()
-    with pytest.raises(ValueError, match="did you mean 'index'"):
-        env.reset(options={"indx": 3})
-    env.reset(seed=0)
-    with pytest.raises(TypeError, match="expected a str command, got int"):
-        env.step(1)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="did you mean 'ansi'"):
-        CorridorEnv(render_mode="ansii")
-
-
-def test_snapshot_branches_an_episode() -> None:
     env = CorridorEnv()
     env.reset(options={"index": 2})
     env.step("right")
@@ -87,9 +62,18 @@ def test_snapshot_branches_an_episode() -> None:
     assert env.step("left")[0] == "cell 2"
 
 
+def test_wrong_use_says_what_exists() -> None:
+    env = CorridorEnv()
+    refuses(ResetNeeded, "call reset", env.step, "right")
+    refuses(ResetNeeded, "call reset", env.snapshot)
+    refuses(ValueError, "did you mean 'index'", env.reset, options={"indx": 3})
+    env.reset(seed=0)
+    refuses(TypeError, "expected a str command, got int", env.step, 1)
+    refuses(ValueError, "did you mean 'ansi'", CorridorEnv, render_mode="ansii")
+
+
 def test_stock_shared_memory_vectorisation_fails_loudly_and_pipes_work() -> None:
-    with pytest.raises(ValueError, match="shared_memory"):
-        gym.vector.AsyncVectorEnv([CorridorEnv] * 2)
+    refuses(ValueError, "shared_memory", gym.vector.AsyncVectorEnv, [CorridorEnv] * 2)
     envs = gym.vector.AsyncVectorEnv([CorridorEnv] * 2, shared_memory=False)
     observations, _ = envs.reset(seed=0, options={"index": 2})
     assert observations == ("cell 2", "cell 2")
@@ -117,7 +101,6 @@ def test_an_environment_may_cut_its_episode_itself() -> None:
     env.reset(options={"index": 2})
     assert env.step("jump")[1:4] == (-0.5, False, False)
     assert env.step("jump")[1:4] == (-0.5, False, True)
-    with pytest.raises(ResetNeeded, match="over"):
-        env.step("left")
+    refuses(ResetNeeded, "over", env.step, "left")
     env.reset(options={"index": 3})
     assert env.step("right")[1:4] == (1.0, True, False)

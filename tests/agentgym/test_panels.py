@@ -1,10 +1,7 @@
 """Panels: the same tasks and hashes whatever orders the files and whoever asks, and refusals that say why."""
 
-import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +13,8 @@ from agentgym.sokoban.text import board_text
 from tests.agentgym.alfworld.support import files
 from tests.agentgym.sotopia.support import FOLDER, needs_data
 from tests.oracles import oracle
+from tests.processes import printed
+from tests.refusals import refuses
 
 GENERATED = (
     "alfworld/generated@1", "webshop/generated@1", "sokoban/6x6/9-12@1", "sotopia/generated@1", "telecom/generated@1",
@@ -47,10 +46,7 @@ def test_another_process_with_another_hash_seed_finds_the_same_panel() -> None:
     code = "from agentgym.panels import *; f = open_panel('sotopia/generated@1'); print(f.hash, f.tasks[7].id)"
     found = open_panel("sotopia/generated@1")
     for seed in ("77",):
-        told = subprocess.run(
-            [sys.executable, "-c", code], env=os.environ | {"PYTHONHASHSEED": seed}, check=True, capture_output=True,
-            text=True,
-        ).stdout  # fmt: skip
+        told = printed(code, seed)
         assert told.split() == [found.hash, found.tasks[7].id]
 
 
@@ -74,7 +70,7 @@ def test_what_belongs_to_the_panel_is_in_its_hash_and_what_is_added_is_not(tmp_p
     assert open_panel(longer, levels).hash != found.hash
 
 
-def test_the_first_tasks_are_a_panel_of_their_own() -> None:
+def test_panels_have_versions_and_first_tasks_are_panels_of_their_own() -> None:
     found = open_panel("sokoban/generated@1")
     few = found.first(5)
     assert few.tasks == found.tasks[:5]
@@ -82,26 +78,23 @@ def test_the_first_tasks_are_a_panel_of_their_own() -> None:
     assert few.panel.name == "sokoban/generated@1[:5]"
     assert found.first(256) is found
     for none in (0, -1):
-        with pytest.raises(PanelError, match=f"a panel needs at least one task, got {none}"):
-            found.first(none)
-
-
-def test_every_name_has_a_version_and_an_environment() -> None:
+        refuses(PanelError, f"a panel needs at least one task, got {none}", found.first, none)
     for name in panel_names():
         rule = find_panel(name)
         assert name.endswith("@1")
         assert (not rule.data) == (name in GENERATED or "generated" in name or name.startswith("sokoban/")), name
     assert len(panel_names()) == len(set(panel_names()))
+    found = open_panel("sokoban/generated@1").first(3)
+    # 3 tasks x 4 bytes = 12 bytes, 16 characters in base 64
+    assert (pin_of(found)["hash"], len(pin_of(found)["tasks"])) == (found.hash, 16)
 
 
 def test_unknown_names_fixed_arguments_and_missing_data_are_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ALFWORLD_DATA", raising=False)
-    with pytest.raises(PanelError, match="did you mean 'alfworld/valid_seen@1'"):
-        open_panel("alfworld/valid_sen@1")
+    refuses(PanelError, "did you mean 'alfworld/valid_seen@1'", open_panel, "alfworld/valid_sen@1")
     with pytest.raises(PanelError, match="'max_episode_steps' belongs to the panel"):
         open_panel("sokoban/generated@1", {"max_episode_steps": 5})
-    with pytest.raises(DataError, match=r"needs data: give the argument 'data' .*ALFWORLD_DATA"):
-        open_panel("alfworld/valid_seen@1")
+    refuses(DataError, r"needs data: give the argument 'data' .*ALFWORLD_DATA", open_panel, "alfworld/valid_seen@1")
 
 
 @pytest.fixture(scope="module")
@@ -148,9 +141,3 @@ def test_boxoban_levels_are_pinned_and_others_refused() -> None:
 @needs_data
 def test_the_pairings_of_sotopia_are_pinned() -> None:
     assert [len(open_panel(f"sotopia/{name}@1", {"data": FOLDER}).tasks) for name in ("all", "hard")] == [450, 70]
-
-
-def test_a_pin_holds_the_beginning_of_every_digest() -> None:
-    found = open_panel("sokoban/generated@1").first(3)
-    # 3 tasks x 4 bytes = 12 bytes, 16 characters in base 64
-    assert (pin_of(found)["hash"], len(pin_of(found)["tasks"])) == (found.hash, 16)

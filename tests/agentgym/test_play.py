@@ -49,11 +49,6 @@ def test_every_environment_is_played_to_its_end_by_the_experts_hints(env_id: str
         assert command in shown
 
 
-def test_a_board_that_would_be_a_picture_is_shown_as_text(play) -> None:
-    _, shown = play(["VisualSokoban", "--set", "size=6", "--seed", "0"], "quit")
-    assert "Boxes on targets: 0 of 1.\n######\n" in shown
-
-
 @pytest.mark.parametrize("env_id", [row.id for row in ROWS])
 def test_any_line_is_taken_and_the_end_of_input_is_the_end(env_id: str, play) -> None:
     lines = [
@@ -89,16 +84,15 @@ def test_undo_save_and_restore_go_back_and_the_steps_with_them(play) -> None:
     assert "the episode is over: type again, undo or quit" in shown
 
 
-def test_a_colon_makes_a_word_ours_where_a_command_has_its_name(play) -> None:
+def test_a_colon_and_an_open_place(play) -> None:
     game = ["ALFWorld", "--set", "data=generated", "--seed", "0"]
     assert "Available commands" in play(game, "help")[1]
     assert "undo the last command" in play(game, ":help")[1]
-
-
-def test_a_command_with_an_open_place_asks_for_it(play) -> None:
     _, shown = play(["webshop", "--seed", "0"], "1", "wool socks", "info")
     assert "> query: " in shown
     assert "results 1 of 'wool socks'" in shown
+    _, shown = play(["VisualSokoban", "--set", "size=6", "--seed", "0"], "quit")
+    assert "Boxes on targets: 0 of 1.\n######\n" in shown
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from tests.agentgym.alfworld.support import write_trial
 from tests.agentgym.indices import check_indices, refusal
 from tests.agentgym.searchqa.support import PASSAGES, Titles
 from tests.agentgym.sotopia.support import FOLDER, needs_data
+from tests.refusals import refuses
 
 SPLITS = {"train": ("a", "b", "c"), "test": ("d", "e"), "empty": ()}
 
@@ -103,8 +104,7 @@ def test_an_open_index_is_drawn_from_the_split() -> None:
     ],
 )
 def test_what_names_no_task_is_explained(options: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        chosen(options)
+    refuses(ValueError, message, chosen, options)
 
 
 def test_the_helpers_alone() -> None:

@@ -10,9 +10,10 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import DictInfoToList, RecordEpisodeStatistics
 
 from tests.corridor import CorridorEnv, CorridorVectorEnv
+from tests.refusals import refuses
 
 
-def test_same_step_answers_the_next_episode_and_keeps_the_last_one_in_final() -> None:
+def test_autoreset_modes_by_hand() -> None:
     envs = CorridorVectorEnv(2, max_episode_steps=2)
     envs.reset(seed=0, options=[{"index": 3}, {"index": 2}])
     observations, rewards, terminated, truncated, infos = envs.step(["right", "left"])
@@ -28,18 +29,12 @@ def test_same_step_answers_the_next_episode_and_keeps_the_last_one_in_final() ->
     *_, terminated, truncated, infos = envs.step(["jump", "right"])
     assert (terminated.tolist(), truncated.tolist()) == ([False, False], [False, True])
     assert infos["final_info"]["state_key"][1] == "2"
-
-
-def test_next_step_ignores_the_action_after_the_end() -> None:
     envs = CorridorVectorEnv(1, autoreset_mode="NextStep")
     envs.reset(seed=0, options={"index": 3})
     assert envs.step(["right"])[2][0]
     observations, rewards, terminated, truncated, infos = envs.step(["left"])
     assert observations[0] == f"cell {infos['task_id'][0][-1]}"
     assert (rewards[0], terminated[0], truncated[0], infos["is_action_valid"][0]) == (0.0, False, False, True)
-
-
-def test_disabled_freezes_finished_sub_environments_until_the_mask() -> None:
     envs = CorridorVectorEnv(2, autoreset_mode=AutoresetMode.DISABLED)
     envs.reset(seed=0, options=[{"index": 1}, {"index": 2}])
     envs.step(["left", "right"])
@@ -128,7 +123,7 @@ def test_a_subclass_that_describes_more_often_has_no_settled_columns() -> None:
     assert envs.step(["right"])[-1]["score"].tolist() == [0.25]
 
 
-def test_info_columns_have_fixed_types() -> None:
+def test_columns_stock_wrappers_and_snapshots() -> None:
     envs = CorridorVectorEnv(3)
     _, infos = envs.reset(seed=0)
     assert infos["won"].dtype == infos["is_action_valid"].dtype == np.bool_
@@ -136,9 +131,6 @@ def test_info_columns_have_fixed_types() -> None:
     assert infos["state_key"].dtype == infos["admissible_actions"].dtype == np.object_
     assert infos["admissible_actions"][2] == ("left", "right")
     assert not any(key.startswith("_") for key in infos)
-
-
-def test_stock_wrappers_work() -> None:
     envs = DictInfoToList(RecordEpisodeStatistics(CorridorVectorEnv(2)))
     envs.reset(seed=0, options={"index": 2})
     envs.step(["right", "left"])
@@ -149,9 +141,6 @@ def test_stock_wrappers_work() -> None:
     assert infos[0]["final_info"]["state_key"] == "4"
     assert "episode" not in infos[1]
     assert infos[1]["state_key"] == "2"
-
-
-def test_snapshot_includes_the_time_limit() -> None:
     envs = CorridorVectorEnv(1, max_episode_steps=2, autoreset_mode="Disabled")
     envs.reset(options={"index": 2})
     envs.step(["jump"])
@@ -159,6 +148,11 @@ def test_snapshot_includes_the_time_limit() -> None:
     assert envs.step(["jump"])[3][0]
     envs.restore(0, saved)
     assert envs.step(["right"])[3][0]
+    envs = CorridorVectorEnv(np.int64(2), max_episode_steps=np.int64(3))
+    expected = envs.reset(seed=[4, 5])[0]
+    for seed in (np.int64(4), np.array([4, 5]), [np.int64(4), 5]):
+        assert envs.reset(seed=seed)[0] == expected
+    assert envs.envs[0].reset(seed=np.uint32(4))[0] == expected[0]
 
 
 @pytest.mark.parametrize(
@@ -172,17 +166,7 @@ def test_snapshot_includes_the_time_limit() -> None:
     ],
 )
 def test_constructor_errors(arguments: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        CorridorVectorEnv(**arguments)
-
-
-def test_a_step_that_is_refused_moves_nothing() -> None:
-    envs = CorridorVectorEnv(2)
-    envs.reset(options={"index": 2})
-    with pytest.raises(TypeError, match="sub-environment 1: expected a str command, got int"):
-        envs.step(["right", 3])
-    observations, *_ = envs.step(["left", "left"])
-    assert observations == ("cell 1", "cell 1")
+    refuses(ValueError, message, CorridorVectorEnv, **arguments)
 
 
 @pytest.mark.parametrize("form", [np.array, lambda actions: [np.str_(action) for action in actions], tuple])
@@ -199,34 +183,32 @@ def test_actions_reach_the_environments_as_plain_strings(form: Callable[[list[st
     assert {type(command) for command in played} == {str}
 
 
-def test_numbers_may_be_of_numpy() -> None:
-    envs = CorridorVectorEnv(np.int64(2), max_episode_steps=np.int64(3))
-    expected = envs.reset(seed=[4, 5])[0]
-    for seed in (np.int64(4), np.array([4, 5]), [np.int64(4), 5]):
-        assert envs.reset(seed=seed)[0] == expected
-    assert envs.envs[0].reset(seed=np.uint32(4))[0] == expected[0]
-
-
-def test_wrong_use_is_explained() -> None:
+def test_wrong_use_is_explained_and_moves_nothing() -> None:
     envs = CorridorVectorEnv(2)
     with pytest.raises(ResetNeeded):
         envs.step(["left", "left"])
-    with pytest.raises(ValueError, match="never reset"):
-        envs.reset(options={"reset_mask": np.array([True, False])})
+    refuses(ValueError, "never reset", envs.reset, options={"reset_mask": np.array([True, False])})
     envs.reset(seed=0)
-    with pytest.raises(ValueError, match=r"one entry per sub-environment \(2\), got 1 entries"):
-        envs.step(["left"])
+    refuses(ValueError, r"one entry per sub-environment \(2\), got 1 entries", envs.step, ["left"])
     with pytest.raises(TypeError, match=r"list, a tuple or an array with one entry per sub-environment \(2\), got str"):
         envs.step("left")
-    with pytest.raises(TypeError, match="sub-environment 1: expected a str command, got NoneType"):
-        envs.step(["left", None])
+    refuses(TypeError, "sub-environment 1: expected a str command, got NoneType", envs.step, ["left", None])
     for mask in ([True, False], np.array([1, 0]), np.array([True])):
-        with pytest.raises(ValueError, match="bool array of shape"):
-            envs.reset(options={"reset_mask": mask})
-    with pytest.raises(ValueError, match="at least one True"):
-        envs.reset(options={"reset_mask": np.array([False, False])})
-    with pytest.raises(ValueError, match="one entry per sub-environment"):
-        envs.reset(seed=[1, 2, 3])
+        refuses(ValueError, "bool array of shape", envs.reset, options={"reset_mask": mask})
+    refuses(ValueError, "at least one True", envs.reset, options={"reset_mask": np.array([False, False])})
+    refuses(ValueError, "one entry per sub-environment", envs.reset, seed=[1, 2, 3])
+    envs = CorridorVectorEnv(2)
+    envs.reset(options={"index": 2})
+    refuses(TypeError, "sub-environment 1: expected a str command, got int", envs.step, ["right", 3])
+    observations, *_ = envs.step(["left", "left"])
+    assert observations == ("cell 1", "cell 1")
+    envs = CorridorVectorEnv(2)
+    refuses(TypeError, r"options must be a list, a tuple or an array .*, got set", envs.reset, options={1, 2})
+    refuses(TypeError, "options of sub-environment 1 must be a mapping or None, got int", envs.reset, options=[None, 3])
+    refuses(TypeError, "seed of sub-environment 0 must be an integer or None, got float", envs.reset, seed=[1.5, 2])
+    refuses(ValueError, r"got an array of shape \(2, 1\)", envs.reset, seed=np.zeros((2, 1), int))
+    refuses(ValueError, r"got an array of shape \(\)", envs.reset, seed=np.array(3.5))
+    envs.reset(options=np.array([{"index": 2}, None]))
 
 
 @pytest.mark.parametrize(
@@ -240,30 +222,13 @@ def test_wrong_use_is_explained() -> None:
 def test_a_batch_without_an_order_of_its_own_is_refused(batch: object) -> None:
     envs = CorridorVectorEnv(2)
     envs.reset(options={"index": 2})
-    with pytest.raises(TypeError, match="actions must be a list, a tuple or an array"):
-        envs.step(batch)
+    refuses(TypeError, "actions must be a list, a tuple or an array", envs.step, batch)
     for name in ("seed", "per_env"):
         if batch is None or (name == "seed" and batch == 3):
             continue
         given = {"seed": batch} if name == "seed" else {"options": {"per_env": batch}}
-        with pytest.raises(TypeError, match=f"{name} must be a list, a tuple or an array"):
-            envs.reset(**given)
+        refuses(TypeError, f"{name} must be a list, a tuple or an array", envs.reset, **given)
     assert envs.step(["left", "left"])[0] == ("cell 1", "cell 1")
-
-
-def test_options_and_seeds_of_wrong_types_name_the_sub_environment() -> None:
-    envs = CorridorVectorEnv(2)
-    with pytest.raises(TypeError, match=r"options must be a list, a tuple or an array .*, got set"):
-        envs.reset(options={1, 2})
-    with pytest.raises(TypeError, match="options of sub-environment 1 must be a mapping or None, got int"):
-        envs.reset(options=[None, 3])
-    with pytest.raises(TypeError, match="seed of sub-environment 0 must be an integer or None, got float"):
-        envs.reset(seed=[1.5, 2])
-    with pytest.raises(ValueError, match=r"got an array of shape \(2, 1\)"):
-        envs.reset(seed=np.zeros((2, 1), int))
-    with pytest.raises(ValueError, match=r"got an array of shape \(\)"):
-        envs.reset(seed=np.array(3.5))
-    envs.reset(options=np.array([{"index": 2}, None]))
 
 
 def test_commands_are_plain_clean_strings_made_once() -> None:

@@ -7,6 +7,7 @@ import pytest
 import agentgym  # noqa: F401
 from agentgym.rollout import collect
 from policies.scripted import ExpertPolicy
+from tests.refusals import refuses
 from wrappers import VectorReplyParser
 from wrappers.advice import VectorAdvice
 
@@ -38,21 +39,20 @@ def advice(infos):
     return infos["expert_action"].tolist()
 
 
-def test_one_adviser_per_episode_is_asked_once_per_step():
+def test_advice_follows_episodes() -> None:
     envs = VectorAdvice(make("Disabled", max_episode_steps=2), Counting)
     assert advice(envs.reset(seed=0)[1]) == ["1.1.True.True", "2.1.True.True"]
     assert advice(envs.step(["look", "help"])[-1]) == ["1.2.True.False", "2.2.True.False"]
     assert advice(envs.step(["look", "help"])[-1]) == ["", ""]
     mask = np.array([False, True])
     assert advice(envs.reset(options={"reset_mask": mask})[1]) == ["", "3.1.True.True"]
-
-
-def test_advice_for_a_new_episode_and_none_for_the_one_that_ended():
+    Counting.made = 0
     envs = VectorAdvice(make("SameStep", max_episode_steps=1), Counting)
     envs.reset(seed=0)
     infos = envs.step(["look", "look"])[-1]
     assert advice(infos) == ["3.1.True.True", "4.1.True.True"]
     assert infos["final_info"]["expert_action"].tolist() == ["", ""]
+    refuses(TypeError, "must make an adviser", VectorAdvice, make("Disabled"), "explorer")
 
 
 def test_an_explorer_that_advises_wins_without_the_environments_expert():
@@ -61,8 +61,3 @@ def test_an_explorer_that_advises_wins_without_the_environments_expert():
     envs = VectorReplyParser(VectorAdvice(make("Disabled"), ALFWorldPlayer))
     table = collect(envs, ExpertPolicy(), tasks=[{"split": "valid_unseen", "index": i} for i in range(6)], seed=0)
     assert table.trajectory_won.mean() > 0.6
-
-
-def test_something_that_makes_no_advisers_is_refused():
-    with pytest.raises(TypeError, match="must make an adviser"):
-        VectorAdvice(make("Disabled"), "explorer")  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ from gymnasium.vector import AutoresetMode
 from agentgym.rollout.recorder import TableBuilder
 from agentgym.trajectory import StepTable
 from tests.corridor import CorridorVectorEnv
+from tests.refusals import refuses
 from wrappers.canonical import (
     CanonicalStates,
     enriched_key,
@@ -25,7 +26,7 @@ def _envs(mode: AutoresetMode, key=_parity) -> CanonicalStates:
     return CanonicalStates(CorridorVectorEnv(2, autoreset_mode=mode), key=key)
 
 
-def test_keys_follow_the_sub_envs_under_disabled() -> None:
+def test_keys_in_every_autoreset_mode() -> None:
     envs = _envs(AutoresetMode.DISABLED)
     _, infos = envs.reset(options=[{"index": 3}, {"index": 2}])
     assert infos["canonical_key"].tolist() == ["odd", "even"]
@@ -35,17 +36,11 @@ def test_keys_follow_the_sub_envs_under_disabled() -> None:
     assert infos["canonical_key"].tolist() == ["even", "even"]
     _, infos = envs.reset(options={"reset_mask": np.array([True, False]), "index": 1})
     assert infos["canonical_key"].tolist() == ["odd", "even"]
-
-
-def test_same_step_names_the_last_state_in_final_info() -> None:
     envs = _envs(AutoresetMode.SAME_STEP, key=enriched_key("won"))
     envs.reset(options=[{"index": 3}, {"index": 2}])
     observations, *_, infos = envs.step(["right", "right"])
     assert infos["final_info"]["canonical_key"].tolist() == ["cell 4 | won=True", None]
     assert infos["canonical_key"].tolist() == [f"{observations[0]} | won=False", "cell 3 | won=False"]
-
-
-def test_next_step_names_the_state_after_the_reset() -> None:
     envs = _envs(AutoresetMode.NEXT_STEP, key=observation_key)
     envs.reset(options=[{"index": 3}, {"index": 2}])
     envs.step(["right", "right"])
@@ -63,16 +58,12 @@ def test_the_recorder_prefers_the_canonical_key_and_marks_the_end() -> None:
     assert table.states == ("odd", "even [success]")
 
 
-def test_a_key_must_be_a_function_that_returns_text() -> None:
-    with pytest.raises(TypeError, match="must be a function"):
-        _envs(AutoresetMode.DISABLED, key="state_key")
+def test_keys_return_text() -> None:
+    refuses(TypeError, "must be a function", _envs, AutoresetMode.DISABLED, key="state_key")
     with pytest.raises(TypeError, match="must return a str, got int"):
         _envs(AutoresetMode.DISABLED, key=lambda observation, info: 3).reset(seed=0)
     with pytest.raises(KeyError, match="info has no 'inventory'"):
         _envs(AutoresetMode.DISABLED, key=enriched_key("inventory")).reset(seed=0)
-
-
-def test_the_observation_key_reads_the_text_of_a_picture_observation() -> None:
     assert observation_key({"text": "t", "image": None}, {}) == "t"
 
 
@@ -86,7 +77,7 @@ def _table(**changes: object) -> StepTable:
     return StepTable.from_arrays(**{**columns, **changes})
 
 
-def test_merged_states_keep_rows_and_all_other_columns() -> None:
+def test_labels_merge_states_and_swallow_no_end() -> None:
     table = _table()
     merged = relabel_states(table, lambda states: [str(state)[0] for state in states])
     assert merged.states == ("a", "b", "goal")
@@ -95,19 +86,11 @@ def test_merged_states_keep_rows_and_all_other_columns() -> None:
     for name in ("group", "trajectory", "t", "action", "reward", "won", "terminated", "truncated", "last"):
         np.testing.assert_array_equal(getattr(merged, name), getattr(table, name))
     assert table.states == ("a2", "b", "a1", "goal")
-
-
-def test_terminal_states_are_not_shown_to_the_label_but_truncated_ones_are() -> None:
     shown: list = []
     relabel_states(_table(), lambda states: shown.extend(states) or list(states))
     assert shown == ["a2", "b", "a1"]
-
-
-def test_labels_that_would_swallow_an_end_are_refused() -> None:
-    with pytest.raises(ValueError, match="name of a terminal state"):
-        relabel_states(_table(), lambda states: ["goal"] * len(states))
-    with pytest.raises(ValueError, match=r"one label per state \(3\), got 1"):
-        relabel_states(_table(), lambda states: ["one"])
+    refuses(ValueError, "name of a terminal state", relabel_states, _table(), lambda states: ["goal"] * len(states))
+    refuses(ValueError, r"one label per state \(3\), got 1", relabel_states, _table(), lambda states: ["one"])
 
 
 @pytest.mark.parametrize("key", [observation_key, rewardflow_key, graphgpo_key])

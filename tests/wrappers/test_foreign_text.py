@@ -11,6 +11,7 @@ import pytest
 import agentgym  # noqa: F401  registers the environments
 from agentgym.outside.text import MOST_CHARACTERS
 from tests.growth import FAMILIES, text_of
+from tests.refusals import refuses
 from wrappers import PromptWindow, ReplyParser, SymbolPlanes, VectorPromptWindow, VectorReplyParser
 from wrappers.reply import parse_reply
 
@@ -33,37 +34,30 @@ def test_a_reply_of_any_text_is_an_answer_that_can_be_encoded() -> None:
             json.dumps(parse_reply(text), ensure_ascii=False).encode()
 
 
-def test_a_reply_is_cleaned_where_it_enters() -> None:
+def test_replies_are_cleaned_and_read_up_to_a_limit() -> None:
     parsed = parse_reply("<think>\x1b[1m\ud800</think><action>go \udfff north</action>")
     assert (parsed.command, parsed.thought) == ("go \ufffd north", "\ufffd[1m\ufffd")
     assert type(parse_reply(np.str_("<action>up</action>")).command) is str
-
-
-def test_a_reply_is_read_up_to_the_limit_of_text_from_outside() -> None:
     late = " " * MOST_CHARACTERS + "<action>up</action>"
     assert parse_reply(late).error == "no_action"
     assert parse_reply(late[19:]).command == "up"
-
-
-def test_a_board_of_a_megabyte_makes_a_short_error() -> None:
     assert len(board("#\n" * 500_000)) < 3000
     assert "expected a board of 6 rows of 6 cells" in board("#\n" * 500_000)
-
-
-def test_the_history_shows_clean_commands() -> None:
     window = PromptWindow(BOARD, instructions=False)
     window.reset(seed=0)
     messages = window.step("\ud800 dance")[0]
     assert "\ufffd dance" in messages[0]["content"]
     messages[0]["content"].encode()
+    env = ReplyParser(gym.make("AgentRL/Sokoban-v0"))
+    env.reset(seed=0)
+    assert type(env.step(np.str_("<action>up</action>"))[-1]["command"]) is str
 
 
 @pytest.mark.parametrize("batch", [{"<action>up</action>", "up"}, {"a": 1, "b": 2}, iter(["up", "up"]), "up"])
 def test_replies_are_a_sequence(batch: Any) -> None:
     envs = VectorPromptWindow(VectorReplyParser(gym.make_vec("AgentRL/Sokoban-v0", num_envs=2)))
     envs.reset(seed=0)
-    with pytest.raises((TypeError, ValueError), match=r"one reply per sub-environment \(2\)"):
-        envs.step(batch)
+    refuses((TypeError, ValueError), r"one reply per sub-environment \(2\)", envs.step, batch)
 
 
 @pytest.mark.parametrize(
@@ -80,9 +74,3 @@ def test_every_kind_of_batch_is_played_alike(make: Callable[[list[str]], Any]) -
     assert {type(command) for command in infos["command"]} == {str}
     assert "Step 1, you did: left" in messages[2][-1]["content"]
     assert rewards.shape == (3,)
-
-
-def test_the_single_wrapper_plays_a_numpy_string() -> None:
-    env = ReplyParser(gym.make("AgentRL/Sokoban-v0"))
-    env.reset(seed=0)
-    assert type(env.step(np.str_("<action>up</action>"))[-1]["command"]) is str

@@ -16,6 +16,7 @@ from gymnasium.wrappers import TimeLimit, TransformAction
 import agentgym  # noqa: F401  # registers the environments
 from agentgym.core import TextSpace
 from tests.corridor import CorridorEnv, CorridorVectorEnv
+from tests.refusals import refuses
 from wrappers.process_reward import ProcessReward, ScoredStep, VectorProcessReward
 from wrappers.prompt import PromptWindow, VectorPromptWindow
 from wrappers.reply import ReplyParser, VectorReplyParser
@@ -49,7 +50,7 @@ def corridor(n: int, mode: AutoresetMode = SAME, **options: Any) -> CorridorVect
     return CorridorVectorEnv(n, autoreset_mode=mode, **options)
 
 
-def test_contributions_by_hand() -> None:
+def test_contributions_and_values_by_hand() -> None:
     says = Says([0.5], [None], [-2.0])
     env = ProcessReward(CorridorEnv(), says, weight=2.0)
     _, info = env.reset(options={"index": 2})
@@ -63,15 +64,9 @@ def test_contributions_by_hand() -> None:
     _, reward, terminated, _, info = env.step("right")
     assert (reward, terminated, info["env_reward"], info["process_reward"]) == (-3.0, True, 1.0, -2.0)
     assert env.potential == 0.0
-
-
-def test_an_advantage_is_added_as_a_contribution_is() -> None:
     env = ProcessReward(CorridorEnv(), Says([0.25]), weight=2.0, kind="advantage", gamma=0.5)
     env.reset(options={"index": 2})
     assert env.step("left")[1] == 0.5
-
-
-def test_values_by_hand() -> None:
     # What is said: 2, nothing, 4, 1, and 8 of the end, which counts as 0. gamma 1/2, weight 3.
     says = Says([2.0], [NAN], [4.0], [1.0], [8.0])
     env = ProcessReward(CorridorEnv(), says, weight=3.0, kind="value", gamma=0.5)
@@ -86,6 +81,13 @@ def test_values_by_hand() -> None:
     assert potentials == [2.0, 2.0, 4.0, 1.0, 0.0]
     assert terminated
     assert info["process_reward"] == 8.0
+    env = ProcessReward(TimeLimit(CorridorEnv(), 2), Says([1.0], [8.0]), kind="value", gamma=0.5)
+    env.reset(options={"index": 2})
+    env.step("left")
+    _, reward, terminated, truncated, _ = env.step("right")
+    assert (reward, terminated, truncated, env.potential) == (3.0, False, True, 8.0)
+    env.reset()
+    assert env.potential == 0.0
 
 
 @pytest.mark.parametrize(("said", "left"), [([8.0], "the score"), ([None], "nothing")])
@@ -98,17 +100,7 @@ def test_a_terminated_step_pays_back_the_level_whatever_is_said(said: list[Any],
     assert math.isnan(info["process_reward"]) == (left == "nothing")
 
 
-def test_a_truncated_step_keeps_the_level() -> None:
-    env = ProcessReward(TimeLimit(CorridorEnv(), 2), Says([1.0], [8.0]), kind="value", gamma=0.5)
-    env.reset(options={"index": 2})
-    env.step("left")
-    _, reward, terminated, truncated, _ = env.step("right")
-    assert (reward, terminated, truncated, env.potential) == (3.0, False, True, 8.0)
-    env.reset()
-    assert env.potential == 0.0
-
-
-def test_the_scorer_sees_prompts_replies_commands_and_what_came_of_them() -> None:
+def test_the_scorer_sees_prompts_replies_and_commands() -> None:
     says = Says([0.0], [0.0], [0.0])
     inner = PromptWindow(ReplyParser(CorridorEnv()), instructions=False, history=1)
     env = ProcessReward(inner, says)
@@ -123,9 +115,6 @@ def test_the_scorer_sees_prompts_replies_commands_and_what_came_of_them() -> Non
     ]
     assert first[0]["content"] == "cell 2"
     assert fourth[0]["content"].endswith("cell 4")
-
-
-def test_without_parser_and_prompt_reply_and_command_are_the_same() -> None:
     says = Says([0.0])
     env = ProcessReward(CorridorEnv(), says)
     env.reset(options={"index": 1})
@@ -133,6 +122,14 @@ def test_without_parser_and_prompt_reply_and_command_are_the_same() -> None:
     assert says.asked == [[ScoredStep("start-1", "cell 1", "left", "left", "cell 0", True)]]
     with pytest.raises(AttributeError):
         says.asked[0][0].reply = "right"  # type: ignore[misc]
+    says = Says([0.0, 0.0])
+    inner = VectorPromptWindow(VectorReplyParser(corridor(2)), instructions=False, history=1)
+    envs = VectorProcessReward(inner, says)
+    shown, _ = envs.reset(options={"index": 3})
+    after, *_, infos = envs.step(["<action>right</action>", "right"])
+    last, stays = says.asked[0]
+    assert last == ScoredStep("start-3", shown[0], "<action>right</action>", "right", infos["final_obs"][0], True)
+    assert stays == ScoredStep("start-3", shown[1], "right", "", after[1], False)
 
 
 class Singles:
@@ -216,7 +213,7 @@ def test_a_vector_environment_equals_single_ones(world: str, kind: Any, mode: Au
     assert min(scored, silent, ended) > 20
 
 
-def test_scores_belong_to_the_step_that_ended_where_the_next_episode_begins_at_once() -> None:
+def test_who_is_scored_in_every_autoreset_mode() -> None:
     says = Says([0.25, 0.5])
     envs = VectorProcessReward(corridor(2), says)
     envs.reset(options={"index": 3})
@@ -232,9 +229,6 @@ def test_scores_belong_to_the_step_that_ended_where_the_next_episode_begins_at_o
     final = infos["final_info"]
     assert (final["process_reward"][0], final["env_reward"][0]) == (0.25, 1.0)
     assert final["_process_reward"].tolist() == [True, False]
-
-
-def test_who_does_not_play_is_not_scored() -> None:
     says = Says([1.0, 2.0], [3.0], [4.0, 5.0])
     envs = VectorProcessReward(corridor(2, OFF), says)
     envs.reset(options={"index": 3})
@@ -252,9 +246,6 @@ def test_who_does_not_play_is_not_scored() -> None:
     ]
     assert envs.step(["", ""])[1].tolist() == [0.0, 0.0]  # nobody plays, nobody is asked
     assert len(says.asked) == 3
-
-
-def test_next_step_does_not_ask_about_the_action_of_a_reset() -> None:
     says = Says([1.0, 2.0], [3.0])
     envs = VectorProcessReward(corridor(2, NEXT), says, kind="value")
     envs.reset(options={"index": 3})
@@ -264,17 +255,6 @@ def test_next_step_does_not_ask_about_the_action_of_a_reset() -> None:
     np.testing.assert_array_equal(infos["process_reward"], [NAN, 3.0])
     assert [step.reply for step in says.asked[1]] == ["right"]
     assert envs.states[0].shown == observations[0]
-
-
-def test_prompts_and_replies_of_a_vector_environment() -> None:
-    says = Says([0.0, 0.0])
-    inner = VectorPromptWindow(VectorReplyParser(corridor(2)), instructions=False, history=1)
-    envs = VectorProcessReward(inner, says)
-    shown, _ = envs.reset(options={"index": 3})
-    after, *_, infos = envs.step(["<action>right</action>", "right"])
-    last, stays = says.asked[0]
-    assert last == ScoredStep("start-3", shown[0], "<action>right</action>", "right", infos["final_obs"][0], True)
-    assert stays == ScoredStep("start-3", shown[1], "right", "", after[1], False)
 
 
 @pytest.mark.parametrize("weight", [0.0, -0.0])
@@ -374,21 +354,15 @@ def test_observations_that_are_written_over_are_kept() -> None:
     assert (says.asked[1][0].messages != says.asked[1][0].observation).any()
 
 
-def test_gymnasiums_check() -> None:
+def test_specifications_and_pickles_go_on() -> None:
     check_env(ProcessReward(gym.make("FrozenLake-v1"), lambda steps: [1.0], kind="value"), skip_render_check=True)
     check_env(ProcessReward(gym.make("AgentRL/Sokoban-v0"), lambda steps: [0.5]), skip_render_check=True)
-
-
-def test_a_specification_makes_the_wrapper_with_the_same_scorer() -> None:
     scorer = Says([3.0])
     inner = TransformAction(gym.make("FrozenLake-v1"), int, gym.spaces.Discrete(4))
     again = gym.make(ProcessReward(inner, scorer, 0.5, "value", 0.9).spec)
     assert isinstance(again, ProcessReward)
     assert again.vector.scorer is scorer
     assert (again.vector.weight, again.vector.kind, again.vector.gamma) == (0.5, "value", 0.9)
-
-
-def test_a_pickled_wrapper_goes_on_where_it_was() -> None:
     env = ProcessReward(CorridorEnv(), cells, kind="value")
     env.reset(options={"index": 2})
     env.step("right")
@@ -409,7 +383,7 @@ class Answers:
         return answer
 
 
-def test_a_scorer_that_raises_is_named_with_places_and_steps() -> None:
+def test_errors_of_scorers_name_places_and_steps() -> None:
     cause = ConnectionError("no answer")
     envs = VectorProcessReward(corridor(3, AutoresetMode.DISABLED), Answers([0.0] * 3, [0.0] * 3, cause))
     envs.reset(options={"index": 2})
@@ -426,11 +400,7 @@ def test_a_scorer_that_raises_is_named_with_places_and_steps() -> None:
     env = ProcessReward(CorridorEnv(), Answers([1.0], KeyError("x")))
     env.reset(options={"index": 2})
     env.step("jump")
-    with pytest.raises(RuntimeError, match="failed on step 2 of the episode: KeyError: 'x'"):
-        env.step("jump")
-
-
-def test_an_error_of_many_places_names_some_and_counts_the_others() -> None:
+    refuses(RuntimeError, "failed on step 2 of the episode: KeyError: 'x'", env.step, "jump")
     envs = VectorProcessReward(corridor(20), Answers(ValueError("no")))
     envs.reset()
     with pytest.raises(RuntimeError, match=r"sub-environment 7 \(step 1 of its episode\) and 12 more: ValueError: no"):
@@ -457,8 +427,7 @@ def test_an_error_of_many_places_names_some_and_counts_the_others() -> None:
 def test_a_wrong_answer_says_what_was_expected_and_what_came(answer: Any, error: type[Exception], words: str) -> None:
     envs = VectorProcessReward(corridor(2), Answers(answer))
     envs.reset(options={"index": 2})
-    with pytest.raises(error, match=words):
-        envs.step(["jump", "jump"])
+    refuses(error, words, envs.step, ["jump", "jump"])
 
 
 @pytest.mark.parametrize(
@@ -497,5 +466,4 @@ def test_wrong_arguments_are_explained(options: dict[str, Any], error: type[Exce
         lambda **given: ProcessReward(CorridorEnv(), **given),
         lambda **given: VectorProcessReward(corridor(1), **given),
     ):
-        with pytest.raises(error, match=words):
-            make(**{"scorer": Answers(), **options})
+        refuses(error, words, make, **{"scorer": Answers(), **options})

@@ -12,6 +12,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from tests.corridor import CorridorEnv, CorridorVectorEnv
+from tests.refusals import refuses
 from wrappers.prompt import REPLY_FORMAT, Episode, MessageSpace, PromptStyle, PromptWindow, VectorPromptWindow
 from wrappers.reply import ReplyParser, VectorReplyParser
 
@@ -23,13 +24,10 @@ def _user(messages: tuple) -> str:
     return messages[-1]["content"]
 
 
-def test_without_history_and_instructions_the_prompt_is_the_observation() -> None:
+def test_the_window_by_hand() -> None:
     env = PromptWindow(CorridorEnv(), **BARE)
     assert env.reset(options={"index": 2})[0] == ({"role": "user", "content": "cell 2"},)
     assert env.step("right")[0] == ({"role": "user", "content": "cell 3"},)
-
-
-def test_the_system_message_holds_rules_and_reply_format() -> None:
     rules = CorridorEnv.instructions
     for options, expected in [
         ({}, f"{rules}\n\n{REPLY_FORMAT}"),
@@ -39,9 +37,6 @@ def test_the_system_message_holds_rules_and_reply_format() -> None:
         system, user = PromptWindow(CorridorEnv(), **options).reset(options={"index": 2})[0]
         assert system == {"role": "system", "content": expected}
         assert user == {"role": "user", "content": "cell 2"}
-
-
-def test_the_last_two_pairs_are_shown_with_their_step_numbers() -> None:
     env = PromptWindow(CorridorEnv(), history=2)
     env.reset(options={"index": 2})
     assert _user(env.step("right")[0]) == "Step 1, you saw:\ncell 2\nStep 1, you did: right\n\nNow you see:\ncell 3"
@@ -52,17 +47,11 @@ def test_the_last_two_pairs_are_shown_with_their_step_numbers() -> None:
         "Now you see:\ncell 1"
     )
     assert _user(env.reset(options={"index": 3})[0]) == "cell 3"
-
-
-def test_history_none_shows_all_pairs() -> None:
     env = PromptWindow(CorridorEnv(), history=None)
     env.reset(options={"index": 2})
     for command in ("left", "right", "left", "right"):
         text = _user(env.step(command)[0])
     assert text.count("you did") == 4
-
-
-def test_the_first_observation_is_kept_once_it_has_left_the_window() -> None:
     env = PromptWindow(CorridorEnv(), history=1, keep_first=True)
     assert _user(env.reset(options={"index": 2})[0]) == "cell 2"
     assert "At the start" not in _user(env.step("left")[0])
@@ -71,21 +60,26 @@ def test_the_first_observation_is_kept_once_it_has_left_the_window() -> None:
     )
 
 
-def test_admissible_commands_are_listed_on_request() -> None:
+def test_commands_are_listed_and_kept() -> None:
     env = PromptWindow(CorridorEnv(), admissible=True, **BARE)
     assert _user(env.reset(options={"index": 2})[0]) == "cell 2\n\nCommands you can give now: left, right"
-
-
-def test_outside_a_reply_parser_the_history_holds_commands() -> None:
     env = PromptWindow(ReplyParser(CorridorEnv()), history=2)
     env.reset(options={"index": 2})
     env.step("<think>long</think><action>right</action>")
     text = _user(env.step("no idea")[0])
     assert "Step 1, you did: right\n" in text
     assert "Step 2, you did: (no readable command)\n" in text
+    env = PromptWindow(ReplyParser(CorridorEnv()), history=2, instructions=False, shown="actions", keep_first=True)
+    messages, _ = env.reset(options={"index": 2})
+    assert _user(messages) == "cell 2"
+    for reply in ("<action>right</action>", "<action>left</action>", "hm"):
+        messages, *_ = env.step(reply)
+    assert _user(messages) == (
+        "At the start you saw:\ncell 2\n\nYou did: left; (no readable command)\n\nNow you see:\ncell 2"
+    )
 
 
-def test_max_chars_drops_the_oldest_pairs_first() -> None:
+def test_max_chars_drops_pairs_then_the_observation() -> None:
     style = PromptStyle(history=None, max_chars=80)
     episode = Episode("a", "d", [("a", "1"), ("b", "2"), ("c", "3")], steps=3)
     # A pair takes len("Step 1, you saw:\na\nStep 1, you did: 1\n\n") = 39 characters, "Now you see:\nd" 14.
@@ -93,9 +87,6 @@ def test_max_chars_drops_the_oldest_pairs_first() -> None:
     assert len(PromptStyle(history=None, max_chars=131).user_text(episode)) == 131
     assert len(PromptStyle(history=None, max_chars=130).user_text(episode)) == 92
     assert PromptStyle(history=None, max_chars=52).user_text(episode) == "d"
-
-
-def test_max_chars_cuts_the_end_of_the_observation_last_and_never_the_commands() -> None:
     style = PromptStyle(history=0, instructions=False, admissible=True, max_chars=60)
     text = style.user_text(Episode("", "x" * 100), ("left", "right"))
     # The commands take len("\n\nCommands you can give now: left, right") = 40, the mark 6: 14 characters are left.
@@ -133,31 +124,21 @@ def test_max_chars_does_not_try_every_pair_of_a_long_episode(monkeypatch: pytest
     ],
 )
 def test_sizes_that_mean_nothing_are_refused(options: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        PromptWindow(CorridorEnv(), **options)
+    refuses(ValueError, message, PromptWindow, CorridorEnv(), **options)
 
 
-def test_an_unknown_option_is_refused() -> None:
-    with pytest.raises(TypeError, match="histroy"):
-        VectorPromptWindow(CorridorVectorEnv(1), histroy=2)
+def test_wrong_options_and_observations_are_refused() -> None:
+    refuses(TypeError, "histroy", VectorPromptWindow, CorridorVectorEnv(1), histroy=2)
+    refuses(ValueError, "pass a text as instructions", PromptWindow, _Silent())
+    assert PromptWindow(_Silent(), instructions=False).reset(seed=0)[0][0]["role"] == "user"
+    env = gym.wrappers.TransformObservation(
+        CorridorEnv(), lambda x: x, gym.spaces.Dict({"picture": gym.spaces.Box(0, 1, (2, 2))})
+    )
+    refuses(ValueError, r"needs the key 'text' .*\['picture'\]", PromptWindow, env)
 
 
 class _Silent(CorridorEnv):
     instructions = ""
-
-
-def test_missing_instructions_are_an_error_that_says_what_to_do() -> None:
-    with pytest.raises(ValueError, match="pass a text as instructions"):
-        PromptWindow(_Silent())
-    assert PromptWindow(_Silent(), instructions=False).reset(seed=0)[0][0]["role"] == "user"
-
-
-def test_a_dict_observation_without_text_is_refused() -> None:
-    env = gym.wrappers.TransformObservation(
-        CorridorEnv(), lambda x: x, gym.spaces.Dict({"picture": gym.spaces.Box(0, 1, (2, 2))})
-    )
-    with pytest.raises(ValueError, match=r"needs the key 'text' .*\['picture'\]"):
-        PromptWindow(env)
 
 
 @pytest.mark.parametrize("name", ["AgentRL/Sokoban-v0", "AgentRL/VisualSokoban-v0"])
@@ -201,7 +182,7 @@ def _vector(mode: AutoresetMode, **style: object) -> VectorPromptWindow:
 LEFT, RIGHT = "<action>left</action>", "<action>right</action>"
 
 
-def test_same_step_renders_the_final_observation_with_the_finished_history() -> None:
+def test_histories_in_every_autoreset_mode() -> None:
     envs = _vector(AutoresetMode.SAME_STEP, history=2, instructions=False)
     envs.reset(options=[{"index": 2}, {"index": 2}])
     envs.step([RIGHT, LEFT])
@@ -218,9 +199,6 @@ def test_same_step_renders_the_final_observation_with_the_finished_history() -> 
     observations, *_ = envs.step(["<action>jump</action>"] * 2)
     assert _user(observations[0]).startswith("Step 1,")
     assert "Step 2" not in _user(observations[0])
-
-
-def test_next_step_starts_a_new_history_at_the_reset() -> None:
     envs = _vector(AutoresetMode.NEXT_STEP, history=2)
     envs.reset(options=[{"index": 3}, {"index": 2}])
     observations, *_ = envs.step([RIGHT, RIGHT])
@@ -228,9 +206,6 @@ def test_next_step_starts_a_new_history_at_the_reset() -> None:
     observations, *_ = envs.step([RIGHT, LEFT])
     assert "Step" not in _user(observations[0])
     assert "Step 2" in _user(observations[1])
-
-
-def test_disabled_keeps_the_messages_of_finished_sub_envs_until_they_are_reset() -> None:
     envs = _vector(AutoresetMode.DISABLED, history=None)
     envs.reset(options=[{"index": 3}, {"index": 2}])
     end, *_ = envs.step([RIGHT, RIGHT])
@@ -240,9 +215,6 @@ def test_disabled_keeps_the_messages_of_finished_sub_envs_until_they_are_reset()
     again, _ = envs.reset(options={"reset_mask": np.array([True, False]), "index": 1})
     assert _user(again[0]) == "cell 1"
     assert again[1] == later[1]
-
-
-def test_it_wraps_the_stock_vector_environment_as_well() -> None:
     mode = AutoresetMode.SAME_STEP
     stock = gym.vector.SyncVectorEnv([CorridorEnv, CorridorEnv], autoreset_mode=mode)
     envs = VectorPromptWindow(stock, history=1, instructions=False)
@@ -252,18 +224,7 @@ def test_it_wraps_the_stock_vector_environment_as_well() -> None:
     assert _user(observations[1]).endswith("Now you see:\ncell 2")
 
 
-def test_actions_alone_are_shown_on_request_with_the_first_observation() -> None:
-    env = PromptWindow(ReplyParser(CorridorEnv()), history=2, instructions=False, shown="actions", keep_first=True)
-    messages, _ = env.reset(options={"index": 2})
-    assert _user(messages) == "cell 2"
-    for reply in ("<action>right</action>", "<action>left</action>", "hm"):
-        messages, *_ = env.step(reply)
-    assert _user(messages) == (
-        "At the start you saw:\ncell 2\n\nYou did: left; (no readable command)\n\nNow you see:\ncell 2"
-    )
-
-
-def test_facts_stand_below_the_current_observation_and_are_never_cut() -> None:
+def test_facts_stand_below_the_observation() -> None:
     style = {"history": 1, "instructions": False, "facts": ("task_id", "score"), "admissible": True}
     env = PromptWindow(CorridorEnv(), **style)
     messages, _ = env.reset(options={"index": 2})
@@ -274,21 +235,12 @@ def test_facts_stand_below_the_current_observation_and_are_never_cut() -> None:
     assert _user(messages) == f"{now}\n\n{below.replace('0.5', '0.25')}"
     short = PromptWindow(CorridorEnv(), **style, max_chars=10)
     assert _user(short.reset(options={"index": 2})[0]).endswith(below)
-
-
-def test_facts_are_the_same_in_the_vector_form() -> None:
     envs = VectorPromptWindow(CorridorVectorEnv(2), history=0, instructions=False, facts=("score",))
     messages, _ = envs.reset(options=[{"index": 1}, {"index": 2}])
     assert [_user(one) for one in messages] == ["cell 1\n\nscore: 0.25", "cell 2\n\nscore: 0.5"]
-
-
-def test_facts_that_are_not_there_are_named() -> None:
-    with pytest.raises(KeyError, match="info has no 'location'"):
-        PromptWindow(CorridorEnv(), facts=("location",)).reset(seed=0)
-    with pytest.raises(TypeError, match="sequence of names"):
-        PromptStyle(facts="location")
-    with pytest.raises(ValueError, match="'pairs' or 'actions'"):
-        PromptStyle(shown="commands")  # type: ignore[arg-type]
+    refuses(KeyError, "info has no 'location'", lambda: PromptWindow(CorridorEnv(), facts=("location",)).reset(seed=0))
+    refuses(TypeError, "sequence of names", PromptStyle, facts="location")
+    refuses(ValueError, "'pairs' or 'actions'", PromptStyle, shown="commands")
 
 
 IMAGE = {"type": "image", "image": np.zeros((2, 2, 3), np.uint8)}
@@ -318,21 +270,14 @@ def test_membership_of_messages(value: object, member: bool) -> None:
     assert (value in MessageSpace()) is member
 
 
-def test_sampled_messages_belong_to_the_space_and_follow_the_seed() -> None:
+def test_the_space_of_messages() -> None:
     a, b = MessageSpace(seed=3), MessageSpace(seed=3)
     assert a.sample() in a
     a.seed(5), b.seed(5)
     assert a.sample() == b.sample()
     assert a == b
     assert repr(a) == "MessageSpace()"
-
-
-def test_a_mask_of_messages_is_refused() -> None:
-    with pytest.raises(ValueError, match="without them"):
-        MessageSpace().sample(mask=0)  # type: ignore[arg-type]
-
-
-def test_a_batch_of_messages_is_a_tuple_with_independent_samples() -> None:
+    refuses(ValueError, "without them", lambda: MessageSpace().sample(mask=0))
     batch = batch_space(MessageSpace(seed=0), 2)
     batch.seed(0)
     sample = batch.sample()

@@ -17,6 +17,7 @@ from agentgym.outside.text import clean
 from agentgym.rollout import collect
 from agentgym.trajectory import Reply
 from tests.corridor import CorridorEnv, CorridorVectorEnv
+from tests.refusals import refuses
 from wrappers.invalid_action import VectorInvalidActionPenalty
 from wrappers.reply import ParsedReply, ReplyError, ReplyParser, VectorReplyParser, _tags, parse_reply, read_labels
 
@@ -59,8 +60,9 @@ def test_replies_by_hand(text: str, command: str, error: ReplyError) -> None:
     assert (parsed.command, parsed.error) == (command, error)
 
 
-def test_thoughts_are_kept_even_when_the_action_is_wrong() -> None:
+def test_thoughts_are_kept_and_wrong_calls_named() -> None:
     assert parse_reply("<think> one </think><think>two</think>").thought == "one\ntwo"
+    refuses(TypeError, "expected a str reply, got NoneType", parse_reply, None)
 
 
 @pytest.mark.parametrize(
@@ -122,17 +124,9 @@ def test_every_error_is_reached_by_the_cases_above() -> None:
     ],
 )  # fmt: skip
 def test_wrong_options_say_what_is_expected(options: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        parse_reply("", **options)
-    with pytest.raises(ValueError, match=message):
-        ReplyParser(CorridorEnv(), **options)
-    with pytest.raises(ValueError, match=message):
-        VectorReplyParser(CorridorVectorEnv(1), **options)
-
-
-def test_a_reply_that_is_no_string_is_a_wrong_call() -> None:
-    with pytest.raises(TypeError, match="expected a str reply, got NoneType"):
-        parse_reply(None)  # type: ignore[arg-type]
+    refuses(ValueError, message, parse_reply, "", **options)
+    refuses(ValueError, message, ReplyParser, CorridorEnv(), **options)
+    refuses(ValueError, message, VectorReplyParser, CorridorVectorEnv(1), **options)
 
 
 PIECES = [
@@ -214,7 +208,7 @@ def test_work_grows_linearly_with_the_reply(unit: str) -> None:
     assert not set("*+{") & set(_tags("action", "think", True).pattern)
 
 
-def test_the_wrapper_plays_commands_and_tells_what_it_read() -> None:
+def test_the_single_wrapper() -> None:
     env = ReplyParser(CorridorEnv())
     observation, info = env.reset(options={"index": 2})
     assert (observation, info["command"], info["reply_error"]) == ("cell 2", "", "")
@@ -224,16 +218,10 @@ def test_the_wrapper_plays_commands_and_tells_what_it_read() -> None:
     assert (observation, reward, info["command"], info["reply_error"]) == ("cell 3", -0.5, "", "no_action")
     assert info["is_action_valid"] is False
     assert type(info["reply_error"]) is str
-
-
-def test_the_wrapped_environment_passes_gymnasiums_check_and_samples_replies() -> None:
     env = ReplyParser(CorridorEnv())
     check_env(env, skip_render_check=True)
     env.action_space.seed(0)
     assert env.action_space.sample() in {f"<action>{command}</action>" for command in ("left", "right", "jump")}
-
-
-def test_the_wrapper_is_kept_in_the_specification() -> None:
     env = ReplyParser(gym.make("AgentRL/Sokoban-v0"), action_tag="move")
     again = gym.make(env.spec)
     again.reset(seed=0)
@@ -247,7 +235,7 @@ def _vector(mode: AutoresetMode) -> VectorReplyParser:
 LEFT, RIGHT = "<action>left</action>", "<action>right</action>"
 
 
-def test_same_step_puts_the_last_command_into_final_info() -> None:
+def test_entries_in_every_autoreset_mode() -> None:
     envs = _vector(AutoresetMode.SAME_STEP)
     _, infos = envs.reset(options=[{"index": 3}, {"index": 2}])
     assert infos["command"].tolist() == ["", ""]
@@ -258,18 +246,12 @@ def test_same_step_puts_the_last_command_into_final_info() -> None:
     assert infos["final_info"]["_command"].tolist() == [True, False]
     *_, infos = envs.step((LEFT, LEFT))
     assert infos["command"].tolist()[1] == "left"
-
-
-def test_next_step_does_not_read_the_reply_of_a_sub_env_that_resets() -> None:
     envs = _vector(AutoresetMode.NEXT_STEP)
     envs.reset(options=[{"index": 3}, {"index": 2}])
     *_, infos = envs.step([RIGHT, RIGHT])
     assert infos["command"].tolist() == ["right", "right"]
     *_, infos = envs.step(["no reply at all", LEFT])
     assert (infos["command"].tolist(), infos["reply_error"].tolist()) == (["", "left"], ["", ""])
-
-
-def test_disabled_keeps_the_entries_of_finished_sub_envs_until_they_are_reset() -> None:
     envs = _vector(AutoresetMode.DISABLED)
     envs.reset(options=[{"index": 3}, {"index": 2}])
     envs.step([RIGHT, RIGHT])
@@ -279,30 +261,23 @@ def test_disabled_keeps_the_entries_of_finished_sub_envs_until_they_are_reset() 
     assert infos["command"].tolist() == ["", "left"]
     *_, infos = envs.step([RIGHT, "?"])
     assert infos["reply_error"].tolist() == ["", "no_action"]
-
-
-def test_earlier_infos_do_not_change_later() -> None:
     envs = _vector(AutoresetMode.DISABLED)
     envs.reset(options={"index": 2})
     *_, first = envs.step([RIGHT, LEFT])
     envs.step([LEFT, RIGHT])
     assert first["command"].tolist() == ["right", "left"]
+    envs = VectorReplyParser(gym.vector.SyncVectorEnv([CorridorEnv, CorridorEnv]))
+    envs.reset(seed=[0, 1], options={"index": 2})
+    observations, *_, infos = envs.step([RIGHT, "?"])
+    assert observations == ("cell 3", "cell 2")
+    assert infos["command"].tolist() == ["right", ""]
 
 
 @pytest.mark.parametrize("actions", ["ab", [RIGHT], [RIGHT] * 3])
 def test_a_wrong_number_of_replies_is_an_error(actions: object) -> None:
     envs = _vector(AutoresetMode.SAME_STEP)
     envs.reset(seed=0)
-    with pytest.raises((TypeError, ValueError), match="one reply per sub-environment"):
-        envs.step(actions)  # type: ignore[arg-type]
-
-
-def test_it_wraps_the_stock_vector_environment_as_well() -> None:
-    envs = VectorReplyParser(gym.vector.SyncVectorEnv([CorridorEnv, CorridorEnv]))
-    envs.reset(seed=[0, 1], options={"index": 2})
-    observations, *_, infos = envs.step([RIGHT, "?"])
-    assert observations == ("cell 3", "cell 2")
-    assert infos["command"].tolist() == ["right", ""]
+    refuses((TypeError, ValueError), "one reply per sub-environment", envs.step, actions)
 
 
 COMMANDS = ("search", "answer")
@@ -331,17 +306,13 @@ def test_commands_that_are_blocks(reply, command, error):
     assert (found.command, found.error.value) == (command, error)
 
 
-def test_without_command_tags_such_blocks_are_text():
+def test_command_tags_are_those_of_the_environment() -> None:
     assert parse_reply("<search>a</search>").error == "no_action"
     assert parse_reply("<search>a</search><action>up</action>").command == "up"
     assert parse_reply("<search>a</search><answer>b", several="first", command_tags=COMMANDS).command == (
         "<search>a</search>"
     )
-    with pytest.raises(ValueError, match="must differ"):
-        parse_reply("", command_tags=("Action",))
-
-
-def test_the_wrappers_ask_the_environment_for_its_command_tags():
+    refuses(ValueError, "must differ", parse_reply, "", command_tags=("Action",))
     reply = "<think>the name</think><search>capital</search>"
     env = ReplyParser(gym.make("AgentRL/SearchQA-v0"))
     env.reset(seed=0)

@@ -12,6 +12,7 @@ from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
 
 import agentgym  # noqa: F401  # registers the environments
 from tests.corridor import CorridorEnv, CorridorVectorEnv
+from tests.refusals import refuses
 from wrappers.credit.task_graph import TaskGraphs
 from wrappers.shaping import GraphShaping, VectorGraphShaping
 
@@ -43,32 +44,20 @@ def test_a_corridor_by_hand() -> None:
     # left:  the failure in cell 0, 0 - 1/8.
     assert shapings(env, "lrjll") == [-0.25, 0.125, -0.125, -0.1875, -0.125]
     assert env.graphs.distances("start-2") == {"2": 2, "3": 1, "4": 0, "1": 3, "0": np.inf}
-
-
-def test_without_decay_only_states_with_a_known_way_are_worth_something() -> None:
     env = GraphShaping(CorridorEnv(), gamma=0.5, decay=1.0)
     assert shapings(env, "rr") == [0.0, 0.0]  # no way is known: no potential
     # phi(2) = phi(3) = 1: 1/2 - 1, then 0 - 1; cell 1 is new: 0 - 1.
     assert shapings(env, "rr") == [-0.5, -1.0]
     assert shapings(env, "l") == [-1.0]
-
-
-def test_info_keeps_the_reward_that_came_from_inside() -> None:
     env = GraphShaping(CorridorEnv(), gamma=0.5, decay=0.5, scale=2.0)
     shapings(env, "rr")
     _, info = env.reset(options={"index": 2})
     assert (info["shaping"], info["unshaped_reward"], env.potential) == (0.0, 0.0, 0.5)
     _, reward, _, _, info = env.step("jump")  # the corridor charges 0.5 for a jump
     assert (reward, info["shaping"], info["unshaped_reward"]) == (-0.75, -0.25, -0.5)
-
-
-def test_scale_0_only_watches() -> None:
     env = GraphShaping(CorridorEnv(), gamma=0.9, scale=0.0)
     assert shapings(env, "rr") + shapings(env, "jrr") == [0.0] * 5
     assert env.graphs.distance("start-2", "2") == 2
-
-
-def test_a_cut_keeps_the_potential_unless_told_otherwise() -> None:
     for truncation, last in (("keep", 0.5 * 0.5 - 0.25), ("zero", -0.25)):
         env = GraphShaping(TimeLimit(CorridorEnv(), 1), gamma=0.5, decay=0.5, truncation=truncation)
         for state, end, won in (("2", "3", False), ("3", "4", True)):
@@ -130,7 +119,7 @@ def test_gymnasiums_check_and_wrappers_around(env_id: str) -> None:
     assert info["episode"]["r"] == pytest.approx(total)
 
 
-def test_a_pickled_wrapper_goes_on_where_it_was() -> None:
+def test_pickles_specifications_and_shared_graphs() -> None:
     env = GraphShaping(CorridorEnv(), gamma=0.5, decay=0.5)
     shapings(env, "rr")
     env.reset(options={"index": 2})
@@ -138,9 +127,6 @@ def test_a_pickled_wrapper_goes_on_where_it_was() -> None:
     assert env.step("right")[1] == again.step("right")[1] == 0.0
     again.graphs.add("start-2", "3", "elsewhere")
     assert env.graphs.n_edges == again.graphs.n_edges - 1
-
-
-def test_a_specification_makes_the_wrapper_with_fresh_graphs() -> None:
     env = GraphShaping(gym.make("AgentRL/Sokoban-v0"), gamma=0.5, decay=0.25, scale=2.0, truncation="zero")
     env.graphs.add("t", 0, 1, True)
     again = gym.make(env.spec)
@@ -149,13 +135,14 @@ def test_a_specification_makes_the_wrapper_with_fresh_graphs() -> None:
     for name in ("gamma", "decay", "scale", "key", "task", "success", "truncation"):
         assert getattr(again.vector, name) == getattr(env.vector, name)
     assert len(again.graphs) == 0
-
-
-def test_graphs_are_shared_where_they_are_given() -> None:
     graphs = TaskGraphs()
     one, other = (GraphShaping(CorridorEnv(), gamma=0.5, decay=0.5, graphs=graphs) for _ in range(2))
     shapings(one, "rr")
     assert shapings(other, "rr") == [0.0, -0.5]
+    with pytest.raises(KeyError, match="key=lambda observation, info"):
+        GraphShaping(gym.make("FrozenLake-v1"), gamma=0.9).reset()
+    with pytest.raises(TypeError, match="tobytes"):
+        GraphShaping(gym.make("CartPole-v1"), gamma=0.9, key=lambda observation, info: observation).reset()
 
 
 @pytest.mark.parametrize(
@@ -178,15 +165,7 @@ def test_wrong_arguments_are_explained(options: dict[str, Any], error: type[Exce
         lambda **o: GraphShaping(CorridorEnv(), **o),
         lambda **o: VectorGraphShaping(CorridorVectorEnv(1), **o),
     ):
-        with pytest.raises(error, match=words):
-            build(**{"gamma": 0.9, **options})
-
-
-def test_an_environment_without_state_keys_is_told_what_to_give() -> None:
-    with pytest.raises(KeyError, match="key=lambda observation, info"):
-        GraphShaping(gym.make("FrozenLake-v1"), gamma=0.9).reset()
-    with pytest.raises(TypeError, match="tobytes"):
-        GraphShaping(gym.make("CartPole-v1"), gamma=0.9, key=lambda observation, info: observation).reset()
+        refuses(error, words, build, **{"gamma": 0.9, **options})
 
 
 class Singles:

@@ -1,6 +1,5 @@
 """Clusters of embeddings against loops that say what a leader and a component are, and what merging does to a table."""
 
-import subprocess
 import sys
 
 import numpy as np
@@ -10,6 +9,8 @@ from hypothesis import strategies as st
 
 import wrappers.similar_states
 from agentgym.trajectory import StepTable
+from tests.processes import printed
+from tests.refusals import refuses
 from tests.wrappers.credit.random_tables import random_table, rebuild
 from wrappers import cosine_clusters, merge_similar_states, relabel_states
 from wrappers.credit.gigpo import gigpo
@@ -107,7 +108,7 @@ def test_a_large_group_goes_in_blocks_of_its_own():
     assert (together <= np.arange(n)).all()
 
 
-def test_leaders_are_taken_in_order_and_chains_are_components():
+def test_clusters_by_hand() -> None:
     # Angles 0, 20, 40 and 90 degrees; cos 20 = 0.94, cos 40 = 0.77, cos 50 = 0.64. The third is near the second, which
     # leads nobody: a cluster of its own for leaders, one link of the chain for components.
     def embed(states):
@@ -117,6 +118,18 @@ def test_leaders_are_taken_in_order_and_chains_are_components():
     assert cosine_clusters(embed, method="components")(["d", "c", "b", "a"]) == ["b", "b", "b", "a"]
     for method in METHODS:
         assert cosine_clusters(lambda states: np.zeros((0, 2)), method=method)([]) == []
+    for threshold in (0.0, 1.1, np.nan):
+        refuses(ValueError, "threshold", cosine_clusters, lambda states: [[1.0]], threshold)
+    with pytest.raises(ValueError, match="method must be 'leader' or 'components', got 'leaders'"):
+        cosine_clusters(lambda states: [[1.0]], method="leaders")
+    with pytest.raises(ValueError, match=r"shape \(2, dimensions\), got \(1, 1\)"):
+        cosine_clusters(lambda states: [[1.0]])(["a", "b"])
+    refuses(ValueError, "length zero", lambda: cosine_clusters(lambda states: [[0.0]])(["a"]))
+    refuses(ValueError, "not finite", cluster_vectors, [[np.nan], [1.0]])
+    refuses(ValueError, r"groups must have shape \(2,\), got \(1,\)", cluster_vectors, [[1.0], [1.0]], [0])
+    refuses(ValueError, r"vectors must have shape \(n, dimensions\), got \(2,\)", cluster_vectors, [1.0, 1.0])
+    with pytest.raises(ValueError, match="within must be 'group' or 'table', got 'batch'"):
+        merge_similar_states(random_table(0), lambda states: np.ones((len(states), 1)), within="batch")
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -134,26 +147,6 @@ def test_names_of_components_do_not_depend_on_the_order(seed):
 def test_equal_vectors_are_one_cluster_at_threshold_one(method, dtype):
     vectors = np.random.default_rng(0).normal(size=(1, 300)).astype(dtype) * [[1.0], [3.0], [0.1], [7.0], [1e3]]
     assert cluster_vectors(vectors.astype(dtype), threshold=1.0, method=method).tolist() == [0] * 5
-
-
-def test_wrong_arguments_are_refused():
-    for threshold in (0.0, 1.1, np.nan):
-        with pytest.raises(ValueError, match="threshold"):
-            cosine_clusters(lambda states: [[1.0]], threshold)
-    with pytest.raises(ValueError, match="method must be 'leader' or 'components', got 'leaders'"):
-        cosine_clusters(lambda states: [[1.0]], method="leaders")
-    with pytest.raises(ValueError, match=r"shape \(2, dimensions\), got \(1, 1\)"):
-        cosine_clusters(lambda states: [[1.0]])(["a", "b"])
-    with pytest.raises(ValueError, match="length zero"):
-        cosine_clusters(lambda states: [[0.0]])(["a"])
-    with pytest.raises(ValueError, match="not finite"):
-        cluster_vectors([[np.nan], [1.0]])
-    with pytest.raises(ValueError, match=r"groups must have shape \(2,\), got \(1,\)"):
-        cluster_vectors([[1.0], [1.0]], [0])
-    with pytest.raises(ValueError, match=r"vectors must have shape \(n, dimensions\), got \(2,\)"):
-        cluster_vectors([1.0, 1.0])
-    with pytest.raises(ValueError, match="within must be 'group' or 'table', got 'batch'"):
-        merge_similar_states(random_table(0), lambda states: np.ones((len(states), 1)), within="batch")
 
 
 def by_first_letter(states):
@@ -189,16 +182,13 @@ def test_states_merge_within_their_group_and_ends_never(method):
     assert table.states == ("a1", "b", "a2", "a3", "goal")
 
 
-def test_within_the_table_is_relabelling_by_clusters():
+def test_merged_tables_by_hand() -> None:
     table = two_groups()
     merged = merge_similar_states(table, by_first_letter, within="table")
     expected = relabel_states(table, cosine_clusters(by_first_letter))
     # a1 ends an episode of h, so it is an end everywhere; a2 and a3 of different groups share a name.
     assert merged.states == expected.states == ("a1", "b", "a2", "goal")
     assert merged.state.tolist() == expected.state.tolist()
-
-
-def test_each_state_is_embedded_once():
     shown = []
 
     def embed(states):
@@ -208,6 +198,15 @@ def test_each_state_is_embedded_once():
     merge_similar_states(two_groups(), embed)
     # b is in both groups; a1 is an end only in h, goal only in g.
     assert [sorted(states) for states in shown] == [["a1", "a2", "a3", "b", "goal"]]
+    # Three ways out of rooms a1, a2, a3 that look alike: 1 step, 2 steps, and never to the goal. Max-pooled .9, .81, 0.
+    table = StepTable.from_arrays(
+        group=["g"] * 4, trajectory=["x", "y", "y", "z"], t=[0, 0, 1, 0], state=["a1", "a2", "b", "a3"],
+        action=["go"] * 4, next_state=["goal", "b", "goal", "pit"], reward=[1, 0, 1, 0], won=[1, 1, 1, 0],
+    )  # fmt: skip
+    credit = rewardflow_values(merge_similar_states(table, by_first_letter))
+    assert credit.graph.by_state(credit.value) == pytest.approx({"a1": 0.9, "b": 0.9, "goal": 1.0, "pit": 0.0})
+    table = StepTable.from_arrays(group=[], trajectory=[], t=[], state=[], action=[], next_state=[], reward=[], won=[])
+    assert merge_similar_states(table, by_first_letter).states == ()
 
 
 def embedding(seed):
@@ -242,16 +241,6 @@ def test_components_do_not_depend_on_the_order_of_rows(seed):
     assert [one.states[i] for i in one.next_state[rows]] == [other.states[i] for i in other.next_state]
 
 
-def test_a_merged_state_is_worth_its_best_member():
-    # Three ways out of rooms a1, a2, a3 that look alike: 1 step, 2 steps, and never to the goal. Max-pooled .9, .81, 0.
-    table = StepTable.from_arrays(
-        group=["g"] * 4, trajectory=["x", "y", "y", "z"], t=[0, 0, 1, 0], state=["a1", "a2", "b", "a3"],
-        action=["go"] * 4, next_state=["goal", "b", "goal", "pit"], reward=[1, 0, 1, 0], won=[1, 1, 1, 0],
-    )  # fmt: skip
-    credit = rewardflow_values(merge_similar_states(table, by_first_letter))
-    assert credit.graph.by_state(credit.value) == pytest.approx({"a1": 0.9, "b": 0.9, "goal": 1.0, "pit": 0.0})
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_merging_never_makes_a_state_worth_less(seed):
     table = random_table(seed, groups=3, states=10, clean=True)
@@ -259,11 +248,6 @@ def test_merging_never_makes_a_state_worth_less(seed):
     before, after = rewardflow_values(table), rewardflow_values(merged)
     for old, new in ((before.graph.source, after.graph.source), (before.graph.target, after.graph.target)):
         assert (after.value[new] >= before.value[old] - 1e-12).all()
-
-
-def test_an_empty_table_has_nothing_to_merge():
-    table = StepTable.from_arrays(group=[], trajectory=[], t=[], state=[], action=[], next_state=[], reward=[], won=[])
-    assert merge_similar_states(table, by_first_letter).states == ()
 
 
 WORDS = ["the", "a", "red", "blue", "door", "key", "is", "locked", "open", "kitchen", "room", "you", "are", "in"]
@@ -307,7 +291,7 @@ def counted(folder, **options):
     return encoder, encoder._encoder.asked
 
 
-def test_one_float32_vector_per_state(folder):
+def test_vectors_of_the_encoder(folder) -> None:
     encode = SentenceEncoder(folder, device="cpu")
     vectors = encode(["the red door", "a key", "the red door"])
     assert vectors.shape == (3, 16)
@@ -315,9 +299,6 @@ def test_one_float32_vector_per_state(folder):
     assert (vectors[0] == vectors[2]).all()
     assert not np.allclose(vectors[0], vectors[1], atol=1e-3)
     assert encode([]).shape[0] == 0
-
-
-def test_vectors_are_those_of_the_model_and_of_every_encoder(folder):
     from sentence_transformers import SentenceTransformer
 
     texts = ["the red door is locked", "you are in a kitchen", "a key"]
@@ -325,14 +306,11 @@ def test_vectors_are_those_of_the_model_and_of_every_encoder(folder):
     for batch_size in (1, 2, 64):
         np.testing.assert_allclose(SentenceEncoder(folder, batch_size=batch_size)(texts), expected, atol=1e-5)
     np.testing.assert_array_equal(SentenceEncoder(folder)(texts), SentenceEncoder(folder)(texts))
-
-
-def test_other_states_are_encoded_as_their_text(folder):
     encode = SentenceEncoder(folder, device="cpu")
     np.testing.assert_array_equal(encode([("a", 1)]), encode(["('a', 1)"]))
 
 
-def test_a_text_is_encoded_once_while_it_is_kept(folder):
+def test_texts_are_encoded_once_while_kept(folder) -> None:
     encode, asked = counted(folder, cache_size=2)
     first = encode(["a key", "a door", "a key"])
     assert asked == [["a key", "a door"]]
@@ -344,17 +322,11 @@ def test_a_text_is_encoded_once_while_it_is_kept(folder):
     assert asked[1:] == [["a room"]]
     encode(["a door"])
     assert asked[2:] == [["a door"]]
-
-
-def test_more_states_than_are_kept_are_answered_all(folder):
     encode, asked = counted(folder, cache_size=1)
     vectors = encode(WORDS)
     assert vectors.shape == (len(WORDS), 16)
     np.testing.assert_array_equal(encode(WORDS[-1:])[0], vectors[-1])
     assert len(asked) == 1
-
-
-def test_it_embeds_for_clusters(folder):
     encode = SentenceEncoder(folder, device="cpu")
     table = StepTable.from_arrays(
         group=[0, 0], trajectory=[0, 1], t=[0, 0], state=["the red door", "a key is in the kitchen"],
@@ -368,18 +340,16 @@ def test_it_embeds_for_clusters(folder):
 
 @pytest.mark.parametrize("name", ["batch_size", "cache_size"])
 def test_sizes_are_positive(name):
-    with pytest.raises(ValueError, match=f"{name} must be at least 1, got 0"):
-        SentenceEncoder(**{name: 0})
+    refuses(ValueError, f"{name} must be at least 1, got 0", SentenceEncoder, **{name: 0})
 
 
 def test_without_the_extra_the_message_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     encode = SentenceEncoder("anything")
-    with pytest.raises(ImportError, match=r"pip install .*\[embed\]"):
-        encode(["a"])
+    refuses(ImportError, r"pip install .*\[embed\]", encode, ["a"])
 
 
 def test_importing_it_loads_no_torch():
     code = "import wrappers.similar_states, sys; print('torch' in sys.modules, 'sentence_transformers' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "False"]
+    done = printed(code)
+    assert done.split() == ["False", "False"]

@@ -12,7 +12,7 @@ def make(num_envs: int, mode: str = "Disabled"):
 RIGHT, LEFT = "<action>right</action>", "<action>left</action>"
 
 
-def test_every_moment_can_be_continued_elsewhere() -> None:
+def test_every_moment_can_be_continued_and_episodes_keep_their_number() -> None:
     envs, elsewhere = VectorSnapshots(make(2)), make(3)
     envs.reset(seed=0, options={"index": 2})
     _, _, _, _, infos = envs.step([RIGHT, LEFT])
@@ -22,9 +22,6 @@ def test_every_moment_can_be_continued_elsewhere() -> None:
     _, rewards, terminated, _, _ = elsewhere.step([RIGHT, LEFT, LEFT])
     assert rewards.tolist() == [1.0, 0.0, 0.0]
     assert terminated.tolist() == [True, True, False]
-
-
-def test_episodes_are_numbered_as_they_begin_and_keep_their_number() -> None:
     envs = VectorSnapshots(make(3))
     _, infos = envs.reset(seed=0, options={"index": 3})
     assert infos["episode_number"].tolist() == [0, 1, 2]
@@ -34,9 +31,6 @@ def test_episodes_are_numbered_as_they_begin_and_keep_their_number() -> None:
     assert infos["episode_number"].tolist() == [3, 1, 4]
     _, infos = envs.fork(1, [2])
     assert infos["episode_number"].tolist() == [3, 1, 1]
-
-
-def test_no_episode_gets_the_number_of_one_that_was_restored() -> None:
     before = VectorSnapshots(make(3))
     before.reset(seed=0, options={"index": 3})
     envs = VectorSnapshots(make(2))

@@ -7,6 +7,7 @@ from gymnasium.utils.env_checker import check_env
 
 import agentgym  # noqa: F401  # registers the environments
 from tests.corridor import CorridorEnv
+from tests.refusals import refuses
 from wrappers.shaping import GraphShaping
 from wrappers.symbols import DiscreteActions, SymbolPlanes
 
@@ -29,23 +30,17 @@ def test_planes_follow_the_board(style: dict) -> None:
     assert planes.dtype == np.uint8
 
 
-def test_every_level_of_an_environment_fits() -> None:
+def test_boards_of_other_sizes_and_alphabets() -> None:
     env = SymbolPlanes(gym.make("AgentRL/Sokoban-v0", size=(6, 7)), dtype="float32")
     assert env.observation_space == gym.spaces.Box(0, 1, (7, 6, 7), np.float32)
     for index in range(20):
         planes, info = env.reset(options={"index": index})
         assert planes.tolist() == naive(info["state_key"], "#_OX√PS")
         assert planes.dtype == np.float32
-
-
-def test_a_separator_may_be_a_symbol_too() -> None:
     env = SymbolPlanes(gym.make("AgentRL/Sokoban-v0", size=(4, 5), boxes=1, symbols="xsb", separator=" "))
     planes, _ = env.reset(options={"level": "#####\n#@$.#\n#   #\n#####"})
     planes, *_ = env.step("right")
     assert planes.tolist() == naive("#####\n# @*#\n#   #\n#####", "# .$*@+")
-
-
-def test_smaller_boards_are_filled_up_where_that_is_wanted() -> None:
     inner = gym.make("AgentRL/Sokoban-v0", size=(5, 6))
     with pytest.raises(ValueError, match=r"5 rows of 6 cells, got rows of lengths \[5, 5, 5, 5\]; pass fill="):
         SymbolPlanes(inner).reset(options={"level": LEVEL})
@@ -53,9 +48,6 @@ def test_smaller_boards_are_filled_up_where_that_is_wanted() -> None:
     assert planes.tolist() == naive("######\n#PXO##\n#___##\n######\n######", "#_OX√PS")
     with pytest.raises(ValueError, match="got rows of lengths"):
         SymbolPlanes(gym.make("AgentRL/Sokoban-v0", size=4, boxes=1), fill="#").reset(options={"level": LEVEL})
-
-
-def test_any_environment_with_an_alphabet_and_a_shape() -> None:
     env = SymbolPlanes(CorridorEnv(), symbols="cel 0123456789", shape=(1, 6))
     planes, _ = env.reset(options={"index": 2})
     assert planes[:, 0].argmax(0).tolist() == [0, 1, 2, 2, 3, 6]
@@ -63,6 +55,8 @@ def test_any_environment_with_an_alphabet_and_a_shape() -> None:
         SymbolPlanes(CorridorEnv(), symbols="cel 0123456789", shape=(1, 3), separator=" ").reset()
     with pytest.raises(ValueError, match="symbol 'c' is not in the alphabet"):
         SymbolPlanes(CorridorEnv(), symbols="el 0123456789", shape=(1, 6)).reset()
+    with pytest.raises(TypeError, match="text boards, got dict"):
+        SymbolPlanes(gym.make("AgentRL/VisualSokoban-v0")).reset(seed=0)
 
 
 @pytest.mark.parametrize(
@@ -79,36 +73,24 @@ def test_any_environment_with_an_alphabet_and_a_shape() -> None:
     ],
 )
 def test_wrong_arguments_are_explained(options: dict, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        SymbolPlanes(CorridorEnv(), **options)
+    refuses(ValueError, words, SymbolPlanes, CorridorEnv(), **options)
 
 
-def test_pictures_are_no_boards() -> None:
-    with pytest.raises(TypeError, match="text boards, got dict"):
-        SymbolPlanes(gym.make("AgentRL/VisualSokoban-v0")).reset(seed=0)
-
-
-def test_numbers_are_commands() -> None:
+def test_numbers_are_commands_in_plain_gymnasium() -> None:
     env = DiscreteActions(CorridorEnv(), commands=("right", "left"))
     env.reset(options={"index": 2})
     assert env.step(np.int64(0))[0] == "cell 3"
     assert env.step(np.array(1))[0] == "cell 2"
     assert DiscreteActions(CorridorEnv()).commands == ("left", "right", "jump")
     for wrong in (2, -1, "up", None):
-        with pytest.raises(ValueError, match=r"expected an action 0\.\.1"):
-            env.step(wrong)
-
-
-@pytest.mark.parametrize("commands", [(), ("up", "up"), "up"])
-def test_commands_must_be_told_apart(commands) -> None:
-    with pytest.raises(ValueError, match="commands"):
-        DiscreteActions(CorridorEnv(), commands)
-    with pytest.raises(ValueError, match="not known"):
-        DiscreteActions(gym.make("CartPole-v1"))
-
-
-def test_the_whole_stack_is_plain_gymnasium() -> None:
+        refuses(ValueError, r"expected an action 0\.\.1", env.step, wrong)
     env = GraphShaping(DiscreteActions(SymbolPlanes(gym.make("AgentRL/Sokoban-v0"))), gamma=0.99)
     check_env(env, skip_render_check=True)
     again = gym.make(env.spec)
     assert np.array_equal(env.reset(seed=3)[0], again.reset(seed=3)[0])
+
+
+@pytest.mark.parametrize("commands", [(), ("up", "up"), "up"])
+def test_commands_must_be_told_apart(commands) -> None:
+    refuses(ValueError, "commands", DiscreteActions, CorridorEnv(), commands)
+    refuses(ValueError, "not known", DiscreteActions, gym.make("CartPole-v1"))

@@ -9,6 +9,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from agentgym.core import TextSpace
 from agentgym.outside.tool_calls import read_calls, write_call
+from tests.refusals import refuses
 from wrappers import PromptWindow, ReplyParser, Transcript, VectorReplyParser, VectorTranscript
 from wrappers.tools import CALL_FORMAT, describe_tools, listed_tools, tool_environment
 
@@ -86,7 +87,7 @@ def test_many_say_the_same_as_one_each(mode: AutoresetMode) -> None:
         assert envs.step(["add(a=9)", "nothing"])[0] == ("0", "0")
 
 
-def test_a_branch_has_the_error_of_its_parent() -> None:
+def test_branches_and_schemas() -> None:
     envs = VectorTranscript(VectorReplyParser(Adder(), form="tool_calls"))
     envs.reset(seed=0)
     envs.step(["add(a=4)"])
@@ -94,9 +95,6 @@ def test_a_branch_has_the_error_of_its_parent() -> None:
     shown = envs.step(["add()"])[0]
     assert envs.restore([0], [saved])[0][0][-1]["content"] == "4"
     assert envs.step(["add()"])[0] == shown
-
-
-def test_tools_that_change_are_those_of_the_info() -> None:
     env = PromptWindow(ReplyParser(Adder(growing=True), form="tool_calls"), history=0)
     messages, _ = env.reset(seed=0)
     assert '"halve"' not in messages[0]["content"]
@@ -107,6 +105,9 @@ def test_tools_that_change_are_those_of_the_info() -> None:
     messages, *_ = env.step("add(a=6)")
     assert '"halve"' in messages[0]["content"]
     assert env.step("halve()")[0][-1]["content"] == "3"
+    env = Adder()
+    env.tools = ({"title": "add"},)
+    refuses(TypeError, "a tool must be a JSON schema", ReplyParser, env, form="tool_calls")
 
 
 def test_schemas_go_through_the_template_of_a_policy_that_knows_tools() -> None:
@@ -143,14 +144,7 @@ def test_telecom_answers_wrong_calls_in_its_own_words() -> None:
     assert not np.any(infos["is_action_valid"])
 
 
-def test_what_lists_no_schemas_is_refused() -> None:
-    env = Adder()
-    env.tools = ({"title": "add"},)
-    with pytest.raises(TypeError, match="a tool must be a JSON schema"):
-        ReplyParser(env, form="tool_calls")
-
-
-def test_each_tool_is_a_method_with_the_schema_of_the_tool() -> None:
+def test_tools_are_methods() -> None:
     env = tool_environment(Adder, "Sums")()
     assert (type(env).__name__, env.reset(seed=0, prompt="unused")) == ("Sums", "0")
     assert (env.add(4), env.get_reward()) == ("4", 0.0)
@@ -161,6 +155,10 @@ def test_each_tool_is_a_method_with_the_schema_of_the_tool() -> None:
     assert (env.add(a=3), env.get_reward()) == ("The episode is over.", 1.0)
     assert env._env.heard == ["add(a=4)", "", "", "add(a=3)"]
     assert env.reset() == "0"
+    refuses(ValueError, "it lists no tools", tool_environment, lambda: gym.make("AgentRL/Sokoban-v0"))
+    env = Adder()
+    env.tools = (tool("reset"),)
+    refuses(ValueError, "'reset' cannot be the name of a method", tool_environment, lambda: env)
 
 
 def test_chat_templates_read_the_schema_back_from_the_method() -> None:
@@ -179,15 +177,6 @@ def test_chat_templates_read_the_schema_back_from_the_method() -> None:
     assert env.set_apn_settings(apn_settings={}) == plain.step("set_apn_settings(apn_settings={})")[0]
     assert env.get_bills_for_customer("C2001") == plain.step('get_bills_for_customer(customer_id="C2001")')[0]
     assert env.done() == "The case is closed."
-
-
-def test_what_cannot_be_methods_is_refused() -> None:
-    with pytest.raises(ValueError, match="it lists no tools"):
-        tool_environment(lambda: gym.make("AgentRL/Sokoban-v0"))
-    env = Adder()
-    env.tools = (tool("reset"),)
-    with pytest.raises(ValueError, match="'reset' cannot be the name of a method"):
-        tool_environment(lambda: env)
 
 
 def test_prompts_of_engines_list_the_tools_of_the_environment() -> None:

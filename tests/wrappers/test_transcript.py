@@ -8,6 +8,7 @@ from gymnasium.vector import AutoresetMode
 
 from agentgym.registry import ROWS
 from tests.corridor import CorridorEnv, CorridorVectorEnv
+from tests.refusals import refuses
 from wrappers import ReplyParser, Transcript, VectorReplyParser, VectorTranscript
 
 
@@ -19,7 +20,7 @@ def _seen(text: str) -> dict[str, str]:
     return {"role": "user", "content": text}
 
 
-def test_an_episode_is_one_conversation_with_raw_replies() -> None:
+def test_an_episode_is_one_conversation() -> None:
     env = Transcript(ReplyParser(CorridorEnv()), instructions="Be quick.")
     told = {"role": "system", "content": "Be quick."}
     assert env.reset(options={"index": 2})[0] == (told, _seen("cell 2"))
@@ -30,9 +31,6 @@ def test_an_episode_is_one_conversation_with_raw_replies() -> None:
     assert not info["is_action_valid"]
     assert shown in env.observation_space
     assert env.reset(options={"index": 1})[0] == (told, _seen("cell 1"))
-
-
-def test_commands_and_facts_stand_below_every_observation() -> None:
     env = Transcript(CorridorEnv(), instructions=False, admissible=True, facts=("score",))
     env.reset(options={"index": 2})
     below = "\n\nCommands you can give now: left, right"
@@ -89,14 +87,9 @@ def test_every_environment_only_ever_appends(id: str) -> None:
             assert shown[i] in envs.single_observation_space
 
 
-def test_it_passes_gymnasiums_checks_and_remembers_its_arguments() -> None:
+def test_gymnasiums_checks_and_options() -> None:
     env = Transcript(gym.make("AgentRL/Sokoban-v0"), instructions=False, admissible=True)
     assert env.spec.additional_wrappers[-1].kwargs == {"instructions": False, "admissible": True}
     check_env(env, skip_render_check=True)
-
-
-def test_options_of_the_window_are_refused_by_name() -> None:
-    with pytest.raises(TypeError, match="takes no 'history': use PromptWindow"):
-        Transcript(CorridorEnv(), history=2)
-    with pytest.raises(TypeError, match="admissible"):
-        VectorTranscript(CorridorVectorEnv(1), admisible=True)
+    refuses(TypeError, "takes no 'history': use PromptWindow", Transcript, CorridorEnv(), history=2)
+    refuses(TypeError, "admissible", VectorTranscript, CorridorVectorEnv(1), admisible=True)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from agentgym.registry import ROWS
 from tests.corridor import CorridorEnv, CorridorVectorEnv
+from tests.refusals import refuses
 from tests.wrappers.whole_stack import Keeping, Player, make_stack, seen
 from wrappers import TaskGraphs
 from wrappers.advice import VectorAdvice
@@ -79,7 +80,7 @@ GO, END, CUT = (False, False), (True, False), (False, True)
 NOW = {"n": 7}
 
 
-def test_same_step_ends_and_begins_at_once() -> None:
+def test_autoreset_modes_by_hand() -> None:
     envs = _log(AutoresetMode.SAME_STEP)
     infos = envs.step([END, GO])[-1]
     assert envs.log == [("played", 0, "last", {"n": 9}), ("played", 1, "now", NOW), ("began", 0, "now", NOW)]
@@ -88,9 +89,6 @@ def test_same_step_ends_and_begins_at_once() -> None:
     assert infos["final_info"]["_count"].tolist() == [True, False]
     assert not envs.idle.any()
     assert envs.step([GO, GO])[-1]["count"].tolist() == [1, 2]
-
-
-def test_next_step_ignores_the_action_of_its_reset() -> None:
     envs = _log(AutoresetMode.NEXT_STEP)
     assert envs.step([END, GO])[-1]["count"].tolist() == [1, 1]
     assert envs.idle.tolist() == [True, False]
@@ -98,9 +96,6 @@ def test_next_step_ignores_the_action_of_its_reset() -> None:
     assert envs.step([GO, GO])[-1]["count"].tolist() == [0, 2]
     assert envs.log == [("played", 1, "now", NOW), ("began", 0, "now", NOW)]
     assert not envs.idle.any()
-
-
-def test_disabled_waits_for_a_reset_of_the_sub_environment() -> None:
     envs = _log(AutoresetMode.DISABLED)
     envs.step([CUT, GO])
     assert envs.step([CUT, GO])[-1]["count"].tolist() == [1, 2]
@@ -108,13 +103,9 @@ def test_disabled_waits_for_a_reset_of_the_sub_environment() -> None:
     assert envs.reset(options={"reset_mask": FIRST})[1]["count"].tolist() == [0, 2]
     assert not envs.idle.any()
     assert envs.step([GO, GO])[-1]["count"].tolist() == [1, 3]
-
-
-def test_an_environment_without_mode_is_refused() -> None:
     envs = CorridorVectorEnv(1)
     envs.metadata = {}
-    with pytest.raises(ValueError, match="autoreset_mode"):
-        Log(envs)
+    refuses(ValueError, "autoreset_mode", Log, envs)
 
 
 def test_what_comes_from_inside_is_not_changed() -> None:
@@ -235,7 +226,7 @@ def test_a_masked_reset_of_gymnasiums_own_vector_environment_adds_to_the_table()
     assert (table.n_trajectories, table.trajectory_won.tolist(), len(table)) == (3, [True, True, False], 2 + 4 + 2)
 
 
-def test_the_info_of_one_sub_environment() -> None:
+def test_infos_and_observations_of_one_sub_environment() -> None:
     infos = {
         "won": np.array([True, False]),
         "hint": np.array([0, 7]),
@@ -251,9 +242,6 @@ def test_the_info_of_one_sub_environment() -> None:
     assert first == {"won": True, "inner": {"depth": 1.5}}
     assert second == {"won": False, "hint": 7, "inner": {}}
     assert {type(value) for value in second.values()} == {bool, int, dict}
-
-
-def test_observations_of_spaces_with_parts() -> None:
     space = gym.spaces.Tuple([gym.spaces.Discrete(4), gym.spaces.Dict(a=gym.spaces.Discrete(2))])
     shown = Shown(space, (np.array([3, 1]), {"a": np.array([0, 1])}), {})
     assert shown.observation(1) == (1, {"a": 1})

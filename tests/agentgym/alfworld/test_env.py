@@ -12,6 +12,7 @@ import agentgym  # noqa: F401  # registers the id
 from agentgym.alfworld.env import ALFWorldEnv, ALFWorldVectorEnv
 from agentgym.alfworld.game import CLEAN, LOOK, PICK, TASK_TYPES, TWO, Game
 from tests.agentgym.alfworld.support import env_of, games, small_game
+from tests.refusals import refuses
 from wrappers.canonical import CanonicalStates, enriched_key
 
 ROOMS = [("cabinet", 0, True), ("shelf", 1, False), ("sinkbasin", 2, False)]
@@ -61,17 +62,27 @@ def test_the_reward_of_the_papers_is_an_option() -> None:
     env.reset()
     assert play(env, "go to shelf 1", "use desklamp 1", "take mug 2 from shelf 1")[1:3] == (10.0, True)
     for wrong in (math.nan, True, "10"):
-        with pytest.raises(ValueError, match="reward must be a finite number"):
-            ALFWorldEnv(reward=wrong)  # type: ignore[arg-type]
+        refuses(ValueError, "reward must be a finite number", ALFWorldEnv, reward=wrong)
 
 
-def test_observations_can_show_what_they_hide() -> None:
+def test_repairs_dialects_and_dead_ends_are_shown() -> None:
     env = env_of(mugs(), repairs=["status"])
     first, _ = env.reset()
     assert first.endswith("mug cabinet.\nYou are at the middle of the room, carrying nothing.")
     script = "go to sinkbasin 1", "take mug 1 from sinkbasin 1", "clean mug 1 with sinkbasin 1", "inventory"
     assert play(env, *script)[0] == "You are carrying: a mug 1.\nYou are at sinkbasin 1, carrying mug 1 (cleaned)."
     assert play(env, "inventory ")[0].count("\n") == 1
+    assert "move <thing> to <receptacle>" in ALFWorldEnv(data="generated").instructions
+    old = ALFWorldEnv(data="generated", dialect="put")
+    assert "put <thing> in/on <receptacle>" in old.instructions
+    observation, _ = old.reset(seed=0)
+    assert old.step(old.world.admissible()[0])[0].startswith("You arrive at loc ")
+    assert "help" not in old.world.admissible()
+    assert observation.startswith("-= Welcome to TextWorld, ALFRED! =-")
+    env = env_of(mugs(), expert=True)
+    env.reset()
+    *_, info = play(env, "go to shelf 1", "take teddybear 1 from shelf 1")
+    assert (env.distance(), env.optimal_actions(), info["expert_action"]) == (math.inf, (), "")
 
 
 def test_the_expert_follows_the_walkthrough_then_plans() -> None:
@@ -107,13 +118,6 @@ def test_the_expert_of_data_without_walkthroughs_plans() -> None:
             *_, info = env.step(info["expert_action"])
         assert info["won"]
         assert (env.distance(), env.optimal_actions()) == (0.0, ())
-
-
-def test_a_full_hand_can_be_a_dead_end() -> None:
-    env = env_of(mugs(), expert=True)
-    env.reset()
-    *_, info = play(env, "go to shelf 1", "take teddybear 1 from shelf 1")
-    assert (env.distance(), env.optimal_actions(), info["expert_action"]) == (math.inf, (), "")
 
 
 @pytest.mark.parametrize("repairs", [(), "all"])
@@ -152,14 +156,11 @@ def test_snapshots_work_across_games_and_keep_the_walkthrough() -> None:
         other.step("look")
 
 
-def test_groups_share_their_game() -> None:
+def test_groups_share_their_game_and_keys_of_the_papers() -> None:
     envs = ALFWorldVectorEnv(6, data="generated", autoreset_mode="Disabled")
     _, infos = envs.reset(options=[{"index": i // 3} for i in range(6)])
     assert len(set(infos["task_id"])) == 2
     assert len({id(env.world.game) for env in envs.envs}) == 2  # type: ignore[attr-defined]
-
-
-def test_keys_of_the_papers_are_made_of_info() -> None:
     envs = CanonicalStates(ALFWorldVectorEnv(2, data="generated"), key=enriched_key("location", "inventory"))
     _, infos = envs.reset(seed=0)
     assert infos["canonical_key"][0].endswith("| location=the middle of the room | inventory=nothing")
@@ -175,24 +176,6 @@ def test_task_types_of_generated_games() -> None:
     assert other.reset(options={"index": 0})[0] != first.reset(options={"index": 0})[0]
     every = ALFWorldEnv(data="generated")
     assert {every.reset(seed=seed)[1]["task_type"] for seed in range(60)} == set(TASK_TYPES)
-
-
-def test_instructions_speak_the_wording_of_the_data() -> None:
-    assert "move <thing> to <receptacle>" in ALFWorldEnv(data="generated").instructions
-    old = ALFWorldEnv(data="generated", dialect="put")
-    assert "put <thing> in/on <receptacle>" in old.instructions
-    observation, _ = old.reset(seed=0)
-    assert old.step(old.world.admissible()[0])[0].startswith("You arrive at loc ")
-    assert "help" not in old.world.admissible()
-    assert observation.startswith("-= Welcome to TextWorld, ALFRED! =-")
-
-
-def test_rendering() -> None:
-    env = ALFWorldEnv(data="generated", render_mode="ansi")
-    observation, _ = env.reset(seed=0)
-    assert env.render() == observation
-    with pytest.warns(UserWarning, match="render"):
-        assert ALFWorldEnv(data="generated").render() is None
 
 
 def test_the_registered_time_limit() -> None:

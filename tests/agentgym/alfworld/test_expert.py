@@ -94,7 +94,7 @@ def kitchen(task_type: str, goal: tuple[str, str], objects: list[tuple[str, list
     return World(small_game(task_type, goal, rooms, objects))
 
 
-def test_a_plan_by_hand() -> None:
+def test_plans_by_hand() -> None:
     world = kitchen(CLEAN, ("mug", "cabinet"), [("mug", [2])])
     assert plan(world) == (
         "go to fridge 1",
@@ -108,9 +108,6 @@ def test_a_plan_by_hand() -> None:
     )
     assert distance(world) == 8
     assert optimal_commands(world) == ("go to fridge 1",)
-
-
-def test_the_wrong_object_in_hand_is_put_down_on_the_way() -> None:
     # apple, held, may lie in the fridge: two commands more than with empty hands, and the fridge is opened anyway
     world = kitchen(PICK, ("mug", "countertop"), [("apple", [3]), ("mug", [2])])
     assert distance(world) == 5
@@ -121,9 +118,6 @@ def test_the_wrong_object_in_hand_is_put_down_on_the_way() -> None:
     play(world, "go to countertop 1")
     assert distance(world) == 6
     assert optimal_commands(world) == ("go to fridge 1", "move apple 1 to countertop 1")
-
-
-def test_an_object_that_fits_nowhere_is_a_dead_end_once_in_hand() -> None:
     world = kitchen(PICK, ("mug", "cabinet"), [("mug", [1]), ("teddybear", [1])])
     play(world, "go to countertop 1")
     assert distance(world) == 4
@@ -131,26 +125,28 @@ def test_an_object_that_fits_nowhere_is_a_dead_end_once_in_hand() -> None:
     assert plan(world) is None
     assert distance(world) is None
     assert optimal_commands(world) == ()
-
-
-def test_a_won_game_has_an_empty_plan() -> None:
     world = kitchen(PICK, ("mug", "countertop"), [("mug", [3])])
     play(world, *(plan(world) or ()))
     assert world.won
     assert plan(world) == ()
     assert distance(world) == 0
     assert optimal_commands(world) == ()
-
-
-def test_a_copy_in_the_goal_receptacle_wins_when_the_other_is_cleaned() -> None:
     # the mug is listed in the sink and on the countertop: take, clean, and a clean mug is on the countertop
     world = kitchen(CLEAN, ("mug", "countertop"), [("mug", [1, 3])])
     assert plan(world) == ("go to sinkbasin 1", "take mug 1 from sinkbasin 1", "clean mug 1 with sinkbasin 1")
     repaired = World(world.game, ("ghosts",))
     assert distance(repaired) == 5
+    rooms = [("countertop", 0, False), ("sidetable", 1, False)]
+    world = World(small_game(PICK, ("mug", "sidetable"), rooms, [("mug", [0])], dialect="put"))
+    assert plan(world) == (
+        "go to countertop 1",
+        "take mug 1 from countertop 1",
+        "go to sidetable 1",
+        "put mug 1 in/on sidetable 1",
+    )
 
 
-def test_lamp_and_object_in_one_place_may_be_used_in_either_order() -> None:
+def test_lamps_and_two_objects_by_hand() -> None:
     rooms = [("desk", 0, False), ("drawer", 0, True), ("shelf", 1, False)]
     world = World(small_game(LOOK, ("pen", "desklamp"), rooms, [("desklamp", [0]), ("pen", [1])]))
     assert distance(world) == 4
@@ -161,9 +157,6 @@ def test_lamp_and_object_in_one_place_may_be_used_in_either_order() -> None:
     assert optimal_commands(world) == ("open drawer 1", "use desklamp 1")
     play(world, "use desklamp 1", "open drawer 1")
     assert optimal_commands(world) == ("take pen 1 from drawer 1",)
-
-
-def test_two_objects_meet_where_one_lies_already_but_the_second_is_not_taken_from_there() -> None:
     rooms = [("cabinet", 0, True), ("cabinet", 1, True), ("countertop", 2, False)]
     objects = [("mug", [0]), ("mug", [2]), ("mug", [2])]
     world = World(small_game(TWO, ("mug", "cabinet"), rooms, objects))
@@ -175,17 +168,6 @@ def test_two_objects_meet_where_one_lies_already_but_the_second_is_not_taken_fro
     assert plan(world) is not None
     assert distance(world) == 4
     assert optimal_commands(world) == ("go to countertop 1",)
-
-
-def test_the_older_wording_is_planned_in_its_words() -> None:
-    rooms = [("countertop", 0, False), ("sidetable", 1, False)]
-    world = World(small_game(PICK, ("mug", "sidetable"), rooms, [("mug", [0])], dialect="put"))
-    assert plan(world) == (
-        "go to countertop 1",
-        "take mug 1 from countertop 1",
-        "go to sidetable 1",
-        "put mug 1 in/on sidetable 1",
-    )
 
 
 def test_only_what_cannot_be_put_down_is_a_dead_end_of_a_game_that_can_be_won() -> None:

@@ -17,6 +17,7 @@ from agentgym.alfworld.rules import World
 from agentgym.alfworld.text import introduction
 from agentgym.tasks import check_split
 from tests.agentgym.alfworld.support import fits, games
+from tests.refusals import refuses
 
 FORM = re.compile(
     r"(?P<kind>[a-z_]+)-(?P<thing>[A-Za-z]+)-None-(?P<place>[A-Za-z]+)-(?P<scene>\d+)"
@@ -47,25 +48,19 @@ def test_every_walkthrough_wins_is_shortest_and_needed() -> None:
         assert world.won
 
 
-def test_names_count_down_within_a_kind_and_kinds_are_in_order() -> None:
+def test_names_places_and_objects_are_laid_out_as_in_official_games() -> None:
     for game in all_games():
         for names, kinds in ((game.receptacles, game.receptacle_types), (game.objects, game.object_types)):
             assert list(kinds) == sorted(kinds)
             for kind, count in Counter(kinds).items():
                 expected = [f"{kind} {number}" for number in range(count, 0, -1)]
                 assert [name for name in names if name.split()[0] == kind] == expected
-
-
-def test_the_agent_starts_where_nothing_is_in_reach() -> None:
     for game in all_games():
         assert game.start not in game.places
         # locations as the games of one room share them: numbered in the order of the receptacles
         assert list(dict.fromkeys(game.places)) == list(range(len(game.locations) - 1))
         assert sorted(game.locations) == sorted(f"loc {i}" for i in range(1, len(game.locations) + 1))
         assert World(game).open == 0
-
-
-def test_objects_lie_where_they_are_seen_from_and_at_most_in_one_receptacle() -> None:
     for game in all_games():
         union = 0
         for content, place in zip(game.contents, game.places, strict=True):
@@ -217,11 +212,14 @@ def test_a_scene_number_is_one_layout() -> None:
     assert len(rooms) > 60
 
 
-def test_each_block_has_the_types_of_the_official_split_in_another_order() -> None:
+def test_blocks_types_and_numbers_are_those_of_the_official_split() -> None:
     counts = {PICK: 8, LOOK: 3, CLEAN: 7, HEAT: 5, COOL: 5, TWO: 8}
     assert Counter(schedule(0, "train", 0)) == Counter(schedule(0, "train", 1)) == counts
     assert schedule(0, "train", 0) != schedule(0, "train", 1)
     assert [game.task_type for game in all_games()[:BLOCK]] == list(schedule(0, "train", 0))
+    numbers = Counter(sum(1 for _ in bits(game.goal_objects)) for game in all_games() if game.task_type == TWO)
+    assert set(numbers) >= {2, 3, 4}
+    assert min(numbers) == 2
 
 
 def test_a_game_is_a_function_of_its_spec() -> None:
@@ -252,15 +250,24 @@ def test_ghosts_are_listed_in_two_places_and_games_still_need_their_walkthrough(
     assert twice > 50
 
 
-def test_specs_out_of_range_are_explained() -> None:
-    with pytest.raises(ValueError, match=r"unknown split 'valid_unsen'.*did you mean 'valid_unseen'"):
-        GameSpec("valid_unsen", 0)
-    with pytest.raises(ValueError, match="at least 0, got index=-1"):
-        GameSpec("train", -1)
-    with pytest.raises(ValueError, match="unknown dialect 'mov'"):
-        GameSpec("train", 0, dialect="mov")
-    with pytest.raises(ValueError, match="ghosts must be a probability"):
-        GameSpec("train", 0, ghosts=2)
+def test_specs_and_task_ids_out_of_range_are_explained() -> None:
+    refuses(ValueError, r"unknown split 'valid_unsen'.*did you mean 'valid_unseen'", GameSpec, "valid_unsen", 0)
+    refuses(ValueError, "at least 0, got index=-1", GameSpec, "train", -1)
+    refuses(ValueError, "unknown dialect 'mov'", GameSpec, "train", 0, dialect="mov")
+    refuses(ValueError, "ghosts must be a probability", GameSpec, "train", 0, ghosts=2)
+    games = GeneratedGames()
+    known = all_games()[0].task_id
+    refuses(ValueError, "belongs to split 'train', not to 'valid_seen'", games.by_id, known, "valid_seen")
+    with pytest.raises(ValueError, match=r"with game_seed=9, game 0 .*made with another game_seed"):
+        GeneratedGames(game_seed=9).by_id(known, None)
+    for wrong in ("nonsense", known.replace("_0", "_00"), known + "x", known.replace("trial_train", "trial_test")):
+        refuses(ValueError, "unknown task_id", games.by_id, wrong, None)
+    with pytest.raises(ValueError, match=r"unknown split 'test'.*known: 'train', 'valid_seen', 'valid_unseen'"):
+        check_split(games, "test")
+    refuses(ValueError, "num_games must be an integer of at least 1, got 0", GeneratedGames, num_games=0)
+    refuses(ValueError, r"game_seed must be an integer of at least 0, got 1.5", GeneratedGames, game_seed=1.5)
+    for wrong in ("a", True, None, 2):
+        refuses(ValueError, f"ghosts must be a probability from 0 to 1, got {wrong!r}", GeneratedGames, ghosts=wrong)
 
 
 def test_the_collection_selects_by_type_index_and_task_id() -> None:
@@ -279,33 +286,6 @@ def test_the_collection_selects_by_type_index_and_task_id() -> None:
     for game in everything[:10]:
         assert games.by_id(game.task_id, None) is game
         assert games.by_id(game.task_id, "valid_seen") is game
-
-
-def test_unknown_task_ids_are_explained() -> None:
-    games = GeneratedGames()
-    known = all_games()[0].task_id
-    with pytest.raises(ValueError, match="belongs to split 'train', not to 'valid_seen'"):
-        games.by_id(known, "valid_seen")
-    with pytest.raises(ValueError, match=r"with game_seed=9, game 0 .*made with another game_seed"):
-        GeneratedGames(game_seed=9).by_id(known, None)
-    for wrong in ("nonsense", known.replace("_0", "_00"), known + "x", known.replace("trial_train", "trial_test")):
-        with pytest.raises(ValueError, match="unknown task_id"):
-            games.by_id(wrong, None)
-    with pytest.raises(ValueError, match=r"unknown split 'test'.*known: 'train', 'valid_seen', 'valid_unseen'"):
-        check_split(games, "test")
-    with pytest.raises(ValueError, match="num_games must be an integer of at least 1, got 0"):
-        GeneratedGames(num_games=0)
-    with pytest.raises(ValueError, match=r"game_seed must be an integer of at least 0, got 1.5"):
-        GeneratedGames(game_seed=1.5)
-    for wrong in ("a", True, None, 2):
-        with pytest.raises(ValueError, match=f"ghosts must be a probability from 0 to 1, got {wrong!r}"):
-            GeneratedGames(ghosts=wrong)
-
-
-def test_objects_that_count_are_more_than_enough_now_and_then() -> None:
-    numbers = Counter(sum(1 for _ in bits(game.goal_objects)) for game in all_games() if game.task_type == TWO)
-    assert set(numbers) >= {2, 3, 4}
-    assert min(numbers) == 2
 
 
 def test_games_are_the_same_on_every_machine() -> None:

@@ -18,6 +18,7 @@ from agentgym.alfworld.tasks import check_task_types
 from agentgym.outside.files import VARIABLE, cache_folder
 from agentgym.outside.text import DataError
 from tests.agentgym.alfworld.support import GOALS, HELP, PROBLEM, content, files, grammar, write_trial
+from tests.refusals import refuses
 
 CLEAN = "pick_clean_then_place_in_recep"
 
@@ -76,7 +77,11 @@ def test_the_folder_is_found_from_above_and_from_inside(data: Path, inside: str)
     assert find_folder(data / inside) == data / "json_2.1.1"
 
 
-def test_another_version_folder_is_found(data: Path) -> None:
+def test_folders_are_found_by_version_and_links_to_nothing_are_missing(data: Path) -> None:
+    train = data / "json_2.1.1" / "train"
+    (write_trial(train, "x/y", game=None) / "game.tw-pddl").symlink_to(data / "nowhere")
+    (train / "x" / "z").symlink_to(data / "nowhere")
+    assert ("x/y", "without game.tw-pddl") in fresh(data).games.left_out
     (data / "json_2.1.1").rename(data / "json_2.1.3")
     assert find_folder(str(data)) == data / "json_2.1.3"
 
@@ -86,13 +91,11 @@ def test_missing_folders_are_explained(data: Path, tmp_path: Path) -> None:
         ALFWorldEnv(data=tmp_path / "nowhere")
     with pytest.raises(DataError, match=r"is a split, not a folder.*pass .*json_2.1.1 as data= and 'train' as split="):
         ALFWorldEnv(data=data / "json_2.1.1" / "train", split="train")
-    with pytest.raises(DataError, match="~nobody_of_this_name/x is not a folder"):
-        ALFWorldEnv(data="~nobody_of_this_name/x")
+    refuses(DataError, "~nobody_of_this_name/x is not a folder", ALFWorldEnv, data="~nobody_of_this_name/x")
     with pytest.raises(ValueError, match=r"unknown split 'valid_sen'.*did you mean 'valid_seen'"):
         ALFWorldEnv(data=data, split="valid_sen")
     for wrong in (3, b"/tmp", ""):
-        with pytest.raises(ValueError, match="data must be a folder"):
-            ALFWorldEnv(data=wrong)  # type: ignore[arg-type]
+        refuses(ValueError, "data must be a folder", ALFWorldEnv, data=wrong)
 
 
 def test_a_relative_folder_stays_the_same_when_the_process_moves(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,8 +156,7 @@ def test_files_too_large_for_a_game_are_not_read(data: Path, monkeypatch: pytest
 @pytest.mark.skipif(os.name != "posix", reason="names of folders are bytes")
 def test_folders_whose_names_are_no_text_are_named(data: Path) -> None:
     write_trial(data / "json_2.1.1" / "valid_seen", os.fsdecode(b"x\xff/y"))
-    with pytest.raises(DataError, match=r"valid_seen/x\\udcff/y: the folder's name is not UTF-8"):
-        fresh(data, "valid_seen")
+    refuses(DataError, r"valid_seen/x\\udcff/y: the folder's name is not UTF-8", fresh, data, "valid_seen")
 
 
 def test_texts_of_games_are_clean(data: Path) -> None:
@@ -165,13 +167,6 @@ def test_texts_of_games_are_clean(data: Path) -> None:
     games = fresh(data, "valid_seen")
     assert games[0].task == "put a \ufffdmug\ufffd[31m in drawer"
     assert games[1].walkthrough == ("go to \ufffd",)
-
-
-def test_links_to_nothing_are_missing_files(data: Path) -> None:
-    train = data / "json_2.1.1" / "train"
-    (write_trial(train, "x/y", game=None) / "game.tw-pddl").symlink_to(data / "nowhere")
-    (train / "x" / "z").symlink_to(data / "nowhere")
-    assert ("x/y", "without game.tw-pddl") in fresh(data).games.left_out
 
 
 def test_links_in_a_circle_are_missing_folders_and_files(data: Path) -> None:
@@ -259,8 +254,7 @@ def test_the_cache_can_be_moved_and_switched_off(
     assert len(list((tmp_path / "else").iterdir())) == 1
     monkeypatch.setenv(VARIABLE, "off")
     assert cache_folder() is cache_folder("off") is cache_folder(False) is None
-    with pytest.raises(ValueError, match="cache must be a folder, 'off', True, False or None, got 3"):
-        ALFWorldEnv(data=data, cache=3)  # type: ignore[arg-type]
+    refuses(ValueError, "cache must be a folder, 'off', True, False or None, got 3", ALFWorldEnv, data=data, cache=3)
     monkeypatch.delenv(VARIABLE)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     assert cache_folder() == tmp_path / "xdg" / "agentgym"
@@ -316,16 +310,14 @@ def test_games_are_chosen_by_index_type_and_name(data: Path) -> None:
     ],
 )
 def test_wrong_choices_are_explained(data: Path, options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=f"(?s){message}"):
-        ALFWorldEnv(data=data).reset(seed=0, options=options)
+    refuses(ValueError, f"(?s){message}", lambda: ALFWorldEnv(data=data).reset(seed=0, options=options))
 
 
 def test_task_types_by_name_and_number() -> None:
     assert check_task_types(None) == check_task_types(range(1, 7))
     assert check_task_types(6) == ("pick_two_obj_and_place",)
     for wrong in (0, True, 1.5, "two", [], [[1]]):
-        with pytest.raises(ValueError, match="task"):
-            check_task_types(wrong)
+        refuses(ValueError, "task", check_task_types, wrong)
 
 
 def test_the_variable_names_the_data(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -401,12 +393,9 @@ def test_the_six_goals(task_type: str) -> None:
     assert game.goal_lamps == (0b1 if task_type == LOOK else 0)
 
 
-def test_the_older_version() -> None:
+def test_the_older_version_and_a_sentence_in_other_words() -> None:
     game = read_game(content(old=True), "task/trial")
     assert (game.dialect, game.walkthrough) == ("put", ())
-
-
-def test_a_sentence_in_other_words() -> None:
     game = read_game(content(grammar=grammar('find \\"Bob\\\'s\\" mug. Then stop'.replace("\\'", "'"))), "task/trial")
     assert game.task == 'find "Bob\'s" mug. Then stop'
 
@@ -448,8 +437,7 @@ def test_a_sentence_in_other_words() -> None:
     ],
 )  # fmt: skip
 def test_files_that_cannot_be_read_are_explained(data: Any, message: str) -> None:
-    with pytest.raises(DataError, match=f"(?s){message}"):
-        read_game(data, "task/trial")
+    refuses(DataError, f"(?s){message}", read_game, data, "task/trial")
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from agentgym.alfworld.official.dataset import pack, unpack
 from agentgym.alfworld.official.problem import read_game
 from agentgym.alfworld.rules import REPAIRS, World
 from tests.agentgym.alfworld.support import GOALS, PROBLEM, content, games, random_game, small_game
+from tests.refusals import refuses
 
 
 @pytest.mark.parametrize("repairs", [(), ("ghosts",), tuple(REPAIRS)], ids=lambda names: "+".join(names) or "none")
@@ -116,5 +117,4 @@ def test_games_survive_packing_and_pickling() -> None:
         assert same(pickled, game)
         assert len({game, packed, pickled}) == 3
         assert packed.room is game.room
-    with pytest.raises(ValueError, match="not a packed game"):
-        unpack(b"something else")
+    refuses(ValueError, "not a packed game", unpack, b"something else")

@@ -12,6 +12,7 @@ from gymnasium.wrappers import OrderEnforcing, RecordEpisodeStatistics, TimeLimi
 from agentgym.branching import BranchingWrapper, restore, resume, snapshot
 from agentgym.core import TextSpace
 from tests.corridor import CorridorEnv
+from tests.refusals import refuses
 from wrappers import (
     DiscreteActions,
     GraphShaping,
@@ -169,10 +170,7 @@ def test_what_cannot_be_saved_is_named() -> None:
     for make, reason in cases:
         env = TimeLimit(make(), 5)
         env.reset()
-        with pytest.raises(
-            TypeError, match=f"{make.__name__} cannot be saved .*{reason}.*give the environment's class"
-        ):
-            snapshot(env)
+        refuses(TypeError, f"{make.__name__} cannot be saved .*{reason}.*give the environment's class", snapshot, env)
     rebuilt = TimeLimit(Rebuilt(), 5)  # whose pickle would be a new one
     rebuilt.reset(seed=0)
     rebuilt.step("up")
@@ -186,8 +184,7 @@ def test_wrong_use_says_what_was_expected() -> None:
     env: Any = InvalidActionPenalty(CorridorEnv())
     env.reset(seed=0)
     saved = env.snapshot()
-    with pytest.raises(TypeError, match=r"expected what snapshot\(\) returned, got dict"):
-        env.restore({})
+    refuses(TypeError, r"expected what snapshot\(\) returned, got dict", env.restore, {})
     with pytest.raises(
         ValueError, match="of a stack of CorridorEnv in InvalidActionPenalty, the environment is one of"
     ):

@@ -11,6 +11,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 from tests.corridor import CorridorVectorEnv
+from tests.refusals import refuses
 from wrappers import VectorInvalidActionPenalty, VectorPromptWindow, VectorReplyParser
 
 
@@ -77,16 +78,13 @@ def test_the_next_tasks_are_drawn_as_they_would_have_been_or_from_the_seed(mode:
     assert [row[1] for row in again] == [row[0] for row in on]
 
 
-def test_an_unseeded_episode_goes_on_as_it_would_have() -> None:
+def test_an_unseeded_episode_and_another_generator_go_on_as_they_would_have() -> None:
     envs = CorridorVectorEnv(2)
     envs.reset(options={"index": 3})
     saved = pickle.loads(pickle.dumps(envs.snapshot(0)))
     on = [envs.step(["right"] * 2)[-1]["task_id"][0] for _ in range(30)]
     envs.restore(1, saved)
     assert [envs.step(["right"] * 2)[-1]["task_id"][1] for _ in range(30)] == on
-
-
-def test_another_kind_of_generator_is_saved_too() -> None:
     envs = CorridorVectorEnv(2)
     envs.reset(seed=0)
     envs.envs[0].np_random = np.random.Generator(np.random.MT19937(3))
@@ -101,16 +99,14 @@ def test_all_of_them_can_be_restored_before_the_first_reset() -> None:
     envs.step(["right", "left"])
     saved = [envs.snapshot(i) for i in (1, 0)]
     other = VectorReplyParser(CorridorVectorEnv(2, autoreset_mode="Disabled"))
-    with pytest.raises(ResetNeeded, match="no episodes yet"):
-        other.snapshot(0)
+    refuses(ResetNeeded, "no episodes yet", other.snapshot, 0)
     fresh = CorridorVectorEnv(2, autoreset_mode="Disabled")
-    with pytest.raises(ResetNeeded, match="restore all sub-environments"):
-        fresh.restore(0, saved[0])
+    refuses(ResetNeeded, "restore all sub-environments", fresh.restore, 0, saved[0])
     assert fresh.restore([0, 1], saved)[0] == ("cell 1", "cell 3")
     assert fresh.step(["jump", "right"])[0] == ("cell 1", "cell 4")
 
 
-def test_wrong_arguments_change_nothing_and_say_what_was_expected() -> None:
+def test_wrong_arguments_and_snapshots_of_another_stack_are_refused() -> None:
     envs = corridors(3)
     envs.step(["right", "left", "jump"])
     state: Any = envs.snapshot(0)
@@ -130,24 +126,17 @@ def test_wrong_arguments_change_nothing_and_say_what_was_expected() -> None:
         (([1, 2], [state, state], [3, 1.5]), ValueError, "seeds must be integers of at least 0"),
     ]
     for arguments, error, message in wrong:
-        with pytest.raises(error, match=message):
-            envs.restore(*arguments)
-    with pytest.raises(IndexError, match="no sub-environment 3"):
-        envs.fork(3, 0)
-    with pytest.raises(TypeError, match=", got 'first'"):
-        envs.snapshot("first")  # type: ignore[arg-type]
+        refuses(error, message, envs.restore, *arguments)
+    refuses(IndexError, "no sub-environment 3", envs.fork, 3, 0)
+    refuses(TypeError, ", got 'first'", envs.snapshot, "first")
     assert envs.restore([], [])[0] == ("cell 3", "cell 1", "cell 2")
-
-
-def test_a_snapshot_of_another_stack_is_refused() -> None:
     envs = corridors(2)
     bare = envs.snapshot(0)
     outer = VectorInvalidActionPenalty(VectorReplyParser(envs))
     outer.reset(seed=0, options={"index": 2})
     with pytest.raises(ValueError, match="taken by CorridorVectorEnv; restore it through a stack of the same wrappers"):
         outer.restore(0, bare)
-    with pytest.raises(ValueError, match="the snapshot was taken by VectorInvalidAction"):
-        outer.env.restore(0, outer.snapshot(0))
+    refuses(ValueError, "the snapshot was taken by VectorInvalidAction", outer.env.restore, 0, outer.snapshot(0))
 
 
 @pytest.mark.parametrize("foreign", [RecordEpisodeStatistics, lambda envs: gym.vector.VectorWrapper(envs)])
@@ -155,9 +144,7 @@ def test_a_wrapper_that_cannot_be_saved_is_named(foreign: Any) -> None:
     inner = foreign(CorridorVectorEnv(2, autoreset_mode=AutoresetMode.DISABLED))
     envs = VectorPromptWindow(VectorReplyParser(inner), instructions=False)
     envs.reset(seed=0)
-    with pytest.raises(TypeError, match=f"through {type(inner).__name__}, a wrapper without.*leave it out, or give"):
-        envs.snapshot(0)
+    refuses(TypeError, f"through {type(inner).__name__}, a wrapper without.*leave it out, or give", envs.snapshot, 0)
     saved = VectorPromptWindow(VectorReplyParser(corridors(2)), instructions=False)
     saved.reset(seed=0)
-    with pytest.raises(TypeError, match=f"VectorReplyParser: .*through {type(inner).__name__}"):
-        envs.restore(0, saved.snapshot(0))
+    refuses(TypeError, f"VectorReplyParser: .*through {type(inner).__name__}", envs.restore, 0, saved.snapshot(0))

@@ -7,6 +7,7 @@ import pytest
 
 from agentgym.corridor.env import DIRECTIONS, MEANING, WORDS, CorridorEnv
 from baselines.environments.corridor import Guide
+from tests.refusals import refuses
 
 
 def begun(**options: object) -> tuple[CorridorEnv, list[str]]:
@@ -20,11 +21,28 @@ def wrong(direction: str) -> str:
     return DIRECTIONS[(DIRECTIONS.index(direction) + 1) % 4]
 
 
-def test_right_directions_lead_to_the_end_and_only_the_last_is_paid() -> None:
+def test_directions_texts_and_limits_by_hand() -> None:
     env, right = begun(length=4)
     assert [env.step(each)[1:3] for each in right] == [(0.0, False)] * 3 + [(1.0, True)]
     assert env.distance() == 0
     assert env.optimal_actions() == ()
+    env, right = begun(length=4, wrong="end")
+    observation, reward, terminated, truncated, info = env.step(wrong(right[0]))
+    assert (reward, terminated, truncated, info["won"], info["state_key"]) == (0.0, True, False, False, "lost")
+    assert "lost" in observation
+    assert env.distance() == math.inf
+    env, right = begun(length=4, limit=5)
+    info = env.step("go north")[4]
+    assert (info["is_action_valid"], info["state_key"]) == (False, "0")
+    assert env.step(f"  {right[0].upper()} ")[4]["state_key"] == "1"
+    assert [env.step("jump")[3] for _ in range(3)] == [False, False, True]
+    for length, limit in ((3, 5), (6, 9), (12, 18), (24, 36)):
+        env, right = begun(length=length)
+        assert env.limit == limit
+        for _ in range(limit - length):
+            assert not env.step(wrong(right[0]))[3]
+        *_, terminated, truncated, info = [env.step(each) for each in right][-1]
+        assert (terminated, truncated, info["won"]) == (True, False, True)
 
 
 @pytest.mark.parametrize(("what", "room"), [("stay", 2), ("back", 1), ("start", 0)])
@@ -37,32 +55,6 @@ def test_a_wrong_direction(what: str, room: int) -> None:
     assert (reward, terminated, info["is_action_valid"], info["state_key"]) == (0.0, False, True, str(room))
     assert info["score"] == room / 4
     assert env.distance() == 4 - room
-
-
-def test_a_wrong_direction_may_end_the_episode() -> None:
-    env, right = begun(length=4, wrong="end")
-    observation, reward, terminated, truncated, info = env.step(wrong(right[0]))
-    assert (reward, terminated, truncated, info["won"], info["state_key"]) == (0.0, True, False, False, "lost")
-    assert "lost" in observation
-    assert env.distance() == math.inf
-
-
-def test_another_text_changes_nothing_and_uses_up_a_step() -> None:
-    env, right = begun(length=4, limit=5)
-    info = env.step("go north")[4]
-    assert (info["is_action_valid"], info["state_key"]) == (False, "0")
-    assert env.step(f"  {right[0].upper()} ")[4]["state_key"] == "1"
-    assert [env.step("jump")[3] for _ in range(3)] == [False, False, True]
-
-
-def test_the_default_limit_is_one_and_a_half_times_the_rooms_and_arriving_with_the_last_step_wins() -> None:
-    for length, limit in ((3, 5), (6, 9), (12, 18), (24, 36)):
-        env, right = begun(length=length)
-        assert env.limit == limit
-        for _ in range(limit - length):
-            assert not env.step(wrong(right[0]))[3]
-        *_, terminated, truncated, info = [env.step(each) for each in right][-1]
-        assert (terminated, truncated, info["won"]) == (True, False, True)
 
 
 def test_a_slip_leaves_in_place_as_often_as_it_says_and_lengthens_the_way() -> None:
@@ -91,14 +83,12 @@ def test_each_direction_has_six_words_and_splits_share_no_corridor() -> None:
      ({"limit": 0}, "at least 1")],
 )  # fmt: skip
 def test_wrong_arguments_are_named(options: dict, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        CorridorEnv(**options)
+    refuses(ValueError, words, CorridorEnv, **options)
 
 
 @pytest.mark.parametrize("task_id", ["train", "train/x", "nope/1", "train/-1", "train/" + "9" * 30])
 def test_unknown_tasks_are_refused(task_id: str) -> None:
-    with pytest.raises(ValueError, match="unknown task_id"):
-        CorridorEnv().reset(options={"task_id": task_id})
+    refuses(ValueError, "unknown task_id", lambda: CorridorEnv().reset(options={"task_id": task_id}))
 
 
 def test_the_guide_mistakes_half_of_the_words_as_often_as_it_says() -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from agentgym.outside.dialogue import KINDS, LONGEST, NONE, Act, act_line, parse, write
 from agentgym.sotopia.models import read_act
+from tests.refusals import refuses
 
 #: Control characters do not pass, see `agentgym.outside.text`.
 TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc"]) | st.sampled_from("\t\n\r\x85"), max_size=60)
@@ -50,8 +51,7 @@ def test_no_command_raises(command: str) -> None:
 )  # fmt: skip
 def test_anything_else_is_doing_nothing_and_for_a_model_no_answer(command: str) -> None:
     assert parse(command) == parse(f"```json\n{command}\n```") == (NONE, False)
-    with pytest.raises(ValueError, match="no JSON object"):
-        read_act(command, ("speak",))
+    refuses(ValueError, "no JSON object", read_act, command, ("speak",))
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_commands(command: str, act: Act) -> None:
     assert parse(command) == (act, True)
 
 
-def test_lines_are_those_of_sotopia() -> None:
+def test_lines_are_those_of_sotopia_and_texts_are_cleaned() -> None:
     assert [act_line("Ada", Act(kind, "x")) for kind in KINDS] == [
         "Ada did nothing", 'Ada said: "x"', "Ada [non-verbal communication] x", "Ada [action] x",
         "Ada left the conversation",
@@ -81,9 +81,6 @@ def test_lines_are_those_of_sotopia() -> None:
     assert act_line("Ada", Act("speak", "a\nb")) == 'Ada said: "a\\nb"'
     assert act_line("Ada", Act("action", "a\u2028b")) == "Ada [action] a\\nb"
     assert act_line("Ada", Act("speak", "a\tb \\n")) == 'Ada said: "a\tb \\n"'
-
-
-def test_texts_are_cleaned_and_cut_where_they_come_in_and_plain() -> None:
     command = '{"action_type": "speak", "argument": "a\\ud800\\u0000\\u001b[31mb"}'
     assert parse(command) == (Act("speak", "a\ufffd\ufffd\ufffd[31mb"), True)
     act, valid = parse(write(Act("speak", "x" * (LONGEST + 1))))

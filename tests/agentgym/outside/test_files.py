@@ -24,6 +24,7 @@ from agentgym.outside.files import (
     restore_folder,
     write_file,
 )
+from tests.refusals import refuses
 
 ROOT = str(Path(__file__).parents[3])
 
@@ -48,8 +49,7 @@ def test_folder_by_argument_variable_and_default(monkeypatch, tmp_path: Path) ->
     monkeypatch.setenv("AGENTGYM_CACHE", "off")
     assert cache_folder() is cache_folder(False) is cache_folder("off") is None
     for wrong in (3, b"x", ""):
-        with pytest.raises(ValueError, match="cache must be a folder"):
-            cache_folder(wrong)
+        refuses(ValueError, "cache must be a folder", cache_folder, wrong)
 
 
 def test_fingerprints_differ_when_a_fact_does(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_fingerprints_differ_when_a_fact_does(tmp_path: Path) -> None:
         fingerprint(tmp_path / "none")
 
 
-def test_a_block_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+def test_a_block_that_fails_leaves_the_old_file_and_only_files_are_replaced(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "x"
     write_file(path, b"old")
     with contextlib.suppress(RuntimeError), new_file(path) as stream:
@@ -75,6 +75,9 @@ def test_a_block_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path)
         raise RuntimeError
     assert path.read_bytes() == b"old"
     assert list(path.parent.iterdir()) == [path]
+    for path in (Path(os.devnull), tmp_path):
+        refuses(FileExistsError, "is not a regular file", write_file, path, b"x")
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
 
 
 def test_a_new_file_has_the_rights_of_any_other_and_links_stay(tmp_path: Path) -> None:
@@ -89,13 +92,6 @@ def test_a_new_file_has_the_rights_of_any_other_and_links_stay(tmp_path: Path) -
     write_file(tmp_path / "link", b"2")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "x").read_bytes() == b"2"
-
-
-def test_only_an_ordinary_file_is_replaced(tmp_path: Path) -> None:
-    for path in (Path(os.devnull), tmp_path):
-        with pytest.raises(FileExistsError, match="is not a regular file"):
-            write_file(path, b"x")
-    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
 
 
 def test_two_writers_leave_one_whole_file(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from agentgym.adapter import MOST_STEPS, adapt
 from agentgym.outside.gym_answers import flag, number, read_reset, read_step
 from agentgym.rollout import collect
 from agentgym.trajectory import Reply
+from tests.refusals import refuses
 
 DISABLED = AutoresetMode.DISABLED
 
@@ -86,8 +87,7 @@ def play(env: gym.Env[Any, Any], *, steps: int = 1) -> Any:
 def test_what_means_nothing_is_refused_with_the_number_of_the_sub_environment(
     parts: dict[str, Any], error: type[Exception], words: str
 ) -> None:
-    with pytest.raises(error, match=rf"^sub-environment 1 \(<Says instance>\): {words}"):
-        play(Says(**parts))
+    refuses(error, rf"^sub-environment 1 \(<Says instance>\): {words}", play, Says(**parts))
 
 
 @pytest.mark.filterwarnings("ignore:.* acted alike")
@@ -100,16 +100,12 @@ def test_all_kinds_of_flags_and_numbers_are_read(yes: Any) -> None:
     assert (table.reward.tolist(), table.won.tolist(), table.valid.tolist()) == ([1, 1], [True, True], [True, True])
 
 
-def test_answers_are_read_as_they_are_meant() -> None:
+def test_answers_are_read_as_they_are_meant_and_success_is_checked() -> None:
     assert read_reset(["start", {"a": 1}], "x") == ("start", {"a": 1})
     assert read_step(("on", np.float32(0.5), np.False_, 1, {}), "x") == ("on", 0.5, False, True, {})
-
-
-def test_what_a_function_for_success_returns_is_checked_too() -> None:
     envs = adapt(Says(), success=lambda reward, terminated, info: "yes")  # type: ignore[arg-type,return-value]
     envs.reset()
-    with pytest.raises(TypeError, match=r"^sub-environment 0 .*: what success= returns must be a bool .* got str"):
-        envs.step(["end"])
+    refuses(TypeError, r"^sub-environment 0 .*: what success= returns must be a bool .* got str", envs.step, ["end"])
 
 
 def test_a_wrapper_that_cannot_read_a_step_is_explained_and_other_errors_say_where() -> None:
@@ -144,10 +140,8 @@ def test_a_process_that_ends_is_named_with_what_it_was_asked_and_its_exit_code(w
     words = (
         rf"^sub-environment 1 of .*: its process ended with exit code {code} when it was asked to step.*SyncVectorEnv"
     )
-    with pytest.raises(RuntimeError, match=words):
-        envs.step(["on", word])
-    with pytest.raises(RuntimeError, match=r"1 of .* has failed before .*: make the vector environment anew"):
-        envs.step(["on", "on"])
+    refuses(RuntimeError, words, envs.step, ["on", word])
+    refuses(RuntimeError, r"1 of .* has failed before .*: make the vector environment anew", envs.step, ["on", "on"])
     envs.close()
 
 
@@ -155,8 +149,7 @@ def test_a_process_that_ends_is_named_with_what_it_was_asked_and_its_exit_code(w
 def test_a_step_of_the_old_gym_in_a_process_is_explained() -> None:
     envs = adapt(AsyncVectorEnv([Quits], shared_memory=False, autoreset_mode=DISABLED))
     envs.reset(seed=0)
-    with pytest.raises(ValueError, match=r"^sub-environment 0 .*: not enough values to unpack .*old gym"):
-        envs.step(["on"])
+    refuses(ValueError, r"^sub-environment 0 .*: not enough values to unpack .*old gym", envs.step, ["on"])
     envs.close()
 
 
@@ -199,8 +192,7 @@ def test_a_limit_can_be_given_taken_away_and_is_left_to_a_time_limit() -> None:
     for wrong in (0, -2, 2.5):
         with pytest.raises(ValueError, match="max_episode_steps must be an integer of at least 1"):
             adapt(Endless(), max_episode_steps=wrong)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="max_episode_steps= is for a single environment"):
-        adapt(adapt(Endless()), max_episode_steps=3)
+    refuses(TypeError, "max_episode_steps= is for a single environment", adapt, adapt(Endless()), max_episode_steps=3)
 
 
 @pytest.mark.parametrize("mode", list(AutoresetMode))

@@ -16,7 +16,7 @@ def client(url: str, **options: object) -> HttpClient:
     return HttpClient(url, **(given | options))  # type: ignore[arg-type]
 
 
-def test_bodies_go_out_and_answers_come_back_under_their_keys() -> None:
+def test_requests_go_out_together_and_are_tried_again() -> None:
     found: dict[str, HttpAnswer | HttpFailure] = {}
     with chat_server(raw(b"{}", 503), raw(b"yes")) as server:
         client(server.url, retries=1).post({"a": b"1"}, found)
@@ -24,22 +24,23 @@ def test_bodies_go_out_and_answers_come_back_under_their_keys() -> None:
         assert server.requests[:2] == [1, 1]
         assert sorted(server.requests[2:]) == [2, 3]  # they go out together
     assert found == {"a": HttpAnswer(b"yes", 2), "b": HttpAnswer(b"yes", 1), "c": HttpAnswer(b"yes", 1)}
-
-
-def test_what_is_at_the_address_is_got_with_as_many_tries() -> None:
     with chat_server(raw(b"{}", 503), raw(b"yes")) as server:
         assert client(server.url, retries=1).get() == HttpAnswer(b"yes", 2)
         assert server.requests == [None, None]
     with chat_server(raw(b"no", 404)) as server:
         assert client(server.url, retries=1).get() == HttpFailure("status 404 (no)", 1)
-
-
-def test_all_tries_are_made_before_a_failure() -> None:
     with chat_server(hang_up) as server:
         found: dict[int, HttpAnswer | HttpFailure] = {}
         client(server.url, retries=2).post({0: b"1"}, found)
         assert len(server.requests) == 3
     assert found == {0: HttpFailure("no connection (Server disconnected)", 3)}
+    from tests.agentgym.outside.chat.chat_server import slow
+
+    with chat_server(slow(0.02, raw(b"x"))) as server:
+        found: dict[int, HttpAnswer | HttpFailure] = {}
+        client(server.url, concurrency=3).post(dict.fromkeys(range(12), b"1"), found)
+        assert len(found) == 12
+        assert server.most_busy <= 3
 
 
 @pytest.mark.parametrize(
@@ -55,30 +56,17 @@ def test_a_date_to_come_back_at_is_understood() -> None:
     assert 25.0 < (_retry_after(email.utils.formatdate(time.time() + 30)) or 0.0) <= 30.0
 
 
-def test_reasons_are_redacted_before_they_are_cut_and_have_one_line() -> None:
+def test_reasons_are_redacted_and_a_pickle_leaves_credentials_out() -> None:
     key = "k" * 40
     found = client("http://h", headers={"X-Key": key}).shown("x" * 280 + f"\n{key}")
     assert found == "x" * 280 + r"\n***"
     assert len(client("http://h").shown("y" * 10_000)) == 300
-
-
-def test_a_pickle_leaves_credentials_out() -> None:
     made = client("http://me:hunter2@h/p?k=1&token=abcdef", headers={"X-Key": "secret!"}, proxy="http://u:pw77@q")
     pickled = pickle.dumps(made)
     for secret in (b"hunter2", b"abcdef", b"secret!", b"pw77", b"me:"):
         assert secret not in pickled
     found = pickle.loads(pickled)
     assert (found.url, found._url, found._proxy) == ("http://***@h/p?k=1&token=***", "http://h/p?k=1", "http://q")
-
-
-def test_requests_are_at_most_so_many_at_a_time() -> None:
-    from tests.agentgym.outside.chat.chat_server import slow
-
-    with chat_server(slow(0.02, raw(b"x"))) as server:
-        found: dict[int, HttpAnswer | HttpFailure] = {}
-        client(server.url, concurrency=3).post(dict.fromkeys(range(12), b"1"), found)
-        assert len(found) == 12
-        assert server.most_busy <= 3
 
 
 OWN = OwnHosts(["Node7", ""])
@@ -118,11 +106,8 @@ def test_a_page_is_of_a_known_host_of_this_machine_or_of_the_server_itself(origi
     assert repr(origin) in words or answered
 
 
-def test_a_request_that_names_nobody_is_a_program_s_and_a_page_must_say_where_it_comes_from() -> None:
+def test_who_names_nobody_and_who_permits_all() -> None:
     assert OWN.refusal([], []) == ""
     assert OWN.refusal([], [""]) != ""
     assert OWN.refusal([], ["http://evil.example"]) != ""
-
-
-def test_all_hosts_and_all_pages_can_be_permitted() -> None:
     assert OwnHosts(["*"]).refusal(["evil.example"], ["http://worse.example"]) == ""

@@ -1,4 +1,5 @@
 import json
+import subprocess
 import sys
 
 import pytest
@@ -39,3 +40,9 @@ def test_a_folder_that_hides_a_package_is_named(monkeypatch, tmp_path):
     assert packages.hidden() == {"wrappers": tmp_path / "theirs" / "wrappers" / "__init__.py"}
     with pytest.warns(UserWarning, match=r"theirs/wrappers/__init__.py hides the package 'wrappers' of stepcredit"):
         packages.warn_of_hidden()
+
+
+def test_an_import_that_needs_torch_says_what_installs_it():
+    code = "import sys; sys.modules['torch'] = None; import wrappers, baselines.trainer"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=packages.HOME)
+    assert ended.stderr.splitlines()[-1].endswith(f"needs torch: {packages.install('train')}")

@@ -25,6 +25,7 @@ from agentgym.outside.text import (
     read_json_lines,
     read_text,
 )
+from tests.refusals import refuses
 
 PACK = {".xz": lzma.compress, ".gz": gzip.compress, ".bz2": bz2.compress}
 ANY_TEXT = st.text(st.characters())  # lone surrogates and control characters included
@@ -40,13 +41,26 @@ def test_many_texts_are_cleaned_as_each_of_them(texts: list[str]) -> None:
     assert clean_all(texts) == [clean(text) for text in texts]
 
 
-def test_many_texts_are_plain_strings_of_the_same_length_as_alone() -> None:
+def test_clean_texts_are_plain_strings_of_the_length_asked_for() -> None:
     found = clean_all([np.str_("up"), "down", np.str_("le\x1bft"), "x" * 10**6])
     assert found == ["up", "down", "le\ufffdft", "x" * foreign_text.MOST_CHARACTERS]
     assert {type(text) for text in found} == {str}
     assert {type(text) for text in clean_all([np.str_("up"), "down"])} == {str}
     with pytest.raises(TypeError):
         clean_all(["up", 3])  # type: ignore[list-item]
+
+    class Odd(str):
+        def __str__(self) -> str:
+            return "something else"
+
+        def isprintable(self) -> bool:
+            raise AssertionError("a subclass has no say")
+
+    assert type(clean(np.str_("up"))) is str
+    assert clean(Odd("up")) == "up"
+    assert type(clean(Odd("up"))) is str
+    assert clean("abcdef", 3) == "abc"
+    assert len(clean("x" * 10**6)) == foreign_text.MOST_CHARACTERS
 
 
 @given(ANY_TEXT)
@@ -70,21 +84,6 @@ def test_clean_text_can_be_encoded_and_is_left_alone(text: str) -> None:
 )
 def test_clean_by_example(text: str, expected: str) -> None:
     assert clean(text) == expected
-
-
-def test_clean_gives_a_plain_string_of_the_length_asked_for() -> None:
-    class Odd(str):
-        def __str__(self) -> str:
-            return "something else"
-
-        def isprintable(self) -> bool:
-            raise AssertionError("a subclass has no say")
-
-    assert type(clean(np.str_("up"))) is str
-    assert clean(Odd("up")) == "up"
-    assert type(clean(Odd("up"))) is str
-    assert clean("abcdef", 3) == "abc"
-    assert len(clean("x" * 10**6)) == foreign_text.MOST_CHARACTERS
 
 
 @given(ANY_TEXT)
@@ -120,8 +119,7 @@ def test_clean_values_are_read_as_json_reads_them(value: object) -> None:
     ],
 )
 def test_what_is_no_json_says_so(content: str | bytes, message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        read_json(content)
+    refuses(DataError, message, read_json, content)
 
 
 def test_json_comes_in_clean() -> None:
@@ -142,12 +140,10 @@ def test_a_compressed_file_is_unpacked_up_to_a_limit(tmp_path: Path, suffix: str
     assert read_file(path) == b"a" * 999 + b"\n"
     path.write_bytes(PACK[suffix](b"a" * 1001))
     for read in (read_file, read_text, lambda path: list(read_json_lines(path))):
-        with pytest.raises(DataError, match=f"x{suffix}: unpacks to more than 1,000 bytes"):
-            read(path)
+        refuses(DataError, f"x{suffix}: unpacks to more than 1,000 bytes", read, path)
     # Several streams behind each other are one file, and count as one.
     path.write_bytes(PACK[suffix](b"a" * 600) * 2)
-    with pytest.raises(DataError, match="unpacks to more than 1,000 bytes"):
-        read_file(path)
+    refuses(DataError, "unpacks to more than 1,000 bytes", read_file, path)
     content = np.random.default_rng(0).bytes(3000)  # does not shrink: twice its own size is allowed
     path.write_bytes(PACK[suffix](content))
     assert read_file(path) == content
@@ -181,8 +177,7 @@ def test_a_compressed_file_that_asks_for_more_memory_than_there_is(tmp_path: Pat
     path = tmp_path / "x.xz"
     path.write_bytes(b"")
     for read in (read_file, lambda path: list(read_json_lines(path))):
-        with pytest.raises(DataError, match=r"x\.xz: unpacking it needs more memory than is available"):
-            read(path)
+        refuses(DataError, r"x\.xz: unpacking it needs more memory than is available", read, path)
 
 
 @pytest.mark.parametrize("suffix", PACK)
@@ -207,8 +202,7 @@ def test_a_damaged_compressed_file_says_so(tmp_path: Path, suffix: str) -> None:
 def test_text_files_name_the_line_of_bad_utf8(tmp_path: Path) -> None:
     path = tmp_path / "x.txt"
     path.write_bytes(b"\xef\xbb\xbfone\ntwo \xc3\xa4\nthree \xff\n")
-    with pytest.raises(DataError, match=r"x.txt, line 3: not UTF-8"):
-        read_text(path)
+    refuses(DataError, r"x.txt, line 3: not UTF-8", read_text, path)
     path.write_bytes(b"\xef\xbb\xbfone\r\n")
     assert read_text(path) == "one\r\n"
     with pytest.raises(FileNotFoundError):
@@ -220,8 +214,7 @@ def test_lines_of_json_are_numbered_as_in_the_file(tmp_path: Path) -> None:
     path.write_bytes(b'\xef\xbb\xbf{"a": 1}\n\n  \r\n2\r\n[')
     lines = read_json_lines(path)
     assert [next(lines), next(lines)] == [(1, {"a": 1}), (4, 2)]
-    with pytest.raises(DataError, match=r"x.jsonl, line 5: not JSON"):
-        next(lines)
+    refuses(DataError, r"x.jsonl, line 5: not JSON", next, lines)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import pytest
 
 from agentgym.outside.tool_calls import MOST_ARGUMENTS, MOST_CALLS, Calls, ToolCall, check_call, read_calls, write_call
+from tests.refusals import refuses
 
 ADD = ToolCall("add", {"a": 1, "b": "x"})
 
@@ -25,18 +26,18 @@ def test_one_call_in_every_form(text: str) -> None:
     assert read_calls(text) == Calls((ADD,), "")
 
 
-def test_values_of_the_short_form() -> None:
+def test_calls_in_order_with_their_values() -> None:
     found = read_calls("""f(a=True, b=None, c=[1, {"d": 2}], e=-1.5e3, g='it\\'s', h=null, i="")""").calls[0].arguments
     assert found == {"a": True, "b": None, "c": [1, {"d": 2}], "e": -1500.0, "g": "it's", "h": None, "i": ""}
-
-
-def test_several_calls_in_order_and_those_before_a_fault() -> None:
     assert read_calls("f()\n\ng(a=1) h()").calls == (ToolCall("f", {}), ToolCall("g", {"a": 1}), ToolCall("h", {}))
     calls, wrong = read_calls('<tool_call>{"name": "f"}</tool_call><tool_call>{"name"}</tool_call>')
     assert calls == (ToolCall("f", {}),)
     assert wrong.startswith("not JSON: ")
     assert read_calls("f() and more") == Calls((ToolCall("f", {}),), "text behind a call: 'and more'")
     assert read_calls("f()" * (MOST_CALLS + 1)).wrong == f"more than {MOST_CALLS} calls at once"
+    arguments = {"a": [1, "two", {"three": None}], "b": 'quo"te', "c": True, "d": -0.5}
+    assert read_calls(write_call("f", arguments)).calls == (ToolCall("f", arguments),)
+    refuses(TypeError, "a tool must be a JSON schema", check_call, ToolCall("f", {}), [{"function": {"title": "f"}}])
 
 
 @pytest.mark.parametrize(
@@ -65,11 +66,6 @@ def test_what_cannot_be_read_is_said(text: str, wrong: str) -> None:
     found = read_calls(text)
     assert found.calls == ()
     assert wrong in found.wrong
-
-
-def test_what_is_written_is_read() -> None:
-    arguments = {"a": [1, "two", {"three": None}], "b": 'quo"te', "c": True, "d": -0.5}
-    assert read_calls(write_call("f", arguments)).calls == (ToolCall("f", arguments),)
 
 
 TYPED = {
@@ -105,8 +101,3 @@ TYPED = {
 )
 def test_arguments_are_checked_by_the_schema(arguments: dict, wrong: str) -> None:
     assert check_call(ToolCall("f", arguments), [TYPED]) == wrong
-
-
-def test_what_is_no_schema_of_a_tool_is_refused() -> None:
-    with pytest.raises(TypeError, match="a tool must be a JSON schema"):
-        check_call(ToolCall("f", {}), [{"function": {"title": "f"}}])

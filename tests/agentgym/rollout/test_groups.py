@@ -14,6 +14,7 @@ from agentgym.rollout.recorder import TableBuilder, UnscoredError
 from agentgym.trajectory import Reply, StepTable
 from tests.corridor import CorridorEnv, CorridorVectorEnv
 from tests.playing import Drawn, Scripted, corridor, of
+from tests.refusals import refuses
 
 
 class Coin(Drawn):
@@ -67,10 +68,13 @@ def test_same_seed_same_table_and_a_repeated_task_is_its_own_group() -> None:
 
 
 def test_collect_refuses_what_it_cannot_do() -> None:
-    with pytest.raises(ValueError, match="autoreset DISABLED"):
-        collect(CorridorVectorEnv(2), coin(), tasks=[{}], seed=0)
-    with pytest.raises(ValueError, match="expected tasks"):
-        collect(disabled(2), coin(), tasks=[], seed=0)
+    refuses(ValueError, "autoreset DISABLED", collect, CorridorVectorEnv(2), coin(), tasks=[{}], seed=0)
+    refuses(ValueError, "expected tasks", collect, disabled(2), coin(), tasks=[], seed=0)
+    with pytest.raises(TypeError, match=r"Strings\.act must answer Reply objects, .*Reply\('left'\), got 'left'"):
+        collect(disabled(2), Strings(), tasks=[{"index": 2}], seed=0)
+    envs = of(VagueEnv, 2)
+    with pytest.raises(TypeError, match=r"sub-environment 1: infos\['won'\] must be a bool \(or 0 or 1\), got str"):
+        collect(envs, by_place("right", "left"), tasks=[{"index": 1}], group_size=2, seed=0)
 
 
 class Strings:
@@ -78,11 +82,6 @@ class Strings:
 
     def act(self, observations: Sequence[str], infos: Mapping[str, Any], rng: np.random.Generator) -> Any:
         return ["left"] * len(observations)
-
-
-def test_a_policy_of_bare_strings_is_told_of_replies() -> None:
-    with pytest.raises(TypeError, match=r"Strings\.act must answer Reply objects, .*Reply\('left'\), got 'left'"):
-        collect(disabled(2), Strings(), tasks=[{"index": 2}], seed=0)
 
 
 @pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP])
@@ -112,12 +111,13 @@ def check_corridor_dynamics(table: StepTable) -> None:
                 assert following.state == step.next_state
 
 
-def test_builder_without_finished_episodes_says_so() -> None:
+def test_builders_without_finished_or_running_episodes_say_so() -> None:
     envs = CorridorVectorEnv(2)
     builder = TableBuilder(2, AutoresetMode.SAME_STEP)
     builder.reset(envs.reset(seed=0)[1])
-    with pytest.raises(ValueError, match="no episode has finished"):
-        builder.table()
+    refuses(ValueError, "no episode has finished", builder.table)
+    builder = TableBuilder(1, AutoresetMode.DISABLED)
+    refuses(ValueError, "no episode runs in sub-environment 0", builder.give_up, 0, Reply(""))
 
 
 class UnjudgedEnv(CorridorEnv):
@@ -236,20 +236,8 @@ def test_others_play_on_and_single_environments_end_likewise() -> None:
     assert single.to_trajectories() == found.to_trajectories()
 
 
-def test_a_builder_gives_up_only_what_runs() -> None:
-    builder = TableBuilder(1, AutoresetMode.DISABLED)
-    with pytest.raises(ValueError, match="no episode runs in sub-environment 0"):
-        builder.give_up(0, Reply(""))
-
-
 class VagueEnv(CorridorEnv):
     """Says in words whether an episode was won."""
 
     def describe(self, valid: bool) -> dict[str, Any]:
         return {**super().describe(valid), "won": "no"}
-
-
-def test_words_for_flags_are_refused_with_the_number_of_the_sub_environment() -> None:
-    envs = of(VagueEnv, 2)
-    with pytest.raises(TypeError, match=r"sub-environment 1: infos\['won'\] must be a bool \(or 0 or 1\), got str"):
-        collect(envs, by_place("right", "left"), tasks=[{"index": 1}], group_size=2, seed=0)

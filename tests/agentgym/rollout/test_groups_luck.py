@@ -27,6 +27,7 @@ from baselines.play.dynamic_sampling import sample_groups
 from policies.scripted import RandomPolicy
 from tests.corridor import CorridorVectorEnv
 from tests.playing import Scripted, corridor, stock
+from tests.refusals import refuses
 from wrappers import GRPO, ReplyParser, VectorReplyParser
 
 FLIPS = 6
@@ -179,8 +180,7 @@ def test_luck_goes_through_wrappers_of_ours_and_moves_no_number_of_the_policy() 
 
 def test_vector_environments_reseed_chosen_places_and_nothing_that_is_shown_changes() -> None:
     envs = VectorReplyParser(stock(Coins, 3))
-    with pytest.raises(gym.error.ResetNeeded, match=r"reseed: no episodes yet"):
-        envs.reseed(0, 1)
+    refuses(gym.error.ResetNeeded, r"reseed: no episodes yet", envs.reseed, 0, 1)
     shown = envs.reset(seed=[7, 7, 7])[0]
     envs.reseed([2, 0], [11, 11])
     after = [envs.step(["<action>x</action>"] * 3)[0] for _ in range(FLIPS)]
@@ -189,14 +189,11 @@ def test_vector_environments_reseed_chosen_places_and_nothing_that_is_shown_chan
     envs.reset(seed=[7, 7, 7])
     envs.reseed(1, np.int64(11))
     assert [envs.step(["<action>x</action>"] * 3)[0] for _ in range(FLIPS)][-1][1] == after[-1][0]
-    with pytest.raises(ValueError, match="seeds must be integers of at least 0, got None"):
-        envs.reseed([0], [None])
-    with pytest.raises(ValueError, match=r"indices must be distinct, got \[1, 1\]"):
-        envs.reseed([1, 1], [2, 3])
+    refuses(ValueError, "seeds must be integers of at least 0, got None", envs.reseed, [0], [None])
+    refuses(ValueError, r"indices must be distinct, got \[1, 1\]", envs.reseed, [1, 1], [2, 3])
     with pytest.raises(IndexError):
         envs.reseed(3, 0)
-    with pytest.raises(ValueError, match=r"seeds must hold one entry per index \(2\), got 1"):
-        envs.reseed([0, 1], [2])
+    refuses(ValueError, r"seeds must hold one entry per index \(2\), got 1", envs.reseed, [0, 1], [2])
 
 
 @pytest.mark.parametrize("env_id", [row.id for row in ROWS])
@@ -279,8 +276,7 @@ def test_who_cannot_be_reseeded_is_warned_of_once() -> None:
         collect(envs, same(), **given)  # nothing is to be reseeded
     with pytest.warns(RuntimeWarning, match=r"draw alike, because Foreign has no reseed\(indices.*luck='group'"):
         collect(envs, same(), group_size=2, **given)
-    with pytest.raises(ValueError, match="unknown luck 'mine'; known: 'episode', 'group'"):
-        collect(envs, same(), luck="mine", **given)  # type: ignore[arg-type]
+    refuses(ValueError, "unknown luck 'mine'; known: 'episode', 'group'", collect, envs, same(), luck="mine", **given)
 
 
 class Twin:

@@ -23,6 +23,7 @@ from agentgym.rollout.hindsight import CHOICES, relabel_goals
 from agentgym.trajectory import Ending, Reply, StepTable
 from policies.scripted import RandomPolicy, tagged
 from tests.corridor import CorridorEnv
+from tests.refusals import refuses
 from wrappers import CanonicalStates, VectorPromptWindow, VectorReplyParser, VectorTranscript
 
 #: Environments with hindsight, each in a usual and an unusual form.
@@ -181,24 +182,21 @@ def test_what_branches_share_is_relabelled_once() -> None:
     assert [(one.group, len(one.steps)) for one in relabelled.to_trajectories()] == [(corridor(4), 2), (corridor(5), 3)]
 
 
-def test_won_episodes_and_those_that_did_nothing_are_left_out() -> None:
+def test_won_idle_and_listed_twice_episodes_and_tables_without_replies() -> None:
     envs, idle = room("right", "left", level=corridor(6))
     _, won = room("right", "right", "right", "right", level=corridor(6))
     assert won.endings == (Ending.SUCCESS,)
     for table in (idle, won):
         relabelled = relabel_goals(table, envs)
         assert (len(relabelled), relabelled.n_trajectories, relabelled.replies.tolist()) == (0, 0, [])  # type: ignore[union-attr]
-
-
-def test_a_task_that_was_listed_twice_is_known_by_its_number() -> None:
     envs = make("AgentRL/Sokoban-v0", 2, max_episode_steps=2)
     table = collect(envs, Given("right", "right"), tasks=[{"task_id": corridor(6)}] * 2, seed=0)
     assert table.groups == (corridor(6), f"{corridor(6)} (2)")
     relabelled = relabel_goals(table, envs)
     assert (relabelled.groups, relabelled.n_trajectories) == ((corridor(4),), 2)
+    envs, table = room("right", "right", level=corridor(6))
+    assert relabel_goals(dataclasses.replace(table, replies=None), envs).groups == (corridor(4),)
 
-
-def test_a_row_in_which_nothing_was_written_was_not_played() -> None:
     class Silent(Given):
         def act(self, *arguments: Any) -> list[Reply]:
             replies = super().act(*arguments)
@@ -255,11 +253,6 @@ def test_replies_can_be_edited_or_made_of_actions() -> None:
         relabel_goals(dataclasses.replace(table, replies=None), envs)
 
 
-def test_a_table_without_replies_is_played_by_its_actions() -> None:
-    envs, table = room("right", "right", level=corridor(6))
-    assert relabel_goals(dataclasses.replace(table, replies=None), envs).groups == (corridor(4),)
-
-
 def test_the_result_is_a_table_like_others(tmp_path: Path) -> None:
     envs = CanonicalStates(make("AgentRL/WebShop-v0"), key=lambda observation, info: str(info["page"]))
 
@@ -306,32 +299,25 @@ def test_states_tasks_and_snapshots_hold_the_goal(env_id: str) -> None:
     assert len(set(of_their_own)) == len(of_their_own) > 1
 
 
-def test_environments_without_hindsight_say_why() -> None:
+def test_wrong_use_and_environments_without_hindsight_say_why() -> None:
     _, table = room("right", level=corridor(6))
     for env_id, reason in (
         ("AgentRL/SearchQA-v0", r"SearchQAEnv has no exact hindsight: a wrong answer to this question"),
         ("AgentRL/SOTOPIA-v0", r"SotopiaEnv has no exact hindsight: the partner's replies"),
     ):
-        with pytest.raises(TypeError, match=reason):
-            relabel_goals(table, make(env_id))
+        refuses(TypeError, reason, relabel_goals, table, make(env_id))
     stock = gym.vector.SyncVectorEnv([CorridorEnv], autoreset_mode=AutoresetMode.DISABLED)
-    with pytest.raises(TypeError, match="needs a vector environment of ours"):
-        relabel_goals(table, stock)
+    refuses(TypeError, "needs a vector environment of ours", relabel_goals, table, stock)
     with pytest.raises(TypeError, match=r"AdaptedEnv has no exact hindsight: it does not say which tasks"):
         relabel_goals(table, adapt(stock))
-
-
-def test_wrong_use_is_an_error_that_says_what_to_do() -> None:
     envs, table = room("right", level=corridor(6))
-    with pytest.raises(ValueError, match=r"unknown choose 'longest'; known: 'hardest'"):
-        relabel_goals(table, envs, choose="longest")  # type: ignore[arg-type]
+    refuses(ValueError, r"unknown choose 'longest'; known: 'hardest'", relabel_goals, table, envs, choose="longest")
     with pytest.raises(ValueError, match=r"autoreset DISABLED.*got AutoresetMode.SAME_STEP"):
         relabel_goals(table, gym.make_vec("AgentRL/Sokoban-v0", 1))
     for group in ("my level", 3):
         (one,) = table.to_trajectories()
         named = StepTable.from_trajectories([dataclasses.replace(one, group=group)])
-        with pytest.raises(ValueError, match=rf"the group {group!r} is no task_id"):
-            relabel_goals(named, envs)
+        refuses(ValueError, rf"the group {group!r} is no task_id", relabel_goals, named, envs)
 
 
 def test_episodes_that_go_another_way_here_are_left_out_with_a_warning() -> None:

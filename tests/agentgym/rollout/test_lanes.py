@@ -12,6 +12,7 @@ from agentgym.trajectory import Reply
 from baselines.play.rollouts import Timed
 from tests.agentgym.rollout.test_groups import Strings, UnjudgedEnv, check_corridor_dynamics, disabled
 from tests.playing import corridor, of
+from tests.refusals import refuses
 
 TASKS = [{"index": 1}, {"index": 3}, {"index": 2}, {}, {"index": 3}]
 
@@ -59,11 +60,16 @@ def play(lanes: int, delays: int, places: int = 1, **given: Any) -> Any:
     )
 
 
-def test_one_lane_is_collect_to_the_last_bit() -> None:
+def test_one_lane_is_collect_and_episodes_start_as_in_collect() -> None:
     lockstep = collect(disabled(6), Shuffled(0), tasks=TASKS, group_size=4, seed=3)
     one = collect_lanes([disabled(6)], Shuffled(0), tasks=TASKS, group_size=4, seed=3)
     assert one.to_trajectories() == lockstep.to_trajectories()
     assert one.groups == lockstep.groups == ("start-1", "start-3", "start-2", "start-2 (2)", "start-3 (2)")
+    # The seeds of episodes are those of collect: a task drawn at random (the fourth) is the same one.
+    for seed in range(4):
+        given: Any = {"tasks": [{}, {}], "seed": seed}
+        lanes = collect_lanes([disabled(1), disabled(1)], Shuffled(0), **given)
+        assert lanes.groups == collect(disabled(2), Shuffled(0), **given).groups
 
 
 def test_any_number_of_lanes_in_any_timing_is_the_same_table() -> None:
@@ -83,14 +89,6 @@ def test_any_number_of_lanes_in_any_timing_is_the_same_table() -> None:
     assert orders[0].order != orders[1].order
     other = collect_lanes([disabled(1), disabled(1)], Shuffled(0), tasks=TASKS, group_size=4, seed=4)
     assert other.to_trajectories() != first
-
-
-def test_episodes_start_as_in_collect() -> None:
-    # The seeds of episodes are those of collect: a task drawn at random (the fourth) is the same one.
-    for seed in range(4):
-        given: Any = {"tasks": [{}, {}], "seed": seed}
-        lanes = collect_lanes([disabled(1), disabled(1)], Shuffled(0), **given)
-        assert lanes.groups == collect(disabled(2), Shuffled(0), **given).groups
 
 
 def test_a_policy_without_a_queue_is_asked_in_turn_and_told() -> None:
@@ -161,16 +159,12 @@ def test_a_reply_that_fails_is_its_lane_s_failure_and_what_an_interrupted_call_f
 def test_lanes_refuse_what_they_cannot_do() -> None:
     one = disabled(1)
     given: Any = {"tasks": TASKS, "seed": 0}
-    with pytest.raises(ValueError, match="each another environment, got 2"):
-        collect_lanes([one, one], Shuffled(0), **given)
-    with pytest.raises(ValueError, match="at least one lane"):
-        collect_lanes([], Shuffled(0), **given)
-    with pytest.raises(ValueError, match="use at least two lanes"):
-        collect_lanes([one], Shuffled(0), finished={0: play_one()}, **given)
+    refuses(ValueError, "each another environment, got 2", collect_lanes, [one, one], Shuffled(0), **given)
+    refuses(ValueError, "at least one lane", collect_lanes, [], Shuffled(0), **given)
+    refuses(ValueError, "use at least two lanes", collect_lanes, [one], Shuffled(0), finished={0: play_one()}, **given)
     with pytest.raises(ValueError, match=r"another call: episodes \[9\], here there are 5"):
         collect_lanes([one, disabled(1)], Shuffled(0), finished={9: play_one()}, **given)
-    with pytest.raises(ValueError, match="expected tasks"):
-        collect_lanes([one, disabled(1)], Shuffled(0), tasks=[], seed=0)
+    refuses(ValueError, "expected tasks", collect_lanes, [one, disabled(1)], Shuffled(0), tasks=[], seed=0)
     with pytest.raises(ValueError, match=r"task 0 .* is 'start-3' in one episode and 'start-1' in another"):
         collect_lanes([one, disabled(1)], Shuffled(0), finished={0: play_one("start-3")}, group_size=2, **given)
     with pytest.warns(RuntimeWarning), pytest.raises(TypeError, match=r"Strings\.act must answer Reply .*got 'left'"):
@@ -257,12 +251,9 @@ def test_a_queue_that_breaks_its_promise_is_named(answer: Any, error: Any, words
     assert odd.closed == 1
 
 
-def test_a_name_that_was_answered_in_an_earlier_call_is_not_on_its_way() -> None:
+def test_names_of_earlier_calls_and_answers_that_keep_the_promise() -> None:
     lanes = [corridor(2, max_episode_steps=4) for _ in range(2)]
     with pytest.raises(ValueError, match=r"Odd\.get answered 0, which is not pending: .*pending are 1, 2, 3"):
         collect_lanes(lanes, Odd(lambda names: [(0, Reply("left"))]), tasks=[{}], group_size=4, seed=0)
-
-
-def test_what_keeps_the_promise_comes_back_as_it_is() -> None:
     found = [(3, "a"), (5, ValueError("b"))]
     assert answers_of(None, found, {3: "", 5: "", 8: ""}) is found

@@ -16,6 +16,7 @@ from agentgym.rollout.tree import Continuation, TreeCost, collect_tree, continue
 from agentgym.trajectory import Ending, Reply, StepTable
 from policies.scripted import ExpertPolicy, RandomPolicy, tagged
 from tests.corridor import CorridorEnv, CorridorVectorEnv
+from tests.refusals import refuses
 from wrappers import VectorPromptWindow, VectorReplyParser, VectorTranscript
 
 TASKS = [{"index": 2}, {"index": 1}]
@@ -201,7 +202,7 @@ def test_neither_the_number_of_places_nor_company_matters(common: Any) -> None:
     assert tables[0] == tables[1] == tables[2] == tables[3]
 
 
-def test_a_policy_of_its_own_kind_is_asked_one_by_one_and_answers_the_same() -> None:
+def test_policies_are_asked_by_what_they_define() -> None:
     policy = OneByOne()
     assert tree(6, policy).to_trajectories() == tree(6).to_trajectories()
     assert policy.most == 6  # in the episodes, not in the continuations:
@@ -209,8 +210,6 @@ def test_a_policy_of_its_own_kind_is_asked_one_by_one_and_answers_the_same() -> 
     act_each(single, ["a", "b"], {"won": np.zeros(2, bool)}, [np.random.default_rng(0), np.random.default_rng(1)])
     assert single.most == 1
 
-
-def test_a_subclass_that_overrides_act_is_asked_by_it() -> None:
     class Left(Coin):
         def act(self, observations: Sequence[str], infos: Any, rng: np.random.Generator) -> list[Reply]:
             return [Reply("left") for _ in observations]
@@ -218,6 +217,11 @@ def test_a_subclass_that_overrides_act_is_asked_by_it() -> None:
     rngs = [np.random.default_rng(i) for i in range(20)]
     assert {reply.text for reply in act_each(Left(), ["x"] * 20, {}, rngs)} == {"left"}
     assert {reply.text for reply in act_each(Coin(), ["x"] * 20, {}, rngs)} == {"left", "right"}
+    infos = {"admissible_actions": np.array([("a", "b", "c"), (), ("a", "b", "c")], object)}
+    rngs = [np.random.default_rng(3) for _ in range(3)]
+    first, silent, last = RandomPolicy().act_each([""] * 3, infos, rngs)
+    assert first == last
+    assert silent.text == tagged("")
 
 
 def test_later_rounds_continue_continuations() -> None:
@@ -238,31 +242,22 @@ def test_later_rounds_continue_continuations() -> None:
     assert tree(select=last_begun, rounds=3, branches=1, common=False).to_trajectories() == table.to_trajectories()
 
 
-def test_a_step_that_is_chosen_again_gets_further_continuations() -> None:
+def test_progress_costs_repeats_and_nothing_selected() -> None:
     once = tree(select=lambda table: [0], branches=4)
     twice = tree(select=lambda table: [0], rounds=2, branches=2)
     assert [[step.action for step in one.steps] for one in twice.to_trajectories()] == [
         [step.action for step in one.steps] for one in once.to_trajectories()
     ]
-
-
-def test_progress_counts_episodes_and_continuations() -> None:
     seen: list[int] = []
     table = tree(places=4, progress=seen.append)
     assert seen == sorted(seen)
     assert seen[-1] == table.n_trajectories
-
-
-def test_what_a_tree_has_cost() -> None:
     table = tree(branches=1, select=every(3))
     whole, _ = table.unfolded()
     cost = TreeCost.of(table)
     assert cost == TreeCost(table.n_trajectories, len(table), len(table), 1 - len(table) / len(whole))
     assert 0 < cost.reused < 1
     assert TreeCost.of(collect(corridors(8), Coin(), tasks=TASKS, seed=0)).reused == 0.0
-
-
-def test_nothing_selected_leaves_the_episodes() -> None:
     table = tree(select=lambda table: np.empty(0))
     assert table.to_trajectories() == collect(corridors(8), Coin(), tasks=TASKS, group_size=3, seed=7).to_trajectories()
 
@@ -368,14 +363,11 @@ def test_continuations_that_cannot_be_scored_are_left_out_and_unscored_episodes_
     assert "1" not in table.states
 
 
-def test_wrong_calls() -> None:
+def test_wrong_calls_and_answers() -> None:
     for name, wrong, least in (("branches", 0, 1), ("rounds", 1.5, 1), ("branches", math.nan, 1), ("seed", None, 0)):
-        with pytest.raises(ValueError, match=f"{name} must be an integer of at least {least}, got {wrong}"):
-            tree(**{name: wrong})
-    with pytest.raises(ValueError, match="common must be True, False or 'siblings', got 'both'"):
-        tree(common="both")
-    with pytest.raises(ValueError, match=r"unknown select 'al'; .*did you mean 'all'"):
-        tree(select="al")
+        refuses(ValueError, f"{name} must be an integer of at least {least}, got {wrong}", tree, **{name: wrong})
+    refuses(ValueError, "common must be True, False or 'siblings', got 'both'", tree, common="both")
+    refuses(ValueError, r"unknown select 'al'; .*did you mean 'all'", tree, select="al")
     for rows in ([0.5], [[0]], [-1], [10**6], [True], np.ones(3, bool)):
         with pytest.raises(ValueError, match=r"select must return row numbers, integers in 0\.\."):
             tree(select=lambda table, rows=rows: rows)
@@ -387,6 +379,21 @@ def test_wrong_calls() -> None:
 
     with pytest.raises(TypeError, match="cannot be branched through Foreign"):
         collect_tree(Foreign(corridors(2)), Coin(), tasks=TASKS, branches=1, seed=0)
+
+    class Twice(Coin):
+        def act(self, observations: Any, infos: Any, rng: np.random.Generator) -> list[Reply]:
+            return Coin().act(observations, infos, rng)
+
+        def act_each(self, observations: Any, infos: Any, rngs: Any) -> list[Reply]:
+            return Coin().act_each(observations, infos, rngs) * 2
+
+    refuses(ValueError, r"Twice\.act answered \d+ replies to \d+ observations", tree, policy=Twice())
+
+    class Silent(Coin):
+        def act(self, observations: Sequence[Any], infos: Mapping[str, Any], rng: np.random.Generator) -> Any:
+            return [None] * len(observations)
+
+    refuses(TypeError, r"Silent\.act must answer Reply objects, .*, got None", tree, policy=Silent())
 
 
 class Answers(OneByOne):
@@ -403,20 +410,7 @@ class Answers(OneByOne):
 @pytest.mark.parametrize("counts", [[0], [2], [2, 0]])
 def test_a_policy_that_answers_one_observation_twice_and_another_never(counts: list[int]) -> None:
     """What was too much for one observation was played for the next one, or dropped, without a word."""
-    with pytest.raises(ValueError, match=f"Answers.act answered {counts[0]} replies to 1 observations"):
-        tree(policy=Answers(counts))
-
-
-def test_a_policy_that_answers_all_at_once_too_often() -> None:
-    class Twice(Coin):
-        def act(self, observations: Any, infos: Any, rng: np.random.Generator) -> list[Reply]:
-            return Coin().act(observations, infos, rng)
-
-        def act_each(self, observations: Any, infos: Any, rngs: Any) -> list[Reply]:
-            return Coin().act_each(observations, infos, rngs) * 2
-
-    with pytest.raises(ValueError, match=r"Twice\.act answered \d+ replies to \d+ observations"):
-        tree(policy=Twice())
+    refuses(ValueError, f"Answers.act answered {counts[0]} replies to 1 observations", tree, policy=Answers(counts))
 
 
 @pytest.mark.parametrize("answer", [None, 5, "left", {"left": 1}, b"left"])
@@ -425,27 +419,7 @@ def test_a_policy_whose_answer_is_no_list_is_told_of_replies(answer: Any) -> Non
         def act(self, observations: Sequence[Any], infos: Mapping[str, Any], rng: np.random.Generator) -> Any:
             return answer
 
-    with pytest.raises(TypeError, match=r"One\.act must answer Reply objects, one for each observation"):
-        tree(policy=One())
-
-
-def test_none_is_no_reply() -> None:
-    """It was played as the empty action."""
-
-    class Silent(Coin):
-        def act(self, observations: Sequence[Any], infos: Mapping[str, Any], rng: np.random.Generator) -> Any:
-            return [None] * len(observations)
-
-    with pytest.raises(TypeError, match=r"Silent\.act must answer Reply objects, .*, got None"):
-        tree(policy=Silent())
-
-
-def test_tagged_replies_reach_every_scripted_player_with_numbers_of_its_own() -> None:
-    infos = {"admissible_actions": np.array([("a", "b", "c"), (), ("a", "b", "c")], object)}
-    rngs = [np.random.default_rng(3) for _ in range(3)]
-    first, silent, last = RandomPolicy().act_each([""] * 3, infos, rngs)
-    assert first == last
-    assert silent.text == tagged("")
+    refuses(TypeError, r"One\.act must answer Reply objects, one for each observation", tree, policy=One())
 
 
 def test_continuations_begin_with_the_reply_of_the_plan_and_go_on_with_their_own_numbers():
@@ -472,5 +446,4 @@ def test_continuations_begin_with_the_reply_of_the_plan_and_go_on_with_their_own
             if chosen[k] == chosen[given]:
                 mine, theirs = (table.order[table.offsets[i] : table.offsets[i + 1]] for i in (k, given))
                 np.testing.assert_array_equal(table.action[mine], table.action[theirs])
-    with pytest.raises(ValueError, match="without parents"):
-        continued(envs, RandomPolicy(), [plan[0]._replace(parent=(0, 0))], seed=0)
+    refuses(ValueError, "without parents", continued, envs, RandomPolicy(), [plan[0]._replace(parent=(0, 0))], seed=0)

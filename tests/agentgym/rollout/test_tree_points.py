@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from agentgym.rollout.tree import SELECTIONS, every, highest_entropy, selected
 from agentgym.trajectory import Reply, StepTable
+from tests.refusals import refuses
 
 # Group g: a and b part at v; c parts from both at s (it meets "v" by another way); d (of group h) is alone.
 #
@@ -47,12 +48,14 @@ def test_selections_by_hand(select, rows) -> None:
     assert found.dtype == np.int64
 
 
-def test_the_earliest_visit_of_a_state_is_chosen_wherever_it_stands() -> None:
+def test_the_earliest_visit_is_chosen_and_numbers_are_checked() -> None:
     table = StepTable.from_arrays(
         group=["g"] * 5, trajectory=[*"aaabb"], t=[0, 1, 2, 0, 1], state=[*"suvsv"], action=["x"] * 5,
         next_state=["u", "v", "end", "v", "end"], reward=[0] * 5, won=[0] * 5,
     )  # fmt: skip
     assert selected(table, "distinct").tolist() == [0, 1, 4]  # v at t = 1 of b, not at t = 2 of a
+    refuses(ValueError, r"every\(n\) needs an n of at least 1, got 0", every, 0)
+    refuses(ValueError, r"highest_entropy\(count\) needs a count of at least 1, got 0", highest_entropy, 0)
 
 
 def test_disagreement_counts_histories_not_states_and_goes_on_through_forks() -> None:
@@ -96,10 +99,3 @@ def test_entropy_is_the_mean_surprise_of_a_replys_tokens() -> None:
 def test_entropy_needs_log_probabilities(replies) -> None:
     with pytest.raises(ValueError, match="row 0 has a reply without log-probabilities"):
         selected(StepTable.from_arrays(**COLUMNS, replies=replies), highest_entropy(1))
-
-
-def test_numbers_out_of_range() -> None:
-    with pytest.raises(ValueError, match=r"every\(n\) needs an n of at least 1, got 0"):
-        every(0)
-    with pytest.raises(ValueError, match=r"highest_entropy\(count\) needs a count of at least 1, got 0"):
-        highest_entropy(0)

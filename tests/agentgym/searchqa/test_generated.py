@@ -3,8 +3,6 @@
 import hashlib
 import pickle
 import re
-import subprocess
-import sys
 from collections import Counter
 from functools import cache
 from itertools import combinations
@@ -20,7 +18,8 @@ from agentgym.searchqa.generated.world import CONTESTS, MAKERS, NOW, Census, Nam
 from agentgym.searchqa.question import Question
 from agentgym.searchqa.scoring import normalise
 from agentgym.searchqa.tasks import find_data
-from tests.agentgym.searchqa.support import ROOT
+from tests.processes import printed
+from tests.refusals import refuses
 
 made = make_encyclopaedia  # made once per process, and not while tests are collected
 
@@ -37,16 +36,13 @@ def worlds():
     return [make_world(np.random.default_rng(seed), names, census) for seed in (1, 2)]
 
 
-def test_there_are_more_than_5000_passages_with_titles_and_ids_of_their_own():
+def test_passages_and_questions_have_ids_of_their_own() -> None:
     assert len(made().passages) >= 5000
     assert len(by_id()) == len(made().passages)
     assert len({normalise(passage.title) for passage in made().passages}) == len(made().passages)
     lengths = [len(passage.text.split()) for passage in made().passages]
     assert min(lengths) >= 10
     assert max(lengths) <= 100
-
-
-def test_every_split_has_questions_of_every_source_with_ids_of_their_own():
     counts = Counter((question.split, question.source) for question in made().questions)
     assert set(counts) == {(split, source) for split in SPLITS for source in SOURCES}
     for split, (_, most) in SPLITS.items():
@@ -56,7 +52,7 @@ def test_every_split_has_questions_of_every_source_with_ids_of_their_own():
     assert max(texts.values()) == 1
 
 
-def test_splits_share_no_passage_and_no_answer_that_is_a_name():
+def test_splits_share_no_passage_answer_or_entity() -> None:
     for one, other in combinations(SPLITS, 2):
         used = [{p for q in made().questions if q.split == split for p in q.supports} for split in (one, other)]
         assert not used[0] & used[1]
@@ -67,9 +63,6 @@ def test_splits_share_no_passage_and_no_answer_that_is_a_name():
             for split in (one, other)
         ]
         assert not golds[0] & golds[1]
-
-
-def test_no_question_names_an_entity_of_another_split():
     used = {(q.split, by_id()[passage].title.strip('"')) for q in made().questions for passage in q.supports}
     split_of = {name: split for split, name in used}
     for question in made().questions:
@@ -78,27 +71,19 @@ def test_no_question_names_an_entity_of_another_split():
         assert {split_of[phrase] for phrase in phrases & split_of.keys()} <= {question.split}
 
 
-def test_the_answer_stands_in_the_last_passage_that_is_needed():
-    """But for comparisons, whose answers are made of two passages."""
+def test_passages_lead_to_the_next_and_the_last_holds_the_answer() -> None:
     for question in made().questions:
         if question.source == "comparison":
             assert len(question.supports) == 2
             continue
         last = by_id()[question.supports[-1]]
         assert question.golds[0] in last.text, (question, last)
-
-
-def test_each_passage_leads_to_the_next():
-    """The name of what the second passage is about stands in the first; only so can it be found in steps."""
     hops = {"one_hop": 1, "two_hop": 2, "three_hop": 3, "bridge": 2}
     for question in made().questions:
         if question.source in hops:
             assert len(question.supports) == hops[question.source]
             for before, after in zip(question.supports, question.supports[1:], strict=False):
                 assert by_id()[after].title.strip('"') in by_id()[before].text
-
-
-def test_the_first_thing_is_named_but_a_bridge_names_nobody():
     for question in made().questions:
         names = [by_id()[passage].title.strip('"') for passage in question.supports]
         also = re.search(
@@ -186,36 +171,37 @@ def test_worlds_share_no_entity_and_no_name(worlds):
     assert len({normalise(name) for name in names}) == len(names)
 
 
-def test_seeds():
+def test_seeds_make_the_same_in_every_process() -> None:
     assert make_encyclopaedia() is made()
     assert make_encyclopaedia(1).passages != made().passages
     for seed in (-1, 1.5, True, "0"):
-        with pytest.raises(ValueError, match="integer of at least 0"):
-            make_encyclopaedia(seed)
+        refuses(ValueError, "integer of at least 0", make_encyclopaedia, seed)
+    script = "from tests.agentgym.searchqa.test_generated import digest; print(digest())"
+    assert printed(script, "7").strip() == digest()
 
 
 def digest() -> str:
     return hashlib.sha256(repr((made().passages, made().questions)).encode()).hexdigest()
 
 
-def test_another_process_makes_the_same():
-    script = "from tests.agentgym.searchqa.test_generated import digest; print(digest())"
-    made = subprocess.run(
-        [sys.executable, "-c", script], env={"PYTHONHASHSEED": "7", "PYTHONPATH": ROOT},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert made.stdout.strip() == digest()
-
-
 PLAIN = make_encyclopaedia(0)
 HARD = Difficulty(distractors=2, missing=0.25)
 
 
-def test_no_difficulty_is_the_plain_encyclopaedia():
+def test_no_difficulty_is_the_plain_encyclopaedia_and_its_instructions() -> None:
     made, missing = make_harder(0, Difficulty())
     assert made.passages == PLAIN.passages
     assert made.questions == PLAIN.questions
     assert missing == {}
+    env = gym.make("AgentRL/SearchQA-v0", distractors=1).unwrapped
+    assert "unknown" not in env.instructions
+    assert env.instructions == gym.make("AgentRL/SearchQA-v0").unwrapped.instructions
+    questions, _ = find_data(None, None, "lexical", 0, False, HARD)
+    written = pickle.dumps(questions)
+    assert len(written) < 1000
+    assert pickle.loads(written) is questions
+    mine = [Question("1", "Who?", ("Ada",), "mine", "test")]
+    refuses(ValueError, "generated encyclopaedia", find_data, [("1", '"Ada"\nShe.')], mine, "lexical", 0, False, HARD)
 
 
 def test_distractors_bear_the_name_and_hold_no_fact():
@@ -281,26 +267,6 @@ def test_the_expert_is_right_and_looks_for_what_is_missing():
     assert searched & missing
 
 
-def test_without_missing_passages_the_instructions_are_as_before():
-    env = gym.make("AgentRL/SearchQA-v0", distractors=1).unwrapped
-    assert "unknown" not in env.instructions
-    assert env.instructions == gym.make("AgentRL/SearchQA-v0").unwrapped.instructions
-
-
-def test_harder_questions_are_pickled_as_a_recipe():
-    questions, _ = find_data(None, None, "lexical", 0, False, HARD)
-    written = pickle.dumps(questions)
-    assert len(written) < 1000
-    assert pickle.loads(written) is questions
-
-
 @pytest.mark.parametrize("wrong", [{"distractors": 6}, {"distractors": -1}, {"missing": 1.0}, {"missing": -0.1}])
 def test_numbers_out_of_range_are_refused(wrong):
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        gym.make("AgentRL/SearchQA-v0", **wrong)
-
-
-def test_given_questions_have_the_difficulty_they_have():
-    mine = [Question("1", "Who?", ("Ada",), "mine", "test")]
-    with pytest.raises(ValueError, match="generated encyclopaedia"):
-        find_data([("1", '"Ada"\nShe.')], mine, "lexical", 0, False, HARD)
+    refuses(ValueError, next(iter(wrong)), gym.make, "AgentRL/SearchQA-v0", **wrong)

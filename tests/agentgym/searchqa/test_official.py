@@ -19,6 +19,7 @@ from agentgym.searchqa.official import SOURCES, PassageReader, check_passages, r
 from agentgym.searchqa.question import Question, check_questions
 from agentgym.searchqa.retriever import Passage
 from tests.oracles import oracle
+from tests.refusals import refuses
 
 ROWS = b"""{"id": "a", "contents": "\\"Caf\\u00e9\\"\\nCoffee."}
 
@@ -64,15 +65,12 @@ def test_rows_of_all_formats_are_read_in_order(tmp_path: Path, name: str, pack: 
 def test_a_bad_row_is_named_by_line_and_field(tmp_path: Path, row: bytes, words: str) -> None:
     path = tmp_path / "c.jsonl"
     path.write_bytes(b'{"id": "a", "contents": "A"}\n\n' + row + b"\n")
-    with pytest.raises(DataError, match=words):
-        read_passages(path)
+    refuses(DataError, words, read_passages, path)
 
 
 def test_files_that_cannot_be_read_say_why(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="No such file"):
-        read_passages(tmp_path / "none.jsonl")
-    with pytest.raises(DataError, match="Is a directory"):
-        read_passages(tmp_path)
+    refuses(DataError, "No such file", read_passages, tmp_path / "none.jsonl")
+    refuses(DataError, "Is a directory", read_passages, tmp_path)
     for name, content in (
         ("short.xz", lzma.compress(ROWS * 99)[:-20]),
         ("short.gz", gzip.compress(ROWS * 99)[:-20]),
@@ -80,19 +78,16 @@ def test_files_that_cannot_be_read_say_why(tmp_path: Path) -> None:
         ("none.gz", ROWS),
     ):
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(DataError, match="cannot be read"):
-            list(PassageReader(tmp_path / name))
+        refuses(DataError, "cannot be read", list, PassageReader(tmp_path / name))
     for name in ("empty.jsonl", "blank.jsonl"):
         (tmp_path / name).write_bytes(b"\n" * (name == "blank.jsonl"))
-        with pytest.raises(DataError, match="holds no passages"):
-            read_passages(tmp_path / name)
+        refuses(DataError, "holds no passages", read_passages, tmp_path / name)
 
 
 def test_an_id_belongs_to_one_passage(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     path.write_text('{"id": "1", "contents": "A"}\n{"id": 1, "contents": "B"}\n', encoding="utf-8")
-    with pytest.raises(DataError, match="lines 1 and 2 have the same id '1'"):
-        read_passages(path)
+    refuses(DataError, "lines 1 and 2 have the same id '1'", read_passages, path)
 
 
 def test_the_recorded_corpus_is_read_whole() -> None:
@@ -108,26 +103,22 @@ def test_surrogates_and_control_characters_are_cleaned(tmp_path: Path) -> None:
     assert read_passages(path) == (Passage("\ufffd", "T\n\ufffd \ufffd[2J \ufffd"),)
     with open(path, "ab") as stream:
         stream.write(b'\n{"id": "\\udffe", "contents": "B"}\n')  # the same id once it is clean
-    with pytest.raises(DataError, match="lines 1 and 3 have the same id"):
-        read_passages(path)
+    refuses(DataError, "lines 1 and 3 have the same id", read_passages, path)
     assert check_passages([Passage("\ud800", "a\udfff")]) == (Passage("\ufffd", "a\ufffd"),)
 
 
 @pytest.mark.parametrize("given", [[Passage("1", 2)], [Passage(None, "x")], ["text"], [("1", "x")]])  # type: ignore[arg-type]
 def test_passages_given_are_texts(given: list[Any]) -> None:
-    with pytest.raises(DataError, match="passage 0 \\(from 0\\) must be a Passage of two texts"):
-        check_passages(given)
+    refuses(DataError, "passage 0 \\(from 0\\) must be a Passage of two texts", check_passages, given)
 
 
 @pytest.mark.parametrize(("name", "pack"), [("c.xz", lzma.compress), ("c.gz", gzip.compress), ("c.bz2", bz2.compress)])
 def test_what_a_small_file_unpacks_to_is_limited(tmp_path: Path, name: str, pack: Callable[[bytes], bytes]) -> None:
     path = tmp_path / name
     path.write_bytes(pack(ROWS + b" " * 80_000_000))
-    with pytest.raises(DataError, match="unpacks to more than"):
-        read_passages(path)
+    refuses(DataError, "unpacks to more than", read_passages, path)
     path.write_bytes(pack(ROWS * 1000)[:-9] + b"?" * 9)
-    with pytest.raises(DataError, match=r"lines 1 and 4|cannot be read"):
-        read_passages(path)
+    refuses(DataError, r"lines 1 and 4|cannot be read", read_passages, path)
 
 
 FLASHRAG = {"id": "dev_0", "question": "Who?", "golden_answers": ["Ada", "The"], "metadata": {"x": 1}}
@@ -154,8 +145,24 @@ def test_flashrag_rows(tmp_path, name):
     )
 
 
-def test_verl_rows(tmp_path):
+def test_verl_rows_own_columns_and_ids_of_several_sources(tmp_path) -> None:
     assert read_questions(write(tmp_path / "any.jsonl", [VERL])) == (Question("3", "Where?", ("Ulm",), "nq", "train"),)
+    row = {
+        "id": 5, "data_source": "hotpotqa", "split": "eval", "question": " Both? ",
+        "golden_answers": "a b<|answer_split|>c", "supporting_ids": ["7", 8], "type": "bridge", "level": None,
+    }  # fmt: skip
+    assert read_questions(write(tmp_path / "q.jsonl", [row])) == (
+        Question("5", "Both?", ("a b", "c"), "hotpotqa", "eval", ("7", "8"), "bridge"),
+    )
+    rows = [{**VERL, "data_source": source} for source in ("nq", "popqa")]
+    assert [each.id for each in read_questions(write(tmp_path / "q.jsonl", rows))] == ["nq/3", "popqa/3"]
+    rows = [{**VERL, "extra_info": {"split": split, "index": 3}} for split in ("train", "test")]
+    assert [each.id for each in read_questions(write(tmp_path / "q.jsonl", rows))] == ["train/nq/3", "test/nq/3"]
+    with pytest.raises(DataError, match="the id 'train/nq/3' occurs more than once"):
+        read_questions(write(tmp_path / "q.jsonl", [VERL, VERL]))
+    rows = [{**FLASHRAG, "golden_answers": ["The", "?"]}, {**FLASHRAG, "id": "2"}]
+    assert [question.id for question in read_questions(write(tmp_path / "q.jsonl", rows))] == ["2"]
+    refuses(DataError, "no row that is a question", read_questions, write(tmp_path / "q.jsonl", rows[:1]))
 
 
 def test_parquet_is_read_like_json(tmp_path):
@@ -164,8 +171,7 @@ def test_parquet_is_read_like_json(tmp_path):
     parquet.write_table(arrow.Table.from_pylist([VERL]), tmp_path / "train.parquet")
     assert read_questions(tmp_path / "train.parquet") == (Question("3", "Where?", ("Ulm",), "nq", "train"),)
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 not")
-    with pytest.raises(DataError, match="expected a Parquet file"):
-        read_questions(tmp_path / "bad.parquet")
+    refuses(DataError, "expected a Parquet file", read_questions, tmp_path / "bad.parquet")
 
 
 @pytest.mark.parametrize("what", ["long text", "many rows", "many answers"])
@@ -182,34 +188,7 @@ def test_a_parquet_file_is_unpacked_up_to_a_limit(tmp_path, what):
         answers = arrow.DictionaryArray.from_arrays(alike.indices, arrow.array(["Ulm"]))
         table = arrow.table({"question": alike, "golden_answers": answers})
     parquet.write_table(table, tmp_path / "x.parquet", store_schema=False)
-    with pytest.raises(DataError, match=r"x\.parquet: unpacks to more than 67,108,864 bytes"):
-        read_questions(tmp_path / "x.parquet")
-
-
-def test_own_columns_and_separated_answers(tmp_path):
-    row = {
-        "id": 5, "data_source": "hotpotqa", "split": "eval", "question": " Both? ",
-        "golden_answers": "a b<|answer_split|>c", "supporting_ids": ["7", 8], "type": "bridge", "level": None,
-    }  # fmt: skip
-    assert read_questions(write(tmp_path / "q.jsonl", [row])) == (
-        Question("5", "Both?", ("a b", "c"), "hotpotqa", "eval", ("7", "8"), "bridge"),
-    )
-
-
-def test_a_row_that_an_empty_answer_would_win_is_left_out(tmp_path):
-    rows = [{**FLASHRAG, "golden_answers": ["The", "?"]}, {**FLASHRAG, "id": "2"}]
-    assert [question.id for question in read_questions(write(tmp_path / "q.jsonl", rows))] == ["2"]
-    with pytest.raises(DataError, match="no row that is a question"):
-        read_questions(write(tmp_path / "q.jsonl", rows[:1]))
-
-
-def test_equal_ids_of_different_sources_are_told_apart(tmp_path):
-    rows = [{**VERL, "data_source": source} for source in ("nq", "popqa")]
-    assert [each.id for each in read_questions(write(tmp_path / "q.jsonl", rows))] == ["nq/3", "popqa/3"]
-    rows = [{**VERL, "extra_info": {"split": split, "index": 3}} for split in ("train", "test")]
-    assert [each.id for each in read_questions(write(tmp_path / "q.jsonl", rows))] == ["train/nq/3", "test/nq/3"]
-    with pytest.raises(DataError, match="the id 'train/nq/3' occurs more than once"):
-        read_questions(write(tmp_path / "q.jsonl", [VERL, VERL]))
+    refuses(DataError, r"x\.parquet: unpacks to more than 67,108,864 bytes", read_questions, tmp_path / "x.parquet")
 
 
 @pytest.mark.parametrize(
@@ -224,22 +203,26 @@ def test_equal_ids_of_different_sources_are_told_apart(tmp_path):
     ],
 )
 def test_a_bad_row_is_named(tmp_path, row, message):
-    with pytest.raises(DataError, match=re.escape(message)):
-        read_questions(write(tmp_path / "q.jsonl", [FLASHRAG, row]))
+    refuses(DataError, re.escape(message), read_questions, write(tmp_path / "q.jsonl", [FLASHRAG, row]))
 
 
-def test_bad_files_are_named(tmp_path):
+def test_bad_files_and_equal_ids_are_named(tmp_path) -> None:
     path = tmp_path / "q.jsonl"
     path.write_text('{"id": 1\n')
-    with pytest.raises(DataError, match="line 1: not JSON"):
-        read_questions(path)
-    with pytest.raises(DataError, match="cannot be read"):
-        read_questions(tmp_path / "missing.jsonl")
+    refuses(DataError, "line 1: not JSON", read_questions, path)
+    refuses(DataError, "cannot be read", read_questions, tmp_path / "missing.jsonl")
     (tmp_path / "q.jsonl.xz").write_bytes(lzma.compress(b"{}" * 5000)[:-20])
-    with pytest.raises(DataError, match="cannot be read"):
-        read_questions(tmp_path / "q.jsonl.xz")
-    with pytest.raises(DataError, match="cannot be read"):
-        read_questions(tmp_path)
+    refuses(DataError, "cannot be read", read_questions, tmp_path / "q.jsonl.xz")
+    refuses(DataError, "cannot be read", read_questions, tmp_path)
+    path = tmp_path / "q.jsonl"
+    path.write_bytes(json.dumps(FLASHRAG).encode() + b'\n{"question": "\xff"}\n')
+    refuses(DataError, "line 2: not UTF-8", read_questions, path)
+    path = tmp_path / "q.jsonl.gz"
+    path.write_bytes(gzip.compress(json.dumps(FLASHRAG).encode() + b" " * 80_000_000))
+    refuses(DataError, r"q\.jsonl\.gz cannot be read.*unpacks to more than", read_questions, path)
+    path = tmp_path / "q.jsonl"
+    path.write_text("\n".join(["", json.dumps(VERL), "", json.dumps({**VERL, "question": "x"})]))
+    refuses(DataError, r"q\.jsonl, lines 2 and 4: the id 'train/nq/3' occurs more than once", read_questions, path)
 
 
 @pytest.mark.parametrize(
@@ -265,26 +248,7 @@ def test_bad_files_are_named(tmp_path):
 def test_every_damage_is_named_by_file_and_line(tmp_path, row, message):
     path = tmp_path / "q.jsonl"
     path.write_text(json.dumps(FLASHRAG) + "\n\n" + row + "\n")
-    with pytest.raises(DataError, match=f"{re.escape(str(path))}, line 3: .*{message}"):
-        read_questions(path)
-
-
-def test_files_that_are_no_text_or_too_much_are_named(tmp_path):
-    path = tmp_path / "q.jsonl"
-    path.write_bytes(json.dumps(FLASHRAG).encode() + b'\n{"question": "\xff"}\n')
-    with pytest.raises(DataError, match="line 2: not UTF-8"):
-        read_questions(path)
-    path = tmp_path / "q.jsonl.gz"
-    path.write_bytes(gzip.compress(json.dumps(FLASHRAG).encode() + b" " * 80_000_000))
-    with pytest.raises(DataError, match=r"q\.jsonl\.gz cannot be read.*unpacks to more than"):
-        read_questions(path)
-
-
-def test_equal_ids_are_named_with_their_lines(tmp_path):
-    path = tmp_path / "q.jsonl"
-    path.write_text("\n".join(["", json.dumps(VERL), "", json.dumps({**VERL, "question": "x"})]))
-    with pytest.raises(DataError, match=r"q\.jsonl, lines 2 and 4: the id 'train/nq/3' occurs more than once"):
-        read_questions(path)
+    refuses(DataError, f"{re.escape(str(path))}, line 3: .*{message}", read_questions, path)
 
 
 def test_texts_of_questions_are_cleaned(tmp_path):
@@ -294,14 +258,12 @@ def test_texts_of_questions_are_cleaned(tmp_path):
     assert read_questions(tmp_path / "q.jsonl") == (expected,)
     given = Question("\ud800", "Who \udfff\x07?", ("\ud801",), "questions", "test", (), "\x00")
     assert check_questions([given]) == (expected,)
-    with pytest.raises(DataError, match=r"question 0 .* expected texts"):
-        check_questions([Question(3, "Who?", ("x",), "s", "test")])
+    refuses(DataError, r"question 0 .* expected texts", check_questions, [Question(3, "Who?", ("x",), "s", "test")])
 
 
 @pytest.mark.parametrize("golds", ["Rome", (), ("the", "?"), (3,)])
 def test_a_question_needs_a_golden_answer(golds: object) -> None:
-    with pytest.raises(DataError, match=r"question 0 \(from 0\)"):
-        check_questions([Question("q", "Where?", golds, "s", "test")])  # type: ignore[arg-type]
+    refuses(DataError, r"question 0 \(from 0\)", check_questions, [Question("q", "Where?", golds, "s", "test")])
 
 
 @pytest.fixture(scope="module")

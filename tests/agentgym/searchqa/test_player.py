@@ -6,6 +6,7 @@ from agentgym.searchqa.env import SearchQAEnv
 from agentgym.searchqa.expert import next_command
 from agentgym.searchqa.player import SearchQAPlayer, names_in
 from agentgym.searchqa.question import Question
+from tests.refusals import refuses
 
 
 def played(env, reader, **options):
@@ -40,11 +41,10 @@ def test_one_reader_plays_many_episodes_like_fresh_ones(env):
 def test_it_answers_in_the_last_turn():
     short = SearchQAEnv(split="test", max_turns=1, last_turn="counted")
     assert played(short, SearchQAPlayer(), index=0)["search_count"] == 0
-    with pytest.raises(ValueError, match="at least 1"):
-        SearchQAPlayer(searches=0)
+    refuses(ValueError, "at least 1", SearchQAPlayer, searches=0)
 
 
-def test_comparisons_go_by_the_years_of_the_passages():
+def test_comparisons_go_by_the_years_and_names_are_found() -> None:
     reader = SearchQAPlayer(searches=1)
     reader.act("Who was born earlier, Ada Bell or Iva Moll?", ())
     passages = (
@@ -52,9 +52,6 @@ def test_comparisons_go_by_the_years_of_the_passages():
         'Doc 2(Title: "Iva Moll") Born in Ulm in 1843, Iva Moll was a poet.'
     )
     assert reader.act(f"<information>{passages}</information>", ()) == "<answer>Iva Moll</answer>"
-
-
-def test_names():
     assert names_in("Was The Iron Gate made in Port Ulm or in the Kingdom of Zell?") == [
         "The Iron Gate", "Port Ulm", "Kingdom of Zell",
     ]  # fmt: skip

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from agentgym.searchqa.protocol import INVALID, Command, Format, Turns, escape_tags, parse, searchr1_prompt
 from agentgym.searchqa.retriever import Passage
+from tests.refusals import refuses
 
 NOTHING = Command("", "", False)
 
@@ -76,23 +77,25 @@ def test_reading_equals_the_published_steps(reply):
     assert parse(reply, "searchr1") == published_searchr1(reply)
 
 
-def test_turns():
+def test_turns_and_the_prompt_of_searchr1() -> None:
     assert [Turns(4, "extra").total, Turns(4, "counted").total, Turns(1, "extra").total] == [5, 4, 2]
-    with pytest.raises(ValueError, match="did you mean 'extra'"):
-        Turns(4, "extr")
+    refuses(ValueError, "did you mean 'extra'", Turns, 4, "extr")
     assert Turns(0, "extra").total == Turns(1, "counted").total == 1  # nothing but the answer
     for number in (-1, 2.0, True, "4"):
-        with pytest.raises(ValueError, match="max_turns must be an integer of at least 0"):
-            Turns(number, "extra")
-    with pytest.raises(ValueError, match="max_turns must be an integer of at least 1, got 0"):
-        Turns(0, "counted")
+        refuses(ValueError, "max_turns must be an integer of at least 0", Turns, number, "extra")
+    refuses(ValueError, "max_turns must be an integer of at least 1, got 0", Turns, 0, "counted")
+    prompt = searchr1_prompt(" who wrote Emma ")
+    assert prompt.endswith("Question: who wrote Emma?\n")
+    assert searchr1_prompt("Who?").endswith("Question: Who?\n")
+    assert "For example, <answer> Beijing </answer>." in prompt
+    assert len(INVALID) == len(INVALID.strip()) + 2
 
 
 ADA = Passage("7", '"Ada Bell"\nShe wrote\nnotes.')
 ULM = Passage("8", "Port Ulm\nA town.")
 
 
-def test_documents_are_shown_as_published():
+def test_documents_are_shown_as_published_and_cut() -> None:
     assert Format("searchr1").show([ADA, ULM]) == (
         '\n\n<information>Doc 1(Title: "Ada Bell") She wrote\nnotes.\nDoc 2(Title: Port Ulm) A town.</information>\n\n'
     )
@@ -103,6 +106,25 @@ def test_documents_are_shown_as_published():
         "result": 'Doc 1: "Ada Bell"\nShe wrote\nnotes.\nDoc 2: Port Ulm\nA town.'
     }
     assert Format("searchr1").show([]) == "\n\n<information></information>\n\n"
+    frame = len("\n\n<information></information>\n\n")
+    shown = Format("searchr1", max_tokens=frame + 10, tokenizer=Letters()).show([ADA])
+    assert shown == "\n\n<information>Doc 1(Titl</information>\n\n"
+    cut = Format("searchr1", max_tokens=30, tokenizer=Letters(), close_block=False).show([ADA])
+    assert cut == '\n\n<information>Doc 1(Title: "Ada'[:30]
+    full = Format("searchr1", max_tokens=None).show([ADA])
+    assert Format("searchr1", max_tokens=len(full), tokenizer=Letters()).show([ADA]) == full
+    assert Format("searchr1", max_tokens=len(full), tokenizer=Letters(), close_block=False).show([ADA]) == full
+    many = Passage("9", "T\n" + "word " * 600)
+    shown = Format("searchr1", max_tokens=100).show([many])
+    # The tags take 9 (a word of more than eight letters is two), "Doc 1(Title: T)" takes 7.
+    assert shown.count("word") == 100 - 9 - 7
+    assert shown.endswith("word</information>\n\n")
+    long_word = Passage("9", "T\n" + "x" * 4000)
+    assert Format("searchr1", max_tokens=100).show([long_word]).count("x") == 8 * (100 - 9 - 7)
+    refuses(ValueError, "max_tokens must be an integer of at least 16", Format, "searchr1", max_tokens=3)
+    refuses(ValueError, "did you mean 'searchr1'", Format, "searchR1")
+    text = "1 < 2 <b>bold</b> <- <answers> <searching> a<b"
+    assert escape_tags(text) == text
 
 
 class Letters:
@@ -114,34 +136,6 @@ class Letters:
 
     def decode(self, token_ids):
         return "".join(map(chr, token_ids))
-
-
-def test_long_documents_are_cut_and_their_block_is_closed():
-    frame = len("\n\n<information></information>\n\n")
-    shown = Format("searchr1", max_tokens=frame + 10, tokenizer=Letters()).show([ADA])
-    assert shown == "\n\n<information>Doc 1(Titl</information>\n\n"
-    cut = Format("searchr1", max_tokens=30, tokenizer=Letters(), close_block=False).show([ADA])
-    assert cut == '\n\n<information>Doc 1(Title: "Ada'[:30]
-    full = Format("searchr1", max_tokens=None).show([ADA])
-    assert Format("searchr1", max_tokens=len(full), tokenizer=Letters()).show([ADA]) == full
-    assert Format("searchr1", max_tokens=len(full), tokenizer=Letters(), close_block=False).show([ADA]) == full
-
-
-def test_without_a_tokenizer_words_and_marks_are_counted():
-    many = Passage("9", "T\n" + "word " * 600)
-    shown = Format("searchr1", max_tokens=100).show([many])
-    # The tags take 9 (a word of more than eight letters is two), "Doc 1(Title: T)" takes 7.
-    assert shown.count("word") == 100 - 9 - 7
-    assert shown.endswith("word</information>\n\n")
-    long_word = Passage("9", "T\n" + "x" * 4000)
-    assert Format("searchr1", max_tokens=100).show([long_word]).count("x") == 8 * (100 - 9 - 7)
-
-
-def test_a_limit_that_leaves_no_room_is_refused():
-    with pytest.raises(ValueError, match="max_tokens must be an integer of at least 16"):
-        Format("searchr1", max_tokens=3)
-    with pytest.raises(ValueError, match="did you mean 'searchr1'"):
-        Format("searchR1")
 
 
 @pytest.mark.parametrize(
@@ -163,11 +157,6 @@ def test_tags_in_retrieved_text_are_made_harmless(tag):
     assert tag in Format("searchr1", escape=False).show([hostile])
 
 
-def test_other_angle_brackets_stay():
-    text = "1 < 2 <b>bold</b> <- <answers> <searching> a<b"
-    assert escape_tags(text) == text
-
-
 @settings(derandomize=True, max_examples=300, deadline=None)
 @given(PARTS, PARTS, st.sampled_from(["searchr1", "verl_agent"]), st.sampled_from([None, 16, 40]))
 def test_no_passage_can_leave_its_block_or_be_read_as_a_command(title, text, protocol, limit):
@@ -176,11 +165,3 @@ def test_no_passage_can_leave_its_block_or_be_read_as_a_command(title, text, pro
     assert shown.count("<information>") == shown.count("</information>") == 1
     assert shown.strip().startswith("<information>")
     assert shown.strip().endswith("</information>")
-
-
-def test_the_prompt_of_searchr1():
-    prompt = searchr1_prompt(" who wrote Emma ")
-    assert prompt.endswith("Question: who wrote Emma?\n")
-    assert searchr1_prompt("Who?").endswith("Question: Who?\n")
-    assert "For example, <answer> Beijing </answer>." in prompt
-    assert len(INVALID) == len(INVALID.strip()) + 2

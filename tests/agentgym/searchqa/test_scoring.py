@@ -25,6 +25,7 @@ from agentgym.searchqa.scoring import (
     sub_match,
 )
 from tests.agentgym.searchqa.support import PASSAGES, QUESTIONS, Titles
+from tests.refusals import refuses
 
 
 @pytest.mark.parametrize(
@@ -145,10 +146,6 @@ def test_normalising_twice_changes_nothing_but_new_articles(text):
     assert Counter(normalise(once).split()) <= Counter(once.split())
 
 
-def test_golds_that_are_nothing_do_not_count():
-    assert countable(["A", "the", "-", "a b"]) == ("a b",)
-
-
 @pytest.mark.parametrize(
     ("text", "at_least", "expected"),
     [
@@ -193,7 +190,7 @@ def test_well_formed_transcripts(transcript, expected):
     assert is_well_formed(transcript) is expected
 
 
-def test_the_format_reward_is_the_published_one():
+def test_the_format_reward_is_the_published_one() -> None:
     reward = FormatReward()
     assert reward(T + A, "x", ["x"]) == 1.0
     assert reward(A, "x", ["x"]) == 0.8
@@ -204,6 +201,8 @@ def test_the_format_reward_is_the_published_one():
     found = T + "<search>s</search><information>It is B.</information>" + T + A
     assert FormatReward(retrieval=0.1)(found, "x", ["b"]) == pytest.approx(0.3)
     assert FormatReward(retrieval=0.1)(found, "x", ["c"]) == pytest.approx(0.2)
+    assert countable(["A", "the", "-", "a b"]) == ("a b",)
+    refuses(ValueError, "key must be a finite number, got nan", StepReward, key=math.nan)
 
 
 SUPPORTS = ["Ada, born: Ulm.", "Ulm Zell town"]
@@ -215,16 +214,13 @@ FIRST = (ADA**2 + 1) / (FOUND * math.sqrt(ADA**2 + ONCE**2 + 1))
 SECOND = 1 / (FOUND * math.sqrt(1 + 2 * ONCE**2))
 
 
-def test_matches_by_hand():
+def test_matches_gain_and_the_end_by_hand() -> None:
     assert (round(FIRST, 4), round(SECOND, 4)) == (0.6936, 0.2364)
     assert matches(["ada ulm"], SUPPORTS) == pytest.approx([FIRST, SECOND])
     # The best of several found texts counts, for each support by itself; a letter alone is no word.
     assert matches(["ada ulm", "Ulm Zell town!"], SUPPORTS) == pytest.approx([FIRST, 1.0])
     assert matches(["x y z"], SUPPORTS) == matches([], SUPPORTS) == [0.0, 0.0]
     assert matches(["ada"], []) == []
-
-
-def test_gain_and_redundancy_by_hand():
     reward = StepReward()
     first, evidence = reward.search(Evidence(), "q1", ["ada ulm"], SUPPORTS)
     assert first == pytest.approx((FIRST + SECOND) / 2)  # nothing was known, nothing is repeated
@@ -244,9 +240,6 @@ def test_gain_and_redundancy_by_hand():
     assert StepReward(gain=2.0, redundancy=0.0).search(Evidence(), "q", ["ada ulm"], SUPPORTS)[0] == pytest.approx(
         FIRST + SECOND
     )
-
-
-def test_the_end_by_hand():
     reward, keys = StepReward(), [("Ada Bell",), ("Port Ulm",)]
     asked = Evidence(queries=("Who is Ada Bell", "Port Ulm"))
     # F1 of "who is ada bell" and "ada bell": 2 * 2 / (4 + 2) = 2/3; the second is 1.
@@ -255,9 +248,6 @@ def test_the_end_by_hand():
     assert reward.end(asked, "Zell", ["Kingdom of Zell"], keys) == pytest.approx(1 / 2 + 0.618 * 5 / 6)
     assert reward.end(asked, None, ["Kingdom of Zell"], keys) == -1.0
     assert key_match(["nothing shared"], keys) == key_match([], keys) == key_match(["Ada"], []) == 0.0
-
-
-def test_a_later_query_takes_the_place_of_a_better_one():
     keys = [("Ada Bell",), ("Port Ulm",)]
     assert key_match(["Ada Bell"], keys) == 0.5
     assert key_match(["Ada Bell", "about Ada Bell"], keys) == pytest.approx(0.8 / 2)
@@ -315,8 +305,3 @@ def test_states_whose_rewards_to_come_differ_have_other_keys():
         env.reset(options={"task_id": "country"})
         keys.add(env.step(f"<search>{query}</search>")[-1]["state_key"])
     assert len(keys) == 2
-
-
-def test_weights_must_be_numbers():
-    with pytest.raises(ValueError, match="key must be a finite number, got nan"):
-        StepReward(key=math.nan)

@@ -7,7 +7,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from agentgym.searchqa.env import SearchQAEnv, SearchQAVectorEnv
+from agentgym.searchqa.env import SearchQAEnv
 from agentgym.searchqa.official import read_questions
 from agentgym.searchqa.question import Question, is_answerable
 from agentgym.searchqa.retrieval.dense import DenseRetriever
@@ -15,6 +15,7 @@ from agentgym.searchqa.retriever import SearchFailure
 from agentgym.searchqa.tasks import Questions
 from tests.agentgym.searchqa.support import COUNTRY, LOOSE, PASSAGES, QUESTIONS, WHERE, Titles, write_corpus
 from tests.agentgym.searchqa.test_official import FLASHRAG, write
+from tests.refusals import refuses
 
 
 def test_tasks_are_counted_within_sources_and_kinds():
@@ -53,17 +54,6 @@ def test_an_environment_goes_to_another_process_as_a_recipe(module, make):
     assert module.loads(data).unwrapped.retriever is copy.unwrapped.retriever
 
 
-def test_a_vector_environment_is_pickled_in_the_middle_of_episodes():
-    envs = SearchQAVectorEnv(2, questions=QUESTIONS, retriever=Titles(), expert=True)
-    envs.reset(seed=5)
-    envs.step(["<search>ada</search>", "<search>ulm</search>"])
-    copy = pickle.loads(pickle.dumps(envs))
-    assert len({id(env.retriever) for env in copy.envs}) == 1
-    steps = [repr(each.step(["<search>zell</search>", "<answer>Port Ulm</answer>"])) for each in (envs, copy)]
-    assert steps[0] == steps[1]
-    assert play(copy, 1) == play(envs, 1)
-
-
 def test_questions_of_a_file_are_read_again(tmp_path):
     path = write(tmp_path / "dev.jsonl", [FLASHRAG])
     corpus = write_corpus(tmp_path / "c.jsonl", PASSAGES)
@@ -77,11 +67,10 @@ def test_questions_of_a_file_are_read_again(tmp_path):
 def test_a_dense_retriever_without_a_folder_says_why_it_cannot_be_pickled():
     pytest.importorskip("faiss")
     retriever = DenseRetriever(PASSAGES, lambda texts: np.ones((len(texts), 2), np.float32))
-    with pytest.raises(TypeError, match="from_folder"):
-        pickle.dumps(retriever)
+    refuses(TypeError, "from_folder", pickle.dumps, retriever)
 
 
-def test_answerable_by_support_or_by_a_gold_that_is_found():
+def test_answerable_by_support_or_by_a_gold_that_is_found() -> None:
     asked = [
         Question("supported", "zzz", ("anything",), "s", "test", supports=("ada",)),
         Question("found", "ada", ("port ulm!",), "s", "test"),
@@ -93,11 +82,8 @@ def test_answerable_by_support_or_by_a_gold_that_is_found():
     assert is_answerable(asked, Titles(PASSAGES)) == [True, True, False, False, False, True]
     assert is_answerable([], Titles()) == []
 
-
-def test_a_failed_search_leaves_nothing_decided():
     class Broken:
         def search(self, queries, k):
             return [SearchFailure("down")] * len(queries)
 
-    with pytest.raises(RuntimeError, match="down"):
-        is_answerable([Question("1", "x", ("y",), "s", "test")], Broken())
+    refuses(RuntimeError, "down", is_answerable, [Question("1", "x", ("y",), "s", "test")], Broken())

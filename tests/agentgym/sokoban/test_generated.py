@@ -1,8 +1,5 @@
 """Generated levels: solvable with the promised length, same everywhere, splits apart."""
 
-import os
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -11,6 +8,8 @@ import pytest
 from agentgym.sokoban.generated import LevelSpec, generate, generate_level
 from agentgym.sokoban.text import board_text, canonical_form, parse_level, split_of
 from tests.agentgym.sokoban import naive
+from tests.processes import printed
+from tests.refusals import refuses
 
 ROOT = Path(__file__).resolve().parents[3]
 SPLITS = ("train", "validation", "test")
@@ -33,32 +32,20 @@ def test_optimal_length_is_in_range_by_naive_search(spec: LevelSpec) -> None:
     assert set(counts) == set(spec.boxes)
 
 
-def test_ten_by_ten_with_four_boxes() -> None:
+def test_levels_of_all_lengths_are_in_their_split() -> None:
     spec = LevelSpec(10, 10, (4,), 10, 16)
     for level in generate(3, spec, "train"):
         assert 10 <= naive.forward_distance(board_text(level)) <= 16
-
-
-def test_start_is_uniform_over_lengths_wanted() -> None:
     # with a single wanted length every level has it
     assert {naive.forward_distance(board_text(level)) for level in generate(40, LevelSpec(max_length=3))} == {3.0}
-
-
-def test_splits_share_no_level_in_any_orientation() -> None:
     spec = LevelSpec(boxes=(1,), max_length=4)  # easy one-box levels: where generators repeat themselves most
     forms = {split: {canonical_form(level) for level in generate(400, spec, split)} for split in SPLITS}
     assert all(len(found) > 50 for found in forms.values())
     assert not forms["train"] & forms["validation"]
     assert not forms["train"] & forms["test"]
     assert not forms["validation"] & forms["test"]
-
-
-def test_every_level_is_in_its_split() -> None:
     for split in SPLITS:
         assert {split_of(level) for level in generate(50, LevelSpec(), split)} == {split}
-
-
-def test_addresses_differ() -> None:
     base = generate(20)
     assert base == generate(20)
     assert base[7:9] == generate(2, first=7)
@@ -78,20 +65,17 @@ def test_same_levels_in_another_process_whatever_the_hash_seed() -> None:
         " + generate(3, LevelSpec(8, 8, (3,), 10, 20));"
         "print(hashlib.sha256(''.join(map(board_text, levels)).encode()).hexdigest())"
     )
-    digests = set()
-    for seed in ("0", "1234"):
-        environment = {**os.environ, "PYTHONHASHSEED": seed}
-        run = subprocess.run(
-            [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
-        )
-        digests.add(run.stdout.strip())
+    digests = {printed(code, seed) for seed in ("0", "1234")}
     assert len(digests) == 1
 
 
-def test_levels_never_change() -> None:
+def test_levels_never_change_and_unknown_ones_are_named() -> None:
     # results published with this generator depend on these very boards
     assert board_text(generate_level(LevelSpec(), "train", 0)) == "######\n#____#\n#S_X_#\n####_#\n###__#\n######"
     assert board_text(generate_level(LevelSpec(), "test", 7)) == "######\n#__O_#\n#__P_#\n#__X_#\n#_XO_#\n######"
+    refuses(ValueError, "lower min_length", generate_level, LevelSpec(4, 4, (1,), 30, 40), "train", 0)
+    refuses(ValueError, "did you mean 'train'", generate_level, LevelSpec(), "trian", 0)
+    refuses(ValueError, "negative", generate_level, LevelSpec(), "train", -1)
 
 
 @pytest.mark.parametrize(
@@ -107,17 +91,4 @@ def test_levels_never_change() -> None:
     ],
 )
 def test_impossible_specs(arguments: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        LevelSpec(**arguments)  # type: ignore[arg-type]
-
-
-def test_lengths_out_of_reach_end_with_advice() -> None:
-    with pytest.raises(ValueError, match="lower min_length"):
-        generate_level(LevelSpec(4, 4, (1,), 30, 40), "train", 0)
-
-
-def test_unknown_split_and_index() -> None:
-    with pytest.raises(ValueError, match="did you mean 'train'"):
-        generate_level(LevelSpec(), "trian", 0)
-    with pytest.raises(ValueError, match="negative"):
-        generate_level(LevelSpec(), "train", -1)
+    refuses(ValueError, message, LevelSpec, **arguments)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from agentgym.sokoban.picture import Painter, tiles
+from tests.refusals import refuses
 
 BOARD = "######\n#P_X_#\n#√OSX#\n######"  # two players: every symbol once, a board for the eye only
 
@@ -27,15 +28,12 @@ def test_tiles_are_easy_to_tell_apart(size: int) -> None:
             assert abs(drawn[i] - drawn[j]).mean() > 4  # mean difference per channel, of 255
 
 
-def test_small_boards_are_framed_with_wall() -> None:
+def test_small_boards_are_framed_and_share_no_memory() -> None:
     picture = Painter(4)("###\n#P#\n###", 5, 6)
     assert picture.shape == (20, 24, 3)
     wall, player = tiles(4)[0], tiles(4)[5]
     assert np.array_equal(picture[8:12, 8:12], player)  # one row above and below, one column left and two right
     assert np.array_equal(picture[0:4, 20:24], wall)
-
-
-def test_pictures_do_not_share_memory() -> None:
     paint = Painter(4)
     first = paint(BOARD)
     first[:] = 0
@@ -44,5 +42,4 @@ def test_pictures_do_not_share_memory() -> None:
 
 @pytest.mark.parametrize("size", [3, 0, -1, 4.5, True, "16"])
 def test_wrong_tile_sizes(size: object) -> None:
-    with pytest.raises(ValueError, match="tile_size must be an integer of at least 4"):
-        Painter(size)  # type: ignore[arg-type]
+    refuses(ValueError, "tile_size must be an integer of at least 4", Painter, size)

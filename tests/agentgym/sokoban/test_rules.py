@@ -35,14 +35,11 @@ def test_one_move(before: str, move: str, expected: str) -> None:
     assert after(f"{frame}\n{before}\n{frame}", move) == f"{frame}\n{expected}\n{frame}"
 
 
-def test_vertical_moves_and_pushes() -> None:
+def test_moves_by_hand() -> None:
     text = "###\n#P#\n#X#\n#_#\n#O#\n###"
     assert after(text, "down", "down") == "###\n#_#\n#_#\n#P#\n#√#\n###"
     assert after("###\n#P#\n#O#\n#X#\n###", "down", "down") == "###\n#_#\n#S#\n#X#\n###"  # a box against a wall
     assert after(text, "down", "up") == "###\n#P#\n#_#\n#X#\n#O#\n###"  # the box stays where it was pushed
-
-
-def test_open_moves_are_the_moves_that_change_the_board() -> None:
     # left: wall. up: box against the wall. right: box with room behind. down: free.
     level = parse_level("######\n##X_##\n##PX_#\n##_OO#\n######")
     assert MOVES_OF_MASK[Board(level).open_moves()] == ("down", "right")

@@ -15,6 +15,7 @@ from agentgym.sokoban.text import MOST_SIDE, board_text, split_of
 from agentgym.tasks import check_split
 from tests.agentgym.sokoban.naive import BOXOBAN
 from tests.oracles import oracle
+from tests.refusals import refuses
 
 TWO = "; 0\n#####\n#@$.#\n#####\n\n; 1\n######\n#@ $.#\n######\n"
 TITLED = "A collection\n\nLevel 1\n  ####\n###. #\n#@$  #\n######\nAuthor: nobody\n\nLevel 2\n#####\n#@$.#\n#####"
@@ -54,8 +55,7 @@ def test_splits_by_hash(folder: Path) -> None:
         assert [files.by_id(task_id, name) for task_id in files.ids(name)] == [
             files.by_index(name, i) for i in range(files.count(name))
         ]
-    with pytest.raises(ValueError, match="did you mean 'validation'"):
-        check_split(files, "valid")
+    refuses(ValueError, "did you mean 'validation'", check_split, files, "valid")
 
 
 def test_levels_are_shared_until_a_file_changes(folder: Path) -> None:
@@ -72,23 +72,17 @@ def test_malformed_level_names_file_and_line(tmp_path: Path) -> None:
     path.write_text(TWO + "; 2\n#####\n#@@$.#\n#####\n")
     files = LevelFiles(path)  # the good levels are usable
     assert files[0].width == 5
-    with pytest.raises(DataError, match=r"bad\.txt, level starting at line 11: .*one player .* got 2"):
-        files[2]
-    with pytest.raises(DataError, match="line 11"):
-        files.numbers("train")
+    refuses(DataError, r"bad\.txt, level starting at line 11: .*one player .* got 2", lambda: files[2])
+    refuses(DataError, "line 11", files.numbers, "train")
 
 
 def test_wrong_paths(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"no such file or folder; .*boxoban-levels"):
-        LevelFiles(tmp_path / "none.txt")
-    with pytest.raises(DataError, match=r"no file ending in \.txt"):
-        LevelFiles(tmp_path)
+    refuses(DataError, r"no such file or folder; .*boxoban-levels", LevelFiles, tmp_path / "none.txt")
+    refuses(DataError, r"no file ending in \.txt", LevelFiles, tmp_path)
     (tmp_path / "x.zip").write_bytes(b"")
-    with pytest.raises(DataError, match="unknown kind of file"):
-        LevelFiles(tmp_path / "x.zip")
+    refuses(DataError, "unknown kind of file", LevelFiles, tmp_path / "x.zip")
     (tmp_path / "empty.txt").write_text("no level here")
-    with pytest.raises(DataError, match="found no Sokoban level"):
-        LevelFiles(tmp_path / "empty.txt")
+    refuses(DataError, "found no Sokoban level", LevelFiles, tmp_path / "empty.txt")
 
 
 @pytest.mark.parametrize(
@@ -104,10 +98,8 @@ def test_wrong_paths(tmp_path: Path) -> None:
 )
 def test_damaged_files_are_named(tmp_path: Path, name: str, content: bytes, message: str) -> None:
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(DataError, match=message):
-        LevelFiles(tmp_path / name)
-    with pytest.raises(DataError, match=message):
-        LevelFiles(tmp_path)
+    refuses(DataError, message, LevelFiles, tmp_path / name)
+    refuses(DataError, message, LevelFiles, tmp_path)
 
 
 def test_a_compressed_file_may_not_unpack_to_a_hundred_times_more_than_it_should(tmp_path: Path) -> None:
@@ -116,8 +108,7 @@ def test_a_compressed_file_may_not_unpack_to_a_hundred_times_more_than_it_should
     content = b"".join(packer.compress(rows) for _ in range(80)) + packer.flush()
     assert len(content) < 20_000
     (tmp_path / "bomb.txt.xz").write_bytes(content)
-    with pytest.raises(DataError, match=r"bomb\.txt\.xz: unpacks to more than 67,108,864 bytes"):
-        LevelFiles(tmp_path / "bomb.txt.xz")
+    refuses(DataError, r"bomb\.txt\.xz: unpacks to more than 67,108,864 bytes", LevelFiles, tmp_path / "bomb.txt.xz")
 
 
 def test_a_file_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,8 +117,7 @@ def test_a_file_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytes
 
     (tmp_path / "locked.txt").write_text(TWO)
     monkeypatch.setattr(Path, "read_bytes", refuse)
-    with pytest.raises(DataError, match=r"locked\.txt: .*Permission denied"):
-        LevelFiles(tmp_path)
+    refuses(DataError, r"locked\.txt: .*Permission denied", LevelFiles, tmp_path)
 
 
 def test_boards_beyond_the_limit_are_refused_when_played_and_do_not_count_for_the_size(tmp_path: Path) -> None:
@@ -144,8 +134,7 @@ def test_boards_beyond_the_limit_are_refused_when_played_and_do_not_count_for_th
 def test_lines_are_counted_as_editors_do(tmp_path: Path) -> None:
     path = tmp_path / "odd.txt"
     path.write_bytes("a\u2028b\x0bc\x85\r\n#####\r\n#@@.#\r\n#####\r\n".encode())
-    with pytest.raises(DataError, match=r"odd\.txt, level starting at line 2"):
-        LevelFiles(path)[0]
+    refuses(DataError, r"odd\.txt, level starting at line 2", lambda: LevelFiles(path)[0])
 
 
 @pytest.mark.skipif(os.name != "posix", reason="names of files are bytes")
@@ -154,8 +143,7 @@ def test_names_that_are_no_text_are_cleaned_and_stay_different(tmp_path: Path) -
     files = LevelFiles(tmp_path)
     assert files.by_index("all", 0)[0] == "a\ufffd.txt#0"
     Path(os.fsdecode(os.fsencode(tmp_path / "a") + b"\xfe.txt")).write_text(TWO)
-    with pytest.raises(DataError, match=r"two files are named .*: rename one"):
-        LevelFiles(tmp_path)
+    refuses(DataError, r"two files are named .*: rename one", LevelFiles, tmp_path)
 
 
 @pytest.mark.parametrize("name", BOXOBAN)

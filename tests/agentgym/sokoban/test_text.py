@@ -8,6 +8,7 @@ from agentgym.outside.text import DataError
 from agentgym.sokoban.expert.tables import BitTable
 from agentgym.sokoban.text import MOST_SIDE, Level, Style, board_text, canonical_form, cells_of, parse_level, split_of
 from tests.agentgym.hard_inputs import MAZES
+from tests.refusals import refuses
 
 BOARD = "######\n#P_X_#\n#√O__#\n######"
 
@@ -18,21 +19,12 @@ def test_both_symbol_sets_read_the_same_level() -> None:
     assert board_text(parse_level(xsb)) == BOARD
     assert Style("xsb")(BOARD) == xsb
     assert parse_level(Style("xsb")(BOARD), "xsb") == parse_level(BOARD)
-
-
-def test_player_on_target_and_cell_numbers() -> None:
     level = parse_level("#####\n#+$ #\n#####")  # cell = row * (width + 1) + column
     assert (level.player, list(cells_of(level.targets)), list(cells_of(level.boxes))) == (7, [7], [8])
     assert board_text(level) == "#####\n#SX_#\n#####"
-
-
-def test_style_joins_cells_and_translates() -> None:
     assert Style(separator=" ")("##\n#√") == "# #\n# √"
     assert Style("xsb", ",")("#_OX√PS") == "#, ,.,$,*,@,+"
     assert "a space floor" in Style("xsb").legend()
-
-
-def test_ragged_rows_and_the_outside_become_walls() -> None:
     level = parse_level("  ####\n###  ####\n#     $ #\n# #  #$ #\n# . .#@ #\n#########\n", "xsb")
     assert board_text(level).split("\n") == [
         "#########",
@@ -42,10 +34,9 @@ def test_ragged_rows_and_the_outside_become_walls() -> None:
         "#_O_O#P_#",
         "#########",
     ]
-
-
-def test_dashes_and_underscores_are_floor_in_xsb() -> None:
     assert parse_level("#####\n#@$.#\n#-_ #\n#####") == parse_level("#####\n#@$.#\n#   #\n#####")
+    refuses(ValueError, "did you mean 'default'", Style, "defualt")
+    refuses(ValueError, "separator", Style, separator=None)
 
 
 @pytest.mark.parametrize(
@@ -65,15 +56,7 @@ def test_dashes_and_underscores_are_floor_in_xsb() -> None:
     ],
 )
 def test_malformed_levels_say_what_is_wrong(text: str, message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        parse_level(text)
-
-
-def test_unknown_symbol_set() -> None:
-    with pytest.raises(ValueError, match="did you mean 'default'"):
-        Style("defualt")
-    with pytest.raises(ValueError, match="separator"):
-        Style(separator=None)  # type: ignore[arg-type]
+    refuses(DataError, message, parse_level, text)
 
 
 def test_the_largest_board_and_what_is_larger() -> None:
@@ -111,23 +94,14 @@ def variants() -> list[list[str]]:
     return found
 
 
-def test_eight_symmetries_have_one_form() -> None:
+def test_symmetries_and_walls_around_are_one_form() -> None:
     assert len({tuple(rows) for rows in variants()}) == 8
     assert len({canonical_form(parse_level("\n".join(rows))) for rows in variants()}) == 1
-
-
-def test_walls_around_the_room_do_not_count() -> None:
     padded = ["#" * 11] * 2 + [f"##{row}##" for row in ROWS] + ["#" * 11]
     assert canonical_form(parse_level("\n".join(padded))) == canonical_form(parse_level("\n".join(ROWS)))
-
-
-def test_form_by_hand() -> None:
     # floor "P", "X", "O" in a row; of PXO and OXP (and both upright) the smallest text wins: "O" sorts before "P",
     # and the line break before both letters, so the upright one
     assert canonical_form(parse_level("#####\n#PXO#\n#####")) == "O\nX\nP"
-
-
-def test_different_levels_differ() -> None:
     other = [*ROWS[:1], "#_P_X_#", *ROWS[2:]]
     assert canonical_form(parse_level("\n".join(other))) != canonical_form(parse_level("\n".join(ROWS)))
 

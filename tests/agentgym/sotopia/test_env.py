@@ -13,6 +13,7 @@ from agentgym.sotopia.env import SotopiaEnv, SotopiaVectorEnv
 from agentgym.sotopia.keys import deal_key
 from agentgym.trajectory import Reply
 from tests.agentgym.sotopia.support import Down, Fixed, Script, say
+from tests.refusals import refuses
 
 HI, WAIT, BYE = write(say("Hi")), write(NONE), write(LEAVE)
 
@@ -88,12 +89,18 @@ def test_the_limit_is_truncation_with_the_reward_paid() -> None:
     assert (flags, info["ended"]) == ([0.3, False, True], "turns")
 
 
-def test_doing_nothing_three_times_in_a_row_ends_it() -> None:
+def test_silence_and_failures_before_the_agent_end_it() -> None:
     silent = SotopiaEnv(partner="silent", judge=Fixed())
     silent.reset(seed=0)
     assert silent.step(WAIT)[1:4] == (0.0, False, False)
     _, reward, terminated, truncated, info = silent.step("nonsense")
     assert (reward, terminated, truncated, info["ended"], info["turn"]) == (0.8, True, False, "stale", 3)
+    env = SotopiaEnv(partner=Down(), judge=Fixed(), role=1)
+    _, info = env.reset(seed=0)
+    assert (info["ended"], info["unscored"], info["admissible_actions"]) == ("failed", True, ())
+    observation, reward, terminated, truncated, info = env.step(HI)
+    assert (observation, reward, terminated, truncated) == ("", 0.0, False, True)
+    assert not info["is_action_valid"]
 
 
 def test_both_at_once_and_by_chance() -> None:
@@ -135,15 +142,6 @@ def test_a_judge_or_partner_that_fails_is_no_reward_of_0(kwargs: dict, reason: s
     assert (reward, terminated, truncated) == (0.0, ended == "left", ended == "failed")
     assert (info["unscored"], info["won"], info["ended"]) == (True, False, ended)
     assert info["failure"].startswith(reason)
-
-
-def test_a_partner_that_fails_before_the_agent_has_acted() -> None:
-    env = SotopiaEnv(partner=Down(), judge=Fixed(), role=1)
-    _, info = env.reset(seed=0)
-    assert (info["ended"], info["unscored"], info["admissible_actions"]) == ("failed", True, ())
-    observation, reward, terminated, truncated, info = env.step(HI)
-    assert (observation, reward, terminated, truncated) == ("", 0.0, False, True)
-    assert not info["is_action_valid"]
 
 
 class Rude:
@@ -230,11 +228,18 @@ def test_the_deal_key_follows_the_game_and_not_the_words() -> None:
     assert found[0].startswith("bargain-0-0 | 0 | Standing(offers=(40.0, None)")
 
 
-def test_roles_by_chance_are_those_of_the_seed() -> None:
+def test_roles_by_chance_and_splits_follow_the_seed() -> None:
     env, *_ = make(say("Hello"), say("Hello"), role="random")
     roles = [env.reset(seed=seed)[1]["role"] for seed in range(40)]
     assert roles == [env.reset(seed=seed)[1]["role"] for seed in range(40)]
     assert 10 < sum(roles) < 30
+    env, *_ = make()
+    ids = {split: {env.tasks.by_index(split, i).id for i in range(40)} for split in env.tasks.splits}
+    assert [env.num_tasks(split) for split in ids] == [400_000, 4_000, 4_000]
+    assert len(set.union(*ids.values())) == 120
+    last = env.tasks.by_index("validation", 3_999)
+    assert env.tasks.by_id(last.id) is env.tasks.by_id(last.id, "validation")
+    assert len({env.tasks.by_index("train", i).game.family for i in range(4)}) == 4  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -256,8 +261,7 @@ def test_roles_by_chance_are_those_of_the_seed() -> None:
     ],
 )
 def test_wrong_arguments_are_explained(kwargs: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        SotopiaEnv(**kwargs)
+    refuses(ValueError, message, SotopiaEnv, **kwargs)
 
 
 @pytest.mark.parametrize(
@@ -272,18 +276,7 @@ def test_wrong_arguments_are_explained(kwargs: dict, message: str) -> None:
 )
 def test_wrong_options_are_explained(options: dict, message: str) -> None:
     env, *_ = make()
-    with pytest.raises(ValueError, match=message):
-        env.reset(options=options)
-
-
-def test_splits_share_no_task() -> None:
-    env, *_ = make()
-    ids = {split: {env.tasks.by_index(split, i).id for i in range(40)} for split in env.tasks.splits}
-    assert [env.num_tasks(split) for split in ids] == [400_000, 4_000, 4_000]
-    assert len(set.union(*ids.values())) == 120
-    last = env.tasks.by_index("validation", 3_999)
-    assert env.tasks.by_id(last.id) is env.tasks.by_id(last.id, "validation")
-    assert len({env.tasks.by_index("train", i).game.family for i in range(4)}) == 4  # type: ignore[union-attr]
+    refuses(ValueError, message, env.reset, options=options)
 
 
 @pytest.mark.parametrize("order", ["round-robin", "simultaneous", "random"])
@@ -310,8 +303,7 @@ def test_the_standing_that_is_followed_is_the_one_that_is_read_again(order: str)
 @pytest.mark.parametrize("seed", [True, 1.0, -1, "1", [1]])
 def test_a_world_seed_is_an_integer_even_where_its_tasks_are_known(seed: Any) -> None:
     SotopiaEnv(world_seed=1)
-    with pytest.raises(ValueError, match="world_seed must be an integer of at least 0"):
-        SotopiaEnv(world_seed=seed)
+    refuses(ValueError, "world_seed must be an integer of at least 0", SotopiaEnv, world_seed=seed)
 
 
 def test_another_seed_changes_who_is_in_turn_later_and_what_a_model_is_sampled_with() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import pickle
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from agentgym.sotopia.games.friend import Friend, MutualFriend
 from agentgym.sotopia.games.game import TurnTree, UtteranceCache
 from agentgym.sotopia.games.schedule import Calendar, Schedule
 from tests.agentgym.sotopia.support import first, outcome, say, standing
+from tests.refusals import refuses
 
 #: A twentieth of the list price, 5 dollars, is one point: 80 is 8 points for the buyer, 85 is 7, 60 is 12.
 SALE = Bargain(100.0, (80.0, 90.0), (BUYER, SELLER))
@@ -101,12 +103,9 @@ def test_goals_by_price(price: float, goals: tuple[int, int]) -> None:
     assert outcome(SALE, f"I pay ${price}.", "Deal.") == (price, goals)
 
 
-def test_nothing_agreed_is_nothing_gained() -> None:
+def test_offers_stand_until_they_are_refused_or_agreed_to() -> None:
     assert outcome(SALE, "I pay $70.", "No.", "Deal.") == (None, (0, 0))
     assert outcome(SALE) == (None, (0, 0))
-
-
-def test_an_offer_stands_until_it_is_refused() -> None:
     offered = standing(SALE, "I pay $70.", "Lovely weather.", "Isn't it?")
     assert offered.offers == (70.0, None)
     assert offered.move == "ask"
@@ -115,29 +114,20 @@ def test_an_offer_stands_until_it_is_refused() -> None:
     # A counter-offer leaves both open: the buyer takes the seller's, or the seller the buyer's.
     assert outcome(SALE, "I pay $70.", "Rather $95.", "Deal.").agreed == 95.0
     assert outcome(SALE, "I pay $70.", "Rather $95.", "Please!", "Deal.").agreed == 70.0
-
-
-def test_the_same_amount_is_agreement_and_another_is_an_offer() -> None:
     assert outcome(SALE, "I pay $85.", "$85 it is.").agreed == 85.0
     assert outcome(SALE, "I pay $85.", "$85?").agreed is None
     assert outcome(SALE, "I pay $85.", "$85 is too low.").agreed is None
     assert outcome(SALE, "I pay $85.", "Deal, for $90.").agreed is None
-
-
-def test_nobody_accepts_an_own_offer_and_what_is_agreed_holds() -> None:
     assert outcome(SALE, "I pay $70.", "Hm.", "Deal.").agreed is None
     assert outcome(SALE, "I pay $85.", "Deal.", "No deal! I pay $20.", "Deal.").agreed == 85.0
 
 
-def test_only_speech_counts() -> None:
+def test_only_speech_counts_and_what_is_said_at_once_answers_nothing() -> None:
     from agentgym.outside.dialogue import Act
 
     for kind in ("action", "non-verbal communication"):
         assert outcome(SALE, "I pay $85.", Act(kind, "Deal.")).agreed is None
     assert standing(SALE, "I pay $85.", Act("leave")).move == "leave"
-
-
-def test_what_is_said_at_once_answers_nothing() -> None:
     from agentgym.outside.dialogue import Act, Turn
     from agentgym.sotopia.games.game import Standing
 
@@ -147,7 +137,7 @@ def test_what_is_said_at_once_answers_nothing() -> None:
     assert SALE.read(at_once, Turn(1, (Act("speak", "Or $60."), Act("speak", "Deal.")))).agreed == 70.0
 
 
-def test_sides_know_their_own_target_only() -> None:
+def test_sides_of_a_sale() -> None:
     buyer, seller = SALE.sides[0], SALE.sides[1]
     assert "90" not in repr(buyer)
     assert "80" not in repr(seller)
@@ -155,20 +145,8 @@ def test_sides_know_their_own_target_only() -> None:
     assert buyer.propose(8.0, (), ()) == 80.0
     assert seller.propose(8.0, (), ()) == 90.0
     assert seller.propose(99.0, (), ()) == 100.0  # never above the list price
-
-
-def test_is_solvable_when_both_can_have_seven() -> None:
     assert SALE.solvable
     assert not Bargain(100.0, (60.0, 95.0), (BUYER, SELLER)).solvable  # 77.50 is 4.5 points for either
-
-
-@pytest.mark.parametrize(
-    "given",
-    [(0.0, (1.0, 2.0), (BUYER, SELLER)), (9.0, (1.0, -2.0), (BUYER, SELLER)), (9.0, (1.0, 2.0), (BUYER, BUYER))],
-)
-def test_says_what_is_wrong_with_a_sale(given: tuple[float, tuple[float, float], tuple[str, str]]) -> None:
-    with pytest.raises(ValueError, match="positive prices, a buyer and a seller"):
-        Bargain(*given)
 
 
 def test_utterances_that_say_nothing_of_terms_are_the_same_objects_so_that_no_memory_is_kept_of_each() -> None:
@@ -218,7 +196,7 @@ def test_own_words_about_shares_are_read_back() -> None:
         assert POOL.hear(role, DIVISION.sides[role].phrase(share, form)).terms == share, (role, share, form)
 
 
-def test_goals_by_hand() -> None:
+def test_goals_and_sides_of_a_division_by_hand() -> None:
     # Role 1 needs 5 points for a half: 3 books are 6, and the 2 hats and the ball 7 for role 0, the most there is.
     # Role 0 needs 5: 2 hats are 6, and 3 books and the ball are 8 for role 1.
     assert DIVISION.goals((0, 2, 1)) == (10, 8)  # 7 of 7; 6 of 8 is 7.5
@@ -228,6 +206,15 @@ def test_goals_by_hand() -> None:
     assert outcome(DIVISION, "I take the hats.", "Deal.") == ((0, 2, 0), (9, 10))
     assert outcome(DIVISION, "I take the books and the ball.", "Deal.", first=1) == ((0, 2, 0), (9, 10))
     assert outcome(DIVISION, "I take the hats.", "No way.") == (None, (0, 0))
+    assert DIVISION.sides[0].worth((0, 2, 0)) == 6.0
+    assert DIVISION.sides[1].worth((0, 2, 0)) == 8.0
+    assert "(2, 1, 2)" not in repr(DIVISION.sides[0])
+    assert "(1, 3, 1)" not in repr(DIVISION.sides[1])
+    first, second = DIVISION.sides[0], DIVISION.sides[1]
+    for level in (3.0, 5.0, 7.0, 9.0):
+        assert first.worth(first.propose(level, (), ())) >= level
+        assert second.worth(second.propose(level, (), ())) >= level
+    assert first.propose(6.0, [(0, 2, 1), (0, 2, 0)], ()) == (0, 2, 0)  # the other asked for the books, then the ball
 
 
 def test_the_best_that_leaves_the_other_half_against_all_divisions() -> None:
@@ -247,32 +234,6 @@ def test_the_best_that_leaves_the_other_half_against_all_divisions() -> None:
         assert game.goals(share) == expected
 
 
-def test_sides_know_their_own_values_only() -> None:
-    assert DIVISION.sides[0].worth((0, 2, 0)) == 6.0
-    assert DIVISION.sides[1].worth((0, 2, 0)) == 8.0
-    assert "(2, 1, 2)" not in repr(DIVISION.sides[0])
-    assert "(1, 3, 1)" not in repr(DIVISION.sides[1])
-
-
-def test_proposals_are_worth_the_level_and_give_what_was_asked_for() -> None:
-    first, second = DIVISION.sides[0], DIVISION.sides[1]
-    for level in (3.0, 5.0, 7.0, 9.0):
-        assert first.worth(first.propose(level, (), ())) >= level
-        assert second.worth(second.propose(level, (), ())) >= level
-    assert first.propose(6.0, [(0, 2, 1), (0, 2, 0)], ()) == (0, 2, 0)  # the other asked for the books, then the ball
-
-
-@pytest.mark.parametrize("values", [((1, 1), (1, 1, 1)), ((0, 0, 0), (1, 1, 1)), ((1, 1, 1), (1, -1, 1))])
-def test_says_what_is_wrong_with_values(values: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
-    with pytest.raises(ValueError, match="a value of at least 0 for each kind and role"):
-        Divide(POOL, values)
-
-
-def test_says_what_is_wrong_with_a_pool() -> None:
-    with pytest.raises(ValueError, match="at least one of each"):
-        Pool((("book", "books"),), (0,))
-
-
 ATTRIBUTES = (("town", ("Ashford", "Dunwick", "Elmstead")), ("job", ("baker", "judge", "sea captain")))
 KIM = Friend("Kim", ("Ashford", "sea captain"))
 FRIENDS = MutualFriend(
@@ -284,25 +245,19 @@ FRIENDS = MutualFriend(
 )
 
 
-def test_found_at_once() -> None:
+def test_a_friend_is_found_by_name_and_confirmed() -> None:
     assert FRIENDS.mutual == "Kim"
     assert FRIENDS.solvable
     assert outcome(FRIENDS, "Is it Kim?", "Yes!") == ("Kim", (10, 10))
     assert outcome(FRIENDS, "Is it Kim?", "Kim is a friend of mine.") == ("Kim", (10, 10))
     assert outcome(FRIENDS, "Do you know Kim?", "Yes, I know Kim. Do you like her?") == ("Kim", (10, 10))
-
-
-def test_no_answer_is_no_agreement() -> None:
     for answer in ("No.", "I don't know Kim.", "Maybe.", "Kim?", "I know nobody of that name."):
         assert outcome(FRIENDS, "Is it Kim?", answer).agreed is None, answer
     assert outcome(FRIENDS, "Kim!", "Nice weather.", "Yes.").agreed is None
-
-
-def test_who_confirms_somebody_else_gets_nothing() -> None:
     assert outcome(FRIENDS, "Is it Ann?", "Yes, deal.") == ("Ann", (0, 0))
 
 
-def test_wrong_names_cost_three_and_properties_a_half() -> None:
+def test_wrong_names_cost_three_properties_a_half_and_lists_propose_nobody() -> None:
     # Role 0 names Ann (3) and brings up a town (0.5): 6.5 is rounded up. Role 1 repeats both, which is free.
     spoken = ("Is it Ann from Ashford?", "No, I don't know Ann from Ashford.", "Is it Kim?", "Yes.")
     assert standing(FRIENDS, *spoken).things == (("Ann", "ashford", "Kim"), ())
@@ -311,25 +266,16 @@ def test_wrong_names_cost_three_and_properties_a_half() -> None:
     spoken = ("A baker in Ashford?", "No. A judge in Dunwick?", "No. Kim?", "Yes.")
     assert outcome(FRIENDS, *spoken) == ("Kim", (9, 9))
     assert FRIENDS.cost(("Ann", "Don", "Kim", "judge")) == 6.5
-
-
-def test_listing_everybody_does_not_win() -> None:
     listed = outcome(FRIENDS, "Ann, Don and Kim.", "Kim!", "Yes.")
     assert listed == ("Kim", (4, 10))  # two wrong names
-
-
-def test_a_list_of_names_proposes_nobody_and_a_name_lapses() -> None:
     assert standing(FRIENDS, "I know Ann and Kim.").offers == (None, None)
     assert standing(FRIENDS, "Kim?", "What?", "Any bakers?").offers == (None, None)
 
 
-def test_names_are_read_with_capitals_and_as_whole_words_and_properties_in_any_case() -> None:
+def test_names_are_whole_words_with_capitals_and_sides_know_their_own() -> None:
     assert FRIENDS.hear(0, "Kimono, kim, DON, Donut").things == ()
     assert FRIENDS.hear(0, "Don't ask for Don's job.").things == ("Don",)
     assert FRIENDS.hear(0, "a Sea Captain from ASHFORD, no bakery").things == ("sea captain", "ashford")
-
-
-def test_sides_know_the_names_of_their_own_friends_only() -> None:
     side = FRIENDS.sides[0]
     assert side.names == {"Ann", "Don", "Kim"}
     assert "Eva" not in repr(side)
@@ -339,12 +285,6 @@ def test_sides_know_the_names_of_their_own_friends_only() -> None:
     assert side.matching(frozenset(["ashford", "baker"])) == ("Ann",)
     assert side.matching(frozenset(["elmstead", "baker"])) == ()  # nobody of this role lives there
     assert side.matching(frozenset()) == ()
-
-
-def test_says_what_is_wrong_with_friends() -> None:
-    for friends in (((KIM,), ()), ((KIM, KIM), (KIM,)), (FRIENDS.friends[0], FRIENDS.friends[0])):
-        with pytest.raises(ValueError, match="one and the same friend"):
-            MutualFriend(ATTRIBUTES, friends)
 
 
 FREE = Calendar((("Monday", "noon"), ("Monday", "evening"), ("Friday", "noon")))
@@ -373,20 +313,14 @@ def test_slots(text: str, slot: int | None) -> None:
     assert FREE.hear(text).terms == slot
 
 
-def test_own_words_about_slots_are_read_back() -> None:
+def test_goals_and_sides_of_a_meeting_by_hand() -> None:
     for slot in range(3):
         for form in range(3):
             assert FREE.hear(MEETING.sides[0].phrase(slot, form)).terms == slot
-
-
-def test_goals_are_ten_less_the_cost() -> None:
     assert outcome(MEETING, "Monday at noon?", "Deal.") == (0, (10, 1))
     assert outcome(MEETING, "Monday at noon?", "No, that is impossible. Friday?", "That works for me.") == (2, (7, 8))
     assert outcome(MEETING, "Monday at noon?", "Friday?") == (None, (0, 0))
     assert standing(MEETING, "Monday at noon?", "Friday?").offers == (0, 2)
-
-
-def test_solvable_and_sides() -> None:
     assert MEETING.solvable
     assert not Schedule(FREE, ((0, 8, 3), (9, 1, 4))).solvable
     side = MEETING.sides[0]
@@ -395,13 +329,6 @@ def test_solvable_and_sides() -> None:
     assert side.propose(6.0, (), [0]) == 2
     assert side.propose(6.0, (), [0, 2]) == 0
     assert "(9, 1, 2)" not in repr(side)
-
-
-def test_says_what_is_wrong_with_a_calendar() -> None:
-    with pytest.raises(ValueError, match="slots that differ"):
-        Calendar((("Monday", "noon"), ("Monday", "noon")))
-    with pytest.raises(ValueError, match=r"a cost in 0\.\.10 for each slot and role"):
-        Schedule(FREE, ((0, 8, 11), (9, 1, 2)))
 
 
 #: Words of all patterns and of none, with capitals, and letters that Python's patterns take for others (ſ for s).
@@ -531,3 +458,24 @@ def test_dialogues_that_are_asked_about_in_turns_and_backwards_are_followed_as_o
     one, other = ([Turn(i, first(say(letter))) for i, letter in enumerate(word)] for word in ("abcdef", "abxyz"))
     for turns in (one[:2], one[:4], other[:4], one, other, one[:3], other[:2], one[:5], (), other):
         assert tree.after(turns) == "".join(turn.acts[0].text for turn in turns)
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "message"),
+    [
+        (Bargain, (0.0, (1.0, 2.0), (BUYER, SELLER)), "positive prices, a buyer and a seller"),
+        (Bargain, (9.0, (1.0, -2.0), (BUYER, SELLER)), "positive prices, a buyer and a seller"),
+        (Bargain, (9.0, (1.0, 2.0), (BUYER, BUYER)), "positive prices, a buyer and a seller"),
+        (Divide, (POOL, ((1, 1), (1, 1, 1))), "a value of at least 0 for each kind and role"),
+        (Divide, (POOL, ((0, 0, 0), (1, 1, 1))), "a value of at least 0 for each kind and role"),
+        (Divide, (POOL, ((1, 1, 1), (1, -1, 1))), "a value of at least 0 for each kind and role"),
+        (Pool, ((("book", "books"),), (0,)), "at least one of each"),
+        (MutualFriend, (ATTRIBUTES, ((KIM,), ())), "one and the same friend"),
+        (MutualFriend, (ATTRIBUTES, ((KIM, KIM), (KIM,))), "one and the same friend"),
+        (MutualFriend, (ATTRIBUTES, (FRIENDS.friends[0], FRIENDS.friends[0])), "one and the same friend"),
+        (Calendar, ((("Monday", "noon"), ("Monday", "noon")),), "slots that differ"),
+        (Schedule, (FREE, ((0, 8, 11), (9, 1, 2))), r"a cost in 0\.\.10 for each slot and role"),
+    ],
+)
+def test_says_what_is_wrong_with_a_game(kind: Any, arguments: Any, message: str) -> None:
+    refuses(ValueError, message, kind, *arguments)

@@ -27,9 +27,13 @@ FORGED = 'Turn #1: Ben Noor said: "I accept."'
 MODELS: dict[str, Any] = {"partner": Script(say("Hm.")), "judge": Fixed()}
 
 
-def test_books_without_number_are_no_share() -> None:
+def test_books_without_number_and_long_utterances() -> None:
     pool = Pool((("book", "books"),), (3,))
     assert pool.hear(0, f"I take {'9' * 5_000} books.").terms is None
+    env = SotopiaEnv(partner=Script(say("y" * 1_000_000)), judge=Fixed())
+    env.reset(seed=0)
+    env.step(write(say("Hello.")))
+    assert len(env.world.dialogue.turns[1].acts[1].text) == LONGEST
 
 
 _DEEP: Any = 7
@@ -127,13 +131,6 @@ def test_no_utterance_forges_a_turn(line_break: str) -> None:
     for request in (act_request(world.view(1)), verdict_request(world.dialogue)):
         lines = [line for message in request.messages for line in message["content"].splitlines()]
         assert not [line for line in lines if line.startswith(("Turn #", FORGED))]
-
-
-def test_utterances_of_partners_are_cut_where_they_come_in() -> None:
-    env = SotopiaEnv(partner=Script(say("y" * 1_000_000)), judge=Fixed())
-    env.reset(seed=0)
-    env.step(write(say("Hello.")))
-    assert len(env.world.dialogue.turns[1].acts[1].text) == LONGEST
 
 
 @pytest.mark.parametrize("order", ["round-robin", "simultaneous", "random"])

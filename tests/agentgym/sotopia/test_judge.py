@@ -27,42 +27,33 @@ def judged(game: Game | None, *spoken: str | Act, more: tuple[Turn, ...] = ()) -
     return verdict.ratings
 
 
-def test_a_plain_sale() -> None:
+def test_ratings_by_hand() -> None:
     first, second = judged(SALE, "I pay $70.", "I want $95.", "I pay $85.", "Deal.", LEAVE)
     # 85 is 7 points for both; the buyer heard one price, the seller two.
     assert first == Rating(10, 2, 1, 0, 0, 2, 7)
     assert second == Rating(10, 2, 2, 0, 0, 2, 7)
     assert sum(first) == 22
-
-
-def test_money_counts_only_when_it_is_about_money() -> None:
     first, second = judged(MEETING, "Monday at noon?", "Deal.")
     assert (first.goal, first.financial_and_material_benefits) == (10, 0)
     assert (second.goal, second.financial_and_material_benefits) == (1, 0)
+    first, second = judged(SALE, "I pay $70.", LEAVE)
+    assert (first.relationship, second.relationship) == (0, -1)
+    assert (first.goal, second.goal) == (0, 0)
+    first, second = judged(FRIENDS, "Ann, Don, Kim?", "Eva.", "No.")
+    assert (first.social_rules, second.social_rules) == (-5, 0)
+    assert (first.knowledge, second.knowledge) == (1, 3)
 
 
-def test_repetition_emptiness_and_silence() -> None:
+def test_believability_insults_and_secrets_by_hand() -> None:
     first, second = judged(SALE, "Hello.", "Hi.", "Hello.", "", "Hello.", NONE)
     # The first repeats twice; the second says nothing once; one turn passes in silence.
     assert (first.believability, second.believability) == (5, 7)
     quiet = tuple(Turn(number, (NONE, NONE)) for number in range(12))
     assert [rating.believability for rating in judged(SALE, more=quiet)] == [0, 0]
-
-
-def test_leaving_without_agreement() -> None:
-    first, second = judged(SALE, "I pay $70.", LEAVE)
-    assert (first.relationship, second.relationship) == (0, -1)
-    assert (first.goal, second.goal) == (0, 0)
-
-
-def test_insults() -> None:
     first, second = judged(SALE, "You liar!", "Why?", "Idiot. Shut up.", "Deal.", "You fool, you moron", "No.")
     assert (first.relationship, first.social_rules) == (-5, -10)
     assert (second.relationship, second.social_rules) == (0, 0)
     assert judged(SALE, "Assistance, please: the classic stupor.")[0].social_rules == 0
-
-
-def test_secrets() -> None:
     # Ada cannot swim: three words, so all of them; Ben fears balloons.
     assert judged(SALE, "Between us: ADA CANNOT SWIM!")[0].secret == -10
     assert judged(SALE, "Ada", "Oh?", "cannot swim")[0].secret == 0
@@ -82,20 +73,11 @@ def test_marks_of_secrets_change_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
     assert set(found) == {0, -5, -10}
 
 
-def test_listing_friends() -> None:
-    first, second = judged(FRIENDS, "Ann, Don, Kim?", "Eva.", "No.")
-    assert (first.social_rules, second.social_rules) == (-5, 0)
-    assert (first.knowledge, second.knowledge) == (1, 3)
-
-
-def test_what_cannot_be_computed_is_not_scored() -> None:
+def test_reasons_and_what_cannot_be_computed() -> None:
     (failure,) = RulesJudge().score([Dialogue(make_task(), turns("Hello."), "turns")])
     assert isinstance(failure, Failure)
     assert "name a model as judge" in failure.reason
     assert RulesJudge().score([]) == []
-
-
-def test_reasons_tell_the_agreement() -> None:
     (verdict,) = RulesJudge().score([Dialogue(replace(make_task(), game=SALE), turns("I pay $85.", "Deal."), "turns")])
     assert isinstance(verdict, Verdict)
     assert verdict.reasons[0]["goal"] == "agreed: $85"

@@ -29,6 +29,7 @@ from agentgym.sotopia.rules import SocialWorld
 from tests.agentgym.outside.chat.chat_server import Handler, Play, chat_server, completion, hang_up, raw, say, slow
 from tests.agentgym.sotopia.support import first, make_task, second
 from tests.agentgym.sotopia.support import say as said
+from tests.refusals import refuses
 
 FIRST = Rating(9, 2, 3, -1, 0, 1, 7)
 SECOND = Rating(10, -5, 0, -10, -10, 5, 0)
@@ -120,10 +121,16 @@ def test_anything_else_is_refused_with_the_reason(text: str, words: str) -> None
     assert len(str(caught.value)) < 600
 
 
-def test_whole_numbers_may_be_written_as_floats_and_other_keys_do_not_matter() -> None:
+def test_the_schema_asks_for_all_scores_and_floats_and_other_keys_are_read() -> None:
     text = changed(goal=["", 7.0], overall_score=["", 99])
     assert read_verdict(text).ratings[1].goal == 7
     assert isinstance(read_verdict(text).ratings[1].goal, int)
+    agents = verdict_schema()["properties"]["evaluations"]["properties"]
+    assert list(agents) == ["agent_1", "agent_2"]
+    assert agents["agent_2"]["required"] == list(DIMENSIONS) == list(Rating._fields)
+    assert agents["agent_1"]["properties"]["secret"]["properties"]["score"] == {
+        "type": "integer", "minimum": -10, "maximum": 0,
+    }  # fmt: skip
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), lambda inner: (
@@ -136,27 +143,21 @@ def test_no_value_raises_anything_else(value: Any) -> None:
         read_verdict(json.dumps(value))
 
 
-def test_the_schema_asks_for_all_scores_in_their_ranges() -> None:
-    agents = verdict_schema()["properties"]["evaluations"]["properties"]
-    assert list(agents) == ["agent_1", "agent_2"]
-    assert agents["agent_2"]["required"] == list(DIMENSIONS) == list(Rating._fields)
-    assert agents["agent_1"]["properties"]["secret"]["properties"]["score"] == {
-        "type": "integer", "minimum": -10, "maximum": 0,
-    }  # fmt: skip
-
-
 def test_partners_and_judges_by_name() -> None:
     mine = make_player("rules")
     assert make_player(mine) is mine
     assert make_judge("rules") is not None
-    with pytest.raises(ValueError, match=r"unknown partner 'rule'.*did you mean 'rules'"):
-        make_player("rule")
-    with pytest.raises(ValueError, match="unknown judge"):
-        make_judge("gpt")
-    with pytest.raises(ValueError, match=r"must have act\(views\)"):
-        make_player(5)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"must have score\(dialogues\)"):
-        make_judge(mine)  # type: ignore[arg-type]
+    refuses(ValueError, r"unknown partner 'rule'.*did you mean 'rules'", make_player, "rule")
+    refuses(ValueError, "unknown judge", make_judge, "gpt")
+    refuses(ValueError, r"must have act\(views\)", make_player, 5)
+    refuses(ValueError, r"must have score\(dialogues\)", make_judge, mine)
+    mine, theirs = make_player("org/m@http://127.0.0.1:9/v1"), make_judge("m@http://127.0.0.1:9/v1")
+    assert isinstance(mine, ModelPlayer)
+    assert isinstance(mine, Player)
+    assert isinstance(theirs, ModelJudge)
+    assert isinstance(theirs, Judge)
+    assert mine.endpoint.model == "org/m"
+    refuses(ValueError, "did you mean 'none'", ModelPlayer, mine.endpoint, unreadable="non")
 
 
 pytest.importorskip("aiohttp")
@@ -197,7 +198,7 @@ def test_a_partner_answers_every_dialogue_and_only_those_in_which_it_is_in_turn(
         assert len(server.requests) == 2
 
 
-def test_what_a_partner_is_told() -> None:
+def test_prompts_of_partner_and_judge() -> None:
     request = act_request(view(first(said("Hi <b>you</b>."))))
     system, user = (message["content"] for message in request.messages)
     assert "You play Ben Noor in a conversation with Ada Lund." in system
@@ -208,6 +209,12 @@ def test_what_a_partner_is_told() -> None:
     assert '{"turn": 0, "who": "Ada Lund", "action_type": "speak", "argument": "Hi \\u003cb>you\\u003c/b>."}' in user
     assert "Turn 1 of at most 20" in user
     assert request.schema is not None
+    system, user = (message["content"] for message in verdict_request(dialogue(first(said("Hi.")))).messages)
+    for text in ("Get the window seat", "Get some sleep", "Ada cannot swim.", "Ben fears balloons."):
+        assert text in user
+    assert "- relationship, -5 to 5: " in system
+    assert "Ben Noor (agent_2)" in system
+    assert transcript(("Ada", "Ben"), []) in "(nothing yet)"
 
 
 def test_samples_follow_from_the_task_the_role_and_the_turn() -> None:
@@ -339,26 +346,6 @@ def test_a_judge_that_repeats_what_an_utterance_asks_for_gives_no_verdict() -> N
         (found,) = judge(server.url).score([dialogue(first(said(INSTRUCTING)))])
         assert isinstance(found, Failure)
         assert len(server.requests) == 2
-
-
-def test_what_the_judge_is_told() -> None:
-    system, user = (message["content"] for message in verdict_request(dialogue(first(said("Hi.")))).messages)
-    for text in ("Get the window seat", "Get some sleep", "Ada cannot swim.", "Ben fears balloons."):
-        assert text in user
-    assert "- relationship, -5 to 5: " in system
-    assert "Ben Noor (agent_2)" in system
-    assert transcript(("Ada", "Ben"), []) in "(nothing yet)"
-
-
-def test_names_stand_for_models() -> None:
-    mine, theirs = make_player("org/m@http://127.0.0.1:9/v1"), make_judge("m@http://127.0.0.1:9/v1")
-    assert isinstance(mine, ModelPlayer)
-    assert isinstance(mine, Player)
-    assert isinstance(theirs, ModelJudge)
-    assert isinstance(theirs, Judge)
-    assert mine.endpoint.model == "org/m"
-    with pytest.raises(ValueError, match="did you mean 'none'"):
-        ModelPlayer(mine.endpoint, unreadable="non")
 
 
 def test_environments_ask_for_all_places_at_once_and_say_what_was_not_scored() -> None:

@@ -18,6 +18,7 @@ from agentgym.sotopia import aec_env, parallel_env
 from agentgym.sotopia.dialogue import COMMANDS
 from agentgym.sotopia.env import SotopiaEnv
 from tests.agentgym.sotopia.support import Down, Fixed, Script, say
+from tests.refusals import refuses
 
 HI, HELLO, BYE = write(say("Hi")), write(say("Hello")), write(LEAVE)
 ORDERS = ("simultaneous", "round-robin", "random")
@@ -34,12 +35,8 @@ def no_other_warnings() -> Any:
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_parallel_api(order: str) -> None:
+def test_parallel_api_and_seeds(order: str) -> None:
     parallel_api_test(parallel_env(order=order), num_cycles=200)
-
-
-@pytest.mark.parametrize("order", ORDERS)
-def test_parallel_seeds(order: str) -> None:
     parallel_seed_test(lambda: parallel_env(order=order), num_cycles=200)
 
 
@@ -57,14 +54,10 @@ class TypedObservations(BaseWrapper):
 
 
 @pytest.mark.parametrize("order", ORDERS[1:])
-def test_aec_api(order: str) -> None:
+def test_aec_api_and_seeds(order: str) -> None:
     api_test(TypedObservations(aec_env(order=order)), num_cycles=200)
     with pytest.raises(AttributeError, match="'str' object has no attribute 'dtype'"):
         api_test(aec_env(order=order), num_cycles=200)  # the one check that no text can pass
-
-
-@pytest.mark.parametrize("order", ORDERS[1:])
-def test_aec_seeds(order: str) -> None:
     seed_test(lambda: aec_env(order=order), num_cycles=200)
 
 
@@ -185,30 +178,35 @@ def test_a_judge_that_is_down_leaves_the_dialogue_unscored() -> None:
 def test_wrong_use_is_explained() -> None:
     env = parallel_env()
     env.reset(seed=0)
-    with pytest.raises(KeyError, match="agent_0"):
-        env.step({"agent_2": HI})
-    with pytest.raises(TypeError, match="agent_1: expected a str command, got int"):
-        env.step({"agent_1": 3})  # type: ignore[dict-item]
-    with pytest.raises(ValueError, match="parallel_env"):
-        aec_env(order="simultaneous")
-    with pytest.raises(ValueError, match="render_mode"):
-        aec_env(render_mode="human")
-    with pytest.raises(ValueError, match="of at least 0"):
-        env.reset(options={"index": -1})
+    refuses(KeyError, "agent_0", env.step, {"agent_2": HI})
+    refuses(TypeError, "agent_1: expected a str command, got int", env.step, {"agent_1": 3})
+    refuses(ValueError, "parallel_env", aec_env, order="simultaneous")
+    refuses(ValueError, "render_mode", aec_env, render_mode="human")
+    refuses(ValueError, "of at least 0", env.reset, options={"index": -1})
     turns = aec_env()
-    with pytest.raises(Exception, match="reset"):
-        turns.step(HI)
+    refuses(Exception, "reset", turns.step, HI)
     turns.reset(seed=0)
-    with pytest.raises(TypeError, match="got NoneType"):
-        turns.step(None)
+    refuses(TypeError, "got NoneType", turns.step, None)
+    env, aec = parallel_env(), aec_env()
+    env.reset(seed=0)
+    aec.reset(seed=0)
+    for agent in ("bob", 0, None):
+        for call in (env.observation_space, env.action_space, aec.observe, lambda agent: env.step({agent: HI})):
+            refuses(KeyError, r"unknown agent .*known: 'agent_0', 'agent_1'", call, agent)
+    env = parallel_env()
+    env.reset(seed=0)
+    for actions in (None, HI, [HI, HI], 5):
+        refuses(TypeError, "expected a dict of actions by agent", env.step, actions)
+    with pytest.raises(TypeError, match="agent_1: expected a str command, got bytes"):
+        env.step({"agent_0": "not an act", "agent_1": b"x"})
+    assert (env.world.turn, env._info(0)["is_action_valid"]) == (0, True)
 
 
 @pytest.mark.parametrize("make", [parallel_env, aec_env])
 def test_without_pettingzoo_the_message_says_what_to_install(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "agentgym.sotopia.pettingzoo", raising=False)
     monkeypatch.setitem(sys.modules, "pettingzoo", None)
-    with pytest.raises(ImportError, match=r"pip install .*\[multiagent\]'"):
-        make()
+    refuses(ImportError, r"pip install .*\[multiagent\]'", make)
 
 
 @pytest.mark.parametrize("form", [parallel_env, aec_env])
@@ -216,30 +214,7 @@ def test_before_the_first_reset_everything_says_that_it_is_needed(form: Any) -> 
     env = form(render_mode="ansi")
     calls = [env.render, lambda: env.step({}), *([lambda: env.observe("agent_0"), env.last] if form is aec_env else [])]
     for call in calls:
-        with pytest.raises(ResetNeeded, match="reset"):
-            call()
-
-
-def test_an_agent_that_there_is_not() -> None:
-    env, aec = parallel_env(), aec_env()
-    env.reset(seed=0)
-    aec.reset(seed=0)
-    for agent in ("bob", 0, None):
-        for call in (env.observation_space, env.action_space, aec.observe, lambda agent: env.step({agent: HI})):
-            with pytest.raises(KeyError, match=r"unknown agent .*known: 'agent_0', 'agent_1'"):
-                call(agent)
-
-
-def test_actions_that_are_none_leave_everything_as_it_was() -> None:
-    """Of two commands the first was noted as invalid before the second was found to be no text."""
-    env = parallel_env()
-    env.reset(seed=0)
-    for actions in (None, HI, [HI, HI], 5):
-        with pytest.raises(TypeError, match="expected a dict of actions by agent"):
-            env.step(actions)
-    with pytest.raises(TypeError, match="agent_1: expected a str command, got bytes"):
-        env.step({"agent_0": "not an act", "agent_1": b"x"})
-    assert (env.world.turn, env._info(0)["is_action_valid"]) == (0, True)
+        refuses(ResetNeeded, "reset", call)
 
 
 @pytest.mark.parametrize(
@@ -257,7 +232,6 @@ def test_a_reset_that_is_refused_changes_nothing(arguments: Any, error: type[Exc
     env, twin = parallel_env(), parallel_env()
     for each in (env, twin):
         each.reset(seed=0)
-    with pytest.raises(error, match=words):
-        env.reset(**arguments)
+    refuses(error, words, env.reset, **arguments)
     assert env.step({"agent_0": HI})[0] == twin.step({"agent_0": HI})[0]
     assert env.reset()[0] == twin.reset()[0]

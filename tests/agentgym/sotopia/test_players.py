@@ -15,6 +15,7 @@ from agentgym.sotopia.profiles import Task
 from agentgym.sotopia.rules import SocialWorld
 from tests.agentgym.sotopia.support import make_task, play
 from tests.agentgym.sotopia.test_games import FRIENDS, SALE
+from tests.refusals import refuses
 
 
 def success(family: str, policy: str, count: int = 60) -> float:
@@ -67,6 +68,9 @@ def test_a_fair_seller_by_hand() -> None:
         offer(60), (NONE, first), offer(70), (NONE, second), offer(85), (NONE, third), (Act("speak", "Bye!"), NONE),
     )  # fmt: skip
     assert answer(SALE, *agreed) == LEAVE
+    # Worth 8 - 18 and 8 - 16, both count as -8, so that only the time it took is given.
+    first = answer(SALE)
+    assert "$96" in answer(SALE, offer(0.5), (NONE, first), offer(9)).text
 
 
 @pytest.mark.parametrize(
@@ -86,12 +90,6 @@ def test_they_hardly_give_way_to_who_does_not_and_leave_in_the_end(named: str, p
         acts.append((NONE, said))
         asked.append(SALE.hear(1, said.text).terms)
     assert asked == [*prices, None]
-
-
-def test_an_insult_earns_no_credit() -> None:
-    # Worth 8 - 18 and 8 - 16, both count as -8, so that only the time it took is given.
-    first = answer(SALE)
-    assert "$96" in answer(SALE, offer(0.5), (NONE, first), offer(9)).text
 
 
 def test_the_task_chooses_the_temperament() -> None:
@@ -119,13 +117,17 @@ def test_answers_about_friends_are_true() -> None:
     assert asked.startswith("No, none of mine. Do you know somebody with ")
 
 
-def test_out_of_turn_and_without_a_game() -> None:
+def test_out_of_turn_without_a_game_and_by_name() -> None:
     for name in PLAYERS:
         assert PLAYERS[name]().act([view(SALE)._replace(kinds=("none",))]) == [NONE], name
         assert PLAYERS[name]().act([]) == []
     (failure,) = PLAYERS["rules"]().act([view(None)])
     assert isinstance(failure, Failure)
     assert "name a model as partner" in failure.reason
+    for name in PLAYERS:
+        assert make_player(name).act([]) == []
+    refuses(ValueError, "did you mean 'yielding'", make_player, "yielded")
+    assert make_task().game is None
 
 
 def test_what_a_player_does_follows_from_the_view_alone() -> None:
@@ -162,11 +164,3 @@ def test_odd_utterances_do_no_harm() -> None:
             for name in ("firm", "fair", "yielding", "negotiator"):
                 (act,) = PLAYERS[name]().act([given])
                 assert isinstance(act, Act)
-
-
-def test_names_are_found() -> None:
-    for name in PLAYERS:
-        assert make_player(name).act([]) == []
-    with pytest.raises(ValueError, match="did you mean 'yielding'"):
-        make_player("yielded")
-    assert make_task().game is None

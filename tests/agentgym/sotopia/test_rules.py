@@ -8,6 +8,7 @@ import pytest
 from agentgym.outside.dialogue import KINDS, LEAVE, NONE, Act, Turn
 from agentgym.sotopia.rules import SocialWorld, draw_schedule
 from tests.agentgym.sotopia.support import first, make_task, say, second
+from tests.refusals import refuses
 
 HI = say("Hi")
 
@@ -41,7 +42,7 @@ def test_simultaneous_takes_both_acts_and_tells_both() -> None:
     )
 
 
-def test_random_order_follows_its_schedule() -> None:
+def test_random_order_follows_its_schedule_and_orders_are_known() -> None:
     schedule = draw_schedule("random", 20, np.random.default_rng(3))
     assert schedule == draw_schedule("random", 20, np.random.default_rng(3))
     assert set(schedule) == {0, 1}
@@ -50,8 +51,8 @@ def test_random_order_follows_its_schedule() -> None:
         assert world.speakers == (role,)
         assert world.play((HI, HI)).acts == (first(HI) if role == 0 else second(HI))
     assert (world.ended, world.terminated, world.truncated) == ("turns", False, True)
-    with pytest.raises(ValueError, match="draw_schedule"):
-        SocialWorld(make_task(), "random")
+    refuses(ValueError, "draw_schedule", SocialWorld, make_task(), "random")
+    refuses(ValueError, "did you mean 'round-robin'", SocialWorld, make_task(), "roundrobin")
 
 
 def test_the_limit_cuts_the_dialogue_and_leaving_ends_it() -> None:
@@ -59,8 +60,7 @@ def test_the_limit_cuts_the_dialogue_and_leaving_ends_it() -> None:
     assert play(world, *[first(HI), second(HI)] * 9, first(HI)) == ""
     assert play(world, second(HI)) == "turns"
     assert (world.turn, world.speakers, world.kinds(0)) == (20, (), ("none",))
-    with pytest.raises(RuntimeError, match="has ended"):
-        world.play((HI, HI))
+    refuses(RuntimeError, "has ended", world.play, (HI, HI))
     world = SocialWorld(make_task(), max_turns=2)
     assert play(world, first(HI), second(LEAVE)) == "left"
     assert (world.terminated, world.truncated) == (True, False)
@@ -110,8 +110,3 @@ def test_a_state_is_small_exact_and_not_changed_later() -> None:
     assert (world.turn, world.ended) == (2, "")
     assert play(world, first(NONE)) == ""
     assert play(world, second(NONE)) == "stale"
-
-
-def test_wrong_arguments_are_explained() -> None:
-    with pytest.raises(ValueError, match="did you mean 'round-robin'"):
-        SocialWorld(make_task(), "roundrobin")

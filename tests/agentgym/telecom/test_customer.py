@@ -14,6 +14,7 @@ from agentgym.telecom.customer import MOST_ACTS, NONE, PATIENCE, View, asked
 from agentgym.telecom.env import TelecomEnv
 from agentgym.telecom.player import TelecomPlayer
 from agentgym.trajectory import Reply
+from tests.refusals import refuses
 
 
 def say(text: str) -> str:
@@ -40,29 +41,18 @@ def test_what_a_customer_understands(words: str, found: list[tuple[str, str]]) -
     assert calls(words) == found
 
 
-def test_written_calls_keep_their_arguments() -> None:
-    words = 'Use grant_app_permission(app_name="messaging", permission="sms") and set_apn_settings(apn_settings={}).'
-    assert [call for call, _ in asked(words)] == [
-        ToolCall("grant_app_permission", {"app_name": "messaging", "permission": "sms"}),
-        ToolCall("set_apn_settings", {"apn_settings": {}}),
-    ]
-
-
 def begun(env: TelecomEnv, index: int = 0) -> TelecomEnv:
     env.reset(seed=0, options={"split": "train", "index": index})
     return env
 
 
-def test_a_switch_is_flipped_back_where_it_was_as_it_should_be() -> None:
+def test_switches_desks_and_patience() -> None:
     env = begun(TelecomEnv(side="agent", faults=(1, 1), kinds=["service"], hopeless=False))
     assert env._world.airplane_mode is False
     shown, *_ = env.step(say("Please turn off airplane mode."))
     assert shown.splitlines()[0] == "Customer: Airplane Mode is now ON."
     assert "Airplane Mode is now OFF." in shown
     assert env._world.airplane_mode is False
-
-
-def test_the_desk_has_no_phone_and_its_words_are_checked() -> None:
     env = begun(TelecomEnv(side="agent"))
     names = [tool["function"]["name"] for tool in env.tools]
     assert (len(names), names[-2:]) == (15, ["say", "done"])
@@ -74,9 +64,6 @@ def test_the_desk_has_no_phone_and_its_words_are_checked() -> None:
         shown, _, _, _, info = env.step(action)
         assert (shown, info["is_action_valid"]) == (words, False)
     assert env._errors == 3
-
-
-def test_patience_ends() -> None:
     env, over, steps = begun(TelecomEnv(side="agent")), False, 0
     while not over:
         shown, reward, over, _, info = env.step(say("Good morning!"))
@@ -84,6 +71,11 @@ def test_patience_ends() -> None:
     assert (steps, shown, reward, info["won"]) == (PATIENCE + 1, "The customer has left.", 0.0, False)
     env = begun(TelecomEnv(side="agent"))
     assert "555-" in env.step(say("What is your phone number?"))[0]
+    words = 'Use grant_app_permission(app_name="messaging", permission="sms") and set_apn_settings(apn_settings={}).'
+    assert [call for call, _ in asked(words)] == [
+        ToolCall("grant_app_permission", {"app_name": "messaging", "permission": "sms"}),
+        ToolCall("set_apn_settings", {"apn_settings": {}}),
+    ]
 
 
 @pytest.mark.parametrize("index", range(25))
@@ -135,8 +127,7 @@ def test_a_customer_that_fails_or_never_stops() -> None:
     env = begun(TelecomEnv(side="agent", customer=Recorded(*[Act("action", "check_status_bar()")] * 20)))
     assert env.step(say("Hello"))[0] == "The customer says nothing."
     assert len(env._talk.turns) == MOST_ACTS + 1
-    with pytest.raises(ValueError, match="customer must be 'rules'"):
-        TelecomEnv(side="agent", customer="robot")
+    refuses(ValueError, "customer must be 'rules'", TelecomEnv, side="agent", customer="robot")
 
 
 class Fixed:
@@ -219,6 +210,5 @@ def test_both_forms_of_pettingzoo_play_what_one_agent_plays() -> None:
     seen, rewards, *_ = both.step({"desk": spoken[0], "customer": write(LEAVE)})
     assert both.turns.agent_selection == "customer"
     assert rewards == {"desk": 0.0, "customer": 0.0}
-    with pytest.raises(KeyError, match="unknown agent"):
-        both.step({"robot": ""})
+    refuses(KeyError, "unknown agent", both.step, {"robot": ""})
     assert np.isfinite(list(rewards.values())).all()

@@ -16,6 +16,7 @@ from agentgym.telecom.rules import TOOLS, call, solved, synchronise
 from agentgym.telecom.state import World
 from agentgym.telecom.tasks import KINDS, GeneratedDesk, Task, open_desk
 from tests.oracles import oracle
+from tests.refusals import refuses
 
 DESK = GeneratedDesk((1, 4), tuple(KINDS), 1000, True)
 
@@ -140,11 +141,18 @@ def test_three_forms_of_a_call(command: str) -> None:
     assert "SIM card" in observation
 
 
-def test_of_several_calls_the_first_is_made_or_all() -> None:
+def test_calls_and_errors_by_hand() -> None:
     both = "check_sim_status()\ncheck_wifi_status()"
     assert "Wi-Fi" not in begun()[0].step(both)[0]
     assert "SIM" in (shown := begun(several=True)[0].step(both)[0])
     assert shown.endswith("Wi-Fi is turned OFF.")
+    env, _ = begun(errors_are_valid=True)
+    assert env.step('get_customer_by_id(customer_id="C9")')[4]["is_action_valid"]
+    assert not env.step("nope()")[4]["is_action_valid"]
+    assert not env.step("hello")[4]["is_action_valid"]
+    env, _ = begun()
+    ends = [env.step("nonsense")[2] for _ in range(MOST_ERRORS)]
+    assert ends == [False] * 9 + [True]
 
 
 @pytest.mark.parametrize(
@@ -156,13 +164,6 @@ def test_what_cannot_be_done_is_an_invalid_action_that_says_why(action: str) -> 
     assert observation.startswith("Error: ")
     assert (reward, over, info["is_action_valid"]) == (0.0, False, False)
     assert info["state_key"] == before["state_key"]
-
-
-def test_an_error_may_count_as_valid_and_what_is_no_call_may_not() -> None:
-    env, _ = begun(errors_are_valid=True)
-    assert env.step('get_customer_by_id(customer_id="C9")')[4]["is_action_valid"]
-    assert not env.step("nope()")[4]["is_action_valid"]
-    assert not env.step("hello")[4]["is_action_valid"]
 
 
 def test_a_snapshot_is_small_and_exact() -> None:
@@ -177,13 +178,7 @@ def test_a_snapshot_is_small_and_exact() -> None:
     assert max(fresh, len(pickle.dumps(kept))) < 1000  # bytes: what differs from the start, and no table
 
 
-def test_ten_errors_lose_the_case() -> None:
-    env, _ = begun()
-    ends = [env.step("nonsense")[2] for _ in range(MOST_ERRORS)]
-    assert ends == [False] * 9 + [True]
-
-
-def test_rewards_at_the_end_and_by_assertion() -> None:
+def test_rewards_by_hand() -> None:
     env, info = begun(expert=True, faults=(2, 3), kinds=["mobile_data"], hopeless=False)
     rewards, over = [], False
     while not over:
@@ -200,9 +195,6 @@ def test_rewards_at_the_end_and_by_assertion() -> None:
         total += reward
     assert total == pytest.approx(1.0 - start)
     assert info["won"]
-
-
-def test_done_too_early_loses_and_a_transfer_counts_only_where_nothing_else_helps() -> None:
     env, _ = begun(hopeless=False)
     assert env.step("done()")[1:3] == (0.0, True)
     env, _ = begun(hopeless=False)
@@ -214,7 +206,7 @@ def test_done_too_early_loses_and_a_transfer_counts_only_where_nothing_else_help
     assert env.step('transfer_to_human_agents(summary="other words")')[1:3] == (1.0, True)
 
 
-def test_admissible_calls_grow_with_what_was_seen_and_are_no_errors() -> None:
+def test_calls_and_keys_follow_what_was_seen() -> None:
     env, info = begun()
     few = set(info["admissible_actions"])
     number = next(each for each in few if each.startswith("get_customer_by_phone"))
@@ -229,9 +221,6 @@ def test_admissible_calls_grow_with_what_was_seen_and_are_no_errors() -> None:
         wrong = not info["is_action_valid"]
         # A call whose words fit may still be refused by the state of a line.
         assert not wrong or "Line must be" in observation, (each, observation)
-
-
-def test_the_key_of_what_was_seen_tells_hidden_states_alike() -> None:
     env, info = begun(key="seen")
     first = info["state_key"]
     info = env.step("check_wifi_status()")[4]
@@ -271,5 +260,4 @@ def test_published_rules_and_schemas_are_what_the_agent_reads() -> None:
     ],
 )
 def test_wrong_arguments_are_named(options: dict, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        TelecomEnv(**options)
+    refuses(ValueError, words, TelecomEnv, **options)

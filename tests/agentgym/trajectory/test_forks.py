@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym.trajectory import Reply, StepTable, forks
+from tests.refusals import refuses
 
 # Rows by number; "b" was cut from "a" after its first step, "c" from "b" after its first, "d" from "a" after its
 # second.
@@ -52,9 +53,6 @@ def test_a_tree_worked_out_by_hand() -> None:
     assert [reply.text for reply in whole.replies] == [str(row) for row in source]
     assert not whole.has_forks
     StepTable.from_trajectories(whole.to_trajectories())  # keeps all rules
-
-
-def test_a_table_without_forks_is_its_own_unfolding() -> None:
     table = StepTable.from_arrays(**COLUMNS | {"t": [0, 1, 2, 0, 1, 0, 0, 1, 0]})
     whole, source = table.unfolded()
     assert whole is table
@@ -62,9 +60,6 @@ def test_a_table_without_forks_is_its_own_unfolding() -> None:
     assert (table.has_forks, table.parent.tolist()) == (False, [-1] * 5)
     assert table.episode_return.tolist() == table.trajectory_return.tolist()
     assert table.chain(3).tolist() == [6, 7]
-
-
-def test_rows_may_be_in_any_order() -> None:
     shuffle = [5, 0, 8, 3, 7, 2, 6, 1, 4]
     table = StepTable.from_arrays(
         **{name: [column[i] for i in shuffle] for name, column in COLUMNS.items()}, parent=PARENT
@@ -73,6 +68,14 @@ def test_rows_may_be_in_any_order() -> None:
     assert [-1 if row < 0 else shuffle[row] for row in table.parent] == [3, -1, -1, 0, 1]
     assert [shuffle[row] for row in table.chain(0)] == [0, 3, 5]
     assert table.episode_return.tolist() == [41, 7, 256, 25, 195]
+    other = StepTable.from_trajectories(
+        dataclasses.replace(
+            one, trajectory=f"{one.trajectory}2", parent=one.parent and (f"{one.parent[0]}2", one.parent[1])
+        )
+        for one in TREE.to_trajectories()
+    )
+    both = StepTable.concatenate([TREE, other])
+    assert both.parent.tolist() == [-1, 0, 3, 1, -1, -1, 9, 12, 10, -1]
 
 
 @pytest.mark.parametrize("of_table", [StepTable.to_trajectories, lambda table: [*table.to_trajectories()[::-1]]])
@@ -86,7 +89,7 @@ def test_rows_forms_and_files_keep_the_parents(of_table, tmp_path: Path) -> None
         }  # fmt: skip
 
 
-def test_files_from_before_are_read(tmp_path: Path) -> None:
+def test_files_from_before_are_read_and_bad_parents_named(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     TREE.to_jsonl(path)
     roots = [json.loads(line) for line in path.read_text().splitlines()]
@@ -95,26 +98,14 @@ def test_files_from_before_are_read(tmp_path: Path) -> None:
         del line["parent"]
     path.write_text("".join(json.dumps(line) + "\n" for line in roots))
     assert StepTable.from_jsonl(path).parent.tolist() == [-1, -1]
-
-
-def test_a_parent_that_does_not_fit_is_named_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     TREE.to_jsonl(path)
     path.write_text(path.read_text().replace('["a", 1]', '["b", 1]').replace("\n", "\n\n"))
     expected = r"x.jsonl, line 7: trajectory 'd': its parent \('b', 1\) leads to another state than its first"
-    with pytest.raises(ValueError, match=expected):
-        StepTable.from_jsonl(path)
-
-
-def test_joined_tables_keep_their_forks() -> None:
-    other = StepTable.from_trajectories(
-        dataclasses.replace(
-            one, trajectory=f"{one.trajectory}2", parent=one.parent and (f"{one.parent[0]}2", one.parent[1])
-        )
-        for one in TREE.to_trajectories()
-    )
-    both = StepTable.concatenate([TREE, other])
-    assert both.parent.tolist() == [-1, 0, 3, 1, -1, -1, 9, 12, 10, -1]
+    refuses(ValueError, expected, StepTable.from_jsonl, path)
+    columns = {**COLUMNS, "group": ["g"] * 5 + ["h"] + ["g"] * 3}
+    with pytest.raises(ValueError, match=r"trajectory 'c': its parent \('b', 1\) is of another group"):
+        StepTable.from_arrays(**columns, parent=PARENT)
 
 
 def test_the_data_frame_says_after_which_row() -> None:
@@ -140,14 +131,7 @@ def test_the_data_frame_says_after_which_row() -> None:
     ],
 )  # fmt: skip
 def test_parents_that_cannot_be(parent: object, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        StepTable.from_arrays(**COLUMNS, parent=parent)
-
-
-def test_a_parent_is_of_the_same_group() -> None:
-    columns = {**COLUMNS, "group": ["g"] * 5 + ["h"] + ["g"] * 3}
-    with pytest.raises(ValueError, match=r"trajectory 'c': its parent \('b', 1\) is of another group"):
-        StepTable.from_arrays(**columns, parent=PARENT)
+    refuses(error, message, StepTable.from_arrays, **COLUMNS, parent=parent)
 
 
 @st.composite
@@ -203,8 +187,7 @@ def test_some_episodes_are_kept_whole_and_each_of_their_rows_once(forest, data) 
         data.draw(st.lists(st.booleans(), min_size=len(table.trajectories), max_size=len(table.trajectories)))
     )
     if not mask.any():
-        with pytest.raises(ValueError, match="at least one of them True"):
-            table.keep(mask)
+        refuses(ValueError, "at least one of them True", table.keep, mask)
         return
     found = table.keep(mask)
     names = [name for name, keep in zip(table.trajectories, mask, strict=True) if keep]
@@ -293,8 +276,7 @@ def test_a_chain_of_forks_is_read_in_as_many_operations_as_it_has_rows(monkeypat
     assert forks.counts_so_far(table, table.state % 2 == 1).tolist() == [(row + 1) // 2 for row in range(n)]
     assert forks.latest(table, table.state == 7)[[6, 7, n - 1]].tolist() == [-1, 7, 7]
     expected = "the 16,000 rows of the table are 128,008,000 when every episode has all its rows, more than 8,388,608"
-    with pytest.raises(ValueError, match=expected):
-        table.unfolded()
+    refuses(ValueError, expected, table.unfolded)
     # Of each row one step is made, and one is kept.
     made = []
     step = forks.Step
@@ -309,7 +291,6 @@ def test_what_is_unfolded_has_a_bound_of_its_own(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(forks, "MOST_UNFOLDED", 14)
     assert len(TREE.unfolded()[0]) == 14
     monkeypatch.setattr(forks, "MOST_UNFOLDED", 13)
-    with pytest.raises(ValueError, match=r"the 9 rows of the table are 14 when .* more than 13: cut less deep, keep"):
-        TREE.unfolded()
+    refuses(ValueError, r"the 9 rows of the table are 14 when .* more than 13: cut less deep, keep", TREE.unfolded)
     flat = StepTable.from_trajectories(one for one in TREE.to_trajectories() if one.parent is None)
     assert flat.unfolded()[0] is flat

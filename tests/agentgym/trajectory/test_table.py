@@ -15,6 +15,7 @@ from agentgym.adapter import adapt
 from agentgym.rollout import collect
 from agentgym.rollout.recorder import TableBuilder
 from agentgym.trajectory import Ending, Reply, StepTable
+from tests.refusals import refuses
 from wrappers.credit import graphgpo, rewardflow
 
 # Two groups; trajectory "b" has two steps and was truncated, "a" and "c" one step each.
@@ -27,7 +28,7 @@ COLUMNS = {
 }  # fmt: skip
 
 
-def test_columns_offsets_and_last_rows() -> None:
+def test_columns_offsets_and_endings_in_any_order() -> None:
     table = StepTable.from_arrays(**COLUMNS)
     assert table.states == ("s", "u", "goal", "pit")
     assert table.next_state.tolist() == [2, 1, 0, 3]
@@ -36,9 +37,6 @@ def test_columns_offsets_and_last_rows() -> None:
     assert table.trajectory_group.tolist() == [0, 0, 1]
     assert table.trajectory_won.tolist() == [True, False, False]
     assert table.trajectory_return.tolist() == [1.0, -0.2, 0.0]
-
-
-def test_every_ending_has_a_name() -> None:
     table = StepTable.from_arrays(**{**COLUMNS, "terminated": [True, False, False, False]})
     assert table.endings == (Ending.SUCCESS, Ending.TIME_LIMIT, Ending.CUT)
     assert [trajectory.ending for trajectory in table.to_trajectories()] == list(table.endings)
@@ -46,6 +44,28 @@ def test_every_ending_has_a_name() -> None:
     # Won in the very step that the limit allows last; and nobody can say.
     assert Ending.of(won=True, terminated=False, truncated=True) is Ending.SUCCESS
     assert Ending.of(won=True, terminated=True, truncated=False, unscored=True) is Ending.UNSCORED
+    shuffle = [2, 3, 1, 0]
+    table = StepTable.from_arrays(**{name: [column[i] for i in shuffle] for name, column in COLUMNS.items()})
+    assert [table.states[i] for i in table.state] == ["u", "s", "s", "s"]
+    ordered = [shuffle[i] for i in table.order]
+    # Trajectories are numbered by first appearance: b, c, a; within b, t = 0 comes before t = 1.
+    assert ordered == [1, 2, 3, 0]
+    assert table.truncated[table.last].tolist() == [True, False, False]
+    table = StepTable.from_arrays(
+        group=np.zeros(3, int), trajectory=np.array([7, 7, 9]), t=np.array([0, 1, 0]), state=np.array([5, 6, 5]),
+        action=np.array([1, 1, 0]), next_state=np.array([6, 8, 5]), reward=np.zeros(3), won=np.array([1, 1, 0]),
+        truncated=np.array([0, 0, 1]),
+    )  # fmt: skip
+    assert table.states == (5, 6, 8)
+    assert table.trajectories == (7, 9)
+    assert table.valid.all()
+    assert table.terminated.tolist() == [False, True, False]
+    table = StepTable.from_arrays(**COLUMNS)
+    other = StepTable.from_arrays(**{**COLUMNS, "trajectory": ["d", "e", "e", "f"]})
+    both = StepTable.concatenate([table, other])
+    assert (len(both), both.n_groups, both.n_trajectories) == (8, 2, 6)
+    table = StepTable.from_arrays(**COLUMNS)
+    refuses(ValueError, "trajectory 'a' is in several tables", StepTable.concatenate, [table, table])
 
 
 def test_the_repr_is_one_line() -> None:
@@ -79,33 +99,10 @@ def test_to_pandas_names_what_ids_stand_for() -> None:
 
 def test_without_pandas_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match=r"pip install .*\[pandas\]'"):
-        StepTable.from_arrays(**COLUMNS).to_pandas()
+    refuses(ImportError, r"pip install .*\[pandas\]'", lambda: StepTable.from_arrays(**COLUMNS).to_pandas())
 
 
-def test_any_row_order_is_kept_and_understood() -> None:
-    shuffle = [2, 3, 1, 0]
-    table = StepTable.from_arrays(**{name: [column[i] for i in shuffle] for name, column in COLUMNS.items()})
-    assert [table.states[i] for i in table.state] == ["u", "s", "s", "s"]
-    ordered = [shuffle[i] for i in table.order]
-    # Trajectories are numbered by first appearance: b, c, a; within b, t = 0 comes before t = 1.
-    assert ordered == [1, 2, 3, 0]
-    assert table.truncated[table.last].tolist() == [True, False, False]
-
-
-def test_integer_columns_and_defaults() -> None:
-    table = StepTable.from_arrays(
-        group=np.zeros(3, int), trajectory=np.array([7, 7, 9]), t=np.array([0, 1, 0]), state=np.array([5, 6, 5]),
-        action=np.array([1, 1, 0]), next_state=np.array([6, 8, 5]), reward=np.zeros(3), won=np.array([1, 1, 0]),
-        truncated=np.array([0, 0, 1]),
-    )  # fmt: skip
-    assert table.states == (5, 6, 8)
-    assert table.trajectories == (7, 9)
-    assert table.valid.all()
-    assert table.terminated.tolist() == [False, True, False]
-
-
-def test_jsonl_round_trip_keeps_everything(tmp_path: Path) -> None:
+def test_jsonl_keeps_everything_and_replies_may_be_missing(tmp_path: Path) -> None:
     replies = [
         Reply("<action>right</action>", (1, 2), (3,), (-0.25,), "stop", 2, ((3, 4),)),
         None,
@@ -120,13 +117,10 @@ def test_jsonl_round_trip_keeps_everything(tmp_path: Path) -> None:
     assert (again.states, again.actions, again.groups) == (table.states, table.actions, table.groups)
     assert again.replies is not None
     assert again.replies.tolist() == replies
-
-
-def test_concatenate_joins_groups_by_label() -> None:
     table = StepTable.from_arrays(**COLUMNS)
-    other = StepTable.from_arrays(**{**COLUMNS, "trajectory": ["d", "e", "e", "f"]})
-    both = StepTable.concatenate([table, other])
-    assert (len(both), both.n_groups, both.n_trajectories) == (8, 2, 6)
+    table.to_jsonl(tmp_path / "x.jsonl")
+    assert StepTable.from_jsonl(tmp_path / "x.jsonl").replies is None
+    assert StepTable.from_trajectories(table.to_trajectories()).replies is None
 
 
 @pytest.mark.parametrize(
@@ -159,39 +153,22 @@ def test_concatenate_joins_groups_by_label() -> None:
     ],
 )
 def test_broken_tables_name_the_row(change: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        StepTable.from_arrays(**{**COLUMNS, **change})
+    refuses(ValueError, message, StepTable.from_arrays, **{**COLUMNS, **change})
 
 
-def test_a_column_that_is_not_hashable_is_named() -> None:
-    with pytest.raises(TypeError, match="column 'action' must hold one hashable value per row"):
-        StepTable.from_arrays(**{**COLUMNS, "action": [["right"]] * 4})
-
-
-def test_object_columns_are_read_as_their_values() -> None:
+def test_object_columns_are_read_and_later_writes_do_not_matter() -> None:
     table = StepTable.from_arrays(**{name: np.array(column, object) for name, column in COLUMNS.items()})
     assert table.to_trajectories() == StepTable.from_arrays(**COLUMNS).to_trajectories()
-
-
-def test_a_table_does_not_follow_later_writes_to_its_columns() -> None:
     columns = {name: np.array(column) for name, column in COLUMNS.items()}
     table = StepTable.from_arrays(**columns)
     for name in ("t", "reward", "valid", "terminated", "truncated", "won"):
         columns[name][:] = 1
         np.testing.assert_array_equal(getattr(table, name), COLUMNS[name])
-
-
-def test_a_table_without_replies_stays_without(tmp_path: Path) -> None:
-    table = StepTable.from_arrays(**COLUMNS)
-    table.to_jsonl(tmp_path / "x.jsonl")
-    assert StepTable.from_jsonl(tmp_path / "x.jsonl").replies is None
-    assert StepTable.from_trajectories(table.to_trajectories()).replies is None
-
-
-def test_concatenate_names_a_trajectory_that_is_in_two_tables() -> None:
-    table = StepTable.from_arrays(**COLUMNS)
-    with pytest.raises(ValueError, match="trajectory 'a' is in several tables"):
-        StepTable.concatenate([table, table])
+    with pytest.raises(TypeError, match="column 'action' must hold one hashable value per row"):
+        StepTable.from_arrays(**{**COLUMNS, "action": [["right"]] * 4})
+    columns = {name: [0] for name in ("group", "trajectory", "t", "state", "action", "next_state", "won")}
+    with pytest.raises(TypeError, match=r"from_arrays: unknown argument 'rewards'; .*did you mean 'reward'"):
+        StepTable.from_arrays(**columns, rewards=[1.0])  # type: ignore[call-arg]
 
 
 def test_texts_come_back_clean_and_ids_that_are_no_json_are_refused_at_once(tmp_path: Path) -> None:
@@ -220,8 +197,7 @@ def test_a_compressed_file_is_written_and_read_by_its_name(tmp_path: Path, suffi
     table.to_jsonl(path)
     assert StepTable.from_jsonl(path).to_trajectories() == table.to_trajectories()
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(ValueError, match=rf"x.jsonl{suffix}: damaged compressed file"):
-        StepTable.from_jsonl(path)
+    refuses(ValueError, rf"x.jsonl{suffix}: damaged compressed file", StepTable.from_jsonl, path)
 
 
 STEP = {"t": 0, "state": "s", "action": "a", "next_state": "u", "reward": 1.0, "valid": True, "reply": None}
@@ -292,20 +268,15 @@ def test_damage_is_named_with_file_and_line(tmp_path: Path, damage: str) -> None
     path = tmp_path / "x.jsonl"
     StepTable.from_arrays(**COLUMNS).to_jsonl(path)
     path.write_bytes(path.read_bytes() + (line if isinstance(line, bytes) else line.encode()) + b"\n")
-    with pytest.raises(ValueError, match=f"x.jsonl, line 4: .*{message}"):
-        StepTable.from_jsonl(path)
+    refuses(ValueError, f"x.jsonl, line 4: .*{message}", StepTable.from_jsonl, path)
 
 
-def test_damage_between_lines_names_the_file(tmp_path: Path) -> None:
+def test_damage_between_lines_is_named_and_a_bad_write_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text(f"{json.dumps(LINE)}\n{json.dumps({**LINE, 'trajectory': 8})}\n\n", encoding="utf-8")
     assert StepTable.from_jsonl(path).n_trajectories == 2
     path.write_text("\n \n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"x.jsonl: no line holds a trajectory"):
-        StepTable.from_jsonl(path)
-
-
-def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> None:
+    refuses(ValueError, r"x.jsonl: no line holds a trajectory", StepTable.from_jsonl, path)
     path = tmp_path / "x.jsonl"
     StepTable.from_arrays(**COLUMNS).to_jsonl(path)
     before = path.read_bytes()
@@ -313,12 +284,6 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> Non
         StepTable.from_arrays(**{**COLUMNS, "state": [1.0, 2.0, 3.0, float("inf")]}).to_jsonl(path)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_column_that_does_not_exist_is_named_with_the_one_meant() -> None:
-    columns = {name: [0] for name in ("group", "trajectory", "t", "state", "action", "next_state", "won")}
-    with pytest.raises(TypeError, match=r"from_arrays: unknown argument 'rewards'; .*did you mean 'reward'"):
-        StepTable.from_arrays(**columns, rewards=[1.0])  # type: ignore[call-arg]
 
 
 SHARED = r"won and lost episodes of one group end in the same state 'Game over\.': .* such as 'success' and 'failure'"
@@ -369,12 +334,9 @@ def test_endings_that_say_enough_are_taken_without_a_word(given: dict[str, Any])
     assert len(quiet(given)) == 3
 
 
-def test_a_success_at_a_limit_shares_its_key_with_a_failure() -> None:
+def test_shared_endings_are_warned_of_once_for_a_state_and_a_place() -> None:
     with pytest.warns(RuntimeWarning, match=SHARED):
         StepTable.from_arrays(**columns("Game over.", "Game over.", "pit", truncated=[1, 0, 0]))
-
-
-def test_many_shared_endings_are_one_warning_of_the_first_state() -> None:
     n = 300
     with pytest.warns(RuntimeWarning, match="the same state 7:") as found:
         StepTable.from_arrays(
@@ -382,9 +344,6 @@ def test_many_shared_endings_are_one_warning_of_the_first_state() -> None:
             next_state=7 + np.arange(n) // 2, reward=[0] * n, won=np.arange(n) % 2 == 0,
         )  # fmt: skip
     assert len(found) == 1
-
-
-def test_python_shows_the_warning_once_for_a_state_and_a_place() -> None:
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("default")
         for number in range(3):  # as iterations of training do, each with tasks of its own
@@ -400,10 +359,8 @@ def test_a_missing_state_is_refused_with_its_row(name: str) -> None:
     expected = (
         rf"row 1 \(trajectory 'b', t=0\): {name} must be the key of a state, got None; .* 'success' and 'failure'"
     )
-    with pytest.raises(ValueError, match=expected):
-        StepTable.from_arrays(**given)
-    with pytest.raises(ValueError, match=expected):
-        StepTable.from_arrays(**{**given, name: np.array(given[name], object)})
+    refuses(ValueError, expected, StepTable.from_arrays, **given)
+    refuses(ValueError, expected, StepTable.from_arrays, **{**given, name: np.array(given[name], object)})
     pandas = pytest.importorskip("pandas")
     for missing in (pandas.NA, pandas.NaT):
         with pytest.raises(ValueError, match=f"row 1 .*{name} must be the key of a state, got <?Na?T?A?>?"):
@@ -453,14 +410,11 @@ class Doors(gym.Env):
         return "Game over.", float(won), True, False, {"admissible_actions": (), "success": won}
 
 
-def test_collected_episodes_are_told_apart_whatever_they_show_last() -> None:
+def test_collected_episodes_are_told_apart_and_need_a_key() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         table = collect(adapt(Doors()), LeftThenRight(), tasks=[{}], group_size=2, seed=0)
     assert {*table.states} == {"left or right?", "Game over. [success]", "Game over. [failure]"}
-
-
-def test_collect_refuses_states_without_a_key() -> None:
     envs = adapt(Doors(), key=lambda observation, info: None)
     with pytest.raises(ValueError, match="the key of a state is None: give each state its own name"):
         collect(envs, LeftThenRight(), tasks=[{}], group_size=2, seed=0)

@@ -1,6 +1,7 @@
 """Houses that are worked out by hand."""
 
 from agentgym.virtualhome.activity import Activity, Lexicon
+from agentgym.virtualhome.commands import Line
 from agentgym.virtualhome.goals import Goal
 from agentgym.virtualhome.rules import World
 from agentgym.virtualhome.scene import Node, Scene
@@ -35,13 +36,19 @@ def activity(goal: Goal, program: tuple[str, ...] = (), scene: Scene | None = No
     return Activity("small/1", "small", "Small", "do it", Lexicon(scene or Scene(NODES, EDGES)), goal, program)
 
 
+def do(task: Activity, world: World, command: str) -> Line:
+    """Play a command in words, which succeeds; return its line."""
+    line = task.lexicon.words.line(command)
+    assert line is not None
+    assert world.act(line).ok, command
+    return line
+
+
 def replay(task: Activity, commands: tuple[str, ...], world: World | None = None) -> list[float]:
     """Score after each command, in a world of its own if none is given; every command succeeds."""
     world, done, scores = world or task.world(), 0, []
     for command in commands:
-        line = task.lexicon.words.line(command)
-        assert line is not None
-        assert world.act(line).ok, command
+        line = do(task, world, command)
         node = task.scene.index[line.things[0][1]] if line.things else -1
         done = task.tests.advance(world.cells, done, line.action, node)
         scores.append(task.tests.share(task.tests.missing(world.cells, done)))

@@ -34,7 +34,7 @@ from tests.agentgym.virtualhome.micro_house import (
 )
 
 
-def test_walking_to_a_surface_in_both_dialects() -> None:
+def test_walking_in_both_dialects() -> None:
     world = World(house())
     assert played(world, line("WALK", TABLE)) == Result(True)
     near = both(CHARACTER, TABLE) | both(CHARACTER, HAIR) | both(CHARACTER, CUP) | both(CHARACTER, KNIFE)
@@ -44,9 +44,6 @@ def test_walking_to_a_surface_in_both_dialects() -> None:
     assert effects(world) == (both(CHARACTER, TABLE) | both(CHARACTER, HAIR), set(), {})
     played(world, line("RUN", CUP))  # comes close to what the cup is on
     assert effects(world) == (both(CHARACTER, CUP), set(), {})
-
-
-def test_walking_to_a_container_in_both_dialects() -> None:
     world = World(house())
     played(world, line("WALK", MILK))
     assert effects(world)[0] == both(CHARACTER, MILK) | both(CHARACTER, FRIDGE) | both(CHARACTER, HAIR)
@@ -55,9 +52,6 @@ def test_walking_to_a_container_in_both_dialects() -> None:
     world = World(house(), "head")
     played(world, line("WALK", FRIDGE))
     assert effects(world)[0] == both(CHARACTER, FRIDGE) | both(CHARACTER, MILK) | both(CHARACTER, HAIR)
-
-
-def test_walking_to_another_room_leaves_what_is_near_and_faced() -> None:
     moved = {(CHARACTER, "INSIDE", BEDROOM)}
     left = {(CHARACTER, "INSIDE", KITCHEN), (CHARACTER, "FACING", TABLE)}
     for dialect, near in (("v1", both(CHARACTER, BEDROOM)), ("head", set())):
@@ -66,6 +60,22 @@ def test_walking_to_another_room_leaves_what_is_near_and_faced() -> None:
         gone = both(CHARACTER, TABLE) | (both(CHARACTER, CUP) | both(CHARACTER, KNIFE) if dialect == "v1" else set())
         gone |= both(CHARACTER, HAIR) if dialect == "head" else set()
         assert effects(world) == (moved | near, left | gone, {})
+    nowhere = [edge for edge in EDGES if edge[0] != CHARACTER]
+    lost = [edge for edge in EDGES if edge[0] != TV]
+    no_door = [edge for edge in EDGES if edge[0] != DOOR]
+    for edges, v1, head in (
+        (nowhere, Result(False, (), "AttributeError"), Result(False, (), "AssertionError")),
+        (lost, Result(False, (), "AttributeError"), Result(False)),
+        (no_door, Result(False, (), "KeyError"), Result(True)),
+    ):
+        assert World(Scene(NODES, edges)).step(line("WALK", TV)) == v1
+        assert World(Scene(NODES, edges), "head").step(line("WALK", TV)) == head
+    assert World(house()).step("[WALK] <tv> (99)") == Result(False, (), "AttributeError")
+    for repairs, room in (((), KITCHEN), (("carry_room",), BEDROOM)):
+        world = World(house(), repairs=repairs)
+        played(world, line("WALK", TABLE), line("FIND", CUP), line("GRAB", CUP), line("WALK", TV))
+        assert (CUP, "INSIDE", room) in world.edges()
+        assert both(CHARACTER, CUP) <= set(world.edges())
 
 
 def test_doors() -> None:
@@ -81,10 +91,6 @@ def test_doors() -> None:
     said = f"No path between between {NAMES[KITCHEN]} and <island> (50)"
     assert World(island).step("[WALK] <palm> (51)") == Result(False, (said,))
     assert World(island, "head").step("[WALK] <palm> (51)") == Result(True)
-
-
-def test_the_door_farthest_from_the_end_may_be_walked_to() -> None:
-    """Two closed doors in a row: the nearer one is named last, and is the only thing that can be reached."""
     nodes = [*NODES, Node(50, "door", "", (), ("CLOSED",)), Node(51, "attic", "Rooms"), Node(52, "doorjamb", "")]
     more = [(50, "BETWEEN", BEDROOM), (50, "BETWEEN", 51), (50, "INSIDE", BEDROOM), (52, "INSIDE", 51)]
     world = World(Scene(nodes, [*EDGES, *more]).changed(states={DOOR: ["CLOSED"]}))
@@ -93,29 +99,7 @@ def test_the_door_farthest_from_the_end_may_be_walked_to() -> None:
     assert world.step("[WALK] <door> (3)").ok
 
 
-def test_walking_errors() -> None:
-    nowhere = [edge for edge in EDGES if edge[0] != CHARACTER]
-    lost = [edge for edge in EDGES if edge[0] != TV]
-    no_door = [edge for edge in EDGES if edge[0] != DOOR]
-    for edges, v1, head in (
-        (nowhere, Result(False, (), "AttributeError"), Result(False, (), "AssertionError")),
-        (lost, Result(False, (), "AttributeError"), Result(False)),
-        (no_door, Result(False, (), "KeyError"), Result(True)),
-    ):
-        assert World(Scene(NODES, edges)).step(line("WALK", TV)) == v1
-        assert World(Scene(NODES, edges), "head").step(line("WALK", TV)) == head
-    assert World(house()).step("[WALK] <tv> (99)") == Result(False, (), "AttributeError")
-
-
-def test_what_is_held_stays_in_the_old_room() -> None:
-    for repairs, room in (((), KITCHEN), (("carry_room",), BEDROOM)):
-        world = World(house(), repairs=repairs)
-        played(world, line("WALK", TABLE), line("FIND", CUP), line("GRAB", CUP), line("WALK", TV))
-        assert (CUP, "INSIDE", room) in world.edges()
-        assert both(CHARACTER, CUP) <= set(world.edges())
-
-
-def test_sitting_lying_and_standing_up() -> None:
+def test_postures_and_seats() -> None:
     world = World(house())
     assert world.step("[STANDUP]") == Result(False, (f"{ME} is not sitting",))
     assert world.step("[SLEEP]") == Result(False, (f"{ME} is not lying or sitting",))
@@ -130,9 +114,6 @@ def test_sitting_lying_and_standing_up() -> None:
     played(world, "[SLEEP]", "[WAKEUP]", "[STANDUP]")
     assert effects(world) == (set(), set(), {CHARACTER: []})
     assert (CHARACTER, "ON", SOFA) in world.edges()
-
-
-def test_seats_fill_up() -> None:
     world = World(house())
     played(world, line("WALK", CHAIR), line("SIT", CHAIR), "[STANDUP]")
     assert world.step(line("SIT", CHAIR)) == Result(False, (f"Too many things on {NAMES[CHAIR]}",))
@@ -144,9 +125,6 @@ def test_seats_fill_up() -> None:
     world = World(house())
     played(world, line("WALK", SOFA), line("SIT", SOFA))
     assert world.step(line("LIE", SOFA)) == Result(False, (f"Too many things on {NAMES[SOFA]}",))
-
-
-def test_postures_of_head_are_those_of_the_beginning() -> None:
     world = World(house(), "head")
     played(world, line("WALK", SOFA), line("SIT", SOFA), line("WALK", TV))
     assert world.step("[STANDUP]") == Result(False, (f"{ME} is not sitting",))
@@ -178,7 +156,7 @@ def test_things_inside_each_other_end_no_program_in_a_loop(ring: list[Edge]) -> 
     assert World(scene).step(line("WALK", MILK)) == Result(False, (), "AttributeError")
 
 
-def test_grabbing_and_putting_back() -> None:
+def test_grabbing_and_putting() -> None:
     world = World(house())
     assert world.step(line("GRAB", CUP)) == Result(False, (f"{NAMES[CUP]} cannot be found",))
     assert world.step("[GRAB] <mug> (99)") == Result(False, ("<mug> (99) cannot be found",))
@@ -193,9 +171,6 @@ def test_grabbing_and_putting_back() -> None:
     played(world, line("GRAB", CUP), line("DROP", CUP))
     assert effects(world) == (set(), held, {})
     assert world.step(line("RELEASE", CUP)) == Result(False, (f"{ME} is not holding {NAMES[CUP]}",))
-
-
-def test_putting_in() -> None:
     world = World(house(), "head")
     played(world, line("WALK", CUP), line("GRAB", CUP), line("WALK", FRIDGE))
     closed = Result(False, (f"{NAMES[FRIDGE]} is not open or is not openable",))
@@ -207,9 +182,6 @@ def test_putting_in() -> None:
     far = Result(False, (f"{ME} is not close to {NAMES[TV]}",))
     played(world, line("GRAB", CUP))
     assert world.step(line("PUTBACK", CUP, TV)) == far
-
-
-def test_grabbing_what_cannot_be_grabbed() -> None:
     world = World(house(), "head")
     assert world.step(line("GRAB", TABLE)) == Result(False, (f"{NAMES[TABLE]} is not grabbable",))
     assert world.step(line("GRAB", CUP)) == Result(False, (f"{ME} is not close to {NAMES[CUP]}",))
@@ -221,15 +193,18 @@ def test_grabbing_what_cannot_be_grabbed() -> None:
     full = Result(False, (f"{ME} does not have a free hand",))
     assert world.step(line("GRAB", KNIFE)) == full
     assert world.step(line("PUSH", TABLE)) == full
-
-
-def test_grabbing_twice_in_both_dialects() -> None:
     world = World(house())
     played(world, line("WALK", CUP), line("GRAB", CUP), line("GRAB", CUP))
     assert {(CHARACTER, "HOLDS_RH", CUP), (CHARACTER, "HOLDS_LH", CUP)} <= set(world.edges())
     world = World(house(), "head")
     played(world, line("WALK", CUP), line("GRAB", CUP))
     assert world.step(line("GRAB", CUP)) == Result(False, (f"{NAMES[CUP]} already grabbed",))
+    said = (f"{ME} is not close to {NAMES[TABLE]}",)
+    for dialect, repairs, ok in (("head", (), True), ("head", ("put_back",), False), ("v1", (), False)):
+        world = World(house(), dialect, repairs)
+        played(world, line("WALK", TABLE), line("FIND", CUP), line("GRAB", CUP), line("WALK", FRIDGE))
+        assert world.step(line("PUTOBJBACK", CUP)) == Result(ok, said)
+        assert effects(world) == (set(), set(), {})
 
 
 def test_the_place_of_what_lies_nowhere() -> None:
@@ -245,16 +220,7 @@ def test_the_place_of_what_lies_nowhere() -> None:
     assert next(iter({CUP, TV, 33})) == 33
 
 
-def test_a_failing_put_back_succeeds_in_head_unless_repaired() -> None:
-    said = (f"{ME} is not close to {NAMES[TABLE]}",)
-    for dialect, repairs, ok in (("head", (), True), ("head", ("put_back",), False), ("v1", (), False)):
-        world = World(house(), dialect, repairs)
-        played(world, line("WALK", TABLE), line("FIND", CUP), line("GRAB", CUP), line("WALK", FRIDGE))
-        assert world.step(line("PUTOBJBACK", CUP)) == Result(ok, said)
-        assert effects(world) == (set(), set(), {})
-
-
-def test_pouring() -> None:
+def test_pouring_and_dressing() -> None:
     world = World(house(), "head")
     assert world.step(line("POUR", TABLE, CUP)) == Result(False, (f"{NAMES[TABLE]} is not pourable or drinkable",))
     assert world.step(line("POUR", WATER, TABLE)) == Result(False, (f"{NAMES[TABLE]} is not recipient",))
@@ -265,9 +231,6 @@ def test_pouring() -> None:
     assert effects(world) == ({(WATER, "INSIDE", CUP)}, {(CHARACTER, "HOLDS_RH", WATER)}, {})
     assert world.step("[POUR] <mug> (98) <jug> (99)") == Result(False, ("<mug> (98) cannot be found",))
     assert world.step("[POUR] <water> (14) <jug> (99)") == Result(False, ("<jug> (99) cannot be found",))
-
-
-def test_dressing_and_undressing() -> None:
     world = World(house())
     played(world, line("WALK", SOFA), line("FIND", SHIRT))
     assert world.step(line("PUTON", SHIRT)) == Result(False, (f"{ME} is not holding {NAMES[SHIRT]}",))
@@ -286,7 +249,7 @@ def test_dressing_and_undressing() -> None:
     assert World(house(), "head", ("take_off",)).step(line("PUTOFF", SHIRT)) == said
 
 
-def test_opening_and_closing() -> None:
+def test_opening_and_switching() -> None:
     world = World(house(), "head")
     assert world.step(line("OPEN", TABLE)) == Result(False, (f"{NAMES[TABLE]} can not be opened",))
     assert world.step(line("CLOSE", TABLE)) == Result(False, (f"{NAMES[TABLE]} can not be opened",))
@@ -299,9 +262,6 @@ def test_opening_and_closing() -> None:
     played(world, line("SWITCHOFF", FRIDGE), line("OPEN", FRIDGE))
     assert effects(world)[2] == {FRIDGE: ["OFF", "OPEN"]}
     assert world.step(line("OPEN", FRIDGE)) == Result(False, (f"{NAMES[FRIDGE]} is not closed",))
-
-
-def test_switches_and_plugs() -> None:
     world = World(house(), "head")
     assert world.step(line("SWITCHON", TABLE)) == Result(False, (f"{NAMES[TABLE]} does not have a switch",))
     assert world.step(line("PLUGIN", TABLE)) == Result(False, (f"{NAMES[TABLE]} does not have a plug",))
@@ -318,7 +278,7 @@ def test_switches_and_plugs() -> None:
     assert effects(world)[2] == {TV: ["ON", "PLUGGED_OUT"]}
 
 
-def test_looking_and_watching() -> None:
+def test_looking_cleaning_and_the_rest() -> None:
     world = World(house(), "head")
     for action in ("LOOKAT", "POINTAT"):
         assert world.step(line(action, TV)) == Result(False, (f"{ME} does not face {NAMES[TV]}",))
@@ -336,9 +296,6 @@ def test_looking_and_watching() -> None:
     boxed = house((TV, "INSIDE", FRIDGE), (CHARACTER, "FACING", TV)).changed(remove=[(TV, "INSIDE", BEDROOM)])
     shut = Result(True, (f"{NAMES[TV]} is inside other closed thing",))
     assert World(boxed, "head").step(line("WATCH", TV)) == shut
-
-
-def test_cleaning() -> None:
     for action in ("WASH", "RINSE", "SCRUB"):
         world = World(house(), "head")
         assert world.step(line(action, TABLE)) == Result(False, (f"{ME} is not close to {NAMES[TABLE]}",))
@@ -349,9 +306,6 @@ def test_cleaning() -> None:
     assert world.step(line("WIPE", TABLE)) == Result(False, (f"{ME} does not hold anything in hands",))
     played(world, line("FIND", CUP), line("GRAB", CUP), line("WIPE", TABLE))
     assert effects(world)[2] == {TABLE: ["CLEAN"]}
-
-
-def test_eating_drinking_and_cutting() -> None:
     meal = [Node(50, "bread", "", ("EATABLE", "CUTTABLE")), Node(51, "soup", "", ("EATABLE",))]
     scene = Scene([*NODES, *meal], [*EDGES, (50, "ON", TABLE), (50, "INSIDE", KITCHEN), (51, "INSIDE", KITCHEN)])
     world = World(scene, "head")
@@ -367,9 +321,6 @@ def test_eating_drinking_and_cutting() -> None:
     assert world.step(line("DRINK", KNIFE)) == Result(False, (f"{NAMES[KNIFE]} is not drinkable or not recipient",))
     assert world.step(line("DRINK", CUP)) == Result(False, (f"{ME} is not holding {NAMES[CUP]}",))
     played(world, line("GRAB", CUP), line("DRINK", CUP))
-
-
-def test_the_rest() -> None:
     world = World(house(), "head")
     assert world.step(line("GREET", TABLE)) == Result(False, (f"{NAMES[TABLE]} is not person",))
     assert world.step(line("READ", TABLE)) == Result(False, (f"{NAMES[TABLE]} is not readable",))

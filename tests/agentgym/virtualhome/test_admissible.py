@@ -12,7 +12,7 @@ from agentgym.virtualhome.goals import Goal
 from agentgym.virtualhome.keys import known_nodes
 from agentgym.virtualhome.rules import World
 from agentgym.virtualhome.scene import CLOSE, Node, Scene
-from tests.agentgym.virtualhome.small_houses import EDGES, NODES, activity
+from tests.agentgym.virtualhome.small_houses import EDGES, NODES, activity, do
 
 
 def tried(task: Activity, world: World) -> set[str]:
@@ -59,9 +59,7 @@ def play(task: Activity, seed: int, steps: int, every: int) -> None:
             assert check(task, world) == offered
         # most commands lead elsewhere; what is done here is what is to be seen
         local = [command for command in offered if not command.startswith(("walk", "turn", "find", "wash", "touch"))]
-        line = task.lexicon.words.line(rng.choice(local if local and rng.random() < 0.7 else offered))
-        assert line is not None
-        assert world.act(line).ok
+        do(task, world, rng.choice(local if local and rng.random() < 0.7 else offered))
 
 
 @settings(max_examples=12)
@@ -85,9 +83,7 @@ def test_a_closed_door_can_be_walked_to_and_what_is_behind_it_cannot() -> None:
     assert "walk to mug 1" in offered
     assert "walk to bed 1" not in offered
     for command in ("walk to door 1", "open door 1"):
-        line = task.lexicon.words.line(command)
-        assert line is not None
-        assert world.act(line).ok
+        do(task, world, command)
     assert "walk to bed 1" in check(task, world)
 
 

@@ -1,7 +1,5 @@
-import copy
 import pickle
 import random
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +12,10 @@ from agentgym.virtualhome.env import VirtualHomeEnv, VirtualHomeVectorEnv
 from tests.agentgym.indices import check_indices
 from tests.agentgym.virtualhome.official.small_folder import write
 from tests.agentgym.virtualhome.official_houses import FOLDER, find
+from tests.refusals import refuses
 
 
-def test_one_episode_by_hand() -> None:
+def test_an_episode_and_invalid_commands_by_hand() -> None:
     env = VirtualHomeEnv(data="generated", expert=True)
     observation, info = env.reset(options={"task_id": "train/place/0"})
     activity = env.episode.activity
@@ -32,9 +31,6 @@ def test_one_episode_by_hand() -> None:
     assert rewards == [0.0] * (len(rewards) - 1) + [1.0]
     assert (terminated, truncated, info["won"], info["score"], info["expert_action"]) == (True, False, True, 1.0, "")
     assert env.distance_bounds() == (0.0, 0.0)
-
-
-def test_an_invalid_command_changes_nothing() -> None:
     env = VirtualHomeEnv(data="generated")
     _, before = env.reset(seed=0)
     for command in ("", "grab moon 1", "walk to you", "[WALK] <mug> (3)", "stand up", "a" * 100_000):
@@ -44,18 +40,7 @@ def test_an_invalid_command_changes_nothing() -> None:
         assert {**info, "is_action_valid": True} == before
 
 
-def test_arguments_that_would_change_nothing_are_errors(tmp_path: Path) -> None:
-    write(tmp_path)
-    with pytest.raises(ValueError, match=r"num_activities=8 cannot change the published activities.*omit it"):
-        VirtualHomeEnv(data=tmp_path, num_activities=8)
-    with pytest.raises(ValueError, match=r"house_seed=1 cannot change the published activities.*omit it"):
-        VirtualHomeEnv(data=tmp_path, house_seed=1)
-    VirtualHomeEnv(data=tmp_path, goal="strict", house_seed=0, num_activities=None)
-    with pytest.raises(ValueError, match=r"unknown goal 'best'; .*either"):
-        VirtualHomeEnv(data="generated", goal="best")
-
-
-def test_state_keys_are_equal_for_equal_states_alone() -> None:
+def test_keys_are_equal_for_equal_states_alone() -> None:
     env = VirtualHomeEnv(data="generated")
     rng = random.Random(0)
     seen: dict[str, Any] = {}
@@ -73,9 +58,6 @@ def test_state_keys_are_equal_for_equal_states_alone() -> None:
             info = env.step(rng.choice(local if local and rng.random() < 0.7 else info["admissible_actions"]))[-1]
     assert len(seen) > 60
     assert len(set(map(repr, seen.values()))) == len(seen)
-
-
-def test_a_way_back_has_the_same_key() -> None:
     env = VirtualHomeEnv(data="generated")
     _, info = env.reset(options={"task_id": "train/place/0"})
     target = env.episode.activity.program[0]
@@ -102,20 +84,14 @@ def test_expert_plans_anew_once_its_program_is_left() -> None:
         assert env.restore(saved)[1]["won"] is False
 
 
-def test_task_types() -> None:
+def test_task_types_and_arguments_are_checked(tmp_path: Path) -> None:
     env = VirtualHomeEnv(data="generated", task_types=["read", "place"])
     assert {env.reset(seed=seed)[1]["task_type"] for seed in range(12)} == {"read", "place"}
     assert env.reset(seed=0, options={"task_type": "read", "index": 3})[1]["task_id"] == "train/read/3"
     check_indices(env, "train")
-    with pytest.raises(ValueError, match=r"unknown task type 'raed'.*did you mean 'read'"):
-        env.reset(options={"task_type": "raed"})
-    with pytest.raises(ValueError, match="task_types is empty"):
-        VirtualHomeEnv(task_types=[])
-    with pytest.raises(ValueError, match="more than one way"):
-        env.reset(options={"task_type": "read", "task_id": "train/read/3"})
-
-
-def test_arguments_are_checked() -> None:
+    refuses(ValueError, r"unknown task type 'raed'.*did you mean 'read'", env.reset, options={"task_type": "raed"})
+    refuses(ValueError, "task_types is empty", VirtualHomeEnv, task_types=[])
+    refuses(ValueError, "more than one way", env.reset, options={"task_type": "read", "task_id": "train/read/3"})
     for arguments, words in (
         ({"data": ""}, "data must be a folder, 'generated' or None"),
         ({"data": "generated", "split": "test"}, "use 'valid_unseen'"),
@@ -124,8 +100,14 @@ def test_arguments_are_checked() -> None:
         ({"data": "generated", "num_activities": 0}, "num_activities must be an integer of at least 1"),
         ({"data": "generated", "house_seed": 1.5}, "house_seed must be an integer of at least 0"),
     ):
-        with pytest.raises(ValueError, match=words):
-            VirtualHomeEnv(**arguments)
+        refuses(ValueError, words, VirtualHomeEnv, **arguments)
+    write(tmp_path)
+    with pytest.raises(ValueError, match=r"num_activities=8 cannot change the published activities.*omit it"):
+        VirtualHomeEnv(data=tmp_path, num_activities=8)
+    with pytest.raises(ValueError, match=r"house_seed=1 cannot change the published activities.*omit it"):
+        VirtualHomeEnv(data=tmp_path, house_seed=1)
+    VirtualHomeEnv(data=tmp_path, goal="strict", house_seed=0, num_activities=None)
+    refuses(ValueError, r"unknown goal 'best'; .*either", VirtualHomeEnv, data="generated", goal="best")
 
 
 def test_the_variable_names_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,21 +130,6 @@ def test_many_share_their_houses() -> None:
     assert scenes[0] is scenes[1]
     assert scenes[0] is scenes[3]  # another family in the same house
     assert scenes[0] is not scenes[2]
-
-
-@pytest.mark.parametrize("copied", [lambda env: pickle.loads(pickle.dumps(env)), copy.deepcopy], ids=["pickle", "copy"])
-def test_the_papers_protocol_can_be_copied_in_the_middle_of_an_episode(copied: Callable[..., Any]) -> None:
-    env = VirtualHomeEnv(data="generated", protocol="spa", expert=True)
-    _, info = env.reset(seed=0)
-    info = env.step(info["expert_action"])[-1]
-    other, later = copied(env), copied(env)
-    while not info["won"]:
-        command = info["expert_action"]
-        first, second = env.step(command), other.step(command)
-        assert first == second
-        info = first[-1]
-    # What others have done is not what a copy has done.
-    assert not later.describe(True)["won"]
 
 
 @pytest.mark.parametrize("published", [False, True])

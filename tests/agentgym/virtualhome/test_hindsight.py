@@ -15,7 +15,8 @@ from agentgym.virtualhome.hindsight import Chore, chores_done, goal_of, id_with,
 from agentgym.virtualhome.scene import Scene
 from tests.agentgym.virtualhome.official.small_folder import write
 from tests.agentgym.virtualhome.official_houses import FOLDER, find
-from tests.agentgym.virtualhome.small_houses import EDGES, activity
+from tests.agentgym.virtualhome.small_houses import EDGES, activity, do
+from tests.refusals import refuses
 
 MILK_ON_TABLE = Goal(edges=((22, "ON", 10),))
 
@@ -26,23 +27,18 @@ def done_after(goal: Goal, *commands: str) -> list[list[str]]:
     world, found = task.world(), []
     assert chores_done(task, world.cells) == []
     for command in commands:
-        line = task.lexicon.words.line(command)
-        assert line is not None
-        assert world.act(line).ok, command
+        do(task, world, command)
         found.append([split_id(id_with(task, chore))[1] for chore in chores_done(task, world.cells)])
     return found
 
 
-def test_what_is_put_away_counts_once_the_box_is_shut() -> None:
+def test_chores_are_seen_when_they_are_done() -> None:
     washed, stored = "wash:mug_2", "store:mug_2:fridge_1"
     assert done_after(
         MILK_ON_TABLE,
         "walk to mug 2", "grab mug 2", "wash mug 2", "walk to fridge 1", "open fridge 1", "put mug 2 in fridge 1",
         "close fridge 1", "open fridge 1", "grab mug 2",
     ) == [[], [], [washed], [washed], [washed], [washed], [washed, stored], [washed], [washed]]  # fmt: skip
-
-
-def test_taking_out_counts_where_it_was_in_and_the_own_goal_never() -> None:
     # the milk alone was in a box, the mug was on the table already: putting it back is nothing new
     fetched = ["fetch:milk_1:kitchen_table_1"]
     commands = (
@@ -53,9 +49,6 @@ def test_taking_out_counts_where_it_was_in_and_the_own_goal_never() -> None:
     assert done_after(MILK_ON_TABLE, *commands) == [[]] * 10 + [fetched]
     placed = ["place:milk_1:kitchen_table_1"]
     assert done_after(Goal(states=((12, "CLEAN"),)), *commands) == [[]] * 5 + [placed] * 5 + [placed + fetched]
-
-
-def test_what_is_worn_and_what_runs() -> None:
     done = done_after(
         MILK_ON_TABLE,
         "walk to lamp 1", "plug in lamp 1", "switch on lamp 1", "walk to jacket 1", "grab jacket 1", "put on jacket 1",
@@ -64,9 +57,6 @@ def test_what_is_worn_and_what_runs() -> None:
     running, worn = "switch_on:lamp_1", "dress:jacket_1"
     # pulling the plug of a lamp that burns succeeds in the original
     assert done == [[], [], [running], [running], [running], [running, worn], [running, worn], [worn]]
-
-
-def test_several_things_at_one_place_are_one_chore_too() -> None:
     done = done_after(
         MILK_ON_TABLE,
         "walk to mug 2", "grab mug 2", "walk to mug 1", "grab mug 1", "walk to bed 1", "put mug 2 on bed 1",
@@ -107,13 +97,9 @@ def test_chores_in_words_and_as_goals(name: str, sentence: str, goal: Goal, comm
     assert len(found) >= commands
     world = task.world()
     for command in found[:-1]:
-        line = task.lexicon.words.line(command)
-        assert line is not None
-        assert world.act(line).ok
+        do(task, world, command)
         assert task.tests.missing(world.cells, 0)
-    line = task.lexicon.words.line(found[-1])
-    assert line is not None
-    assert world.act(line).ok
+    do(task, world, found[-1])
     assert not task.tests.missing(world.cells, 0)
     assert name in [split_id(id_with(base, chore))[1] for chore in chores_done(base, world.cells)]
 
@@ -142,8 +128,7 @@ def test_chores_in_words_and_as_goals(name: str, sentence: str, goal: Goal, comm
     ],
 )
 def test_what_is_no_chore_is_refused_with_a_reason(name: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        with_chore(activity(MILK_ON_TABLE), name)
+    refuses(ValueError, message, with_chore, activity(MILK_ON_TABLE), name)
 
 
 def test_names_that_could_be_read_in_two_ways_are_not_offered() -> None:
@@ -170,9 +155,7 @@ def test_goals_of_chores_are_those_of_the_generator() -> None:
             elsewhere = replace(task, goal=Goal(), description="")
             world = task.world()
             for command in task.program:
-                line = task.lexicon.words.line(command)
-                assert line is not None
-                assert world.act(line).ok
+                do(task, world, command)
             goals = [goal_of(task.scene, chore) for chore in chores_done(elsewhere, world.cells)]
             mine = [goal for goal in goals if set(goal.edges) == set(task.goal.edges)]
             assert any(set(goal.states) == set(task.goal.states) for goal in mine)
@@ -242,8 +225,7 @@ def test_the_environment_resets_to_a_chore_and_holds_it_in_snapshots() -> None:
 def test_the_papers_protocol_has_none_and_says_why() -> None:
     env = VirtualHomeEnv(data="generated", protocol="spa")
     env.reset(options={"task_id": "train/wash/0#switch_on:ceiling_light_1"})
-    with pytest.raises(TypeError, match="a name means any thing of its class"):
-        env.fulfilled()
+    refuses(TypeError, "a name means any thing of its class", env.fulfilled)
 
 
 def test_published_households_keep_what_is_held_out_apart(tmp_path: Path) -> None:

@@ -49,10 +49,15 @@ def test_it_does_what_it_is_told(split: str) -> None:
     assert won[split] >= 66
 
 
-def test_without_a_task_or_commands() -> None:
+def test_without_a_task_a_copy_or_a_plan_it_goes_on() -> None:
     player = VirtualHomePlayer()
     assert player.act("", ("wash mug 1",)) == "wash mug 1"
     assert player.act("You hold mug 1.", ()) == ""
+    player, offered = VirtualHomePlayer(), ("a", "b", "c")
+    # It goes through what is offered: b, c, a, b; and holds on to nothing that it was shown.
+    assert [player.act("no task", offered) for _ in range(4)] == ["b", "c", "a", "b"]
+    assert copy.deepcopy(player).act("no task", offered) == player.act("no task", offered) == "c"
+    assert player.__getstate__() == ([], 5)
 
 
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda player: pickle.loads(pickle.dumps(player))])
@@ -66,11 +71,3 @@ def test_a_copy_plays_on_as_the_player_does(again: Callable[[VirtualHomePlayer],
             assert copied.act(text, offered) == command
             player = again(copied)
             text, _, _, _, info = env.step(command)
-
-
-def test_a_copy_without_a_plan_goes_on_too_and_nothing_piles_up() -> None:
-    player, offered = VirtualHomePlayer(), ("a", "b", "c")
-    # It goes through what is offered: b, c, a, b; and holds on to nothing that it was shown.
-    assert [player.act("no task", offered) for _ in range(4)] == ["b", "c", "a", "b"]
-    assert copy.deepcopy(player).act("no task", offered) == player.act("no task", offered) == "c"
-    assert player.__getstate__() == ([], 5)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Collection
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -22,13 +18,13 @@ from agentgym.virtualhome.spa.episode import SpaEpisode
 from tests.agentgym.virtualhome import official_houses
 from tests.agentgym.virtualhome.micro_house import CUP, EDGES, FRIDGE, NODES, SOFA, TABLE, TV, house, line, played
 from tests.agentgym.virtualhome.naive import Naive
+from tests.processes import printed
+from tests.refusals import refuses
 
 
 def test_what_cannot_be_is_said() -> None:
-    with pytest.raises(ValueError, match="did you mean 'head'"):
-        World(house(), "haed")
-    with pytest.raises(ValueError, match="did you mean 'carry_room'"):
-        World(house(), repairs=("carry_rom",))
+    refuses(ValueError, "did you mean 'head'", World, house(), "haed")
+    refuses(ValueError, "did you mean 'carry_room'", World, house(), repairs=("carry_rom",))
     assert all(REPAIRS.values())
 
 
@@ -247,17 +243,7 @@ def test_texts_are_the_same_over_hash_seeds() -> None:
         "        print(world.step(wild_line(rng, scene)), world.changes())\n"
         "    print(world.get_state(), world.fingerprint())\n"
     )
-    said = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            capture_output=True,
-            text=True,
-            check=True,
-            cwd=Path(__file__).parents[3],
-            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": "."},
-        ).stdout
-        for seed in ("0", "4711")
-    }
+    said = {printed(code, seed) for seed in ("0", "4711")}
     assert len(said) == 1
     assert said.pop().count("'CLOSE'") > 50
 

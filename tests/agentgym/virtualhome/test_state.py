@@ -4,15 +4,15 @@ import json
 import pickle
 import subprocess
 import sys
-from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym.virtualhome.scene import CLEAN, CLOSE, HOLDS_RH, INSIDE, IS_ON, RELATION_NAMES, members
 from agentgym.virtualhome.state import State
 from tests.agentgym.virtualhome.micro_house import CUP, EDGES, MILK, TABLE, house
+from tests.processes import printed
+from tests.refusals import refuses
 
 HOUSE = house()
 positions = st.integers(0, HOUSE.size - 1)
@@ -165,23 +165,13 @@ def test_the_fingerprint_is_the_same_in_every_process() -> None:
         "from tests.agentgym.virtualhome.micro_house import house\nfrom agentgym.virtualhome.state import State\n"
         "state = State(house()); state.add(2, 3, 4); print(state.fingerprint())"
     )
-    said = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            capture_output=True,
-            text=True,
-            check=True,
-            cwd=Path(__file__).parents[3],
-            env={"PYTHONHASHSEED": seed, "PYTHONPATH": "."},
-        ).stdout
-        for seed in ("0", "7")
-    }
+    said = {printed(code, seed) for seed in ("0", "7")}
     state = State(house())
     state.add(2, 3, 4)
     assert said == {f"{state.fingerprint()}\n"}
 
 
-def test_what_changed_since_a_mark() -> None:
+def test_changes_since_a_mark_and_orders_by_id() -> None:
     state = State(HOUSE)
     cup, table = HOUSE.index[CUP], HOUSE.index[TABLE]
     mark = state.mark()
@@ -189,12 +179,8 @@ def test_what_changed_since_a_mark() -> None:
     state.add(cup, CLOSE, table)
     state.add(table, HOLDS_RH, cup)
     assert sorted(state.changes_since(mark).values()) == sorted([1 << table, 0])
-
-
-def test_of_several_nodes_the_lowest_id_comes_first() -> None:
     state = State(HOUSE)
     for node in (9, 2, 5):
         state.add(0, CLOSE, node)
     assert state.in_order(0, CLOSE) == [2, 5, 9]
-    with pytest.raises(ValueError, match="lowest id"):
-        State(HOUSE, set_order="sorted")
+    refuses(ValueError, "lowest id", State, HOUSE, set_order="sorted")

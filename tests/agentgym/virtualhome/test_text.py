@@ -11,13 +11,10 @@ def told(*commands: str) -> str:
     return episode.observe()
 
 
-def test_the_first_observation() -> None:
+def test_what_is_shown_by_hand() -> None:
     assert told() == (
         "Your task is to: Small: do it\n\nYou are in kitchen 1.\nNear you: nothing.\nYou hold nothing."
     )  # fmt: skip
-
-
-def test_what_is_near() -> None:
     # the table is a surface: what is on it is near as well
     assert told("walk to kitchen table 1") == (
         "You are in kitchen 1.\n"
@@ -27,9 +24,6 @@ def test_what_is_near() -> None:
     assert "Near you: fridge 1 (closed)." in told("walk to fridge 1")
     assert "Near you: fridge 1 (open) with milk 1 in it." in told("walk to fridge 1", "open fridge 1")
     assert "fridge 1 (closed); milk 1 in fridge 1." in told("walk to milk 1")
-
-
-def test_hands_clothes_and_posture() -> None:
     shown = told("walk to jacket 1", "grab jacket 1", "find lamp 1", "grab lamp 1")
     assert shown.endswith("You hold jacket 1, lamp 1 (off, unplugged).")
     assert told("walk to jacket 1", "grab jacket 1", "put on jacket 1").endswith("You hold nothing. You wear jacket 1.")

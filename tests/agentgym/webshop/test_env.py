@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +23,8 @@ from agentgym.webshop.official.files import write_files
 from agentgym.webshop.tasks import Tasks, ideal_score
 from tests.agentgym.webshop.oracles import FOLDER, find
 from tests.agentgym.webshop.small_shop import product, tasks_of
-from tests.playing import info_columns
+from tests.processes import printed
+from tests.refusals import refuses
 
 ID = "AgentRL/WebShop-v0"
 
@@ -101,15 +100,6 @@ def test_the_number_of_goals_that_cannot_be_won_in_the_official_set() -> None:
     find("goals_prices_synthetic.json.xz")
     prices = FOLDER / "goals_prices_synthetic.json.xz"
     assert WebShopEnv(data=FOLDER, prices=prices, repairs="winnable").num_tasks("all") == 6910 - 458
-
-
-def test_the_expert_wins_every_generated_goal_it_is_given() -> None:
-    env: Any = gym.make(ID, expert=True, split="test")
-    for index in range(60):
-        _, info = env.reset(options={"index": index})
-        while not info["won"]:
-            _, _, terminated, truncated, info = env.step(info["expert_action"])
-            assert info["won"] or not (terminated or truncated)
 
 
 def test_repairs_show_options_and_click_brackets() -> None:
@@ -248,8 +238,7 @@ def test_odd_commands(command: str) -> None:
     ],
 )
 def test_wrong_arguments_are_explained(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        WebShopEnv(**arguments)
+    refuses(ValueError, message, WebShopEnv, **arguments)
 
 
 @pytest.mark.parametrize(
@@ -269,8 +258,7 @@ def test_wrong_arguments_are_explained(arguments: dict[str, Any], message: str) 
     ],
 )
 def test_wrong_options_are_explained(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        WebShopEnv().reset(options=options)
+    refuses(ValueError, message, lambda: WebShopEnv().reset(options=options))
 
 
 def test_splits_of_the_generated_shop() -> None:
@@ -299,42 +287,22 @@ def test_official_files_of_generated_products_are_the_generated_shop(tmp_path: P
     assert len(WebShopEnv(data=tmp_path / "items_shuffle.json", num_products=20).tasks.shop.catalogue) == 20
 
 
-def test_prices_without_goals_are_kept_and_limits_drawn(tmp_path: Path) -> None:
+def test_limits_follow_prices_and_their_seed(tmp_path: Path) -> None:
     path = tmp_path / "prices.json"
     path.write_text(json.dumps({"prices": {each.asin: 15.0 for each in generate(20)}}))
     env = WebShopEnv(num_products=20, prices=path)
     assert {goal.price_upper for goal in env.tasks.goals} <= {30.0, 40.0, 50.0}
-
-
-def test_price_seeds_change_limits_and_nothing_else() -> None:
     goals = [WebShopEnv(num_products=200, price_seed=seed).tasks.goals for seed in (0, 1)]
     limits = [[goal.price_upper for goal in each] for each in goals]
     assert limits[0] != limits[1]
     assert [goal.options for goal in goals[0]] == [goal.options for goal in goals[1]]
 
 
-@pytest.mark.parametrize("mode", ["SameStep", "NextStep", "Disabled"])
-def test_columns_are_those_of_the_infos_with_purchases_and_without(mode: str) -> None:
-    envs: Any = gym.make_vec(ID, 6, num_products=50, expert=True, autoreset_mode=mode)
-    envs.reset(seed=0)
-    bought = 0
-    for t in range(16):
-        told = envs.columns(envs._infos)
-        kinds = [told["expert_action"][i] if t % 3 or i % 2 else "search[red]" for i in range(6)]
-        *_, terminated, _, infos = envs.step(kinds)
-        expected = info_columns(envs._infos)
-        assert list(expected) == [name for name in infos if not name.startswith(("final_", "_final_"))]
-        for name, column in expected.items():
-            assert infos[name].dtype == column.dtype
-            assert infos[name].tolist() == column.tolist()
-        bought += int(terminated.sum())
-    assert bought >= 3
-
-
-def test_environments_share_the_shop() -> None:
+def test_environments_share_the_shop_and_one_by_hand_cannot_be_pickled() -> None:
     envs: Any = gym.make_vec(ID, 3)
     other = WebShopEnv(observation_mode="url")
     assert {id(env.tasks.shop) for env in envs.unwrapped.envs} == {id(other.tasks.shop)}
+    refuses(TypeError, "open_tasks", pickle.dumps, tasks_of(SOCKS))
 
 
 def shouted(title: str) -> tuple[str, ...]:
@@ -366,17 +334,6 @@ def test_environments_pickle_without_their_shop(library: Any) -> None:
     assert library.loads(library.dumps(made)).step("search[socks]") == made.step("search[socks]")
 
 
-@pytest.mark.parametrize("library", [pickle, cloudpickle])
-def test_vector_environments_pickle(library: Any) -> None:
-    envs: Any = gym.make_vec(ID, 3, num_products=50)
-    envs.reset(seed=1)
-    again = library.loads(library.dumps(envs))
-    for commands in (["search[socks]"] * 3, ["click[next >]", "search[hat]", "nothing"]):
-        one, other = envs.step(commands), again.step(commands)
-        assert one[0] == other[0]
-        assert all(np.array_equal(one[4][key], other[4][key]) for key in one[4])
-
-
 def test_a_pickle_opens_the_shop_in_another_process(tmp_path: Path) -> None:
     write_files(generate(20), tmp_path)
     env = WebShopEnv(data=tmp_path)
@@ -384,83 +341,7 @@ def test_a_pickle_opens_the_shop_in_another_process(tmp_path: Path) -> None:
     path = tmp_path / "env.pickle"
     path.write_bytes(pickle.dumps(env))
     code = f"import pickle; print(pickle.load(open({str(path)!r}, 'rb')).observe())"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path.cwd())
-    assert found.stdout.strip() == observation
-
-
-def test_a_shop_put_together_by_hand_says_that_it_cannot_be_pickled() -> None:
-    with pytest.raises(TypeError, match="open_tasks"):
-        pickle.dumps(tasks_of(SOCKS))
-
-
-def test_render() -> None:
-    env = WebShopEnv(render_mode="ansi")
-    with pytest.raises(gym.error.ResetNeeded):
-        env.render()
-    observation, _ = env.reset(seed=0)
-    assert env.render() == observation
-
-
-COUNT = 5
-ODD = (
-    "", "search[]", "click[]", "click[search]", "click[Buy Now]", "click[buy now] now", "click[[buy now]",
-    "Click[x]", "search[<r>]", "search[<c>]", "search[RED [socks]]", "search[socks", "click[next >]\n",
-    "click[back to search]]", "search[item_page a_b]", "search[large shoes]", "click[attributes]",
-)  # fmt: skip
-
-
-def chosen(info: Info, rng: np.random.Generator) -> str:
-    """Any command that is offered, or an odd one, or a search for words of the request."""
-    draw = rng.random()
-    if draw < 0.2:
-        return str(rng.choice(ODD))
-    if draw < 0.3 or info["has_search_bar"]:
-        return f"search[{' '.join(rng.permutation(info['instruction'].split())[:5])}]"
-    return str(rng.choice(info["admissible_actions"]))
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {}, {"repairs": "all"}, {"observation_mode": "text_rich", "expert": True}, {"observation_mode": "url"},
-        {"noise": (0.5, 0.3), "reward": 10.0},
-    ],
-)  # fmt: skip
-def test_a_vector_step_is_a_step_of_every_sub_environment(options: dict[str, Any]) -> None:
-    envs: Any = gym.make_vec(ID, COUNT, num_products=40, autoreset_mode="Disabled", max_episode_steps=12, **options)
-    singles = [WebShopEnv(num_products=40, **options) for _ in range(COUNT)]
-    rng, bought = np.random.default_rng(1), 0
-    for episode in range(6):
-        observations, infos = envs.reset(seed=100 * episode)
-        pairs = [env.reset(seed=100 * episode + i) for i, env in enumerate(singles)]
-        over = [False] * COUNT
-        for step in range(12):
-            for i, (observation, info) in enumerate(pairs):
-                assert observation == observations[i]
-                assert {key: infos[key][i] for key in info} == info
-            commands = ["" if over[i] else chosen(info, rng) for i, (_, info) in enumerate(pairs)]
-            observations, rewards, terminated, truncated, infos = envs.step(commands)
-            for i, env in enumerate(singles):
-                if not over[i]:
-                    observation, reward, over[i], _, info = env.step(commands[i])
-                    pairs[i] = observation, info
-                    assert (rewards[i], terminated[i], truncated[i]) == (reward, over[i], step == 11)
-                    bought += over[i]
-            if all(over):
-                break
-    assert bought > 5
-
-
-def test_a_snapshot_is_not_changed_by_later_steps() -> None:
-    envs: Any = gym.make_vec(ID, 2, num_products=40)
-    envs.reset(seed=0)
-    *_, infos = envs.step(["search[shoes]", "search[socks]"])
-    kept = [envs.snapshot(i) for i in range(2)]
-    for _ in range(2):
-        before = envs.restore(range(2), kept)[1]
-        assert before.keys() == infos.keys()
-        assert all(before[key].tolist() == infos[key].tolist() for key in infos)
-        envs.step(["click[next >]", infos["admissible_actions"][1][-1]])
+    assert printed(code).strip() == observation
 
 
 def test_a_subclass_describes_its_own_way() -> None:

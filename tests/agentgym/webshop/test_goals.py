@@ -15,6 +15,7 @@ from agentgym.webshop.goals import NO_LIMIT, GivenGoals, HumanGoals, HumanReques
 from agentgym.webshop.official.files import read_human, read_record
 from tests.agentgym.webshop.oracles import catalogue, find
 from tests.agentgym.webshop.small_shop import product
+from tests.refusals import refuses
 
 
 def naive(products: MemoryCatalogue, seed: int) -> tuple[list[float], list[tuple[Any, ...]]]:
@@ -98,7 +99,7 @@ def test_human_goals_are_drawn_in_order_of_products_without_empty_requests() -> 
     assert (found["B2"].options, found["B1"].attributes, len(goals)) == (("red",), ("warm",), 2)
 
 
-def test_limits() -> None:
+def test_limits_and_records_must_fit(tmp_path: Path) -> None:
     rng = random.Random(0)
     assert {draw_limit(10.0, rng) for _ in range(200)} == {30.0, 40.0, 50.0}
     assert {draw_limit(9.99, rng) for _ in range(200)} == {20.0, 30.0, 40.0}
@@ -106,6 +107,11 @@ def test_limits() -> None:
     before = rng.getstate()
     assert draw_limit(980.0, rng) == draw_limit(5000.0, rng) == NO_LIMIT
     assert rng.getstate() == before
+    products = MemoryCatalogue([product("B1", "socks")])
+    refuses(ValueError, "lacks the product B1", known_prices, products, {"B2": 1.0})
+    goals = list(SyntheticGoals(products, np.array([1.0]), random.Random(0)))
+    with pytest.raises(ValueError, match="goal 0 is about B1, which the catalogue"):
+        GivenGoals(MemoryCatalogue([product("B2", "hats")]), goals, "synthetic")
 
 
 @pytest.mark.parametrize(
@@ -121,17 +127,7 @@ def test_limits() -> None:
 def test_malformed_records(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "prices.json"
     path.write_text(content)
-    with pytest.raises(ValueError, match=message):
-        read_record(path)
-
-
-def test_records_must_fit_the_catalogue(tmp_path: Path) -> None:
-    products = MemoryCatalogue([product("B1", "socks")])
-    with pytest.raises(ValueError, match="lacks the product B1"):
-        known_prices(products, {"B2": 1.0})
-    goals = list(SyntheticGoals(products, np.array([1.0]), random.Random(0)))
-    with pytest.raises(ValueError, match="goal 0 is about B1, which the catalogue"):
-        GivenGoals(MemoryCatalogue([product("B2", "hats")]), goals, "synthetic")
+    refuses(ValueError, message, read_record, path)
 
 
 def test_a_shop_of_too_many_goals_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

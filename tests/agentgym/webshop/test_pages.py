@@ -24,6 +24,7 @@ from agentgym.webshop.pages import (
 )
 from agentgym.webshop.session import Session
 from tests.agentgym.webshop.small_shop import product, shop_of, visit
+from tests.refusals import refuses
 
 SIZES = (("size", ("s", "m")), ("fit", ("m", "buy now", "a [b]", "", "two\nlines")))
 
@@ -41,14 +42,11 @@ def test_texts_become_nodes_as_in_a_browser(given: str, expected: list[str]) -> 
     assert nodes(TEXT, given) == [Node(TEXT, text) for text in expected]
 
 
-def test_index() -> None:
+def test_index_results_item_and_sub_pages() -> None:
     session = visit(shop_of(product("B1", "Wool Socks")))
     assert shown(session) == "WebShop [SEP] Instruction: [SEP] find me warm socks [SEP] Search"
     assert INDEX.commands == ()
     assert (session.page is INDEX, list(session.page.clickables)) == (True, ["search"])
-
-
-def test_results() -> None:
     shop = shop_of(*[product(f"B{i:02}", f"Sock {i}") for i in range(11)])
     session = visit(shop)
     assert session.play("search[sock]")
@@ -63,9 +61,6 @@ def test_results() -> None:
                                    "B10 [SEP] Sock 10 [SEP] $12.0")  # fmt: skip
     session.play("click[next >]")
     assert shown(session).endswith("Page 3 (Total results: 11) [SEP] < Prev [SEP] Next >")
-
-
-def test_item_with_values_that_are_there_twice_or_cannot_be_clicked() -> None:
     page = item_page(product("B1", "Wool Socks", SIZES))
     assert [tuple(node) for node in page.body[2:12]] == [
         (TEXT, "size"), (OPTION, "s"), (OPTION, "m"), (TEXT, "fit"), (OPTION, "m"), (OPTION, "buy now"),
@@ -79,9 +74,6 @@ def test_item_with_values_that_are_there_twice_or_cannot_be_clicked() -> None:
     buttons = ("click[back to search]", "click[< prev]", "click[description]", "click[features]", "click[reviews]")
     assert page.commands == (*buttons, "click[buy now]", "click[s]", "click[m]")
     assert page.all_commands == (*buttons, "click[buy now]", "click[s]", "click[m]", "click[a [b]]")
-
-
-def test_sub_pages() -> None:
     sold = product("B1", "Socks", bullets=("a ", "", "\n"), attributes=("warm", "soft"), description=" ")
     texts = {
         name: [node.text for node in sub_page(sold, name).body[2:]]
@@ -95,16 +87,13 @@ def test_sub_pages() -> None:
     }
 
 
-def test_done_page_writes_options_as_the_original_does() -> None:
+def test_done_page_and_rich_text() -> None:
     page = done_page("B1", {"size": '5\' "x"', "color": "é<&>"}, 1 / 3)
     told = [node.text for node in page.body]
     assert told[7] == r"options"
     assert told[8] == r'{"color": "\u00e9\u003c\u0026\u003e", "size": "5\u0027 \"x\""}'
     assert told[-4:] == ["Your score (min 0.0, max 1.0)", "0.3333333333333333", "Reward Details ", "None"]
     assert page.nodes([Node(TEXT, "request")]) == list(page.body)
-
-
-def test_rich_text_marks() -> None:
     page = [Node(BUTTON, "Back"), Node(LINK, "B1"), Node(LINK, "B2"), Node(TEXT, " x "), Node(OPTION, "s"),
             Node(OPTION, "red"), Node(OPTION, "rot\u00e9")]  # fmt: skip
     assert text_rich(page, '/{"size": "s", "color": "red", "x": "rot\\u00e9"}', {"B2"}) == (
@@ -134,25 +123,18 @@ def test_the_page_stays_and_adverts_are_plain_text(
     assert sum(node.kind == TEXT for node in shown) == sum(node.kind == TEXT for node in page) + extra
 
 
-def test_certain_and_impossible_adverts() -> None:
+def test_adverts_are_as_frequent_as_asked_and_differ_by_view() -> None:
     for view in [(1, 0), (1, 1), (2, 0)]:
         assert Adverts(0, 1).around(PAGE, view) == PAGE
         assert Adverts(1, 0).around(PAGE, view) == PAGE
         assert len(Adverts(1, 1).around(PAGE, view)) == 2 * len(PAGE) + 1
-
-
-def test_adverts_are_as_frequent_as_asked() -> None:
     counts = [len(Adverts(0.5, 0.2).around(PAGE, (7, step))) - len(PAGE) for step in range(4_000)]
     # 5 places: 0.5 * 5 * 0.2 adverts a view; none with probability 1 - 0.5 * (1 - 0.8^5) = 0.664
     assert abs(sum(counts) / 4_000 - 0.5) < 0.05
     assert abs(counts.count(0) / 4_000 - 0.664) < 0.03
-
-
-def test_two_views_of_a_page_differ() -> None:
     assert len({tuple(Adverts(1, 0.5).around(PAGE, (0, step))) for step in range(50)}) > 45
 
 
 @pytest.mark.parametrize(("page", "slot"), [(-0.1, 0.5), (0.5, 1.1), ("1", 0.5), (True, 0.5), (0.5, float("nan"))])
 def test_probabilities_out_of_range_are_refused(page: float, slot: float) -> None:
-    with pytest.raises(ValueError, match=r"noise: the probability of a (page|slot) must be in 0\.\.1"):
-        Adverts(page, slot)
+    refuses(ValueError, r"noise: the probability of a (page|slot) must be in 0\.\.1", Adverts, page, slot)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gymnasium as gym
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,6 +13,7 @@ from agentgym.webshop.env import WebShopEnv
 from agentgym.webshop.expert import best_query, wished
 from agentgym.webshop.goals import Goal
 from agentgym.webshop.player import WebShopPlayer, keywords, mentioned, price_limit, wished_options
+from tests.refusals import refuses
 
 HAT = Product(
     asin="B000000001", title="Red Hat", description="", bullets=(), prices=(5.0,), price_text="$5.0",
@@ -70,9 +70,11 @@ def test_the_expert_finds_back_from_anywhere() -> None:
         _, info = env.restore(before)
 
 
-def test_wishes_are_pairs_or_bare_values() -> None:
+def test_wishes_are_pairs_or_bare_values_and_titles_are_searched_for() -> None:
     assert list(wished(goal(("size", "small"), ("color", "red")), HAT)) == [("size", "small"), ("color", "red")]
     assert list(wished(goal("red", "large", "blue"), HAT)) == [("color", "red"), ("size", "large")]
+    assert best_query(ByTitle(), goal(), 39) == "red hat"  # type: ignore[arg-type]
+    assert best_query(ByTitle(), goal(), 77) == ""  # type: ignore[arg-type]
 
 
 class ByTitle:
@@ -80,11 +82,6 @@ class ByTitle:
 
     def top(self, query: str, k: int) -> tuple[int, ...]:
         return tuple(range(50)) if "red" in query else ()
-
-
-def test_the_title_is_searched_for_when_the_request_does_not_find_the_product() -> None:
-    assert best_query(ByTitle(), goal(), 39) == "red hat"  # type: ignore[arg-type]
-    assert best_query(ByTitle(), goal(), 77) == ""  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -122,21 +119,11 @@ def test_any_text_is_answered_with_a_command(pages: list[tuple[str, list[str]]])
         assert command.endswith("]")
 
 
-def test_price_tags_that_are_none_are_text() -> None:
+def test_price_tags_that_are_none_and_arguments_out_of_range() -> None:
     page = " [SEP] ".join(["Instruction:", "a hat", "Back to Search", "Page 1", "Next >", "B1", "Hat", "$.", "$1.2.3"])
     assert WebShopPlayer().act(page, ["click[back to search]", "click[next >]", "click[b1]"]) == "click[b1]"
-
-
-def test_arguments_out_of_range_are_refused() -> None:
     for arguments in ({"patience": -1}, {"steps": 0}):
-        with pytest.raises(ValueError, match="at least"):
-            WebShopPlayer(**arguments)
-
-
-def test_the_registered_environment_advises_in_every_sub_environment() -> None:
-    envs = gym.make_vec("AgentRL/WebShop-v0", num_envs=3, expert=True, autoreset_mode="Disabled")
-    _, infos = envs.reset(seed=5)
-    assert all(action.startswith("search[") for action in infos["expert_action"])
+        refuses(ValueError, "at least", WebShopPlayer, **arguments)
 
 
 FULL = (
@@ -145,32 +132,26 @@ FULL = (
 )
 
 
-def test_a_synthetic_request() -> None:
+def test_requests_are_read() -> None:
     assert keywords(FULL) == ["cruelty", "free", "oil", "free", "lip", "balm", "shea", "butter", "metal", "tin"]
     assert price_limit(FULL) == 40
     assert wished_options(FULL) == {"flavor": "sea salt", "quantity": "2 pack"}
-
-
-def test_a_request_without_options_or_price() -> None:
     request = "find me hats with brim"
     assert (keywords(request), price_limit(request), wished_options(request)) == (["hats", "brim"], float("inf"), {})
-
-
-def test_a_human_request() -> None:
     request = "i'm looking for an x-large hoodie in dark red under 50 dollars."
     assert keywords(request) == ["x-large", "hoodie", "dark", "red", "50"]
     values = ["large", "x-large", "xx-large", "red", "dark red", "green", "zip/er (new)"]
     assert mentioned(request, values) == ["dark red", "x-large"]
     assert wished_options(request) == {}
     assert price_limit(request) == float("inf")
-
-
-def test_values_with_signs_are_found_as_they_are() -> None:
     assert mentioned("with a+b (new)", ["a+b (new)", "aab new", "", " "]) == ["a+b (new)"]
     assert wished_options("hat with fit: a+b (new), 3' with x, and color: r.b") == {
         "fit": "a+b (new), 3' with x",
         "color": "r.b",
     }
+    for text in ("$" + "9" * 400, "$" + "0." + "1" * 10**6, "$" + "1" * 5000):
+        refuses(ValueError, "expected amounts", read_tag, text)
+    assert np.isinf(price_limit("price lower than " + "9" * 400))
 
 
 @settings(max_examples=200, derandomize=True, deadline=None)
@@ -180,10 +161,3 @@ def test_any_text_is_a_request(request: str, values: list[str]) -> None:
     assert price_limit(request) >= 0
     assert set(mentioned(request, values)) <= set(values)
     assert all(name and value in request.lower() for name, value in wished_options(request).items())
-
-
-def test_numbers_of_many_digits_are_no_price() -> None:
-    for text in ("$" + "9" * 400, "$" + "0." + "1" * 10**6, "$" + "1" * 5000):
-        with pytest.raises(ValueError, match="expected amounts"):
-            read_tag(text)
-    assert np.isinf(price_limit("price lower than " + "9" * 400))

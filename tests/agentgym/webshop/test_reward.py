@@ -15,6 +15,7 @@ from agentgym.webshop.catalogue import MemoryCatalogue, Product
 from agentgym.webshop.goals import Goal
 from agentgym.webshop.reward import COLOURS, Grader, Match, _words, alike, compare, grade, make_tagger, reduced, words
 from tests.agentgym.webshop import oracles
+from tests.refusals import refuses
 
 PRODUCT = Product(
     asin="B000000001",
@@ -59,7 +60,7 @@ def test_all_recorded_purchases_score_as_in_the_original():
     assert count == 750
 
 
-def test_a_grader_looks_up_product_and_price():
+def test_scores_and_their_parts_by_hand() -> None:
     shop = MemoryCatalogue([PRODUCT])
     grader = Grader(shop, np.array([20.0]), words)
     wanted = goal(options=(("size", "small"), ("color", "red")))
@@ -68,14 +69,13 @@ def test_a_grader_looks_up_product_and_price():
     # One attribute, one of two options, the price: three of four.
     assert grader(0, {"size": "small"}, wanted).score == 0.75
     assert Grader(shop, np.array([30.01]), words)(0, {}, wanted).score == 0.25
-
-
-def test_parts_are_shares_and_weights():
     parts = bought(("large",), 31.0, attributes=("easy care", "waterproof"), options=(("size", "large"),)).parts
     assert (parts["r_att"], parts["w_att"]) == (1 / 2, 2 / 4)
     assert (parts["r_option"], parts["w_option"]) == (1.0, 1 / 4)
     assert (parts["r_price"], parts["w_price"]) == (False, 1 / 4)
     assert "r_option" not in bought().parts
+    assert grade(Match(1.0, True, True, 1.0, 0), 5.0, (), goal(attributes=())).score == 1.0
+    assert grade(Match(1.0, True, True, 1.0, 0), 5.0, (), goal(attributes=(), price_upper=0.0)).score == 0.0
 
 
 @pytest.mark.parametrize(
@@ -97,32 +97,18 @@ def test_kinds_of_products(name, query, path, r_type, title):
     assert (match.r_type, match.title) == (r_type, title)
 
 
-def test_an_attribute_may_stand_in_title_bullets_or_description():
+def test_attributes_and_options_are_compared_as_in_the_original() -> None:
     wishes = ("care easy", "cotton", "machine wash long", "dries quick", "wash  long", "waterproof", "men machine")
     # In turn: like an attribute; title; two bullets joined; description; two spaces; nowhere; across title and bullets.
     assert [compare(PRODUCT, goal(attributes=(wish,)), words).attributes for wish in wishes] == [1, 1, 1, 1, 0, 0, 0]
-
-
-def test_options_compare_with_any_group_and_with_the_groups_name():
     assert bought(("small",), options=(("size", "x-small"),)).score == 1.0  # "small" is among size, x, small
     assert bought(("size",), options=(("size", "x-small"),)).score == 1.0
     assert bought(("dark red",), options=("red wine",)).score == 2 / 3  # "dark" is not like "red"
     assert reduced("dark red") == "dark"
     assert reduced("red wine") == "red"
-
-
-def test_some_goals_cannot_be_won():
     wish = ("color", "r.brown2070")
     assert reduced(wish) == "('color', 'r.brown2070')"
     assert bought(("r.brown2070",), options=(wish,)).score == 2 / 3
-
-
-def test_nothing_wished_but_the_price_is_worth_the_price():
-    assert grade(Match(1.0, True, True, 1.0, 0), 5.0, (), goal(attributes=())).score == 1.0
-    assert grade(Match(1.0, True, True, 1.0, 0), 5.0, (), goal(attributes=(), price_upper=0.0)).score == 0.0
-
-
-def test_colours_are_sorted_and_found_inside_words():
     assert list(COLOURS) == sorted(COLOURS)
     assert len(COLOURS) == 102
     assert [reduced(value) for value in ("washed", "stand", "layered", "x-small")] == ["ash", "tan", "red", "x-small"]
@@ -165,22 +151,15 @@ def test_alike_by_hand():
     assert not alike("", "")
 
 
-def test_words_are_all_but_function_words():
+def test_words_are_all_but_function_words_and_taggers_have_names() -> None:
     assert words("The 2-Pack of Women's e.l.f. Brushes, 10.5 oz & More") == (
         *("pack", "women's", "e", "l", "f", "brushes", "oz", "more"),
     )
     assert words("Men'S crème 4K Ünit") == ("men", "s", "cr", "è", "me", "k", "ü", "nit")
     assert words("") == words("12 &!") == ()
-
-
-def test_a_tagger_by_name():
     assert make_tagger("words")("Red Shoes") == ("red", "shoes")
     for name in ("word", "table:", "words:x", "", None, 3):
-        with pytest.raises(ValueError, match="noun_tagger"):
-            make_tagger(name)
-
-
-def test_a_function_is_asked_once_per_title():
+        refuses(ValueError, "noun_tagger", make_tagger, name)
     asked = []
     tag = make_tagger(lambda title: asked.append(title) or [title.lower()])
     assert tag("Shoe") == tag("Shoe") == ["shoe"]
@@ -202,16 +181,12 @@ def test_a_table_by_path_or_name(tmp_path):
 def test_malformed_tables_are_refused(tmp_path, content):
     path = tmp_path / "nouns.json"
     path.write_text(content)
-    with pytest.raises(ValueError, match=r"nouns\.json"):
-        make_tagger(path)
-    with pytest.raises(ValueError, match="missing"):
-        make_tagger(tmp_path / "missing.json")
+    refuses(ValueError, r"nouns\.json", make_tagger, path)
+    refuses(ValueError, "missing", make_tagger, tmp_path / "missing.json")
 
 
 def test_spacy_says_what_it_lacks():
     if importlib.util.find_spec("spacy") is None:
-        with pytest.raises(ImportError, match="nouns"):
-            make_tagger("spacy")
+        refuses(ImportError, "nouns", make_tagger, "spacy")
     else:
-        with pytest.raises(ValueError, match="spacy download no_such_model"):
-            make_tagger("spacy:no_such_model")
+        refuses(ValueError, "spacy download no_such_model", make_tagger, "spacy:no_such_model")

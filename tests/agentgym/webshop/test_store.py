@@ -10,6 +10,7 @@ from agentgym.webshop.generated.generator import generate
 from agentgym.webshop.shop import open_catalogue, open_search
 from tests.agentgym.webshop.oracles import catalogue
 from tests.agentgym.webshop.small_shop import product
+from tests.refusals import refuses
 
 
 def assert_equal(stored: store.StoredCatalogue, memory: MemoryCatalogue) -> None:
@@ -44,13 +45,16 @@ def test_the_official_products(tmp_path: Path) -> None:
     assert_equal(store.StoredCatalogue(tmp_path / "store"), catalogue())
 
 
-def test_an_interrupted_build_leaves_nothing(tmp_path: Path) -> None:
+def test_a_build_that_is_interrupted_or_refused_leaves_nothing(tmp_path: Path) -> None:
     def broken() -> object:
         yield product("B1", "socks")
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         store.build(tmp_path / "store", broken())  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(ValueError, match="asins of a catalogue must differ"):
+        store.build(tmp_path / "store", [product("B1", "socks"), product("B1", "hats")])
     assert list(tmp_path.iterdir()) == []
 
 
@@ -67,8 +71,7 @@ def test_the_faster_of_two_builds_counts(tmp_path: Path) -> None:
 def test_another_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store.build(tmp_path / "store", [product("B1", "socks")])
     monkeypatch.setattr(store, "VERSION", 99)
-    with pytest.raises(ValueError, match="remove it"):
-        store.StoredCatalogue(tmp_path / "store")
+    refuses(ValueError, "remove it", store.StoredCatalogue, tmp_path / "store")
 
 
 def test_large_shops_lie_in_the_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,9 +105,3 @@ def test_a_forked_process_reads_on(tmp_path: Path) -> None:
     assert os.read(reader, 10_000).decode().split() == expected == [each.asin for each in shop]
     os.close(reader)
     os.close(writer)
-
-
-def test_products_with_the_same_asin_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="asins of a catalogue must differ"):
-        store.build(tmp_path / "store", [product("B1", "socks"), product("B1", "hats")])
-    assert list(tmp_path.iterdir()) == []

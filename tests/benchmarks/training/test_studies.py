@@ -129,7 +129,7 @@ def test_a_page_is_rebuilt_from_the_file_alone(folder, tmp_path):
     assert text.startswith("# Title\n")
     assert text.endswith("Words that stay.\n")
     assert "(images/study_distance.png)" in text
-    assert "study distance --from" in text
+    assert "Measured on " in text
     assert (tmp_path / "docs" / "images" / "study_distance.png").stat().st_size > 1000
 
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentgym.trajectory import Floats, StepTable
+from tests.refusals import refuses
 from tests.wrappers.credit import learned
 from tests.wrappers.credit.oracles import build, cases
 from tests.wrappers.credit.oracles import table as recorded
@@ -47,6 +48,7 @@ def test_soft_targets_by_hand() -> None:
     table = episodes("s -a-> goal +", "s -b-> goal +", *[f"s -{action}-> pit" for action in "cdee"])
     found = action_targets(table, shaping="soft", values=np.zeros(6))
     np.testing.assert_allclose(found, 1 / (1 + np.exp([-1.8, -1.8, 1.2, 1.2, 1.2, 1.2])))
+    assert action_targets(rebuild(TABLE, np.arange(0)), shaping="soft", values=[]).shape == (0,)
 
 
 def naive(table: StepTable, unit: str, gamma: float, preset: str) -> Floats:
@@ -88,12 +90,7 @@ def test_equals_its_naive_twin_in_any_order_of_rows(unit: Any, preset: Any, seed
     ],
 )
 def test_wrong_input_is_named(arguments: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        action_targets(TABLE, **arguments)
-
-
-def test_an_empty_table() -> None:
-    assert action_targets(rebuild(TABLE, np.arange(0)), shaping="soft", values=[]).shape == (0,)
+    refuses(ValueError, words, action_targets, TABLE, **arguments)
 
 
 @pytest.mark.parametrize("unit", ["history", "state"])
@@ -107,9 +104,6 @@ def test_the_authors() -> None:
     for shaping, key in (("none", "q_target"), ("raw", "shaped_raw")):
         found = action_targets(recorded(), preset="authors", shaping=shaping, values=values)  # type: ignore[arg-type]
         np.testing.assert_allclose(found, learned.answers(learned.AUTHORS, "agentprm", key), rtol=0, atol=1e-4)
-
-
-def test_the_authors_soft_targets() -> None:
     # Mean and quartiles are those of a data set: the originals were given one case at a time.
     values, begin, found = learned.scores("value"), 0, []
     for case in cases():
@@ -121,15 +115,6 @@ def test_the_authors_soft_targets() -> None:
     np.testing.assert_allclose(np.concatenate(found), theirs, rtol=0, atol=1e-4)
 
 
-def test_the_last_target_of_a_won_rollout_is_the_highest_only_when_counted_from_the_end() -> None:
-    table = recorded()
-    won = table.last[table.trajectory_won & (np.diff(table.offsets) > 1)]
-    first = table.order[table.offsets[:-1]][table.trajectory[won]]
-    paper, authors = (action_targets(table, preset=preset) for preset in ("paper", "authors"))
-    assert (paper[won] > paper[first]).all()
-    assert (authors[won] < authors[first]).mean() > 0.7
-
-
 # "s" is left to the right twice, once towards success; the rows of "a" are not in order of time.
 VISITED = StepTable.from_arrays(
     group=["g"] * 5, trajectory=["a", "a", "b", "b", "c"], t=[1, 0, 0, 1, 0], state=["u", "s", "s", "u", "s"],
@@ -138,20 +123,23 @@ VISITED = StepTable.from_arrays(
 )  # fmt: skip
 
 
-def test_values_by_hand() -> None:
+def test_values_and_gains_by_hand() -> None:
     of_actions, of_states = visit_values(VISITED, 0.5)
     # "right" was worth .5 once and 0 once; of the three visits of "s" one was worth .5. "u" was worth 1 once of twice.
     assert of_actions == pytest.approx([1, 0.25, 0.25, 0, 0])
     assert of_states == pytest.approx([0.5, 0.5 / 3, 0.5 / 3, 0.5, 0.5 / 3])
     credit = state_advantages(VISITED, gamma=0.5)
     assert credit == pytest.approx([0.5, 0.25 - 0.5 / 3, 0.25 - 0.5 / 3, -0.5, -0.5 / 3])
-
-
-def test_gains_end_with_the_outcome() -> None:
     # Into "u" .5, out of "s" 1/6; the last steps lead to 1 where it was won and to 0 elsewhere.
     assert value_gain(VISITED, gamma=0.5) == pytest.approx([0.5, 1 / 3, 1 / 3, -0.5, -0.5 / 3])
     # One's own values: with the values 0 the last step of a won trajectory gains everything.
     assert gains(VISITED, np.zeros(5)).tolist() == [1, 0, 0, 0, 0]
+    table = recorded()
+    won = table.last[table.trajectory_won & (np.diff(table.offsets) > 1)]
+    first = table.order[table.offsets[:-1]][table.trajectory[won]]
+    paper, authors = (action_targets(table, preset=preset) for preset in ("paper", "authors"))
+    assert (paper[won] > paper[first]).all()
+    assert (authors[won] < authors[first]).mean() > 0.7
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentgym.trajectory import Floats, StepTable
+from tests.refusals import refuses
 from tests.wrappers.credit import learned
 from tests.wrappers.credit.oracles import table as recorded
 from tests.wrappers.credit.random_tables import random_table, rebuild
@@ -44,12 +45,25 @@ def test_by_hand() -> None:
     np.testing.assert_allclose(attribution(table, centred=True), np.array([0, 1, 0, -1]) / 4, atol=1e-15)
     # XX' + 2 I = [[4, 1], [1, 4]]: (4, -1) / 15.
     np.testing.assert_allclose(attribution(table, damping=2.0), np.array([3, 4, 3, -1]) / 15, atol=1e-15)
-
-
-def test_a_step_taken_twice_counts_twice() -> None:
     # X = [[2, 1]], XX' + I = 6: each takes 2 / 6 and 1 / 6 of the success.
     table = episodes("s -wait-> s -wait-> s -up-> goal +")
     np.testing.assert_allclose(attribution(table), [2 / 6, 2 / 6, 1 / 6], atol=1e-15)
+    won = episodes("s -up-> goal +", "s -up-> goal +")
+    np.testing.assert_allclose(attribution(won), 2 / 3)  # one unknown: c = 2 / (1 + 1 + damping)
+    np.testing.assert_allclose(attribution(won, centred=True), 0.0, atol=1e-15)
+    assert (attribution(episodes("s -up-> pit", "s -left-> pit")) == 0).all()
+    table = episodes("s -up-> goal +", "s -left-> pit", reward=10.0)
+    np.testing.assert_allclose(attribution(table, outcome="return"), [5.0, 0.0])
+    np.testing.assert_allclose(attribution(table), [0.5, 0.0])
+    table.reward[0] = 1e101
+    refuses(ValueError, "reward of row 0", attribution, table, outcome="return")
+    # Both outcomes after the same steps, and next to no damping: the mean of them is left.
+    table = episodes("s -up-> goal +", "s -up-> pit")
+    np.testing.assert_allclose(attribution(table, damping=1e-6), 0.5, atol=1e-6)
+    assert read_options(attribution, {"damping": "2", "centred": "true"}) == {"damping": 2.0, "centred": True}
+    refuses(ValueError, r"damping must be at least 1e-06, got 0.0", read_options, attribution, {"damping": "0"})
+    assert MOST_TRAJECTORIES == 2000
+    refuses(ValueError, "at most 2000 trajectories, group 'task 0' has 2001", attribution, groups_of(2001))
 
 
 @given(st.integers(0, 10**6), st.floats(0.05, 5), st.booleans())
@@ -66,34 +80,6 @@ def test_equals_the_regression_in_any_order_of_rows(seed: int, damping: float, c
 def _renamed(table: StepTable) -> StepTable:
     """Groups and trajectories of other names: groups of several sizes in one table."""
     return rebuild(table, np.arange(len(table)), relabel=lambda name: f"other {name}")
-
-
-def test_groups_without_contrast() -> None:
-    won = episodes("s -up-> goal +", "s -up-> goal +")
-    np.testing.assert_allclose(attribution(won), 2 / 3)  # one unknown: c = 2 / (1 + 1 + damping)
-    np.testing.assert_allclose(attribution(won, centred=True), 0.0, atol=1e-15)
-    assert (attribution(episodes("s -up-> pit", "s -left-> pit")) == 0).all()
-
-
-def test_the_return_instead_of_the_success() -> None:
-    table = episodes("s -up-> goal +", "s -left-> pit", reward=10.0)
-    np.testing.assert_allclose(attribution(table, outcome="return"), [5.0, 0.0])
-    np.testing.assert_allclose(attribution(table), [0.5, 0.0])
-    table.reward[0] = 1e101
-    with pytest.raises(ValueError, match="reward of row 0"):
-        attribution(table, outcome="return")
-
-
-def test_trajectories_alike_are_not_singular() -> None:
-    # Both outcomes after the same steps, and next to no damping: the mean of them is left.
-    table = episodes("s -up-> goal +", "s -up-> pit")
-    np.testing.assert_allclose(attribution(table, damping=1e-6), 0.5, atol=1e-6)
-
-
-def test_options_given_as_words() -> None:
-    assert read_options(attribution, {"damping": "2", "centred": "true"}) == {"damping": 2.0, "centred": True}
-    with pytest.raises(ValueError, match=r"damping must be at least 1e-06, got 0.0"):
-        read_options(attribution, {"damping": "0"})
 
 
 @pytest.mark.parametrize(("centred", "key"), [(False, "ridge"), (True, "ridge_centred")])
@@ -138,9 +124,3 @@ def test_a_group_that_would_take_too_long_is_refused_before_it_is_solved(
     with pytest.raises(ValueError, match="at most 20 trajectories, group 'task 1' has 21; divide its trajectories"):
         method(groups_of(20, 21))
     assert len(solved) == 2
-
-
-def test_the_bound_is_the_one_that_the_page_names() -> None:
-    assert MOST_TRAJECTORIES == 2000
-    with pytest.raises(ValueError, match="at most 2000 trajectories, group 'task 0' has 2001"):
-        attribution(groups_of(2001))

@@ -79,13 +79,18 @@ def test_reinforce_plus_plus_baseline(cross_steps, over):
     assert_agree(_per_case(reinforce_plus_plus_baseline, over=over), theirs)
 
 
-def test_shipped_modes_are_the_presets():
+def test_graphgpo_distances_and_shipped_modes() -> None:
     # GRPO, HGPO and GraphGPO are shipped with the deviation, GiGPO's configuration and RewardFlow's call without.
     of = table()
     for method, std in (
         (grpo, "group"), (hgpo, "group"), (graphgpo, "group"), (gigpo, "none"), (rewardflow, "none")
     ):  # fmt: skip
         assert (method(of, preset="authors") == method(of, preset="authors", std=std, invalid_penalty=0.1)).all()
+    credit = graphgpo_values(table(), preset="authors")
+    for group, result in enumerate(load("graphgpo_authors")["results"]):
+        ours = credit.graph.by_state(credit.distance, group)
+        # The original adds its success node to groups without a success as well.
+        assert {"You Won!": 0.0, **ours} == result["distance"]
 
 
 @pytest.mark.parametrize(("suffix", "penalty"), PENALTIES)
@@ -140,14 +145,6 @@ def test_graphgpo(omega, mode, std, suffix, penalty):
     steps = graphgpo(table(), preset="authors", omega=omega, std=std, invalid_penalty=penalty, beta_episode=0.0)
     contrast = contrast[1:] if std == "group" else []
     assert_agree(steps, answers(name, f"omega={omega}|adv|{mode}|episode_w=0"), *contrast)
-
-
-def test_graphgpo_distances():
-    credit = graphgpo_values(table(), preset="authors")
-    for group, result in enumerate(load("graphgpo_authors")["results"]):
-        ours = credit.graph.by_state(credit.distance, group)
-        # The original adds its success node to groups without a success as well.
-        assert {"You Won!": 0.0, **ours} == result["distance"]
 
 
 @pytest.mark.parametrize(("suffix", "penalty"), PENALTIES)
@@ -339,13 +336,10 @@ def test_the_rows_of_the_log_probabilities_are_those_of_the_answers():
     _same(_token_rewards()[mask()], "prime", "token_reward")
 
 
-def test_istar():
+def test_istar() -> None:
     _same(istar(table(), scores=_step_rewards()), "istar", "advantage")
     _same(istar(table(), scores=_step_rewards(), alpha_trajectory=0.0), "istar", "step_adv")
     _same(istar(table(), scores=_step_rewards(), alpha=0.0), "istar", "episode_adv")
-
-
-def test_istar_against_the_others():
     options = {"scores": _step_rewards(), "relative": "rloo"}
     _same(istar(table(), **options, alpha_trajectory=0.0), "istar", "step_adv_rloo")
     _same(istar(table(), **options, alpha=0.0), "istar", "episode_adv_rloo")
@@ -383,30 +377,18 @@ def _same_nodes(graph, per_node, key, *inner):
         assert graph.by_state(per_node, group) == pytest.approx(expected, abs=1e-9), result["case_id"]
 
 
-def test_grpo_of_paper_reference():
+def test_grpo_rloo_gigpo_and_rewardflow_of_paper_reference() -> None:
     _paper_reference_same(grpo(table()), "gigpo", "episode_adv|std")
     _paper_reference_same(grpo(table(), std="none"), "gigpo", "episode_adv|no_std")
     _paper_reference_same(grpo(table(), outcome="won"), "rewardflow", "traj_adv")
-
-
-def test_rloo_is_the_centred_outcome_times_8_over_7():
     np.testing.assert_allclose(rloo(table()), answers(FILE, "gigpo", "episode_adv|no_std") * 8 / 7, atol=2e-9)
-
-
-def test_gigpo_of_paper_reference():
     _paper_reference_same(gigpo(table()), "gigpo", "adv|std")
     _paper_reference_same(gigpo(table(), std="none"), "gigpo", "adv|no_std")
     _paper_reference_same(gigpo(table(), omega=0.0), "gigpo", "episode_adv|std")
-
-
-def test_rewardflow():
     _paper_reference_same(rewardflow(table()), "rewardflow", "adv_visits")
     _paper_reference_same(rewardflow(table(), alpha_trajectory=0.0), "rewardflow", "action_adv_visits")
     _paper_reference_same(rewardflow(table(), alpha_action=0.0), "rewardflow", "traj_adv")
     _paper_reference_same(rewardflow(table(), alpha_trajectory=0.0, unit="edge"), "rewardflow", "action_adv_edges")
-
-
-def test_rewardflow_values():
     credit = rewardflow_values(table())
     _paper_reference_same(credit.step_reward, "rewardflow", "step_reward")
     _same_nodes(credit.graph, credit.distance, "rewardflow", "distance")

@@ -19,32 +19,20 @@ def _equal(found, expected):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
 
 
-def test_contrasts_hold_behind_a_fork_and_fade_before_it():
+def test_by_hand() -> None:
     # At u: 1, 0 and 1 against the mean of the others: 1/2, -1, 1/2. At v: 1 and 0: 1, -1.
     # Before: .5 * 1/2 + .25 * 1; between the forks 1/2 + .5 * 1.
     _equal(bpo(episodes(*TREE), preset="paper", lam=0.5), [0.5, 1, 1, -1, 0.5, -1, 0])
-
-
-def test_the_episode_level_compares_trees():
     # Episodes of the first tree: 1 0 1 0, mean 1/2; of the other: 0. Through the first step go all four, through the
     # second the first and the last.
     episode = bpo(episodes(*TREE)) - bpo(episodes(*TREE), preset="paper")
     _equal(episode, [0.5, 0.5, 1, 0, 1, 0, -0.5])
     half = bpo(episodes(*TREE), alpha_episode=0.5) - bpo(episodes(*TREE), preset="paper")
     _equal(half, episode / 2)
-
-
-def test_the_only_tree_of_a_group_has_no_episode_level():
     alone = episodes(*TREE[:4])
     _equal(bpo(alone), bpo(alone, preset="paper"))
-
-
-def test_returns_are_discounted_from_the_fork_on():
     table = episodes("s -a-> u -b-> v -c-> goal +", "0.0: u -d-> pit")
     _equal(bpo(table, gamma=0.5, lam=0.0), [0, 0.5, 0.5, -0.5])
-
-
-def test_penalties():
     table = episodes("s -a!-> u -b!-> goal +", "0.0: u -c-> pit")
     _equal(bpo(table, lam=0.0), [0, 1, -1])
     _equal(bpo(table, lam=0.0, invalid_penalty=0.25, penalty="advantage"), [-0.25, 0.75, -1])

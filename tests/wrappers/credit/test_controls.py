@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.refusals import refuses
 from tests.wrappers.credit.random_tables import random_table
 from wrappers.credit.controls import broadcast, shuffled
 from wrappers.credit.dapo import dapo
@@ -11,16 +12,13 @@ from wrappers.credit.graphgpo import graphgpo
 TABLE = random_table(3)
 
 
-def test_shuffled_advantages_are_the_same_numbers_in_other_places():
+def test_controls_shuffle_or_broadcast_advantages() -> None:
     given, moved = graphgpo(TABLE, omega=0.8, invalid_penalty=0.1, penalty="advantage"), shuffled(TABLE)
     for group in range(TABLE.n_groups):
         rows = TABLE.group == group
         np.testing.assert_array_equal(np.sort(moved[rows]), np.sort(given[rows]))
     assert (moved != given).any()
     np.testing.assert_array_equal(moved, shuffled(TABLE))
-
-
-def test_broadcast_gives_each_step_the_mean_of_its_episode():
     given, spread = graphgpo(TABLE, omega=0.8, invalid_penalty=0.1, penalty="advantage"), broadcast(TABLE)
     for trajectory in range(TABLE.n_trajectories):
         rows = TABLE.trajectory == trajectory
@@ -36,7 +34,5 @@ def test_steps_that_are_not_scored_stay_so(control):
 
 @pytest.mark.parametrize("control", [shuffled, broadcast])
 def test_a_control_is_of_a_method_that_reads_the_table_alone(control):
-    with pytest.raises(ValueError, match="did you mean 'graphgpo'"):
-        control(TABLE, of="graphpo")
-    with pytest.raises(ValueError, match="'judge' needs scores"):
-        control(TABLE, of="judge")
+    refuses(ValueError, "did you mean 'graphgpo'", control, TABLE, of="graphpo")
+    refuses(ValueError, "'judge' needs scores", control, TABLE, of="judge")

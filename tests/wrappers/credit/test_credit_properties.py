@@ -5,8 +5,6 @@ import functools
 import importlib
 import inspect
 import pkgutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -14,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wrappers.credit
+from tests.processes import printed
 from tests.wrappers.credit.naive import naive, naive_gigpo
 from tests.wrappers.credit.random_tables import random_table, rebuild, repeated
 from tests.wrappers.credit.small_tables import episodes
@@ -225,9 +224,6 @@ def test_every_method_is_a_function_named_like_its_file() -> None:
     assert functions - files == {
         "action_targets", "bi_level_gae", "graphgpo_filled", "importance", "reinforce_plus_plus_baseline",
     }  # fmt: skip
-
-
-def test_importing_the_module_leaves_the_name_to_the_function() -> None:
     for name in CREDIT_NAMES_METHODS:
         module = importlib.import_module(f"wrappers.credit.{name}")
         assert inspect.ismodule(module)
@@ -251,8 +247,8 @@ def test_whatever_a_process_imports_first(first: str) -> None:
         "from wrappers.credit import rewardflow as again, grpo\nfrom wrappers import RewardFlow\n"
         "print(callable(rewardflow), rewardflow is again, callable(grpo), RewardFlow.method.__name__)"
     )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout.split() == ["True", "True", "True", "rewardflow"]
+    result = printed(code)
+    assert result.split() == ["True", "True", "True", "rewardflow"]
 
 
 #: A step level alone.

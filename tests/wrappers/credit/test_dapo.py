@@ -9,6 +9,7 @@ from gymnasium.vector import AutoresetMode
 from agentgym.trajectory import StepTable
 from agentgym.vector import TextVectorEnv
 from tests.corridor import CorridorEnv
+from tests.refusals import refuses
 from tests.wrappers.credit.random_tables import random_table, rebuild
 from wrappers.credit.dapo import DAPO, contrasting_groups, dapo, overlong_penalty
 from wrappers.credit.grpo import grpo
@@ -37,19 +38,13 @@ TABLE = _groups(
 )
 
 
-def test_which_groups_have_contrast():
+def test_which_groups_have_contrast_and_their_scores() -> None:
     assert contrasting_groups(TABLE).tolist() == [True, False, False, False, False, False]
     by_return = [True, False, False, True, True, False]
     assert contrasting_groups(TABLE, contrast="return").tolist() == by_return
     assert contrasting_groups(TABLE, preset="authors").tolist() == by_return
-
-
-def test_rounding_is_no_contrast():
     table = _groups(sums=[(0.1 + 0.2, False), (0.3, False)], exact=[(0.3 + 1e-6, False), (0.3, False)])
     assert contrasting_groups(table, contrast="return").tolist() == [False, True]
-
-
-def test_scores():
     # Outcomes 1 and 0: +-1/2 without the deviation, also where the returns say more.
     assert dapo(TABLE, std="none") == pytest.approx([0.5, -0.5, *[np.nan] * 9], nan_ok=True)
     # Returns 1/2 and 0, 1 and .9.
@@ -57,6 +52,10 @@ def test_scores():
     assert dapo(TABLE, preset="authors", std="none") == pytest.approx(scores, nan_ok=True)
     # What decides and what is compared are two options.
     assert dapo(TABLE, outcome="won", contrast="return", std="none")[6:8] == pytest.approx([0, 0])
+    table = dataclasses.replace(TABLE, valid=np.arange(len(TABLE)) % 2 == 0)
+    assert contrasting_groups(table, preset="authors").tolist() == contrasting_groups(TABLE, preset="authors").tolist()
+    assert np.isnan(dapo(table, preset="authors")[2:4]).all()
+    assert np.isnan(dapo(table, penalty="advantage", invalid_penalty=1.0)[2:4]).all()
 
 
 @pytest.mark.parametrize("preset", ["paper", "authors"])
@@ -73,33 +72,18 @@ def test_scored_rows_are_those_of_grpo(preset, seed):
     np.testing.assert_allclose(dapo(rebuild(table, rows), preset=preset), scores[rows], atol=1e-12)
 
 
-def test_penalties_make_no_contrast():
-    table = dataclasses.replace(TABLE, valid=np.arange(len(TABLE)) % 2 == 0)
-    assert contrasting_groups(table, preset="authors").tolist() == contrasting_groups(TABLE, preset="authors").tolist()
-    assert np.isnan(dapo(table, preset="authors")[2:4]).all()
-    assert np.isnan(dapo(table, penalty="advantage", invalid_penalty=1.0)[2:4]).all()
-
-
-def test_overlong_penalty_by_hand():
+def test_overlong_penalties_by_hand() -> None:
     # 100 tokens at most, the last 20 of them punished: 85 is 5 of 20 into them.
     assert overlong_penalty([0, 80, 85, 100, 101, 140], max_length=100, buffer=20).tolist() == [0, 0, -0.25, -1, -1, -1]
     assert overlong_penalty([85, 140], max_length=100, buffer=20, floor=None).tolist() == [-0.25, -3]
     assert overlong_penalty(np.full((2, 3), 90), max_length=100, buffer=20).tolist() == [[-0.5] * 3] * 2
     assert not np.signbit(overlong_penalty([1], max_length=2, buffer=1)).any()
-
-
-def test_wrong_lengths():
     with pytest.raises(ValueError, match="buffer must be between 1 and max_length=100 tokens, got 0"):
         overlong_penalty([1], max_length=100, buffer=0)
     with pytest.raises(ValueError, match="buffer must be between 1 and max_length=100 tokens, got 101"):
         overlong_penalty([1], max_length=100, buffer=101)
-    with pytest.raises(ValueError, match="at least 0, got -1"):
-        overlong_penalty([5, -1], max_length=100, buffer=10)
-    with pytest.raises(ValueError, match="at least 0, got nan"):
-        overlong_penalty([np.nan], max_length=100, buffer=10)
-
-
-def test_long_replies_lose_without_making_contrast():
+    refuses(ValueError, "at least 0, got -1", overlong_penalty, [5, -1], max_length=100, buffer=10)
+    refuses(ValueError, "at least 0, got nan", overlong_penalty, [np.nan], max_length=100, buffer=10)
     late = overlong_penalty(np.tile([0, 100], 6)[: len(TABLE)], max_length=100, buffer=20)
     table = dataclasses.replace(TABLE, reward=TABLE.reward + late)
     assert contrasting_groups(table).tolist() == contrasting_groups(TABLE).tolist()
@@ -185,11 +169,9 @@ def test_a_task_drawn_again_adds_to_its_group():
 
 def test_unfinished_groups_have_no_answer_yet():
     envs = _corridors()
-    with pytest.raises(ValueError, match="DAPO has recorded nothing"):
-        envs.sub_envs_without_contrast()
+    refuses(ValueError, "DAPO has recorded nothing", envs.sub_envs_without_contrast)
     envs.reset(options=_tasks(1, 7, 4))
-    with pytest.raises(ValueError, match="12 of 12 sub-environments still play"):
-        envs.sub_envs_without_contrast()
+    refuses(ValueError, "12 of 12 sub-environments still play", envs.sub_envs_without_contrast)
 
 
 def test_the_wrapper_filters_by_its_own_options():

@@ -16,7 +16,7 @@ TABLE = episodes("s -right-> u -up-> goal +", "s -left-> pit")
 E = math.exp(-1)
 
 
-def test_by_hand():
+def test_by_hand() -> None:
     # Entropies 2 1 3: 1/2, 0, 1 of their range. Weights e^-.5, 1, e^-1 over their mean; episodes +-1/2.
     weights = np.array([math.exp(-0.5), 1, E])
     weights /= weights.mean()
@@ -30,21 +30,12 @@ def test_by_hand():
     total = weights[[1, 2, 0]] * [0.5, 0.5, -0.5] + np.array([0.1 * E**2, 0, 0])
     found = empg(TABLE, entropies=[1, 3, 2], zeta=0.1, k_next=2.0, range_eps=0.0, std="none")
     assert found == pytest.approx(total - total.mean())
-
-
-def test_entropies_are_estimated_from_the_replies():
     table = with_logprobs(TABLE, [-2.0, -2.0], [-1.0], [-4.0, -2.0])
     assert empg(table) == pytest.approx(empg(TABLE, entropies=[2, 1, 3]))
-
-
-def test_an_unknown_entropy_leaves_the_advantage_as_it_is():
     found = empg(TABLE, entropies=[0, math.nan, 1], range_eps=0.0, std="none", zeta=0.1)
     weights = np.array([1, E]) / ((1 + E) / 2)
     total = np.array([weights[0] * 0.5, 0.5, -weights[1] * 0.5])  # and nothing for leading to an unknown one
     assert found == pytest.approx(total - total.mean())
-
-
-def test_any_methods_advantages_can_be_modulated():
     steps = graphgpo(TABLE)
     weights = np.array([1, E, 1]) / ((2 + E) / 3)
     found = empg(TABLE, advantages=steps, entropies=[0, 1, 0], range_eps=0.0, zeta=0.0)
@@ -53,6 +44,9 @@ def test_any_methods_advantages_can_be_modulated():
     found = empg(TABLE, advantages=[1, 0, math.nan], entropies=[0, 0, 0], zeta=0.0)
     assert found[:2] == pytest.approx([0.5, -0.5])
     assert np.isnan(found[2])
+    table = episodes("s -a-> goal +", "s -b-> goal +", "s -c-> pit")
+    sure, unsure, _ = empg(table, entropies=[0.1, 0.9, 0.5], zeta=0.0, std="none")
+    assert sure > unsure
 
 
 @given(seed=st.integers(0, 10**6))
@@ -68,9 +62,3 @@ def test_mean_0_whatever_the_order_and_grpo_where_all_are_alike(seed):
     whole = grpo(table)
     alike = empg(table, entropies=np.ones(len(table)), zeta=0.0)
     np.testing.assert_allclose(alike, whole - whole.mean(), atol=1e-9)
-
-
-def test_sure_replies_count_more():
-    table = episodes("s -a-> goal +", "s -b-> goal +", "s -c-> pit")
-    sure, unsure, _ = empg(table, entropies=[0.1, 0.9, 0.5], zeta=0.0, std="none")
-    assert sure > unsure

@@ -31,18 +31,22 @@ def test_accuracy_equals_a_loop_over_pairs(seed: int) -> None:
     assert pair_accuracy(table, scores, centred=True) == pytest.approx(naive_accuracy(table, centred))
 
 
-def test_a_score_per_step_is_seen_through() -> None:
+def test_by_hand() -> None:
     table = episodes("s -up-> goal +", "s -left-> u -left-> pit", "s -left-> u -up-> u -left-> pit")
     assert pair_accuracy(table, np.full(len(table), -0.1)) == 1.0
     assert pair_accuracy(table, np.full(len(table), 0.1)) == 0.0
     assert pair_accuracy(table, np.full(len(table), 0.1), centred=True) == 0.5
     assert pair_accuracy(table, np.full(len(table), np.nan)) == 0.5
-
-
-def test_a_group_without_contrast_says_nothing() -> None:
     table = episodes("s -up-> goal +", "s -left-> goal +")
     assert pair_accuracy(table, [5.0, 0.0]) == 0.5
     assert agreement(episodes("s -up-> u", "s -left-> v"), [5.0, 0.0]) == 0.0
+    # Left costs a step more than right; of the two visits of "u" one is not scored, so that "u" has no ranks.
+    table = episodes("s -right-> u -up-> goal +", "s -left-> v -up-> u -up-> goal +", "s -right-> u -down-> pit")
+    scores = np.array([2.0, np.nan, 2.0, 0.0, np.nan, 1.0, np.nan])
+    graph = graphgpo(table, beta_episode=0.0)
+    assert graph[0] == graph[5] > 0 > graph[2]
+    # In "s" the graph ranks rows 0, 2, 5 as 1.5, 0, 1.5, less the mean .5, -1, .5; the scores 1.5, 1.5, 0: .5, .5, -1.
+    assert agreement(table, scores) == pytest.approx((0.25 - 0.5 - 0.5) / 1.5)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -54,13 +58,3 @@ def test_the_graph_agrees_with_itself_and_ranks_are_inside_states(seed: int) -> 
     assert agreement(table, graph + shift) == pytest.approx(1.0)
     assert agreement(table, shift - graph) == pytest.approx(-1.0)
     assert agreement(table, shift) == 0.0
-
-
-def test_agreement_by_hand() -> None:
-    # Left costs a step more than right; of the two visits of "u" one is not scored, so that "u" has no ranks.
-    table = episodes("s -right-> u -up-> goal +", "s -left-> v -up-> u -up-> goal +", "s -right-> u -down-> pit")
-    scores = np.array([2.0, np.nan, 2.0, 0.0, np.nan, 1.0, np.nan])
-    graph = graphgpo(table, beta_episode=0.0)
-    assert graph[0] == graph[5] > 0 > graph[2]
-    # In "s" the graph ranks rows 0, 2, 5 as 1.5, 0, 1.5, less the mean .5, -1, .5; the scores 1.5, 1.5, 0: .5, .5, -1.
-    assert agreement(table, scores) == pytest.approx((0.25 - 0.5 - 0.5) / 1.5)

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from tests.refusals import refuses
 from tests.wrappers.credit.random_tables import random_table
 from wrappers.credit.attribution import attribution
 from wrappers.credit.fill_silent import fill_silent, graphgpo_filled, raw_filled
@@ -8,13 +9,10 @@ from wrappers.credit.graphgpo import graphgpo
 from wrappers.credit.state_graph import StateGraph
 
 
-def test_the_second_is_heard_where_the_first_is_silent() -> None:
+def test_by_hand() -> None:
     found = fill_silent([2.0, 0.0, -1e-300, np.nan, 0.0], [5.0, 5.0, 5.0, -5.0, np.nan])
     np.testing.assert_array_equal(found, [2.0, 0.05, -1e-300, -0.05, 0.0])
     np.testing.assert_array_equal(fill_silent([1.0, 0.0], [3.0, 3.0], 0), [1.0, 0.0])
-
-
-def test_what_the_graph_ranks_stays_as_it_is() -> None:
     table = random_table(2)
     graph = graphgpo(table, beta_episode=0.0)
     found = fill_silent(graph, attribution(table))
@@ -23,9 +21,6 @@ def test_what_the_graph_ranks_stays_as_it_is() -> None:
     np.testing.assert_array_equal(found[speaks], graph[speaks])
     np.testing.assert_array_equal(found[~speaks], 0.01 * attribution(table)[~speaks])
     assert (found != 0).sum() > speaks.sum()
-
-
-def test_raw_attribution_where_the_graph_is_silent() -> None:
     table = random_table(0)
     graph = graphgpo(table, beta_episode=0.0)
     speaks = graph != 0
@@ -46,8 +41,7 @@ def test_raw_attribution_where_the_graph_is_silent() -> None:
     ],
 )
 def test_wrong_input_is_named(first: list[float], second: list[float], share: float, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        fill_silent(first, second, share)
+    refuses(ValueError, words, fill_silent, first, second, share)
 
 
 @pytest.mark.parametrize("preset", ["paper", "authors"])

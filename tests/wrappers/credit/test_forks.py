@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import wrappers.credit
 from agentgym.trajectory import Reply, StepTable, forks
+from tests.refusals import refuses
 from tests.wrappers.credit.every_method import FUNCTIONS as METHODS
 from tests.wrappers.credit.every_method import beside
 from tests.wrappers.credit.hard_tables import ladder
@@ -55,21 +56,15 @@ TREE = StepTable.from_arrays(
 )  # fmt: skip
 
 
-def test_grpo_by_hand() -> None:
+def test_grpo_and_graphgpo_by_hand() -> None:
     # Outcomes 1, 0, 0: mean 1/3, sample deviation sqrt(1/3); a: 2/3 of it, b and c: -1/3. Row 0 is a's and b's.
     a, b = 2 / 3 / np.sqrt(1 / 3), -1 / 3 / np.sqrt(1 / 3)
     np.testing.assert_allclose(grpo(TREE, eps=0.0), [(a + b) / 2, a, b, b])
-
-
-def test_graphgpo_by_hand() -> None:
     # Distances: u 1, s 2, pit 3 (one more than the largest). Out of s, x is worth .8^2 and left .8^4; out of u, up is
     # worth .8 and down .8^4: two edges each, so +-1 / sqrt(2), beside GRPO's.
     a, b, step = 2 / 3 / np.sqrt(1 / 3), -1 / 3 / np.sqrt(1 / 3), np.sqrt(0.5)
     expected = [step + (a + b) / 2, step + a, -step + b, -step + b]
     np.testing.assert_allclose(graphgpo(TREE, eps=0.0), expected)
-
-
-def test_an_edge_counts_once_however_many_episodes_go_through_it() -> None:
     # A hundred continuations of the step from u, all to the pit: out of s there are still two steps, x and left.
     many = 100
     tree = StepTable.from_arrays(
@@ -118,11 +113,14 @@ def forest(seed: int, groups: int = 3) -> StepTable:
 FORESTS = [forest(seed) for seed in range(12)]
 
 
-def test_the_forests_have_what_is_tested() -> None:
+def test_the_forests_and_methods_compared_here() -> None:
     assert sum((table.parent >= 0).sum() for table in FORESTS) > 40
     nested = [table.parent[table.trajectory[table.parent[table.parent >= 0]]] >= 0 for table in FORESTS]
     assert np.concatenate(nested).any()
     assert not np.concatenate([table.valid for table in FORESTS]).all()
+    # Methods of forks have rules of their own; those of privileged contexts extend grpo and process_reward.
+    own = {"bpo", "tree_grpo", "vine", "rlsd", "rlcsd", "sdpo", "turn_credit"}
+    assert {*METHODS} - ARRAYS_ALONE - own == {*SAME} | STEPS_ONCE
 
 
 def averaged(table: StepTable, of_whole: np.ndarray) -> np.ndarray:
@@ -172,12 +170,6 @@ def test_every_method_takes_forks_in_any_order_of_rows(name: str) -> None:
         order = table.order  # the rows of the sorted table
         again = method(sorted_rows, **{key: value[order] for key, value in arguments.items()})
         np.testing.assert_allclose(again, found[order], atol=1e-9)
-
-
-def test_which_methods_are_compared_here() -> None:
-    # Methods of forks have rules of their own; those of privileged contexts extend grpo and process_reward.
-    own = {"bpo", "tree_grpo", "vine", "rlsd", "rlcsd", "sdpo", "turn_credit"}
-    assert {*METHODS} - ARRAYS_ALONE - own == {*SAME} | STEPS_ONCE
 
 
 def test_scores_of_steps_count_once_and_outcomes_by_episode() -> None:
@@ -258,19 +250,15 @@ def test_without_forks_nothing_is_copied() -> None:
         method(TREE, values=[1.0, 2.0, 3.0])
 
 
-def test_a_row_that_only_some_of_its_episodes_score_gets_their_mean() -> None:
+def test_rows_that_some_episodes_score_and_what_cannot_be_said_of_forks() -> None:
     @over_forks()
     def of_won(table: StepTable) -> np.ndarray:
         return np.where(table.won, 3.0, np.nan)
 
     np.testing.assert_array_equal(of_won(TREE), [3.0, 3.0, np.nan, np.nan])
-
-
-def test_what_cannot_be_said_of_forks_says_why() -> None:
     with pytest.raises(ValueError, match=r"cut from others \(StepTable.parent\): a shared step has no one place among"):
         by_count(TREE, 2)
-    with pytest.raises(ValueError, match="an episode level compares whole episodes"):
-        episode_advantages(TREE, np.zeros(4), {})
+    refuses(ValueError, "an episode level compares whole episodes", episode_advantages, TREE, np.zeros(4), {})
     assert episode_level.__name__ == "episode_level"
 
 
@@ -292,8 +280,7 @@ def test_a_table_too_large_to_be_unfolded_is_read_as_it_is_or_refused(
     if name in SHARING:
         np.testing.assert_allclose(method(table, **arguments), expected, atol=1e-12)
     else:
-        with pytest.raises(ValueError, match=r"rows of the table are .* cut less deep, keep.* graphgpo"):
-            method(table, **arguments)
+        refuses(ValueError, r"rows of the table are .* cut less deep, keep.* graphgpo", method, table, **arguments)
 
 
 LEVELS = [{"over": over, "singleton": single} for over in ("trajectories", "steps") for single in ("zero", "raw")]
@@ -363,23 +350,17 @@ TABLE = episodes(
 )
 
 
-def test_which_tree_each_episode_is_in_and_where_ways_part():
+def test_trees_sums_and_marks_by_hand() -> None:
     forest = Forest(TABLE)
     # Rows 0-3 of 0, 4-5 of 1, 6 of 2, 7 of 3, 8 of 4.
     assert forest.tree.tolist() == [0, 0, 0, 0, 4]
     assert forest.leaves.tolist() == [4, 2, 1, 1, 2, 1, 1, 1, 1]
     # Ways begin at the roots' first rows, and behind every fork on both sides.
     assert forest.begins.tolist() == [0, 1, 2, 4, 5, 6, 7, 8]
-
-
-def test_sums_over_the_episodes_through_a_row():
     forest = Forest(TABLE)
     assert forest.below(np.array([1.0, 10, 100, 1000, 10000])).tolist() == [
         1111, 101, 1, 1, 1010, 10, 100, 1000, 10000,
     ]  # fmt: skip
-
-
-def test_marked_values_reach_to_the_next_mark_of_their_trajectory():
     values = np.arange(9.0)
     np.testing.assert_array_equal(
         spread(TABLE, values, np.array([5, 1, 3])), [np.nan, 1, 1, 3, np.nan, 5, np.nan, np.nan, np.nan]
@@ -448,8 +429,7 @@ def test_scaled_rewards_change_only_what_has_no_deviation(method, seed, factor):
 def test_large_rewards_overflow_nowhere_and_huge_ones_are_refused(method, preset):
     table = random_trees(1)
     table.reward[table.parent[table.parent >= 0][0]] = 1e101
-    with pytest.raises(ValueError, match="rewards must be within"):
-        method(table, preset=preset)
+    refuses(ValueError, "rewards must be within", method, table, preset=preset)
     table.reward[table.reward > 1] = -1e100
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.refusals import refuses
 from tests.wrappers.credit.naive import standard
 from tests.wrappers.credit.random_tables import random_table
 from tests.wrappers.credit.small_tables import episodes
@@ -32,29 +33,27 @@ def values(table, **options):
     return found.graph.by_state(found.value)
 
 
-def test_values_are_those_of_the_best_way_that_was_seen():
+def test_by_hand() -> None:
     # u: 1. v: 1/2. s: the best of a 1/2, b 1/4, c 0 and wait 1/2 V(s).
     assert values(TABLE) == pytest.approx({"s": 1 / 2, "u": 1, "v": 1 / 2, "goal": 0, "pit": 0})
     found = frontier_values(TABLE, **STEPS)
     assert found.worth.tolist() == pytest.approx([1 / 2, 1, 1 / 4, 1 / 2, 1, 0, 1 / 4, 0])
-
-
-def test_steps_of_a_state_are_compared_and_the_others_gain():
     scores = frontier(TABLE, **STEPS)
     # Out of s: a 1/2, b 1/4, c 0, wait 1/4, c 0: mean 1/5.
     assert scores[[0, 2, 5, 6, 7]] == pytest.approx([3 / 10, 1 / 20, -1 / 5, 1 / 20, -1 / 5])
     # Out of u and v nothing else was tried. They gain 1 / .5 - 1, and 1/2 / .5 - 1/2; a share of .1 of it counts.
     assert scores[[1, 4]] == pytest.approx([0.1, 0.1])
     assert scores[3] == pytest.approx(0.05)
-
-
-def test_gains_count_in_units_of_their_size_over_the_group():
     scores = frontier(TABLE, gamma=0.5, alpha_episode=0.0, share=0.3)
     # From s: a 1 - 1/2, b 1/2 - 1/2, c -1/2, wait 1/2 - 1/2, c -1/2; u 1 twice, v 1/2. Squares: 3/4 + 2 + 1/4 over 8.
     assert scores[[1, 3, 4]] == pytest.approx(0.3 * np.array([1, 1 / 2, 1]) / math.sqrt(3 / 8), rel=1e-5)
+    table = episodes("s -a-> goal +", "s -a-> pit", "s -b-> u -in-> goal +", "s -b-> u -in-> goal +")
+    # a 1 or 0, b always 1/2: of equal worth, so that their gain of 1/2 / .5 - 1/2 is all there is, and 1 that of "in".
+    assert frontier(table, **STEPS) == pytest.approx([0.05, 0.05, 0.05, 0.1, 0.05, 0.1])
+    assert frontier_values(table, **STEPS).worth.tolist() == pytest.approx([1 / 2, 1 / 2, 1 / 2, 1, 1 / 2, 1])
 
 
-def test_where_nothing_was_won_optimism_alone_counts_a_share():
+def test_optimism_by_hand() -> None:
     # Both were cut off: one in w, which nobody had left, and one in s, where it had only waited.
     table = cut_off(episodes("s -a-> v -on-> w", "s -wait-> s -wait-> s"), 0, 1)
     assert values(table, optimism=1.0) == pytest.approx({"s": 1 / 4, "v": 1 / 2, "w": 1})
@@ -64,9 +63,6 @@ def test_where_nothing_was_won_optimism_alone_counts_a_share():
     assert (frontier(table, **STEPS, optimism=0.0) == 0).all()
     # What ended is known: nothing followed.
     assert (frontier(cut_off(table), **STEPS, optimism=1.0) == 0).all()
-
-
-def test_where_something_was_won_optimism_orders_the_rest_in_full():
     table = cut_off(episodes("s -a-> goal +", "s -b-> v", "s -c-> pit"), 1)
     # A hundredth of the largest reward, 1; a step before it half of that: a 1, b .005, c 0.
     assert values(table) == pytest.approx({"s": 1, "v": 0.01, "goal": 0, "pit": 0})
@@ -75,14 +71,8 @@ def test_where_something_was_won_optimism_orders_the_rest_in_full():
     assert frontier(dataclasses.replace(table, reward=10 * table.reward), **STEPS) == pytest.approx(
         10 * frontier(table, **STEPS)
     )
-
-
-def test_an_episode_that_is_won_at_its_limit_has_ended():
     table = cut_off(episodes("s -a-> goal +", "s -b-> pit"), 0)
     assert values(table, optimism=1.0) == pytest.approx({"s": 1, "goal": 0, "pit": 0})
-
-
-def test_where_no_way_to_a_reward_was_seen_contributions_are_heard():
     # Nobody else was in u or v, and v gained nothing: its steps are blamed for what the group lost by them.
     table = episodes("s -a-> u -in-> goal +", "s -b-> v -x-> w -y-> pit")
     scores = frontier(table, **STEPS)
@@ -90,16 +80,6 @@ def test_where_no_way_to_a_reward_was_seen_contributions_are_heard():
     centred = contributed - contributed.mean()
     assert scores[[3, 4]] == pytest.approx(0.1 * centred[[3, 4]])
     assert (scores[[3, 4]] < 0).all()
-
-
-def test_an_action_is_worth_the_mean_of_where_it_led():
-    table = episodes("s -a-> goal +", "s -a-> pit", "s -b-> u -in-> goal +", "s -b-> u -in-> goal +")
-    # a 1 or 0, b always 1/2: of equal worth, so that their gain of 1/2 / .5 - 1/2 is all there is, and 1 that of "in".
-    assert frontier(table, **STEPS) == pytest.approx([0.05, 0.05, 0.05, 0.1, 0.05, 0.1])
-    assert frontier_values(table, **STEPS).worth.tolist() == pytest.approx([1 / 2, 1 / 2, 1 / 2, 1, 1 / 2, 1])
-
-
-def test_rewards_on_the_way_count_unless_only_the_end_is_asked_for():
     table = episodes("s -a-> u -x-> pit", "s -b-> v -x-> pit")
     table.reward[:] = [0, 0.5, -0.5, 0]
     assert values(table) == pytest.approx({"s": 1 / 4, "u": 1 / 2, "v": 0, "pit": 0})
@@ -163,16 +143,11 @@ def test_it_equals_its_naive_twin(seed, optimism):
     np.testing.assert_allclose(found, naive(table, 0.8, optimism, 0.2), atol=1e-6)
 
 
-def test_the_episode_level_is_that_of_grpo():
+def test_the_episode_level_and_options() -> None:
     assert frontier(TABLE) - frontier(TABLE, alpha_episode=0.0) == pytest.approx(grpo(TABLE))
     assert frontier(TABLE, alpha_step=0.0) == pytest.approx(grpo(TABLE))
-
-
-def test_options():
     for gamma in (0.0, 1.0, -0.5):
-        with pytest.raises(ValueError, match="gamma must be"):
-            frontier(TABLE, gamma=gamma)
-    with pytest.raises(ValueError, match=r"unknown preset 'paper'; .*default"):
-        frontier(TABLE, preset="paper")
+        refuses(ValueError, "gamma must be", frontier, TABLE, gamma=gamma)
+    refuses(ValueError, r"unknown preset 'paper'; .*default", frontier, TABLE, preset="paper")
     assert set(PRESETS) == {"default"}
     assert Frontier.method is frontier

@@ -38,7 +38,7 @@ def test_counting_sort_is_stable(n_keys):
     assert counting_sort(keys, n_keys).tolist() == sorted(range(300), key=lambda i: keys[i])
 
 
-def test_standardise_by_hand():
+def test_statistics_by_hand() -> None:
     # group 0: 0, 1, 5: mean 2, deviations -2 -1 3, sum of squares 14, sample std sqrt(7); group 1: 4, 4: no contrast.
     values, groups = np.array([0.0, 4.0, 1.0, 4.0, 5.0]), np.array([0, 1, 0, 1, 0])
     expected = np.array([-2, 0, -1, 0, 3]) / np.sqrt(7)
@@ -50,23 +50,10 @@ def test_standardise_by_hand():
     np.testing.assert_allclose(
         standardise(values, groups, 2, eps=0.0, std="batch"), np.array([-2, 0, -1, 0, 3]) / np.sqrt(3.5)
     )
-
-
-def test_members_make_the_statistics_and_all_rows_are_scored():
     # Two trajectories, of two rows worth 1 and one row worth 4; over trajectories: mean 2.5, over rows: mean 2.
     values, groups = np.array([1.0, 1.0, 4.0]), np.zeros(3, np.int64)
     np.testing.assert_allclose(standardise(values, groups, 1, members=np.array([0, 2]), std="none"), [-1.5, -1.5, 1.5])
     np.testing.assert_allclose(standardise(values, groups, 1, std="none"), [-1, -1, 2])
-
-
-@pytest.mark.parametrize(("std", "raw"), [("group", 7 / (1 + 1e-6)), ("none", 7.0)])
-def test_a_group_of_one_scores_zero_or_raw(std, raw):
-    values, groups = np.array([7.0, 1.0, 1.0]), np.array([0, 1, 1])
-    assert standardise(values, groups, 2, std=std).tolist() == [0, 0, 0]
-    assert standardise(values, groups, 2, std=std, singleton="raw").tolist() == [raw, 0, 0]
-
-
-def test_rounding_is_no_contrast():
     # 0.1 + 0.2 and 0.3 differ by one unit in the last place, which a std of 1e-17 + 1e-6 would keep tiny, but a mean
     # of many such values divided by eps would not.
     values = np.array([0.1 + 0.2, 0.3, 0.3] * 40) * 1e8
@@ -77,17 +64,11 @@ def test_rounding_is_no_contrast():
     assert standardise(np.array([1e-9, 2e-9]), np.zeros(2, np.int64), 1, eps=0.0) == pytest.approx(
         [-(0.5**0.5), 0.5**0.5]
     )
-
-
-def test_a_row_outside_a_flat_sample_keeps_its_difference_only_without_std():
     # Both trajectories are worth 1; the second row of the first is penalised to 0.9.
     values, members = np.array([1.0, 0.9, 1.0]), np.array([0, 2])
     groups = np.zeros(3, np.int64)
     np.testing.assert_allclose(standardise(values, groups, 1, members=members, std="none"), [0, -0.1, 0])
     assert standardise(values, groups, 1, members=members).tolist() == [0, 0, 0]
-
-
-def test_rows_that_are_not_scored_change_nothing():
     table = random_table(5)
     values = np.random.default_rng(0).normal(size=len(table))
     scored = np.arange(len(table)) % 3 > 0
@@ -96,3 +77,10 @@ def test_rows_that_are_not_scored_change_nothing():
     assert (result == visit_advantages(values, table.state, len(table.states), PRESETS["paper"], scored=scored)).all()
     assert (result[~scored] == 0).all()
     assert np.any(result != 0)
+
+
+@pytest.mark.parametrize(("std", "raw"), [("group", 7 / (1 + 1e-6)), ("none", 7.0)])
+def test_a_group_of_one_scores_zero_or_raw(std, raw):
+    values, groups = np.array([7.0, 1.0, 1.0]), np.array([0, 1, 1])
+    assert standardise(values, groups, 2, std=std).tolist() == [0, 0, 0]
+    assert standardise(values, groups, 2, std=std, singleton="raw").tolist() == [raw, 0, 0]

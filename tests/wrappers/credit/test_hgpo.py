@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from agentgym.trajectory import StepTable
+from tests.refusals import refuses
 from tests.wrappers.credit.naive import standard
 from tests.wrappers.credit.random_tables import random_table, rebuild
 from tests.wrappers.credit.small_tables import episodes
@@ -18,15 +19,12 @@ def _steps(**options):
     return hgpo(TABLE, std="none", gamma=1.0, **options)
 
 
-def test_contexts_by_hand():
+def test_by_hand() -> None:
     (zero, n_zero), (one, n_one), (two, n_two) = contexts(TABLE, 2)
     # Rows: s u s u v u, numbered by group, then state in order of appearance.
     assert (zero.tolist(), n_zero) == ([0, 1, 0, 1, 2, 1], 3)
     assert (one.tolist(), n_one) == ([-1, 0, -1, 0, -1, 1], 2)
     assert (two.tolist(), n_two) == ([-1] * 6, 0)
-
-
-def test_a_context_does_not_reach_over_the_start_of_a_trajectory_or_a_group():
     # In this order the rows hold u (after s), u (after s), s (after u), s and u (first); u is state 0, s state 1.
     table = rebuild(episodes("s -a-> u -b-> w", "u -a-> s -b-> u -c-> w"), np.array([4, 1, 3, 0, 2]))
     assert contexts(table, 1)[1][0].tolist() == [1, 1, 0, -1, -1]
@@ -36,9 +34,6 @@ def test_a_context_does_not_reach_over_the_start_of_a_trajectory_or_a_group():
         next_state=["u", "w"] * 2, reward=[0] * 4, won=[False] * 4,
     )  # fmt: skip
     assert contexts(split, 1)[1] == (pytest.approx([-1, 0, -1, 1]), 2)
-
-
-def test_paper_by_hand():
     # k = 1, weights 1/3 and 2/3. s: returns 1 and 0, A_0 = +-1/2, no context before it. u: returns 1 0 0, mean 1/3;
     # after s: 1 and 0, mean 1/2; after v alone: 0. So 2/3 / 3 + 1/2 * 2/3 = 5/9; -1/9 - 1/3 = -4/9; -1/9.
     assert _steps(k=1) == pytest.approx([1 / 6, 5 / 9, -1 / 6, -4 / 9, 0, -1 / 9])
@@ -46,9 +41,6 @@ def test_paper_by_hand():
     assert _steps(k=1, alpha=0.0) == pytest.approx([1 / 4, 7 / 12, -1 / 4, -5 / 12, 0, -1 / 6])
     # Nobody has two states before: the third context counts 0 with weight 3 of 6.
     assert _steps(k=2) == pytest.approx(_steps(k=1) / 2)
-
-
-def test_what_the_sum_is_divided_by():
     # Divided by what a row has, the first rows are whole; the last row's context of one member still counts.
     assert _steps(k=2, divide_by="has") == pytest.approx([1 / 2, 5 / 9, -1 / 2, -4 / 9, 0, -1 / 9])
     # Divided by what has contrast, that one does not either.
@@ -56,9 +48,6 @@ def test_what_the_sum_is_divided_by():
     # Weights 2:3 instead of 1:2: 2/5 * 2/3 + 3/5 / 2 = 17/30; -2/15 - 3/10 = -13/30.
     scores = _steps(k=2, divide_by="contrast", first_weight=2)
     assert scores == pytest.approx([1 / 2, 17 / 30, -1 / 2, -13 / 30, 0, -1 / 3])
-
-
-def test_base_group():
     # Episodes 2/3 -1/3 -1/3 with weight 1, in a sum of 1 + 2 for k = 0 and first_weight 2, A_0 as above.
     options = {"k": 0, "first_weight": 2, "base_group": True}
     scores = [(2 / 3 + 1) / 3, (2 / 3 + 4 / 3) / 3, (-1 / 3 - 1) / 3, (-1 / 3 - 2 / 3) / 3, -1 / 9, -1 / 3]
@@ -70,19 +59,25 @@ def test_base_group():
     assert alone == pytest.approx(grpo(TABLE)[4])
 
 
-def test_without_history_it_is_gigpos_step_level():
+def test_without_history_and_wrong_options() -> None:
     table = random_table(5)
     np.testing.assert_allclose(hgpo(table, k=0), gigpo(table) - grpo(table), atol=1e-12)
     np.testing.assert_allclose(hgpo(table, k=0, alpha=3.0), hgpo(table, k=0), atol=1e-12)
-
-
-def test_the_authors_leave_an_average_step_out_of_the_weights():
     # u, returns 1, .5, 0 after v, v, s: .5 is average at u (0 with weight 2), but not after v (-1/4 with weight 3).
     table = episodes("v -a-> u -b-> goal", "v -a-> u -c-> pit", "s -a-> u -d-> hole")
     table.reward[table.last] = [1.0, 0.5, 0.0]
     options = {"preset": "authors", "std": "none", "gamma": 1.0}
     assert hgpo(table, **options)[3] == pytest.approx(-1 / 4)
     assert hgpo(table, **options, divide_by="has")[3] == pytest.approx(-1 / 4 * 3 / 5)
+    assert hgpo(TABLE, k=50, alpha=0.0, std="none", gamma=1.0) == pytest.approx(_steps(k=1, alpha=0.0) * 2 / 51)
+    refuses(TypeError, r"k must be an integer, got 1\.5", hgpo, TABLE, k=1.5)
+    refuses(TypeError, "k must be an integer, got True", hgpo, TABLE, k=True)
+    refuses(ValueError, "k must be at least 0, got -1", hgpo, TABLE, k=-1)
+    for alpha in (1000.0, -1000.0):  # 3^1000 is no float, and where all weights are 0 nothing can be divided
+        refuses(ValueError, rf"alpha must be within \+-.* with k=2, .*, got {alpha}", hgpo, TABLE, alpha=alpha)
+    assert np.isfinite(hgpo(TABLE, alpha=200.0, k=1)).all()
+    refuses(ValueError, "gamma must be between 0 and 1, got 2", hgpo, TABLE, gamma=2.0)
+    refuses(ValueError, "unknown divide_by 'some'", hgpo, TABLE, divide_by="some")
 
 
 def _naive(table, k, alpha, gamma):
@@ -112,24 +107,3 @@ def test_equals_its_naive_twin(k, alpha, seed):
     shuffled = rebuild(table, np.random.default_rng(seed).permutation(len(table)))
     for each in (table, shuffled):
         np.testing.assert_allclose(hgpo(each, k=k, alpha=alpha), _naive(each, k, alpha, 0.95), atol=1e-9)
-
-
-def test_contexts_longer_than_every_episode_are_empty():
-    assert hgpo(TABLE, k=50, alpha=0.0, std="none", gamma=1.0) == pytest.approx(_steps(k=1, alpha=0.0) * 2 / 51)
-
-
-def test_wrong_options():
-    with pytest.raises(TypeError, match=r"k must be an integer, got 1\.5"):
-        hgpo(TABLE, k=1.5)
-    with pytest.raises(TypeError, match="k must be an integer, got True"):
-        hgpo(TABLE, k=True)
-    with pytest.raises(ValueError, match="k must be at least 0, got -1"):
-        hgpo(TABLE, k=-1)
-    for alpha in (1000.0, -1000.0):  # 3^1000 is no float, and where all weights are 0 nothing can be divided
-        with pytest.raises(ValueError, match=rf"alpha must be within \+-.* with k=2, .*, got {alpha}"):
-            hgpo(TABLE, alpha=alpha)
-    assert np.isfinite(hgpo(TABLE, alpha=200.0, k=1)).all()
-    with pytest.raises(ValueError, match="gamma must be between 0 and 1, got 2"):
-        hgpo(TABLE, gamma=2.0)
-    with pytest.raises(ValueError, match="unknown divide_by 'some'"):
-        hgpo(TABLE, divide_by="some")

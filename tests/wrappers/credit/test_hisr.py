@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentgym.trajectory import Floats, StepTable
+from tests.refusals import refuses
 from tests.wrappers.credit import learned
 from tests.wrappers.credit.oracles import load
 from tests.wrappers.credit.oracles import table as recorded
@@ -41,15 +42,12 @@ def test_by_hand(options: dict[str, Any], rewards: list[float]) -> None:
     np.testing.assert_allclose(found, rewards, atol=1e-15)
 
 
-def test_a_segment_that_hurt_stays_negative() -> None:
+def test_rewards_of_segments_by_hand() -> None:
     # Products .75 and -1.25.
     found = hisr(
         TABLE, contributions=[0, 0.5, 0, -0.25, 0, 0], importance=MATTERED, segments=SEGMENTS, alpha=0.0
     )  # fmt: skip
     np.testing.assert_allclose(found, [0, 0.375, 0, -0.625, 0, 0], atol=1e-15)
-
-
-def test_what_nobody_scored_earns_nothing() -> None:
     nan = np.nan
     plain: Any = {"segments": SEGMENTS, "alpha": 0.0}
     found = hisr(TABLE, contributions=[nan, nan, nan, 0.25, nan, nan], importance=MATTERED, **plain)
@@ -59,9 +57,6 @@ def test_what_nobody_scored_earns_nothing() -> None:
     np.testing.assert_allclose(found, [0, 0.75, 0, 0.25, 0, 0])
     assert not hisr(TABLE, contributions=[nan] * 6, importance=MATTERED, **plain).any()
     assert not hisr(TABLE, contributions=PREDICTED, importance=[0.0] * 6, scale="one", **plain).any()
-
-
-def test_failing_long_is_paid_for_by_the_bonus_only() -> None:
     table = episodes(" ".join(["s", *["-wait-> s"] * 20]), "s -up-> goal +")
     for grounding, lost, won in (("bonus", 6.0, 1.0), ("penalty", 0.0, 0.7)):
         rewards = hisr(
@@ -70,11 +65,24 @@ def test_failing_long_is_paid_for_by_the_bonus_only() -> None:
         np.testing.assert_allclose(np.bincount(table.trajectory, weights=rewards), [lost, won])
 
 
-def test_shares_of_the_importance() -> None:
+def test_importance_by_hand() -> None:
     # Won: 1.5 and 5 of 6.5. Lost: one segment.
     found = importance_shares(TABLE, importance=MATTERED, segments=SEGMENTS)
     np.testing.assert_allclose(found, np.array([1.5, 1.5, 5, 5, 6.5, 6.5]) / 6.5)
     assert not importance_shares(TABLE, importance=[np.nan] * 6, segments=SEGMENTS).any()
+    # Means over 2, 1 and 3 tokens: .3, -.6 and 0.
+    policy = np.log([[0.5, 0.5, 1], [0.4, 1, 1], [0.1, 0.2, 0.3]])
+    hindsight = policy + np.array([[0.6, 0.0, 77.0], [-0.6, np.nan, np.inf], [1.0, -1.0, 0.0]])
+    mask = [[1, 1, 0], [1, 0, 0], [1, 1, 1]]
+    np.testing.assert_allclose(importance(policy, hindsight, mask), np.exp([1.0, -2.0, 0.0]))
+    np.testing.assert_allclose(importance(policy, hindsight, mask, beta=0.6), np.exp([0.5, -1.0, 0.0]))
+    np.testing.assert_allclose(importance(policy, hindsight, mask, clip=0.75), np.exp([0.75, -0.75, 0.0]))
+    found = importance([[-1.0, -1.0], [np.nan, -1.0], [0.0, 0.0]], [[-1.0, -1.0]] * 3, [[0, 0], [1, 1], [1, 1]])
+    assert np.isnan(found[:2]).all()
+    assert found[2] == pytest.approx(np.exp(-1 / 0.3))
+    assert importance(np.zeros((0, 4)), np.zeros((0, 4)), np.zeros((0, 4))).shape == (0,)
+    # However unlikely the reply was, the number can be worked with.
+    assert np.isfinite(importance([[-1e6], [0.0]], [[0.0], [-1e6]], [[1], [1]])).all()
 
 
 def test_the_tables_of_the_paper() -> None:
@@ -90,25 +98,6 @@ def test_the_tables_of_the_paper() -> None:
     assert rows == 23
 
 
-def test_importance_by_hand() -> None:
-    # Means over 2, 1 and 3 tokens: .3, -.6 and 0.
-    policy = np.log([[0.5, 0.5, 1], [0.4, 1, 1], [0.1, 0.2, 0.3]])
-    hindsight = policy + np.array([[0.6, 0.0, 77.0], [-0.6, np.nan, np.inf], [1.0, -1.0, 0.0]])
-    mask = [[1, 1, 0], [1, 0, 0], [1, 1, 1]]
-    np.testing.assert_allclose(importance(policy, hindsight, mask), np.exp([1.0, -2.0, 0.0]))
-    np.testing.assert_allclose(importance(policy, hindsight, mask, beta=0.6), np.exp([0.5, -1.0, 0.0]))
-    np.testing.assert_allclose(importance(policy, hindsight, mask, clip=0.75), np.exp([0.75, -0.75, 0.0]))
-
-
-def test_importance_of_what_cannot_be_said() -> None:
-    found = importance([[-1.0, -1.0], [np.nan, -1.0], [0.0, 0.0]], [[-1.0, -1.0]] * 3, [[0, 0], [1, 1], [1, 1]])
-    assert np.isnan(found[:2]).all()
-    assert found[2] == pytest.approx(np.exp(-1 / 0.3))
-    assert importance(np.zeros((0, 4)), np.zeros((0, 4)), np.zeros((0, 4))).shape == (0,)
-    # However unlikely the reply was, the number can be worked with.
-    assert np.isfinite(importance([[-1e6], [0.0]], [[0.0], [-1e6]], [[1], [1]])).all()
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -118,13 +107,10 @@ def test_importance_of_what_cannot_be_said() -> None:
     ],
 )
 def test_wrong_log_probabilities_are_named(arguments: Any, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        importance(*arguments)
+    refuses(ValueError, words, importance, *arguments)
     for number in (0, -1.0, np.nan):
-        with pytest.raises(ValueError, match="beta must be above 0"):
-            importance([[0.0]], [[0.0]], [[1]], beta=number)
-        with pytest.raises(ValueError, match="clip must be above 0, or None"):
-            importance([[0.0]], [[0.0]], [[1]], clip=number)
+        refuses(ValueError, "beta must be above 0", importance, [[0.0]], [[0.0]], [[1]], beta=number)
+        refuses(ValueError, "clip must be above 0, or None", importance, [[0.0]], [[0.0]], [[1]], clip=number)
 
 
 @pytest.mark.parametrize(
@@ -140,8 +126,7 @@ def test_wrong_log_probabilities_are_named(arguments: Any, words: str) -> None:
 )
 def test_wrong_input_is_named(arguments: dict[str, Any], words: str) -> None:
     right: Any = {"contributions": PREDICTED, "importance": MATTERED, "segments": SEGMENTS}
-    with pytest.raises(ValueError, match=words):
-        hisr(TABLE, **{**right, **arguments})
+    refuses(ValueError, words, hisr, TABLE, **{**right, **arguments})
 
 
 def naive(table: StepTable, predicted: Floats, mattered: Floats, segments: Any, scale: str, place: str) -> Floats:

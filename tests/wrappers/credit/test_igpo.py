@@ -23,44 +23,26 @@ BELIEFS = [0.1, 0.3, 0.9, 0.1, 0.0]
 REWARDS = np.array([0.2, 0.6, 1.0, -0.1, 0.0])  # gains, and outcomes at the end
 
 
-def test_gains_and_outcomes_against_their_mean_and_what_is_to_go() -> None:
+def test_by_hand() -> None:
     # Mean 1.7 / 5 = .34: -.14 .26 .66 | -.44 -.34.
     np.testing.assert_allclose(igpo(TABLE, beliefs=BELIEFS, std="none"), [0.78, 0.92, 0.66, -0.78, -0.34])
     np.testing.assert_allclose(igpo(TABLE, beliefs=BELIEFS, std="none", gamma=0.5), [0.155, 0.59, 0.66, -0.61, -0.34])
-
-
-def test_gains_and_outcomes_apart() -> None:
     # Gains .2 .6 -.1 about 7/30, outcomes 1 and 0 about .5.
     turns = np.array([0.2, 0.6, -0.1]) - 7 / 30
     expected = [turns[0] + turns[1] + 0.5, turns[1] + 0.5, 0.5, turns[2] - 0.5, -0.5]
     np.testing.assert_allclose(igpo(TABLE, beliefs=BELIEFS, std="none", compare="separate"), expected)
-
-
-def test_the_deviation_is_that_of_all_turns_of_the_group() -> None:
     plain = igpo(TABLE, beliefs=BELIEFS, std="none")
     np.testing.assert_allclose(igpo(TABLE, beliefs=BELIEFS, eps=0.0), plain / REWARDS.std(ddof=1))
     np.testing.assert_allclose(igpo(TABLE, beliefs=BELIEFS, eps=0.0, preset="authors"), plain / REWARDS.std())
-
-
-def test_the_last_belief_of_an_episode_counts_for_the_step_before_alone() -> None:
     raised = igpo(TABLE, beliefs=[0.1, 0.3, 1.0, 0.1, 0.0], std="none") - igpo(TABLE, beliefs=BELIEFS, std="none")
     np.testing.assert_allclose(raised, np.array([0.04, 0.06, -0.02, -0.04, -0.02]))  # +.1 at (a, 1), mean + .02
-
-
-def test_groups_that_fail_alike_still_learn_from_what_was_found() -> None:
     lost = dataclasses.replace(TABLE, won=np.zeros(5, np.bool_), reward=np.zeros(5))
     assert not grpo(lost).any()
     scores = igpo(lost, beliefs=BELIEFS, compare="separate")
     assert scores[1] > 0 > scores[3]
     assert scores[2] == scores[4] == 0  # the answers themselves are told apart by their outcome alone
     assert not igpo(lost, beliefs=[0.5] * 5).any()
-
-
-def test_without_information_separate_gains_leave_grpo() -> None:
     np.testing.assert_allclose(igpo(TABLE, beliefs=[0.5] * 5, compare="separate"), grpo(TABLE))
-
-
-def test_penalties() -> None:
     invalid = dataclasses.replace(TABLE, valid=np.array([True, False, True, True, True]))
     plain = igpo(TABLE, beliefs=BELIEFS, std="none")
     last = igpo(invalid, beliefs=BELIEFS, std="none", invalid_penalty=0.5, penalty="advantage") - plain

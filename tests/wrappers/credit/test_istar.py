@@ -36,6 +36,14 @@ def test_by_hand() -> None:
     episode = 0.5**0.5
     found = istar(TWO, scores=[-0.02, 0.02, 0.0, 0.0], eps=0.0)
     np.testing.assert_allclose(found, [episode - 1.5**0.5, episode + 1.5**0.5, -episode, -episode])
+    scores = np.array([-0.02, 0.03, 0.0, 0.01])
+    for preset in PRESETS:
+        options: Any = {"preset": preset, "eps": 0.0}
+        np.testing.assert_allclose(istar(TWO, scores=scores, **options), istar(TWO, scores=7 * scores, **options))
+    assert (istar(TWO, scores=np.zeros(4)) == grpo(TWO)).all()
+    scores = [0.1, 0.2, -0.1, 0.0]
+    for preset in ("paper", "authors"):
+        assert (istar(TWO, scores=scores, preset=preset) == process_reward(TWO, scores=scores, preset=preset)).all()
 
 
 @pytest.mark.parametrize(
@@ -50,23 +58,6 @@ def test_authors_by_hand(preset: str, expected: list[float]) -> None:
     np.testing.assert_allclose(istar(TWO, scores=[-0.02, 0.02, 0.0, 0.0], preset=preset), expected, atol=1e-12)
 
 
-def test_scale_matters_only_beside_eps() -> None:
-    scores = np.array([-0.02, 0.03, 0.0, 0.01])
-    for preset in PRESETS:
-        options: Any = {"preset": preset, "eps": 0.0}
-        np.testing.assert_allclose(istar(TWO, scores=scores, **options), istar(TWO, scores=7 * scores, **options))
-
-
-def test_a_reward_model_that_has_not_learned_leaves_the_outcome() -> None:
-    assert (istar(TWO, scores=np.zeros(4)) == grpo(TWO)).all()
-
-
-def test_paper_and_authors_are_those_of_any_scorer() -> None:
-    scores = [0.1, 0.2, -0.1, 0.0]
-    for preset in ("paper", "authors"):
-        assert (istar(TWO, scores=scores, preset=preset) == process_reward(TWO, scores=scores, preset=preset)).all()
-
-
 @pytest.mark.parametrize(
     ("preset", "options", "key"),
     [
@@ -79,7 +70,7 @@ def test_authors(preset: str, options: Any, key: str) -> None:
     assert_agree(istar(table(), scores=_scores(), preset=preset, **options), answers(AUTHORS, "istar", key), atol=1e-4)
 
 
-def test_authors_with_a_deviation() -> None:
+def test_authors_by_deviation_and_whitening() -> None:
     # In groups whose first rows agree the original divides by 1e-6: advantages of 100,000.
     of, scaled = table(), _scaled()
     outcome = of.trajectory_return[of.trajectory] - 0.1 * ~of.valid
@@ -90,9 +81,6 @@ def test_authors_with_a_deviation() -> None:
     assert assert_agree(ours, theirs, *contrast) > 8000
     assert np.abs(theirs).max() > 99_000
     assert np.abs(ours).max() < 1000
-
-
-def test_authors_with_whitening_is_put_together() -> None:
     lengths = mask().sum(1)
     parts = []
     for of, rows in batches():
@@ -102,9 +90,6 @@ def test_authors_with_whitening_is_put_together() -> None:
     of = table()
     contrast = spans(of.trajectory_return[of.trajectory] - 0.1 * ~of.valid, of.group)
     assert_agree(np.concatenate(parts), answers(AUTHORS, "istar", "rfpp_baseline"), contrast)
-
-
-def test_what_the_repository_calls_prime_is_istar_without_the_norm() -> None:
     theirs = answers(AUTHORS, "istar_repo_prime_baseline", "advantage")
     scores = answers(AUTHORS, "istar_repo_prime_baseline", "token_score_sum")
     assert_agree(istar(table(), scores=scores, preset="authors", score_norm="none"), theirs, atol=1e-4)

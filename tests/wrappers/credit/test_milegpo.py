@@ -26,7 +26,7 @@ def nodes(per_node, table=TABLE):
     return milestones(table, **OPTIONS).graph.by_state(per_node)
 
 
-def test_scores_by_hand():
+def test_by_hand() -> None:
     found = milestones(TABLE, **OPTIONS)
     # 3 of 5 win. s: visited by all, 3/5 - 3/5 = 0, covered by all winners 1, two ways out.
     # m: 1 - 3/5 = 2/5, covered 2/3, one way in and one out: 2. n: 1/3 - 3/5 < 0: 0, covered 1/3, one in and two out: 3.
@@ -46,9 +46,6 @@ def test_scores_by_hand():
     near = nodes(found.near_milestones)
     assert near == pytest.approx({"s": 1 / 2, "m": 1, "n": expected["n"], "goal": 0, "pit": 0})
     assert found.branch[found.pair].tolist() == pytest.approx([2 / 3, 0, 2 / 3, 0, -2 / 3, 1, -2 / 3, -1, -2 / 3, -1])
-
-
-def test_milestones_break_ties_of_distance():
     # From s both ways are one step from success: GraphGPO, and A^G, have nothing to say.
     assert graphgpo(TABLE, beta_episode=0.0)[[0, 4]] == pytest.approx([0, 0])
     scores = milegpo(TABLE, **OPTIONS)
@@ -59,15 +56,12 @@ def test_milestones_break_ties_of_distance():
     plain = milegpo(TABLE, **{**OPTIONS, "eta": 0.0})
     assert plain[[0, 4]] == pytest.approx([0, 0])
     assert plain[5] == pytest.approx(2 / 3)  # in or out of n: 1 0 0
-
-
-def test_eta_goes_from_one_comparison_to_the_other():
     whole, none, some = (milegpo(TABLE, **{**OPTIONS, "eta": eta}) for eta in (1.0, 0.0, 0.3))
     assert some == pytest.approx(0.7 * none + 0.3 * whole)
     assert milegpo(TABLE, **{**OPTIONS, "lam": 0.0}) == pytest.approx(none)
 
 
-def test_traps_are_found_where_nothing_was_won():
+def test_traps_and_milestones_by_hand() -> None:
     # Three losers; two come back to v, and one goes its own way.
     table = episodes("s -a-> v -a-> v -a-> pit", "s -a-> v -a-> v -a-> hole", "s -b-> w -a-> w2")
     found = milestones(table, **OPTIONS)
@@ -76,9 +70,6 @@ def test_traps_are_found_where_nothing_was_won():
     scores = milegpo(table, **OPTIONS)
     assert scores[0] < 0 < scores[6]  # into the trap, and past it
     assert (milegpo(table, **{**OPTIONS, "trap_score": 0.5}) == 0).all()
-
-
-def test_what_keeps_a_milestone():
     # The way back to a: its only way in leads away from success.
     table = episodes("b -back-> a -on-> b -in-> goal +", "b -out-> pit")
     first = milestones(table, **OPTIONS)
@@ -190,7 +181,13 @@ def test_equals_its_naive_twin(preset, seed):
     np.testing.assert_allclose(milegpo(table, preset=preset, gamma=0.5, alpha_episode=0.0), twin, atol=1e-7)
 
 
-def test_a_step_that_episodes_share_counts_once_at_its_state():
+def test_branches_by_hand() -> None:
+    # Right wins once and loses once, left loses.
+    table = episodes("s -right-> u -up-> goal +", "s -right-> u -down-> pit", "s -left-> pit")
+    # Out of s: half of right's takers won, none of left's: 1/2 either way. Out of u: 1 and 0. The largest is 1.
+    assert branches(table) == pytest.approx([0.5, 1, 0.5, -1, -0.5])
+    steps = graphgpo(table, beta_episode=0.0)
+    assert graph_and_branches(table) == pytest.approx(steps + 0.3 * np.array([0.5, 1, 0.5, -1, -0.5]))
     # a leads to u, from which both episodes go on: once .5 against b's 0, not twice; from u 1 against 0.
     table = episodes("s -a-> u -up-> goal +", "0.0: u -down-> pit", "s -b-> pit")
     found = milegpo(table, **OPTIONS, eta=0.0)
@@ -205,12 +202,3 @@ def test_a_step_that_episodes_share_counts_once_at_its_state():
     shaped = milegpo(table, **OPTIONS, eta=1.0, w_trap=0.0) - found
     assert shaped[0] == pytest.approx((raised[0] - raised[3]) / 2)
     assert shaped[1] == pytest.approx((raised[1] - raised[2]) / 2)
-
-
-def test_branches_by_hand() -> None:
-    # Right wins once and loses once, left loses.
-    table = episodes("s -right-> u -up-> goal +", "s -right-> u -down-> pit", "s -left-> pit")
-    # Out of s: half of right's takers won, none of left's: 1/2 either way. Out of u: 1 and 0. The largest is 1.
-    assert branches(table) == pytest.approx([0.5, 1, 0.5, -1, -0.5])
-    steps = graphgpo(table, beta_episode=0.0)
-    assert graph_and_branches(table) == pytest.approx(steps + 0.3 * np.array([0.5, 1, 0.5, -1, -0.5]))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from agentgym.trajectory import StepTable
+from tests.refusals import refuses
 from tests.wrappers.credit.every_method import METHODS, beside
 from tests.wrappers.credit.random_tables import random_table
 from tests.wrappers.credit.random_trees import random_trees
@@ -37,73 +38,39 @@ def test_wrong_names_are_answered_with_the_right_ones(method):
         ValueError, match=r"unknown preset 'autors'; known: 'paper', 'authors'; did you mean 'authors'\?"
     ):
         method(table, preset="autors")
-    with pytest.raises(ValueError, match=r"unknown preset \['paper'\]; known: 'paper'"):
-        method(table, preset=["paper"])
-    with pytest.raises(ValueError, match=r"unknown outcome array\(\[1, 2\]\); known: 'return'"):
-        method(table, outcome=np.array([1, 2]))
+    refuses(ValueError, r"unknown preset \['paper'\]; known: 'paper'", method, table, preset=["paper"])
+    refuses(ValueError, r"unknown outcome array\(\[1, 2\]\); known: 'return'", method, table, outcome=np.array([1, 2]))
     with pytest.raises(TypeError, match=r"unknown option 'singletons'; known: .*; did you mean 'singleton'\?"):
         method(table, singletons="zero")
     with pytest.raises(
         ValueError, match=r"unknown over 'step'; known: 'trajectories', 'steps'; did you mean 'steps'\?"
     ):
         method(table, over="step")
-    with pytest.raises(TypeError, match=r"invalid_penalty must be a number, got '0.1'"):
-        method(table, invalid_penalty="0.1")
+    refuses(TypeError, r"invalid_penalty must be a number, got '0.1'", method, table, invalid_penalty="0.1")
     with pytest.raises(ValueError, match=r"invalid_penalty must be finite and at least 0, got nan"):
         method(table, invalid_penalty=math.nan)
 
 
-def test_numbers_out_of_range():
+def test_numbers_and_presets() -> None:
     table = random_table(0)
-    with pytest.raises(ValueError, match=r"gamma must be above 0, got 0"):
-        rewardflow(table, gamma=0)
-    with pytest.raises(ValueError, match=r"omega must be above 0 and at most 1, got 0"):
-        graphgpo(table, omega=0)
+    refuses(ValueError, r"gamma must be above 0, got 0", rewardflow, table, gamma=0)
+    refuses(ValueError, r"omega must be above 0 and at most 1, got 0", graphgpo, table, omega=0)
     for gamma in (-0.1, 1.5):
         for method in (gigpo, hgpo, rewardflow, reinforce_plus_plus):
-            with pytest.raises(ValueError, match=rf"gamma must be between 0 and 1, got {gamma}"):
-                method(table, gamma=gamma)
+            refuses(ValueError, rf"gamma must be between 0 and 1, got {gamma}", method, table, gamma=gamma)
     for ddof in (0.5, -1, 2):
-        with pytest.raises(ValueError, match=rf"unknown ddof {ddof}; known: '0', '1'"):
-            grpo(table, ddof=ddof)
+        refuses(ValueError, rf"unknown ddof {ddof}; known: '0', '1'", grpo, table, ddof=ddof)
     for method in OLDEST:
-        with pytest.raises(ValueError, match=r"invalid_penalty must be at least 0, got -0.1"):
-            method(table, invalid_penalty=-0.1)
+        refuses(ValueError, r"invalid_penalty must be at least 0, got -0.1", method, table, invalid_penalty=-0.1)
     for huge in (math.inf, 10**400):
-        with pytest.raises(ValueError, match="eps must be finite and at least 0, got"):
-            grpo(table, eps=huge)
-    with pytest.raises(ValueError, match=r"eps must be at least 0, got -1"):
-        grpo(table, eps=-1)
-    with pytest.raises(TypeError, match=r"lose_last must be True or False, got 1"):
-        rewardflow(table, lose_last=1)
-
-
-@pytest.mark.parametrize("method", [rewardflow, graphgpo])
-@pytest.mark.parametrize("words", ["look", ["look"], ("",), (1,)])
-def test_words_of_actions_are_a_tuple(method, words):
-    with pytest.raises(TypeError, match="no_change_actions must be a tuple of words"):
-        method(random_table(0), no_change_actions=words)
-
-
-def test_numbers_may_be_of_numpy():
+        refuses(ValueError, "eps must be finite and at least 0, got", grpo, table, eps=huge)
+    refuses(ValueError, r"eps must be at least 0, got -1", grpo, table, eps=-1)
+    refuses(TypeError, r"lose_last must be True or False, got 1", rewardflow, table, lose_last=1)
     table = random_table(0)
     assert (gigpo(table, gamma=np.float32(0.5), ddof=np.int64(0)) == gigpo(table, gamma=0.5, ddof=0)).all()
     assert (gigpo(table, omega=np.int64(2)) == gigpo(table, omega=2)).all()
-
-
-def test_an_option_overrides_the_preset():
     table = random_table(0)
     assert (gigpo(table, preset="authors", omega=0.0) == grpo(table, preset="authors", std="none")).all()
-
-
-class Lunch(TypedDict, total=False):
-    plates: Annotated[int, option(2, "how many", authors=3, low=1, high=9)]
-    salt: Annotated[float, option(0.5, "in grams", above=0)]
-    hot: Annotated[bool, option(True, "or cold")]
-    guests: tuple[str, ...]
-
-
-def test_presets_are_made_of_the_options():
     assert presets(Lunch) == {
         "paper": {"plates": 2, "salt": 0.5, "hot": True},
         "authors": {"plates": 3, "salt": 0.5, "hot": True},
@@ -113,6 +80,21 @@ def test_presets_are_made_of_the_options():
         "paper": {"plates": 2, "salt": 1.0, "hot": True},
         "authors": {"plates": 3, "salt": 0.5, "hot": False},
     }
+    refuses(ValueError, "plates must be between 1 and 9, got 10", lunch_in, paper={"plates": 10})
+    refuses(TypeError, "unknown option 'plate'", lunch_in, paper={"plate": 1})
+
+
+@pytest.mark.parametrize("method", [rewardflow, graphgpo])
+@pytest.mark.parametrize("words", ["look", ["look"], ("",), (1,)])
+def test_words_of_actions_are_a_tuple(method, words):
+    refuses(TypeError, "no_change_actions must be a tuple of words", method, random_table(0), no_change_actions=words)
+
+
+class Lunch(TypedDict, total=False):
+    plates: Annotated[int, option(2, "how many", authors=3, low=1, high=9)]
+    salt: Annotated[float, option(0.5, "in grams", above=0)]
+    hot: Annotated[bool, option(True, "or cold")]
+    guests: tuple[str, ...]
 
 
 @pytest.mark.parametrize(
@@ -130,8 +112,7 @@ def test_presets_are_made_of_the_options():
     ],
 )
 def test_what_is_given_is_checked_by_the_declaration(given, error, message):
-    with pytest.raises(error, match=message):
-        choose(Lunch, presets(Lunch), "paper", given)
+    refuses(error, message, choose, Lunch, presets(Lunch), "paper", given)
     assert choose(Lunch, presets(Lunch), "authors", {"salt": 1})["salt"] == 1
 
 
@@ -159,17 +140,8 @@ def test_a_body_is_given_every_option_of_its_preset_and_those_of_the_caller():
         {"plates": 3, "salt": 1.0, "hot": False, "guests": ("Ada",)},
     )
     assert read_options(lunch, {"plates": "4"}) == {"plates": 4}
-    with pytest.raises(ValueError, match=r"unknown preset 'papers'; known: .*; did you mean 'paper'"):
-        lunch(None, preset="papers")
-    with pytest.raises(TypeError, match="unknown option 'plate'"):
-        lunch(None, plate=1)
-
-
-def test_a_preset_that_is_not_allowed_is_refused_where_it_is_declared():
-    with pytest.raises(ValueError, match="plates must be between 1 and 9, got 10"):
-        lunch_in(paper={"plates": 10})
-    with pytest.raises(TypeError, match="unknown option 'plate'"):
-        lunch_in(paper={"plate": 1})
+    refuses(ValueError, r"unknown preset 'papers'; known: .*; did you mean 'paper'", lunch, None, preset="papers")
+    refuses(TypeError, "unknown option 'plate'", lunch, None, plate=1)
 
 
 def test_what_all_methods_have_in_common_is_added_to_the_documentation():
@@ -223,10 +195,12 @@ def tables() -> dict[str, StepTable]:
 TABLES = tables()
 
 
-def test_all_methods_with_options_are_there() -> None:
+def test_all_methods_with_options_are_tested() -> None:
     assert {"grpo", "graphgpo", "graphgpo_filled", "reinforce_plus_plus", "prime", "hisr"} <= {*METHODS}
     assert len(METHODS) > 25
     assert len(OPTIONS) > 150
+    assert len(METHODS) >= 31
+    assert {"action_targets", "reinforce_plus_plus_baseline", "istar", "aem"} <= set(METHODS)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -262,8 +236,7 @@ def test_what_is_no_finite_number_is_refused(name: str) -> None:
     for _, preset, key, _ in (row for row in OPTIONS if row[0] == name and row[1] in ("paper", "default")):
         given: dict[str, Any] = beside(name, table) | {"preset": preset}
         for number in (math.nan, math.inf, -math.inf, 1e101, 10**400, "1", None, True, [1.0]):
-            with pytest.raises((ValueError, TypeError), match=f"^{key} must be .*, got "):
-                METHODS[name](table, **given, **{key: number})
+            refuses((ValueError, TypeError), f"^{key} must be .*, got ", METHODS[name], table, **given, **{key: number})
 
 
 @pytest.mark.parametrize("name", ["reinforce_plus_plus", "reinforce_plus_plus_baseline"])
@@ -310,16 +283,10 @@ def test_numbers_of_functions_without_presets_are_checked_too() -> None:
         with pytest.raises(ValueError, match="floor must be a finite number, or None, got"):
             overlong_penalty([3], max_length=2, buffer=1, floor=floor)
     for k in (0, 1.5, math.nan, True):
-        with pytest.raises(ValueError, match="k must be an integer of at least 1, got"):
-            by_count(TABLES["walks"], k)
+        refuses(ValueError, "k must be an integer of at least 1, got", by_count, TABLES["walks"], k)
 
 
 PAGES = Path(__file__).parents[3] / "docs" / "credit"
-
-
-def test_every_method_with_options_is_tested() -> None:
-    assert len(METHODS) >= 31
-    assert {"action_targets", "reinforce_plus_plus_baseline", "istar", "aem"} <= set(METHODS)
 
 
 # Those of `graphgpo_filled` are graphgpo's and a share, which the page on attribution names.

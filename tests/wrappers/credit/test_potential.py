@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from agentgym.trajectory import StepTable
 from tests.corridor import CorridorVectorEnv
+from tests.refusals import refuses
 from tests.wrappers.credit.naive_potential import naive_potential
 from tests.wrappers.credit.random_tables import random_table
 from tests.wrappers.credit.small_tables import episodes
@@ -33,7 +34,7 @@ def only(**options):
     return {"std": "none", "alpha_episode": 0.0, "alpha_return": 0.0, "gate": "none", **options}
 
 
-def test_values_by_hand():
+def test_values_by_hand() -> None:
     # Returns at gamma 1/2: 1/2 and 1, 0 and 0, 0. s: mean of 1/2 0 0; u: mean of 1 0.
     assert values(preset="pgpo", gamma=0.5) == {"s": pytest.approx(1 / 6), "u": 0.5, "goal": 0, "pit": 0}
     # Bellman: u = (1 + 0) / 2; s = (2 * u / 2 + 0) / 3, the same here, as every visit of u came from s.
@@ -44,22 +45,13 @@ def test_values_by_hand():
     # RTMC: prior 2 and a third of the episodes won: s (3 * 1/6 + 2/3) / 5, u (2 * 1/2 + 2/3) / 4.
     found = values(preset="rtmc", gamma=0.5)
     assert found == {"s": pytest.approx(7 / 30), "u": pytest.approx(5 / 12), "goal": 0, "pit": 0}
-
-
-def test_bellman_uses_what_other_episodes_did_where_a_mean_of_returns_does_not():
     # v leads to u, from which the other episode won: 1/2 of 1/2; of v's own returns there is only a 0.
     table = episodes("u -up-> goal +", "v -right-> u -down-> pit")
     assert values(table, preset="gated_bepo", gamma=0.5)["v"] == pytest.approx(0.25)
     assert values(table, preset="pgpo", gamma=0.5)["v"] == 0
-
-
-def test_bellman_in_a_loop():
     # s stays or wins, half each: V = (V/2 + 1) / 2 = 2/3.
     table = episodes("s -stay-> s -win-> goal +")
     assert values(table, preset="gated_bepo", gamma=0.5)["s"] == pytest.approx(2 / 3, abs=1e-12)
-
-
-def test_a_truncated_episodes_last_state_is_worth_what_others_made_of_it():
     table = episodes("u -up-> goal +", "s -right-> u")
     cut = dataclasses.replace(table, terminated=np.array([True, False]), truncated=np.array([False, True]))
     assert values(cut, preset="gated_bepo", gamma=0.5)["s"] == pytest.approx(0.5)
@@ -67,7 +59,7 @@ def test_a_truncated_episodes_last_state_is_worth_what_others_made_of_it():
     assert values(cut, preset="pgpo", gamma=0.5)["s"] == 0
 
 
-def test_g2po_by_hand():
+def test_presets_by_hand() -> None:
     # gamma 1/2: V(s) = (1/4 + 0 + 0)/3 = 1/12, V(u) = 1/4, success 1, failure 0.
     # Out of s they lead to 1/4 1/4 0, mean 1/6; out of u to 1 and 0. Gains 1/6 3/4 1/6 -1/4 -1/12, mean 3/20.
     local = np.array([1 / 12, 1 / 2, 1 / 12, -1 / 2, -1 / 6])
@@ -78,18 +70,12 @@ def test_g2po_by_hand():
     # Episodes 2/3 -1/3 -1/3 come on top.
     whole = potential(TABLE, preset="g2po", gamma=0.5, std="none")
     assert whole - local - gains == pytest.approx([2 / 3, 2 / 3, -1 / 3, -1 / 3, -1 / 3])
-
-
-def test_pgpo_by_hand():
     # gamma 1/2: Phi(s) = 1/6, Phi(u) = 1/2; the differences, 1/3 1/2 1/3 -1/2 -1/6, in s less their mean 1/6, in u 0.
     phi = np.array([1 / 6, 1 / 2, 1 / 6, -1 / 2, -1 / 3])
     assert potential(TABLE, preset="pgpo", gamma=0.5, **only()) == pytest.approx(phi)
     # A third is won: (2/3)^2 of them. Returns 1/2 1 0 0 0: 1/3 and 1/2 above the means.
     returns = np.array([1 / 3, 1 / 2, -1 / 6, -1 / 2, -1 / 6])
     assert potential(TABLE, preset="pgpo", gamma=0.5, std="none") == pytest.approx(returns + 4 / 9 * phi)
-
-
-def test_gated_bepo_by_hand():
     # lam 0: gains 1/4 - 1/6, 1 - 1/2, 1/12, 0 - 1/2, 0 - 1/6; both states were left in two ways.
     gains = np.array([1 / 12, 1 / 2, 1 / 12, -1 / 2, -1 / 6])
     options = {"preset": "gated_bepo", "gamma": 0.5, "std": "none"}
@@ -101,17 +87,11 @@ def test_gated_bepo_by_hand():
     table = episodes("s -right-> u -up-> goal +", "s -left-> pit")
     scores = potential(table, lam=0.0, **options)
     assert scores == pytest.approx([0.5 - 0.25, 0.5, -0.25])  # u: episode 1 above the mean 1/2
-
-
-def test_gagpo_by_hand():
     # gamma 1/2: the gains of before, here by the mean returns, over the task: 1/12 1/2 1/12 -1/2 -1/6, mean 0.
     gains = np.array([1 / 12, 1 / 2, 1 / 12, -1 / 2, -1 / 6])
     assert potential(TABLE, preset="gagpo", gamma=0.5, lam=0.0, std="none") == pytest.approx(gains)
     summed = gains + np.array([1 / 8, 0, -1 / 8, 0, 0])
     assert potential(TABLE, preset="gagpo", gamma=0.5, lam=0.5, std="none") == pytest.approx(summed)
-
-
-def test_ecpo_by_hand():
     # gamma 1/2: right is worth (1/2 + 0)/2, s 1/6, with two more visits of that (1/2 + 1/3)/4 = 5/24; left (0 + 1/3)/3.
     # Their mean over visits is (5/24 + 5/24 + 1/9)/3 = 19/108.
     scores = potential(TABLE, preset="ecpo", gamma=0.5, **only())
@@ -124,9 +104,6 @@ def test_ecpo_by_hand():
     gated = potential(TABLE, preset="ecpo", gamma=0.5, std="none", alpha_episode=0.0, eps=0.0)
     s, u = math.tanh(3 / 4) * (1 / 72) / (1 / 72 + 1 / 24), math.tanh(2 / 4)
     assert gated == pytest.approx([s * right, u * up, s * right, u * down, s * left])
-
-
-def test_rtmc_by_hand():
     # gamma 1/2: Q 1/4 for right, 0 left, 1 up, 0 down; V' 7/30 and 5/12 as above.
     gains = np.array([1 / 4 - 7 / 30, 1 - 5 / 12, 1 / 4 - 7 / 30, -5 / 12, -7 / 30])
     assert potential(TABLE, preset="rtmc", gamma=0.5, std="none") == pytest.approx(gains)
@@ -135,7 +112,7 @@ def test_rtmc_by_hand():
     assert scores == pytest.approx(gains / gains.std())
 
 
-def test_only_the_first_visit_of_an_action_counts_where_asked():
+def test_further_options_by_hand() -> None:
     # At gamma 1/2 the returns are 1/4 and 1/2 for stay, 1 for win, and 0; the second stay is not counted.
     table = episodes("s -stay-> s -stay-> s -win-> goal +", "s -stay-> pit")
     found = potential_values(table, preset="rtmc", gamma=0.5, prior=0.0)
@@ -143,9 +120,6 @@ def test_only_the_first_visit_of_an_action_counts_where_asked():
     assert found.value[found.graph.source[0]] == pytest.approx((1 / 4 + 1 + 0) / 3)
     every = potential_values(table, preset="rtmc", gamma=0.5, prior=0.0, visits="every")
     assert every.value[every.graph.source[0]] == pytest.approx((1 / 4 + 1 / 2 + 1 + 0) / 4)
-
-
-def test_distance_with_one_gain_ranks_as_graphgpo_does():
     # Standardised at a state, gamma^d(s') is GraphGPO's reward where the way of no step is unknown.
     table = random_table(3, clean=True, win=1.0, states=4, steps=40)
     rewards = {"value": "distance", "reward_on": "state", "gamma": 0.8, **only(std="group")}
@@ -154,9 +128,6 @@ def test_distance_with_one_gain_ranks_as_graphgpo_does():
     known = graphgpo(table, unit="visit", beta_episode=0.0, exponent="next")
     alike = np.isclose(theirs, known)  # nowhere to go makes a difference to neither
     np.testing.assert_allclose(mine[alike], theirs[alike], atol=1e-9)
-
-
-def test_what_is_earned_on_the_way_counts_where_asked():
     # Rewards 1 and 2 on the way of the first episode: V(s) = (1 + 2/2)/1 at gamma 1/2, gain of the first 1 + 2/2 - 2.
     table = StepTable.from_arrays(
         group=[0] * 2, trajectory=[0] * 2, t=[0, 1], state=["s", "u"], action=["a"] * 2, next_state=["u", "end"],
@@ -261,28 +232,20 @@ def test_step_credit_and_episodes_share_the_weight_where_one_takes_what_the_othe
     np.testing.assert_allclose(np.where(alone != 0, alone - grpo(table, outcome="won"), 0.0), 0.0, atol=1e-12)
 
 
-def test_the_levels_have_weights():
+def test_levels_wrong_options_and_the_wrapper() -> None:
     table = random_table(1)
     returns = potential(table, preset="pgpo", alpha_step=0.0, outcome="return")
     np.testing.assert_allclose(returns, gigpo(table) - grpo(table), atol=1e-12)
     whole = potential(table, preset="ecpo", alpha_step=0.0)
     np.testing.assert_allclose(whole, grpo(table, outcome="won"), atol=1e-12)
-
-
-def test_wrong_options():
     with pytest.raises(ValueError, match=r"unknown preset 'g2pu'; known: 'g2po', .*; did you mean 'g2po'\?"):
         potential(TABLE, preset="g2pu")
     for gamma, value in ((0.0, "mc"), (1.0, "bellman"), (0.9995, "bellman")):
         with pytest.raises(ValueError, match=rf"gamma must be above 0, and at most 0\.999 for .*, got {gamma}"):
             potential(TABLE, gamma=gamma, value=value)
     assert np.isfinite(potential(TABLE, gamma=1.0)).all()
-    with pytest.raises(ValueError, match="reward_on='state' goes with rewards='end'"):
-        potential(TABLE, preset="g2po", rewards="steps")
-    with pytest.raises(ValueError, match="tau must be at least 1e-06, got 0"):
-        potential(TABLE, tau=0)
-
-
-def test_the_wrapper_uses_this_method_with_a_preset_of_its_own():
+    refuses(ValueError, "reward_on='state' goes with rewards='end'", potential, TABLE, preset="g2po", rewards="steps")
+    refuses(ValueError, "tau must be at least 1e-06, got 0", potential, TABLE, tau=0)
     assert Potential.method is potential
     assert Potential(CorridorVectorEnv(2))._options == {}  # the method's own preset, g2po, counts
     assert Potential(CorridorVectorEnv(2), preset="rtmc", gamma=0.9)._options == {"preset": "rtmc", "gamma": 0.9}

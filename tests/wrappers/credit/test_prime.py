@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentgym.trajectory import StepTable
+from tests.refusals import refuses
 from tests.wrappers.credit.learned import AUTHORS, answers, batches, mask, token_logprobs
 from tests.wrappers.credit.oracles import assert_agree
 from tests.wrappers.credit.random_tables import random_table, rebuild
@@ -75,40 +76,31 @@ def test_by_hand() -> None:
     np.testing.assert_allclose(found, [[1.6, 0.0], [1.6, 1.4], [-1.4, -0.9]])
     found = prime(TWO, scores=SCORES, mask=REPLIES, gamma=0.5, alpha=10.0, **PROCESS)
     np.testing.assert_allclose(found, [[2.0, 0.0], [4.0, 4.0], [-4.5, 1.0]])
-
-
-def test_by_steps_by_hand() -> None:
     # Sums 0.1, 0.8 and 0.2: means 0.45 and 0.2. Less 0.2: -0.1, 0.6; less 0.45: -0.25; half of what follows.
     found = prime(TWO, scores=SCORES, mask=REPLIES, per="step", gamma=0.5, **PROCESS)
     np.testing.assert_allclose(found, [[0.2, 0.0], [0.6, 0.6], [-0.25, -0.25]])
-
-
-def test_authors_by_hand() -> None:
     # Without the last tokens: 0.1, 0.3, 0 to go 0.4, 0.3, 0; -0.2, 0 to go -0.2, 0. Divided by 0.4: 0.25, 0.75, 0 and
     # -0.5, 0 with means 1/3 and -1/4. Twice the distance to 1/24: 5/12, 17/12, -1/12 and -13/12, -1/12; to go
     # 21/12, 16/12, -1/12 and -14/12, -1/12. Outcomes +-1; all times 5.
     found = prime(TWO, scores=SCORES, mask=REPLIES, preset="authors", whiten=False)
     expected = 5 / 12 * np.array([[21 + 12, 0], [16 + 12, -1 + 12], [-14 - 12, -1 - 12]])
     np.testing.assert_allclose(found, expected)
-
-
-def test_a_reply_of_one_token_has_no_process_reward_in_the_recipe() -> None:
     one = np.ones((3, 1), bool)
     options: Any = {"preset": "authors", "whiten": False, **PROCESS}
     found = prime(TWO, scores=[[0.3], [0.1], [0.2]], mask=one, baseline="others", **options)
     # 0.3 and 0 of the first episode are 1 and 0, the second's only token has nothing: 1 - 0, 0 - 0, 0 - 1/2.
     np.testing.assert_allclose(found, [[5.0], [0.0], [-2.5]])
+    found = prime(TWO, scores=SCORES, mask=REPLIES, whiten=True)[REPLIES]
+    plain = np.array([1.6, 1.6, 1.4, -1.4, -0.9])
+    np.testing.assert_allclose(found, (plain - plain.mean()) / plain.std(ddof=1), rtol=1e-7)
 
 
-def test_one_token_per_episode_makes_the_baselines_equal() -> None:
+def test_further_cases_by_hand() -> None:
     table = episodes("s -a-> goal +", "s -b-> pit", "s -c-> pit")
     scores, one = [[0.5], [0.1], [0.3]], np.ones((3, 1), bool)
     found = [prime(table, scores=scores, mask=one, baseline=baseline) for baseline in ("others", "scaled")]  # type: ignore[arg-type]
     np.testing.assert_allclose(found[0], [[1.3], [-0.8], [-0.5]])
     np.testing.assert_allclose(found[1], found[0])
-
-
-def test_what_is_not_scored_keeps_the_outcome() -> None:
     silent = np.array([[NAN, NAN], [0.3, NAN], [-0.2, 0.4]])
     # Means 0.3 and 0.1: 0.2 once; -0.5 and 0.1.
     found = prime(TWO, scores=silent, mask=REPLIES, **PROCESS)
@@ -117,12 +109,10 @@ def test_what_is_not_scored_keeps_the_outcome() -> None:
     np.testing.assert_array_equal(nothing, np.where(REPLIES, rloo(TWO)[:, None], 0.0))
     by_steps = prime(TWO, scores=silent, mask=REPLIES, per="step", **PROCESS)
     np.testing.assert_allclose(by_steps, [[0.0, 0.0], [0.1, 0.1], [-0.1, -0.1]])  # 0.3 - 0.2 and 0.2 - 0.3
-
-
-def test_whitened_over_the_tokens() -> None:
-    found = prime(TWO, scores=SCORES, mask=REPLIES, whiten=True)[REPLIES]
-    plain = np.array([1.6, 1.6, 1.4, -1.4, -0.9])
-    np.testing.assert_allclose(found, (plain - plain.mean()) / plain.std(ddof=1), rtol=1e-7)
+    wild = np.where(REPLIES, SCORES, np.inf)
+    np.testing.assert_array_equal(
+        prime(TWO, scores=wild, mask=REPLIES), prime(TWO, scores=np.where(REPLIES, SCORES, 0.0), mask=REPLIES)
+    )
 
 
 @pytest.mark.parametrize(
@@ -169,15 +159,7 @@ def test_the_recipe() -> None:
     ],
 )
 def test_wrong_input_is_named(scores: Any, kept: Any, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        prime(TWO, scores=scores, mask=kept)
-
-
-def test_masked_numbers_do_not_matter() -> None:
-    wild = np.where(REPLIES, SCORES, np.inf)
-    np.testing.assert_array_equal(
-        prime(TWO, scores=wild, mask=REPLIES), prime(TWO, scores=np.where(REPLIES, SCORES, 0.0), mask=REPLIES)
-    )
+    refuses(ValueError, words, prime, TWO, scores=scores, mask=kept)
 
 
 @pytest.mark.parametrize("per", ["token", "step"])

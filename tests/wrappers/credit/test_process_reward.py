@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentgym.trajectory import StepTable
+from tests.refusals import refuses
 from tests.wrappers.credit.random_tables import random_table, rebuild
 from tests.wrappers.credit.small_tables import episodes
 from wrappers.credit.grpo import grpo
@@ -92,6 +93,21 @@ def test_by_hand() -> None:
     np.testing.assert_allclose(found, [episode, episode + 2**0.5, -episode - 0.5**0.5, -episode - 0.5**0.5])
     half = process_reward(TWO, scores=[1, 3, 0, 0], eps=0.0, alpha=0.5, alpha_trajectory=2.0)
     np.testing.assert_allclose(half, [2 * episode, 2 * episode + 0.5**0.5, *[-2 * episode - 0.125**0.5] * 2])
+    # The three others: 1, 3 and 2; mean 2, deviation 1.
+    episode = grpo(TWO)
+    np.testing.assert_allclose(
+        process_reward(TWO, scores=[1, 3, NAN, 2], eps=0.0) - grpo(TWO, eps=0.0), [-1, 1, 0, 0], atol=1e-12
+    )
+    # None is nan; the sum to go passes over it: 1 + 2, -, 5, 2 with mean 10/3.
+    found = process_reward(TWO, scores=[3, None, 3, 2], std="none", horizon="to_go", alpha_trajectory=0.0)  # type: ignore[list-item]
+    np.testing.assert_allclose(found, [-1 / 3, 0, 5 / 3, -4 / 3])
+    assert (process_reward(TWO, scores=[NAN] * 4) == episode).all()
+    # The first scored step of an episode stands for it: 3 and 2.
+    first = process_reward(TWO, scores=[NAN, 3, 2, 2], std="none", compare="first", alpha_trajectory=0.0)
+    np.testing.assert_allclose(first, [0, 0.5, -0.5, -0.5])
+    for scores in ([0.0] * 4, [0.3] * 4):
+        assert (process_reward(TWO, scores=scores) == grpo(TWO)).all()
+        assert (process_reward(TWO, scores=scores, relative="rloo") == rloo(TWO)).all()
 
 
 @pytest.mark.parametrize(
@@ -111,27 +127,6 @@ def test_by_hand() -> None:
 )
 def test_what_is_compared(options: Any, expected: list[float]) -> None:
     np.testing.assert_allclose(process_reward(TWO, scores=[1, 3, 0, 0], **STEPS, **options), expected, atol=1e-12)
-
-
-def test_a_step_that_is_not_scored_has_the_episode_level_and_enters_nothing() -> None:
-    # The three others: 1, 3 and 2; mean 2, deviation 1.
-    episode = grpo(TWO)
-    np.testing.assert_allclose(
-        process_reward(TWO, scores=[1, 3, NAN, 2], eps=0.0) - grpo(TWO, eps=0.0), [-1, 1, 0, 0], atol=1e-12
-    )
-    # None is nan; the sum to go passes over it: 1 + 2, -, 5, 2 with mean 10/3.
-    found = process_reward(TWO, scores=[3, None, 3, 2], std="none", horizon="to_go", alpha_trajectory=0.0)  # type: ignore[list-item]
-    np.testing.assert_allclose(found, [-1 / 3, 0, 5 / 3, -4 / 3])
-    assert (process_reward(TWO, scores=[NAN] * 4) == episode).all()
-    # The first scored step of an episode stands for it: 3 and 2.
-    first = process_reward(TWO, scores=[NAN, 3, 2, 2], std="none", compare="first", alpha_trajectory=0.0)
-    np.testing.assert_allclose(first, [0, 0.5, -0.5, -0.5])
-
-
-def test_scores_without_contrast_leave_the_episode_level_alone() -> None:
-    for scores in ([0.0] * 4, [0.3] * 4):
-        assert (process_reward(TWO, scores=scores) == grpo(TWO)).all()
-        assert (process_reward(TWO, scores=scores, relative="rloo") == rloo(TWO)).all()
 
 
 @pytest.mark.parametrize(
@@ -171,5 +166,4 @@ def test_a_lone_episode(singleton: Any, expected: list[float]) -> None:
     ],
 )
 def test_wrong_input_is_named(arguments: Any, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        process_reward(TWO, **arguments)
+    refuses(ValueError, words, process_reward, TWO, **arguments)

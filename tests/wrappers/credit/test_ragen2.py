@@ -22,7 +22,7 @@ def groups_of(*returns: list[float]) -> StepTable:
 TABLE = groups_of([8, 0], [4, 0], [2, 0], [1, 0], [3, 3])
 
 
-def test_the_largest_groups_until_a_share_of_the_spread_is_there():
+def test_by_hand() -> None:
     # 8 + 4 + 2 + 1 = 15, all over sqrt(2): .9 of it is 13.5, which 8, 4 and 2 hold; 8 and 4 hold .75 of 16.
     assert spread_groups(TABLE).tolist() == [True, True, True, False, False]
     assert spread_groups(TABLE, top_p=0.8).tolist() == [True, True, False, False, False]
@@ -31,23 +31,14 @@ def test_the_largest_groups_until_a_share_of_the_spread_is_there():
     assert spread_groups(TABLE, top_p=1.0).tolist() == [True, True, True, True, False]
     # Variances 32 8 2 1/2: .9 of 42.5 is 38.25, which 32 and 8 hold.
     assert spread_groups(TABLE, spread="variance").tolist() == [True, True, False, False, False]
-
-
-def test_a_batch_with_less_spread_than_the_margin_keeps_nothing():
     table = groups_of([0.01, 0], [0, 0])  # .9 * .00707 < .01
     assert not spread_groups(table).any()
     assert spread_groups(table, margin=0.0).tolist() == [True, False]
     assert not spread_groups(groups_of([1, 1], [0, 0])).any()
     assert not spread_groups(groups_of([0.1] * 3, [0.7] * 3), margin=0.0).any()  # rounding is no spread
     assert not spread_groups(groups_of([5]), margin=0.0).any()
-
-
-def test_groups_that_spread_alike_are_kept_together():
     # .6 of 3 needs two of the three.
     assert spread_groups(groups_of([1, 0], [0, 1], [1, 0]), top_p=0.6).all()
-
-
-def test_what_is_kept_gets_grpos_advantages():
     scores = ragen2(TABLE)
     kept = spread_groups(TABLE)[TABLE.group]
     assert np.isnan(scores[~kept]).all()

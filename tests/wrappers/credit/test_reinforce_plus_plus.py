@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from agentgym.trajectory import StepTable
+from tests.refusals import refuses
 from tests.wrappers.credit.random_tables import random_table
 from tests.wrappers.credit.small_tables import episodes
 from wrappers.credit.reinforce_plus_plus import reinforce_plus_plus, reinforce_plus_plus_baseline
@@ -19,24 +20,21 @@ def _white(values):
     return pytest.approx((values - values.mean()) / np.sqrt(values.var(ddof=1) + 1e-8))
 
 
-def test_rewards_to_go_by_hand():
+def test_by_hand() -> None:
     # To go 2, 4, 0 with gamma 1/2: mean 2, sample variance (0 + 4 + 4) / 2 = 4.
     assert reinforce_plus_plus(TABLE, gamma=0.5) == pytest.approx([0, 1, -1])
     # 4, 4, 0: mean 8/3, variance (16/9 + 16/9 + 64/9) / 2 = 16/3: 4/3 / sqrt(16/3) = 0.577350.
     assert reinforce_plus_plus(TABLE) == pytest.approx([0.577350, 0.577350, -1.154701], abs=1e-6)
     # Population variance 32/9: 4/3 / sqrt(32/9) = sqrt(1/2).
     assert reinforce_plus_plus(TABLE, ddof=0) == pytest.approx([0.5**0.5, 0.5**0.5, -(2**0.5)])
-
-
-def test_the_kl_penalty_is_felt_before_it_or_only_on_its_row():
     kl = np.array([0.0, 1.0, 0.0])
     assert reinforce_plus_plus(TABLE, gamma=0.5, kl=kl) == _white([1.5, 3, 0])
     assert reinforce_plus_plus(TABLE, preset="authors", kl=kl) == _white([4, 3, 0])
-
-
-def test_outcome():
     assert reinforce_plus_plus(TABLE, outcome="won", gamma=0.25) == _white([0.25, 1, 0])
     assert reinforce_plus_plus(TABLE, outcome="won", score="episode") == _white([1, 1, 0])
+    # Without the first row: to go 4 and 0 (gamma 1/2), mean 2, variance 8; the first row has 2.
+    scores = reinforce_plus_plus(TABLE, gamma=0.5, weights=np.array([0, 1, 1]))
+    assert scores == pytest.approx([0, 0.5**0.5, -(0.5**0.5)])
 
 
 @pytest.mark.parametrize("method", BOTH)
@@ -50,18 +48,43 @@ def test_a_weight_is_a_row_that_comes_several_times(method):
     assert np.repeat(method(TABLE, weights=tokens), tokens) == pytest.approx(expected)
 
 
-def test_a_row_without_tokens_is_scored_but_does_not_count():
-    # Without the first row: to go 4 and 0 (gamma 1/2), mean 2, variance 8; the first row has 2.
-    scores = reinforce_plus_plus(TABLE, gamma=0.5, weights=np.array([0, 1, 1]))
-    assert scores == pytest.approx([0, 0.5**0.5, -(0.5**0.5)])
-
-
-def test_baseline_by_hand():
+def test_groups_by_hand() -> None:
     # Trajectories 4 and 0, mean 2; rows 2 2 -2: mean 2/3, variance (16/9 + 16/9 + 64/9) / 2 = 16/3.
     expected = pytest.approx([0.577350, 0.577350, -1.154701], abs=1e-6)
     assert reinforce_plus_plus_baseline(TABLE) == expected
     # Over steps the mean is 8/3 and the rows are whitened to the same.
     assert reinforce_plus_plus_baseline(TABLE, over="steps") == expected
+    table = _groups([0, 1], [10, 14], [5, 5])
+    assert reinforce_plus_plus_baseline(table) == _white([-0.5, 0.5, -2, 2, 0, 0])
+    assert reinforce_plus_plus(table) == _white([0, 1, 10, 14, 5, 5])
+    table = _groups([0, 1], [7])
+    assert reinforce_plus_plus_baseline(table) == _white([-0.5, 0.5, 0])
+    assert reinforce_plus_plus_baseline(table, preset="authors") == _white([-0.5, 0.5, 7])
+    # The refused second step costs 1.
+    table = episodes("s -a-> u -b!-> u -c-> goal +", "s -c-> pit", reward=4.0)
+    options = {"invalid_penalty": 1.0}
+    assert reinforce_plus_plus(table, **options) == _white([4, 3, 4, 0])
+    assert reinforce_plus_plus(table, **options, penalty="discounted", gamma=0.5) == _white([0.5, 1, 4, 0])
+    free = reinforce_plus_plus(table)
+    assert reinforce_plus_plus(table, **options, penalty="advantage") == pytest.approx(free - [0, 1, 0, 0])
+    assert reinforce_plus_plus_baseline(table, **options, over="steps") == _white([4, 3, 4, 0])
+    # Over trajectories the episode enters the group's mean with its first row, 4: mean 2.
+    assert reinforce_plus_plus_baseline(table, **options) == _white([2, 1, 2, -2])
+    assert reinforce_plus_plus_baseline(table, **options, penalty="discounted") == _white([1.5, 1.5, 1.5, -1.5])
+    scores = reinforce_plus_plus_baseline(_groups([0.1, 0.7, 0.4], [0.3, 0.3, 0.3]), over="steps")
+    assert (scores[3:] == 0).all()
+    assert (scores[:3] != 0).any()
+    with pytest.raises(ValueError, match=r"weights must hold one finite .* per row, shape \(3,\), got shape \(2,\)"):
+        reinforce_plus_plus(TABLE, weights=np.ones(2))
+    with pytest.raises(ValueError, match=r"whole numbers of at least 0, such as tokens; row 1 has 0\.5"):
+        reinforce_plus_plus_baseline(TABLE, weights=np.array([1, 0.5, 2]))
+    refuses(ValueError, "weights are 0 in every row", reinforce_plus_plus, TABLE, weights=np.zeros(3))
+    with pytest.raises(ValueError, match=r"kl must hold one finite number per row, .*; row 2 has nan"):
+        reinforce_plus_plus(TABLE, kl=np.array([0, 0, np.nan]))
+    with pytest.raises(ValueError, match=r"kl must hold one finite number per row, .* \(could not convert"):
+        reinforce_plus_plus(TABLE, kl=["a", "b", "c"])
+    refuses(ValueError, "gamma must be between 0 and 1", reinforce_plus_plus, TABLE, gamma=-0.1)
+    refuses(TypeError, "unknown option 'kl'", reinforce_plus_plus_baseline, TABLE, kl=np.zeros(3))
 
 
 def _groups(*outcomes):
@@ -74,32 +97,6 @@ def _groups(*outcomes):
     )  # fmt: skip
 
 
-def test_groups_have_their_own_mean_and_share_the_scale():
-    table = _groups([0, 1], [10, 14], [5, 5])
-    assert reinforce_plus_plus_baseline(table) == _white([-0.5, 0.5, -2, 2, 0, 0])
-    assert reinforce_plus_plus(table) == _white([0, 1, 10, 14, 5, 5])
-
-
-def test_a_group_of_one():
-    table = _groups([0, 1], [7])
-    assert reinforce_plus_plus_baseline(table) == _white([-0.5, 0.5, 0])
-    assert reinforce_plus_plus_baseline(table, preset="authors") == _white([-0.5, 0.5, 7])
-
-
-def test_penalties():
-    # The refused second step costs 1.
-    table = episodes("s -a-> u -b!-> u -c-> goal +", "s -c-> pit", reward=4.0)
-    options = {"invalid_penalty": 1.0}
-    assert reinforce_plus_plus(table, **options) == _white([4, 3, 4, 0])
-    assert reinforce_plus_plus(table, **options, penalty="discounted", gamma=0.5) == _white([0.5, 1, 4, 0])
-    free = reinforce_plus_plus(table)
-    assert reinforce_plus_plus(table, **options, penalty="advantage") == pytest.approx(free - [0, 1, 0, 0])
-    assert reinforce_plus_plus_baseline(table, **options, over="steps") == _white([4, 3, 4, 0])
-    # Over trajectories the episode enters the group's mean with its first row, 4: mean 2.
-    assert reinforce_plus_plus_baseline(table, **options) == _white([2, 1, 2, -2])
-    assert reinforce_plus_plus_baseline(table, **options, penalty="discounted") == _white([1.5, 1.5, 1.5, -1.5])
-
-
 @pytest.mark.parametrize("method", BOTH)
 @pytest.mark.parametrize("preset", ["paper", "authors"])
 def test_a_batch_without_contrast_scores_exactly_0(method, preset):
@@ -108,26 +105,3 @@ def test_a_batch_without_contrast_scores_exactly_0(method, preset):
     assert (method(even, preset=preset) == 0).all()
     # 0.1 + 0.2 differs from 0.3 by rounding.
     assert (method(_groups([0.1 + 0.2, 0.3], [0.3]), preset="paper") == 0).all()
-
-
-def test_a_group_without_contrast_scores_exactly_0_where_all_groups_are_centred():
-    scores = reinforce_plus_plus_baseline(_groups([0.1, 0.7, 0.4], [0.3, 0.3, 0.3]), over="steps")
-    assert (scores[3:] == 0).all()
-    assert (scores[:3] != 0).any()
-
-
-def test_wrong_options():
-    with pytest.raises(ValueError, match=r"weights must hold one finite .* per row, shape \(3,\), got shape \(2,\)"):
-        reinforce_plus_plus(TABLE, weights=np.ones(2))
-    with pytest.raises(ValueError, match=r"whole numbers of at least 0, such as tokens; row 1 has 0\.5"):
-        reinforce_plus_plus_baseline(TABLE, weights=np.array([1, 0.5, 2]))
-    with pytest.raises(ValueError, match="weights are 0 in every row"):
-        reinforce_plus_plus(TABLE, weights=np.zeros(3))
-    with pytest.raises(ValueError, match=r"kl must hold one finite number per row, .*; row 2 has nan"):
-        reinforce_plus_plus(TABLE, kl=np.array([0, 0, np.nan]))
-    with pytest.raises(ValueError, match=r"kl must hold one finite number per row, .* \(could not convert"):
-        reinforce_plus_plus(TABLE, kl=["a", "b", "c"])
-    with pytest.raises(ValueError, match="gamma must be between 0 and 1"):
-        reinforce_plus_plus(TABLE, gamma=-0.1)
-    with pytest.raises(TypeError, match="unknown option 'kl'"):
-        reinforce_plus_plus_baseline(TABLE, kl=np.zeros(3))

@@ -14,15 +14,12 @@ def _table():
     )  # fmt: skip
 
 
-def test_returns_by_hand():
+def test_returns_and_penalties_by_hand() -> None:
     # a: 4; 2 + 4/2 = 4; 1 + 4/2 = 3. b: 8.
     assert discounted_returns(_table(), 0.5).tolist() == [3.0, 8.0, 4.0, 4.0]
     assert discounted_returns(_table(), 1.0).tolist() == [7.0, 8.0, 6.0, 4.0]
     assert discounted_returns(_table(), 0.0).tolist() == [1.0, 8.0, 2.0, 4.0]
     assert discounted_returns(_table(), 0.5, np.array([0.0, 0.0, 0.0, 1.0])).tolist() == [0.25, 0.0, 0.5, 1.0]
-
-
-def test_returns_equal_the_recursion():
     table = random_table(0, groups=6)
     reward = np.random.default_rng(0).normal(size=len(table))
     expected = np.zeros(len(table))
@@ -31,9 +28,6 @@ def test_returns_equal_the_recursion():
         for row in reversed(table.order[table.offsets[i] : table.offsets[i + 1]]):
             ahead = expected[row] = reward[row] + 0.9 * ahead
     np.testing.assert_allclose(discounted_returns(table, 0.9, reward), expected, atol=1e-12)
-
-
-def test_penalties_by_hand():
     # a is worth 1 + 2 + 4 = 7 and has one invalid step, b is worth 8 and is invalid.
     options = {**PRESETS["paper"], "invalid_penalty": 0.5}
     assert episode_scores(_table(), {**options, "penalty": "row"}).tolist() == [7.0, 7.5, 6.5, 7.0]

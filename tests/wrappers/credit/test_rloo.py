@@ -6,12 +6,9 @@ from wrappers.credit.rloo import rloo
 TABLE = episodes("s -a-> goal +", "s -b-> goal +", "s -c-> u -c-> v", reward=6.0)
 
 
-def test_each_episode_against_the_others():
+def test_by_hand() -> None:
     # 6 - (6 + 0) / 2 = 3, twice; 0 - (6 + 6) / 2 = -6.
     assert rloo(TABLE) == pytest.approx([3, 3, -6, -6])
     assert rloo(TABLE, outcome="won") == pytest.approx([0.5, 0.5, -1, -1])
-
-
-def test_the_authors_leave_one_step_out():
     # Rows 6 6 0 0: 6 - (6 + 0 + 0) / 3 = 4; 0 - (6 + 6 + 0) / 3 = -4, the episode's own other step among the others.
     assert rloo(TABLE, preset="authors") == pytest.approx([4, 4, -4, -4])

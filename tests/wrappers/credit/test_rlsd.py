@@ -8,6 +8,7 @@ import pytest
 
 from agentgym.trajectory import StepTable
 from baselines.recipes import RECIPES, recipe
+from tests.refusals import refuses
 from wrappers.credit.gigpo import gigpo
 from wrappers.credit.grpo import grpo
 from wrappers.credit.rlcsd import rlcsd
@@ -24,25 +25,19 @@ MASK = [[1, 1], [1, 0], [1, 1], [1, 1], [1, 0]]
 NONE = np.full((5, 2), np.nan)
 
 
-def test_without_gaps_and_contrasts_all_are_grpo() -> None:
+def test_by_hand() -> None:
     level = np.where(np.array(MASK) > 0, grpo(TABLE)[:, None], 0.0)
     np.testing.assert_array_equal(rlsd(TABLE, gaps=NONE, mask=MASK), level)
     np.testing.assert_array_equal(rlcsd(TABLE, contrasts=NONE, mask=MASK), level)
     np.testing.assert_array_equal(sdpo(TABLE, gates=NONE[:, 0]), grpo(TABLE))
     faded = rlsd(TABLE, gaps=np.ones((5, 2)), mask=MASK, update=50)
     np.testing.assert_array_equal(faded, level)
-
-
-def test_a_weight_keeps_the_sign_and_is_bounded() -> None:
     gaps = np.random.default_rng(0).normal(scale=5, size=(5, 2))
     found, level = rlsd(TABLE, gaps=gaps, mask=MASK), grpo(TABLE)[:, None]
     assert (np.abs(found - level)[np.array(MASK) > 0] <= 0.5 * 0.2 * np.abs(level).max() + 1e-12).all()
     # What the teacher likes less is praised less where it won, and blamed more where it lost.
     liked, disliked = (rlsd(TABLE, gaps=np.full((5, 2), gap), mask=MASK) for gap in (1.0, -1.0))
     assert (liked > disliked)[np.array(MASK) > 0].all()
-
-
-def test_a_group_without_contrast_stays_silent_but_for_sdpo() -> None:
     lost = StepTable.from_arrays(
         group=["g"] * 2, trajectory=["a", "b"], t=[0, 0], state=["s", "s"], action=["x", "y"],
         next_state=["u", "w"], reward=[0, 0], won=[0, 0],
@@ -51,9 +46,6 @@ def test_a_group_without_contrast_stays_silent_but_for_sdpo() -> None:
     assert not rlcsd(lost, contrasts=np.ones((2, 1)), mask=[[1], [1]]).any()
     assert sdpo(lost, gates=[1.0, np.nan], grpo=0.0)[0] == 0  # trained by the divergence alone
     assert np.isnan(sdpo(lost, gates=[1.0, np.nan], grpo=0.0)[1])
-
-
-def test_a_soft_tau_keeps_how_strong_the_evidence_is() -> None:
     weak, strong = np.full((5, 2), 0.1), np.full((5, 2), 0.5)
     hard = [rlcsd(TABLE, contrasts=each, mask=MASK)[0, 0] for each in (weak, strong)]
     soft = [rlcsd(TABLE, contrasts=each, mask=MASK, preset="soft")[0, 0] for each in (weak, strong)]
@@ -61,7 +53,7 @@ def test_a_soft_tau_keeps_how_strong_the_evidence_is() -> None:
     assert soft[1] - soft[0] > 0.15
 
 
-def test_turn_credit_sums_to_nothing_and_scores_the_reset_state() -> None:
+def test_turn_credit_by_hand() -> None:
     # Both episodes win and end alike: with the reset state scored neither is above the other.
     table = StepTable.from_arrays(
         group=["g"] * 6, trajectory=["a"] * 3 + ["b"] * 3, t=[0, 1, 2] * 2, state=list("suvswx"), action=["x"] * 6,
@@ -75,28 +67,17 @@ def test_turn_credit_sums_to_nothing_and_scores_the_reset_state() -> None:
     turns = turn_credit(table, given=after, first=np.zeros(6), tokens=tokens, scores="judge")
     np.testing.assert_allclose(np.bincount(table.trajectory, turns * tokens), 0.0, atol=1e-12)
     assert turns[0] > turns[2]
-
-
-def test_scores_before_steps_end_with_the_outcome() -> None:
     # Gains .3 .2 .3 | .1 -.3, spent where they were made.
     found = turn_credit(TABLE, given=[0.2, 0.5, 0.7, 0.2, 0.3], scores="values", gamma=0.0, worth="outcome")
     np.testing.assert_allclose(found, [0.5 + 0.3 - 0.8 / 3, 0.5 + 0.2 - 0.8 / 3, 0.5 + 0.3 - 0.8 / 3, -0.3, -0.7])
-
-
-def test_maxrl_divides_by_the_mean_success_and_takes_nothing_else() -> None:
     np.testing.assert_allclose(grpo(TABLE, std="mean"), [1, 1, 1, -1, -1])
     shaped = StepTable.from_arrays(
         group=["g"] * 2, trajectory=["a", "b"], t=[0, 0], state=["s", "s"], action=["x", "y"], next_state=["u", "w"],
         reward=[0.9, -0.1], won=[1, 0],
     )  # fmt: skip
-    with pytest.raises(ValueError, match=r"outcomes from 0 to 1, got -0\.1"):
-        grpo(shaped, std="mean")
+    refuses(ValueError, r"outcomes from 0 to 1, got -0\.1", grpo, shaped, std="mean")
     np.testing.assert_allclose(grpo(shaped, std="mean", outcome="won"), [1, -1])
-    with pytest.raises(ValueError, match="not for levels of steps"):
-        gigpo(TABLE, std="mean")
-
-
-def test_a_reward_that_hardly_differs_is_left_out() -> None:
+    refuses(ValueError, "not for levels of steps", gigpo, TABLE, std="mean")
     first = np.array([[0.0], [0.0], [1.0], [0.0], [0.0]])
     alone = grpo(TABLE, reward_components=first)
     np.testing.assert_allclose(alone, np.array([1, 1, 1, -1, -1]) / np.sqrt(2), atol=1e-6)
@@ -125,8 +106,7 @@ def test_components_of_the_table_are_compared_one_by_one(tmp_path: Path) -> None
         **given | {"t": [0, 1, 1], "state": list("suu")}, parent={"b": ("a", 0)}, reward_components={"a": [1, 2, 3]}
     )
     assert (cut.unfolded()[0].reward_components or {})["a"].tolist() == [1, 2, 1, 3]
-    with pytest.raises(ValueError, match="cut from others"):
-        grpo(cut, rewards="components")
+    refuses(ValueError, "cut from others", grpo, cut, rewards="components")
     with pytest.raises(ValueError, match="needs a table with reward_components"):
         grpo(StepTable.from_arrays(**given), rewards="components")
     with pytest.raises(ValueError, match=r"reward_components\['a'\] must hold 3 finite numbers"):
@@ -178,5 +158,4 @@ def test_names_reach_the_scorer() -> None:
     assert recipe(loss.name).training == loss.training
     assert RECIPES["rlsd"].at(7).options["update"] == 7
     assert "update" not in RECIPES["grpo"].at(7).options
-    with pytest.raises(ValueError, match="context must be"):
-        recipe("rlsd:context=expret")
+    refuses(ValueError, "context must be", recipe, "rlsd:context=expret")

@@ -13,23 +13,20 @@ from wrappers.credit.salt import salt
 TABLE = episodes("s -right-> u -up-> v -in-> goal +", "s -right-> u -up-> v -out-> pit", "s -right-> u -down-> pit")
 
 
-def test_shared_steps_get_the_mean_of_the_episodes_that_took_them():
+def test_by_hand() -> None:
     assert salt(TABLE, std="none") == pytest.approx([0, 1 / 6, 2 / 3, 0, 1 / 6, -1 / 3, 0, -1 / 3])
     # Against the others' mean: 1, -1/2, -1/2, and their means.
     assert salt(TABLE, relative="rloo") == pytest.approx([0, 1 / 4, 1, 0, 1 / 4, -1 / 2, 0, -1 / 2])
-
-
-def test_an_episode_that_takes_a_step_twice_counts_once():
     table = episodes("s -stay-> s -stay-> s -in-> goal +", "s -stay-> s -out-> pit")
     # Episodes 1/2 and -1/2; the one that won stayed twice.
     assert salt(table, std="none") == pytest.approx([0, 0, 1 / 2, 0, -1 / 2])
     sixth = (1 / 2 + 1 / 2 - 1 / 2) / 3
     assert salt(table, std="none", unit="visit") == pytest.approx([sixth, sixth, 1 / 2, sixth, -1 / 2])
-
-
-def test_the_same_action_to_another_state_is_another_step():
     table = episodes("s -push-> u -in-> goal +", "s -push-> v -out-> pit")
     assert salt(table) == pytest.approx(grpo(table, outcome="won"))
+    table = episodes("a -x-> b -x-> goal +", "c -x-> d -x-> pit", "e -x-> f -x-> pit")
+    assert salt(table) == pytest.approx(grpo(table, outcome="won"))
+    assert salt(table, relative="rloo", outcome="return") == pytest.approx(rloo(table))
 
 
 def _naive(table):
@@ -49,9 +46,3 @@ def _naive(table):
 def test_equals_its_naive_twin(seed):
     table = random_table(seed, win=0.5)
     np.testing.assert_allclose(salt(table), _naive(table), atol=1e-9)
-
-
-def test_where_nothing_is_shared_it_is_the_episodes_advantage():
-    table = episodes("a -x-> b -x-> goal +", "c -x-> d -x-> pit", "e -x-> f -x-> pit")
-    assert salt(table) == pytest.approx(grpo(table, outcome="won"))
-    assert salt(table, relative="rloo", outcome="return") == pytest.approx(rloo(table))

@@ -6,15 +6,18 @@ import numpy as np
 import pytest
 
 from agentgym.trajectory import Reply
+from tests.refusals import refuses
 from tests.wrappers.credit.small_tables import episodes
 from wrappers.credit.options import LARGEST
 from wrappers.credit.scores import known_entropies, min_max, reply_entropies, reply_tokens, step_scores, token_scores
 
 
-def test_what_was_not_scored_is_nan() -> None:
+def test_masks_and_what_was_not_scored() -> None:
     given: Any = [1, None, np.nan, -LARGEST]
     np.testing.assert_array_equal(step_scores("q", given, 4), [1, np.nan, np.nan, -LARGEST])
     assert step_scores("q", [], 0).dtype == np.float64
+    given: Any = [[1, np.inf], [None, -2]]
+    np.testing.assert_array_equal(token_scores("q", given, reply_tokens([[1, 0], [1, 1]], 2)), [[1, 0], [np.nan, -2]])
 
 
 @pytest.mark.parametrize(
@@ -28,16 +31,10 @@ def test_what_was_not_scored_is_nan() -> None:
     ],
 )
 def test_anything_else_is_refused_by_name(values: Any, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        step_scores("q", values, 2)
+    refuses(ValueError, words, step_scores, "q", values, 2)
 
 
 MASK = np.array([[True, False], [True, True]])
-
-
-def test_tokens_outside_the_mask_are_0_whatever_was_given() -> None:
-    given: Any = [[1, np.inf], [None, -2]]
-    np.testing.assert_array_equal(token_scores("q", given, reply_tokens([[1, 0], [1, 1]], 2)), [[1, 0], [np.nan, -2]])
 
 
 @pytest.mark.parametrize(
@@ -50,8 +47,7 @@ def test_tokens_outside_the_mask_are_0_whatever_was_given() -> None:
     ],
 )
 def test_token_scores_are_refused_by_name(values: Any, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        token_scores("q", values, MASK)
+    refuses(ValueError, words, token_scores, "q", values, MASK)
 
 
 @pytest.mark.parametrize(
@@ -64,8 +60,7 @@ def test_token_scores_are_refused_by_name(values: Any, words: str) -> None:
     ],
 )
 def test_masks_are_refused(mask: Any, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        reply_tokens(mask, 2)
+    refuses(ValueError, words, reply_tokens, mask, 2)
 
 
 TABLE = episodes("s -right-> u -up-> goal +", "s -left-> pit")
@@ -77,30 +72,21 @@ def with_logprobs(table, *logprobs):
     return dataclasses.replace(table, replies=replies)
 
 
-def test_the_mean_surprise_of_the_tokens():
+def test_entropies_by_hand() -> None:
     found = reply_entropies(with_logprobs(TABLE, [-1.0, -3.0], [], None))
     assert found[0] == 2
     assert np.isnan(found[1:]).all()
     assert np.isnan(reply_entropies(TABLE)).all()
-
-
-def test_it_estimates_the_entropy():
     # Tokens drawn from (.7, .2, .1): the mean over many is that distribution's entropy.
     p = np.array([0.7, 0.2, 0.1])
     drawn = np.random.default_rng(0).choice(3, 200_000, p=p)
     found = reply_entropies(with_logprobs(TABLE, np.log(p[drawn]).tolist(), [0.0], None))[0]
     assert found == pytest.approx(-(p * np.log(p)).sum(), abs=0.01)
-
-
-def test_given_entropies_are_taken_and_missing_ones_asked_for():
     assert known_entropies(TABLE, [1, 2, math.nan])[:2].tolist() == [1, 2]
     with pytest.raises(ValueError, match=r"no reply of the table has log-probabilities: play with a policy that"):
         known_entropies(TABLE, None)
     with pytest.raises(ValueError, match=r"entropies must hold one number per row, .* shape \(3,\), got shape \(2,\)"):
         known_entropies(TABLE, [1, 2])
-
-
-def test_min_max_of_what_is_known():
     values, width, known = min_max(np.array([1.0, 3.0, np.nan, 2.0]), np.array([0, 0, 0, 1]), 3, 0.0)
     assert values.tolist() == [0, 1, 0, 0]
     assert width.tolist() == [2, 0, 0]

@@ -10,6 +10,7 @@ import pytest
 from agentgym.rollout import collect
 from agentgym.trajectory import Ints, StepTable
 from policies.scripted import ExpertPolicy
+from tests.refusals import refuses
 from tests.wrappers.credit.random_tables import random_table, rebuild
 from tests.wrappers.credit.small_tables import episodes
 from wrappers.credit.segments import by_count, by_event, by_turn, checked_segments, whole
@@ -28,12 +29,9 @@ MAKERS: dict[str, Callable[[StepTable], Ints]] = {
 }
 
 
-def test_an_event_ends_a_segment_and_the_rest_is_one() -> None:
+def test_events_end_segments() -> None:
     table = episodes("s -look-> s -take-> u -put-> v -look-> v -look-> v", "s -look-> s", "s -take-> u")
     assert by_event(table, moved).tolist() == [0, 0, 1, 2, 2, 0, 0]
-
-
-def test_segments_of_households_are_as_long_as_the_papers() -> None:
     # Over half of those on ALFWorld have two or more turns, where an object was taken, put, cleaned, heated, ...
     happens = ("take", "move", "put", "clean", "heat", "cool", "slice", "use")
     env: Any = ReplyParser(gym.make("AgentRL/ALFWorld-v0", expert=True))
@@ -42,20 +40,12 @@ def test_segments_of_households_are_as_long_as_the_papers() -> None:
     turns = np.unique(np.stack([table.trajectory, segments]), axis=1, return_counts=True)[1]
     assert len(turns) > 2 * table.n_trajectories
     assert (turns >= 2).mean() > 0.5
-
-
-def test_events_may_be_a_column() -> None:
     # Rewards that states do not show: -0.1 per move, and 0.9 more where a box came home.
     table = episodes("s -a-> u -b-> v -c-> w", "s -a-> u -b-> v")
     table.reward[:] = [-0.1, 0.9, -0.1, -0.1, -0.1]
     assert by_event(table, np.abs(table.reward + 0.1) > 1e-9).tolist() == [0, 0, 1, 0, 0]
-    with pytest.raises(ValueError, match=r"one bool per row, shape \(5,\), got bool of shape \(1,\)"):
-        by_event(table, [True])
-    with pytest.raises(ValueError, match="got float64 of shape"):
-        by_event(table, table.reward)
-
-
-def test_an_event_is_asked_for_once_per_distinct_step() -> None:
+    refuses(ValueError, r"one bool per row, shape \(5,\), got bool of shape \(1,\)", by_event, table, [True])
+    refuses(ValueError, "got float64 of shape", by_event, table, table.reward)
     asked = []
 
     def changed(state: Any, action: Any, next_state: Any) -> bool:
@@ -64,6 +54,7 @@ def test_an_event_is_asked_for_once_per_distinct_step() -> None:
 
     by_event(episodes("s -a-> s -a-> s -b-> u", "s -a-> s"), changed)
     assert asked == [("s", "a", "s"), ("s", "b", "u")]
+    refuses(ValueError, "k must be an integer of at least 1, got 0", by_count, random_table(0), 0)
 
 
 @pytest.mark.parametrize(
@@ -76,11 +67,6 @@ def test_an_event_is_asked_for_once_per_distinct_step() -> None:
 def test_a_count_cuts_evenly(length: int, k: int, expected: list[int]) -> None:
     table = episodes("s -a-> s", " ".join(["s", *["-a-> s"] * length]))
     assert by_count(table, k).tolist() == [0, *expected]
-
-
-def test_a_count_is_at_least_one() -> None:
-    with pytest.raises(ValueError, match="k must be an integer of at least 1, got 0"):
-        by_count(random_table(0), 0)
 
 
 @pytest.mark.parametrize("maker", MAKERS)
@@ -106,5 +92,4 @@ def test_segments_are_valid_in_any_order_of_rows(maker: str) -> None:
     ],
 )
 def test_wrong_segments_are_named(segments: Any, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        checked_segments(episodes("s -a-> s -a-> s -a-> s", "s -a-> s"), segments)
+    refuses(ValueError, words, checked_segments, episodes("s -a-> s -a-> s -a-> s", "s -a-> s"), segments)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.refusals import refuses
 from tests.wrappers.credit import learned
 from tests.wrappers.credit.oracles import table as recorded
 from tests.wrappers.credit.random_tables import random_table, rebuild
@@ -37,26 +38,22 @@ def test_by_hand(options: dict[str, Any], rewards: list[float]) -> None:
     np.testing.assert_allclose(spa(TABLE, contributions=SHARES, **options), rewards, atol=1e-15)
 
 
-def test_an_outcome_is_spread_where_nothing_was_contributed() -> None:
+def test_further_cases_by_hand() -> None:
     plain: Any = {"grounding_weight": 0.0, "rescale": True}
     for shares in ([0.0, 0.0, 0.0, 1.0], [0.3, -0.3, 5e-7, 1.0], [np.nan, np.nan, np.nan, np.nan]):
         np.testing.assert_allclose(spa(TABLE, contributions=shares, **plain), [1 / 3, 1 / 3, 1 / 3, 0], atol=1e-15)
     # What a model left out shares nothing of what the others contributed.
     found = spa(TABLE, contributions=[np.nan, 0.1, 0.3, np.nan], **plain)
     np.testing.assert_allclose(found, [0, 0.25, 0.75, 0], atol=1e-15)
-
-
-def test_steps_without_a_score_keep_their_grounding() -> None:
     np.testing.assert_allclose(spa(TABLE, contributions=[np.nan] * 4), [0.5, 0.0, 0.5, 0.5])
-
-
-def test_refusals_are_read_in_what_is_shown() -> None:
     # Refused by its text, valid by its column, and the other way round; the last action is never refused.
     table = episodes("s -a-> Nothing_happens -b!-> u -c!-> Nothing_happens", "s -a-> u")
     table = rebuild(table, np.arange(4), rename=lambda name: name.replace("_", " "))
     by_text = spa(table, contributions=np.zeros(4), refusals=("Nothing happens",))
     np.testing.assert_allclose(by_text, [0.0, 0.5, 0.5, 0.5])
     np.testing.assert_allclose(spa(table, contributions=np.zeros(4)), [0.5, 0.0, 0.0, 0.5])
+    for preset in ("paper", "authors"):
+        assert spa(rebuild(TABLE, np.arange(0)), contributions=[], preset=preset, rescale=True).shape == (0,)
 
 
 def test_ridge_needs_no_model() -> None:
@@ -67,23 +64,17 @@ def test_ridge_needs_no_model() -> None:
         spa(table, contributions="rigde")
 
 
-def test_rescaled_contributions_sum_to_the_outcome() -> None:
+def test_rescaled_contributions_go_into_other_methods() -> None:
     table = random_table(4)
     shares = np.random.default_rng(0).normal(1.0, 0.5, len(table))
     rewards = spa(table, contributions=shares, rescale=True, grounding_weight=0.0)
     total = np.bincount(table.trajectory, weights=rewards)
     np.testing.assert_allclose(total, table.trajectory_won, atol=1e-9)
-
-
-def test_rewards_go_into_the_other_methods() -> None:
     rewarded = dataclasses.replace(TABLE, reward=spa(TABLE, contributions=SHARES, grounding="penalty"))
     # lam 1, values 0: the returns of .1 -.3 .5 and .3.
     np.testing.assert_allclose(gae(rewarded, values=np.zeros(4), lam=1.0), [0.3, 0.2, 0.5, 0.3], atol=1e-15)
     # Returns from "s" at gamma 1: .3 and .3, the same; so are the episodes.
     np.testing.assert_allclose(gigpo(rewarded, gamma=1.0, omega=1.0, std="none")[[0, 3]], 0.0, atol=1e-15)
-
-
-def test_long_episodes_are_paid_for_by_the_bonus_only() -> None:
     table = episodes(" ".join(["s", *["-wait-> s"] * 20]), "s -up-> goal +")
     shares = np.append(np.zeros(20), 1.0)
     for grounding, lost, won in (("bonus", 10.0, 1.5), ("penalty", 0.0, 1.0)):
@@ -100,13 +91,7 @@ def test_long_episodes_are_paid_for_by_the_bonus_only() -> None:
     ],
 )
 def test_wrong_contributions_are_named(contributions: Any, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        spa(TABLE, contributions=contributions)
-
-
-def test_an_empty_table() -> None:
-    for preset in ("paper", "authors"):
-        assert spa(rebuild(TABLE, np.arange(0)), contributions=[], preset=preset, rescale=True).shape == (0,)
+    refuses(ValueError, words, spa, TABLE, contributions=contributions)
 
 
 @pytest.mark.parametrize(

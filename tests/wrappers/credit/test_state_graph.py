@@ -25,23 +25,17 @@ def _walks(*walks, won=(), group=None):
     )  # fmt: skip
 
 
-def test_distance_by_hand():
+def test_distances_by_hand() -> None:
     # s-a-b-G wins; s-c-b joins it at b; a-d ends in d. From s: s-a-b-G and s-c-b-G are 3 long.
     graph = StateGraph.from_table(_walks("sabG", "scb", "ad", won=[0]))
     assert graph.by_state(graph.hop_distance()) == {"s": 3, "a": 2, "b": 1, "G": 0, "c": 2, "d": math.inf}
     # d_max is 3, so what cannot get there is put at 4.
     assert graph.by_state(graph.fill_unreachable(graph.hop_distance(), "d_max+1"))["d"] == 4
     assert graph.by_state(graph.fill_unreachable(graph.hop_distance(), "infinite"))["d"] == math.inf
-
-
-def test_a_shortcut_of_another_episode_counts():
     # Alone, s is 4 from G; the failed episode saw the edge s-c.
     assert StateGraph.from_table(_walks("sabcG", won=[0])).hop_distance()[0] == 4
     graph = StateGraph.from_table(_walks("sabcG", "sc", won=[0]))
     assert graph.by_state(graph.hop_distance())["s"] == 2
-
-
-def test_groups_share_names_but_no_edges():
     table = _walks("sabG", "sab", won=[0], group=["x", "y"])
     graph = StateGraph.from_table(table)
     distance = graph.hop_distance()
@@ -49,31 +43,31 @@ def test_groups_share_names_but_no_edges():
     assert graph.by_state(distance, 1) == {"s": math.inf, "a": math.inf, "b": math.inf}
     # A group without success: d_max counts as 0.
     assert set(graph.by_state(graph.fill_unreachable(distance, "d_max+1"), 1).values()) == {1.0}
-
-
-def test_several_goals_and_a_walk_through_a_goal():
     # G wins for the first episode; the second walks on from H, which is a goal because the third ends there.
     graph = StateGraph.from_table(_walks("sabG", "aHb", "tH", won=[0, 2]))
     assert graph.by_state(graph.hop_distance()) == {"s": 2, "a": 1, "b": 1, "G": 0, "H": 0, "t": 1}
+    # s-a-G costs 1 + 5, s-b-c-G costs 1 + 1 + 1; the parallel, dearer way b-c of the third episode changes nothing.
+    table = _walks("saG", "sbcG", "bc", won=[0, 1])
+    cost = np.array([1.0, 5.0, 1.0, 1.0, 1.0, 9.0])
+    graph = StateGraph.from_table(table)
+    assert graph.by_state(graph.cost_distance(cost)) == {"s": 3, "a": 5, "G": 0, "b": 2, "c": 1}
+    assert graph.by_state(graph.hop_distance()) == {"s": 2, "a": 1, "G": 0, "b": 2, "c": 1}
+    steps = distance_to_success(_walks("sabG", "ad", won=[0]))
+    assert steps.before.tolist() == [3, 2, 1, 2]
+    assert steps.after.tolist() == [2, 1, 0, math.inf]
 
 
-def test_mean_distance_by_hand():
+def test_mean_distances_by_hand() -> None:
     # Wins end in G (s-a-G) and in H (s-b-c-H). From s: 2 and 3 steps, mean 2.5; a reaches only G, b only H.
     graph = StateGraph.from_table(_walks("saG", "sbcH", "sd", won=[0, 1]))
     expected = {"s": 2.5, "a": 1, "G": 0, "b": 2, "c": 1, "H": 0, "d": math.inf}
     assert graph.by_state(graph.hop_distance("mean")) == expected
     # d_max is 2.5 then.
     assert graph.by_state(graph.fill_unreachable(graph.hop_distance("mean"), "d_max+1"))["d"] == 3.5
-
-
-def test_mean_distance_counts_a_success_node_once_and_walks_through_goals():
     # Two wins end in G: one node. H is a goal (third episode) on the way from a to G: a has 1 and 2, mean 1.5; H has
     # itself and G, mean 0.5; t has H (1) and G (2).
     graph = StateGraph.from_table(_walks("sG", "aHG", "tH", won=[0, 1, 2]))
     assert graph.by_state(graph.hop_distance("mean")) == {"s": 1, "G": 0, "a": 1.5, "H": 0.5, "t": 1.5}
-
-
-def test_mean_distance_keeps_groups_apart():
     # Group x has two goals, y one and z none.
     walks, group = ("saG", "sH", "sabG", "sab"), ["x", "x", "y", "z"]
     graph = StateGraph.from_table(_walks(*walks, won=[0, 1, 2], group=group))
@@ -93,15 +87,6 @@ def test_mean_distance_equals_its_naive_twin(seed):
     for node, found in enumerate(graph.hop_distance("mean")):
         hops = [d[node] for d in reached if node in d]
         assert found == (pytest.approx(sum(hops) / len(hops)) if hops else math.inf)
-
-
-def test_costs_by_hand():
-    # s-a-G costs 1 + 5, s-b-c-G costs 1 + 1 + 1; the parallel, dearer way b-c of the third episode changes nothing.
-    table = _walks("saG", "sbcG", "bc", won=[0, 1])
-    cost = np.array([1.0, 5.0, 1.0, 1.0, 1.0, 9.0])
-    graph = StateGraph.from_table(table)
-    assert graph.by_state(graph.cost_distance(cost)) == {"s": 3, "a": 5, "G": 0, "b": 2, "c": 1}
-    assert graph.by_state(graph.hop_distance()) == {"s": 2, "a": 1, "G": 0, "b": 2, "c": 1}
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
@@ -126,7 +111,7 @@ def test_hops_equal_a_queue_per_group(seed):
         assert graph.by_state(distance, group) == {s: expected.get(s, math.inf) for e in edges for s in e}
 
 
-def test_edges_are_distinct_transitions():
+def test_edges_and_self_loops() -> None:
     # s-a twice, and once more by another action.
     table = StepTable.from_arrays(
         group=[0] * 4, trajectory=[0, 1, 2, 3], t=[0] * 4, state=["s"] * 4, action=["x", "x", "y", "x"],
@@ -135,12 +120,19 @@ def test_edges_are_distinct_transitions():
     ids, example = StateGraph.from_table(table).edges
     assert example.tolist() == [0, 2, 3]
     assert ids.tolist() == [0, 0, 1, 2]
-
-
-def test_distance_to_success_before_and_after_a_step():
-    steps = distance_to_success(_walks("sabG", "ad", won=[0]))
-    assert steps.before.tolist() == [3, 2, 1, 2]
-    assert steps.after.tolist() == [2, 1, 0, math.inf]
+    table = _table()
+    bypassed, looped = transitions(table, "bypass"), transitions(table, "self_loop")
+    assert (looped.source == bypassed.source).all()
+    assert (looped.target == bypassed.target).all()
+    assert looped.scored.all()
+    table = _table()
+    steps = transitions(table, "keep")
+    assert (steps.source == table.state).all()
+    assert (steps.target == table.next_state).all()
+    assert steps.scored.all()
+    table = _table()
+    steps = transitions(table, "keep", noise_states=("Nothing happens.",))
+    assert (steps.target == table.next_state).all()
 
 
 def test_a_long_chain():
@@ -184,7 +176,7 @@ def _named(table, steps):
     return [(table.states[a], table.states[b], bool(c)) for a, b, c in zip(*steps, strict=True)]
 
 
-def test_bypass():
+def test_bypass_by_hand() -> None:
     table = _table()
     assert _named(table, transitions(table, "bypass")) == [
         ("hall", "desk", True),
@@ -195,25 +187,6 @@ def test_bypass():
         ("desk with mug", "shelf", True),
         ("Nothing happens.", "desk", True),  # a first state is taken as it is
     ]
-
-
-def test_self_loops_stay_in_their_group():
-    table = _table()
-    bypassed, looped = transitions(table, "bypass"), transitions(table, "self_loop")
-    assert (looped.source == bypassed.source).all()
-    assert (looped.target == bypassed.target).all()
-    assert looped.scored.all()
-
-
-def test_keep_is_as_recorded():
-    table = _table()
-    steps = transitions(table, "keep")
-    assert (steps.source == table.state).all()
-    assert (steps.target == table.next_state).all()
-    assert steps.scored.all()
-
-
-def test_where_rows_are_missing_the_next_one_is_taken_as_it_is():
     # Without the step from desk to desk with mug (row 3), the next row begins where no row has led.
     full = _table()
     rows = [0, 1, 2, 4, 5]
@@ -223,22 +196,16 @@ def test_where_rows_are_missing_the_next_one_is_taken_as_it_is():
     # Missing from its look on, it begins in a text of which nothing else is known.
     table = rebuild(full, np.array([0, 3]))
     assert _named(table, transitions(table))[1] == ("On the desk you see a mug.", "desk with mug", True)
-
-
-def test_other_looking_actions():
     table = _table()
     steps = transitions(table, "bypass", no_change_actions=("take",))
     assert steps.scored.tolist() == [True, False, True, False, True, True, True]
-
-
-def test_row_order_does_not_matter():
     order = [4, 0, 6, 3, 1, 5, 2]
     table, shuffled = _table(), _table(order)
     expected = _named(table, transitions(table))
     assert _named(shuffled, transitions(shuffled)) == [expected[i] for i in order]
 
 
-def test_noise_states_change_nothing_even_where_the_step_counts_as_valid():
+def test_noise_states_are_no_states() -> None:
     # Published environments call every well-formed reply valid: the refused "fly" looks like a move to the noise.
     table = _table()
     table.valid[1] = True
@@ -248,27 +215,15 @@ def test_noise_states_change_nothing_even_where_the_step_counts_as_valid():
     for invalid in ("bypass", "self_loop"):
         seen = transitions(table, invalid, noise_states=("Nothing happens.",))
         assert _named(table, seen) == _named(_table(), transitions(_table(), invalid))
-
-
-def test_noise_states_are_compared_whole_and_a_first_state_is_no_noise():
     table = _table()
     table.valid[1] = True
     assert transitions(table, "bypass", noise_states=("Nothing",)).scored[1]
     # The last row begins in the noise text: there is no state before it, so it is taken as one.
     steps = transitions(table, "bypass", noise_states=("Nothing happens.",))
     assert _named(table, steps)[-1] == ("Nothing happens.", "desk", True)
-
-
-def test_states_of_any_hashable_kind():
     table = StepTable.from_arrays(
         group=[0, 0], trajectory=[0, 0], t=[0, 1], state=[(0, 1), "Nothing happens."], action=[1, 2],
         next_state=["Nothing happens.", frozenset({3})], reward=[0, 0], won=[False, False],
     )  # fmt: skip
     steps = transitions(table, noise_states=("Nothing happens.",))
     assert _named(table, steps) == [((0, 1), (0, 1), False), ((0, 1), frozenset({3}), True)]
-
-
-def test_keep_keeps_noise():
-    table = _table()
-    steps = transitions(table, "keep", noise_states=("Nothing happens.",))
-    assert (steps.target == table.next_state).all()

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym.trajectory import StepTable
+from tests.refusals import refuses
 from wrappers.credit.task_graph import TaskGraphs
 
 Steps = list[tuple[Hashable, Hashable, bool]]
@@ -56,7 +57,7 @@ def test_the_order_of_steps_does_not_matter(steps: Steps, random) -> None:
     assert one.distances(0) == other.distances(0)
 
 
-def test_a_shortcut_reaches_all_states_behind_it() -> None:
+def test_ways_of_any_length_and_later_successes() -> None:
     graphs = TaskGraphs()
     # A chain 0 -> 1 -> ... -> 6 with success at its end: state i is 6 - i steps away.
     for i in range(6):
@@ -65,9 +66,6 @@ def test_a_shortcut_reaches_all_states_behind_it() -> None:
     # 3 -> 6 makes 3 one step away, 2 two, 1 three, 0 four; 4 and 5 stay.
     graphs.add("t", 3, 6)
     assert list(graphs.distances("t").values()) == [4, 3, 2, 1, 2, 1, 0]
-
-
-def test_a_success_that_comes_later_and_a_step_that_stays() -> None:
     graphs = TaskGraphs()
     graphs.add("t", "a", "b")
     graphs.add("t", "a", "a")
@@ -75,9 +73,6 @@ def test_a_success_that_comes_later_and_a_step_that_stays() -> None:
     graphs.add("t", "a", "b", success=True)
     assert graphs.distances("t") == {"a": 1, "b": 0}
     assert (graphs.n_nodes, graphs.n_edges, graphs.n_solved, len(graphs)) == (2, 1, 1, 1)
-
-
-def test_a_way_of_any_length_is_followed() -> None:
     graphs = TaskGraphs()
     for i in range(20_000):
         graphs.add("t", i, i + 1)
@@ -86,7 +81,7 @@ def test_a_way_of_any_length_is_followed() -> None:
     assert graphs.distance("t", 0) == 20_001
 
 
-def test_tasks_do_not_mix() -> None:
+def test_tasks_do_not_mix_and_the_oldest_is_forgotten() -> None:
     graphs = TaskGraphs()
     graphs.add("one", "a", "b", True)
     graphs.add("two", "a", "b")
@@ -95,9 +90,6 @@ def test_tasks_do_not_mix() -> None:
     )  # fmt: skip
     assert graphs.distances("three") == {}
     assert ("one" in graphs, "three" in graphs) == (True, False)
-
-
-def test_the_task_played_least_recently_is_forgotten() -> None:
     graphs = TaskGraphs(max_tasks=2)
     for task in ("a", "b", "a", "c"):
         graphs.add(task, 0, 1, True)
@@ -106,12 +98,19 @@ def test_the_task_played_least_recently_is_forgotten() -> None:
     graphs.distance("a", 0)
     graphs.add("b", 0, 1)
     assert ("a" in graphs, graphs.distance("b", 0)) == (False, math.inf)
+    graphs = TaskGraphs()
+    graphs.add("x", "a", "b")
+    graphs.add("y", "a", "goal", success=True)
+    copy = graphs.copy_of(["x", "unknown"])
+    assert len(copy) == 1
+    copy.add("x", "b", "goal", success=True)
+    assert (copy.distance("x", "a"), graphs.distance("x", "a")) == (2, math.inf)
+    assert graphs.n_edges == 2
 
 
 @pytest.mark.parametrize("limit", [0, -1, 2.0, True])
 def test_a_limit_that_is_none_is_refused(limit) -> None:
-    with pytest.raises(ValueError, match="max_tasks"):
-        TaskGraphs(max_tasks=limit)
+    refuses(ValueError, "max_tasks", TaskGraphs, max_tasks=limit)
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), STEP), max_size=40), st.lists(STEP, max_size=20))
@@ -143,8 +142,7 @@ def test_what_is_no_state_is_refused_and_changes_nothing() -> None:
         {**good, "max_tasks": "all"},
         {**good, "tasks": [{**good["tasks"][0], "distance": []}]},
     ):
-        with pytest.raises(ValueError, match="state_dict"):
-            graphs.load_state_dict(bad)
+        refuses(ValueError, "state_dict", graphs.load_state_dict, bad)
     assert graphs.state_dict() == good
 
 
@@ -179,14 +177,3 @@ def test_a_table_is_added_to_the_tasks_that_its_groups_are_named_after():
     graphs = TaskGraphs()
     graphs.add_table(dataclasses.replace(table, valid=np.zeros(3, bool)))
     assert graphs.distances("x") == {"b": 1, "goal": 0}
-
-
-def test_copies_grow_by_themselves():
-    graphs = TaskGraphs()
-    graphs.add("x", "a", "b")
-    graphs.add("y", "a", "goal", success=True)
-    copy = graphs.copy_of(["x", "unknown"])
-    assert len(copy) == 1
-    copy.add("x", "b", "goal", success=True)
-    assert (copy.distance("x", "a"), graphs.distance("x", "a")) == (2, math.inf)
-    assert graphs.n_edges == 2

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from agentgym.trajectory import StepTable
 from tests.corridor import CorridorVectorEnv
+from tests.refusals import refuses
 from tests.wrappers.credit.random_tables import random_table, rebuild
 from tests.wrappers.credit.small_tables import episodes
 from wrappers.credit.graphgpo import graphgpo
@@ -23,7 +24,7 @@ def remembered(*lines: str) -> TaskGraphs:
     return history
 
 
-def test_earlier_ways_lead_the_present_steps():
+def test_ways_by_hand() -> None:
     # Somebody won from v before, in two steps over x: u knows no way, v is two away, and so s three.
     history = remembered("v -try-> x -in-> goal +")
     assert distances_with(TABLE, history).tolist() == [np.inf, np.inf, 2, np.inf, 2, 3]
@@ -35,9 +36,6 @@ def test_earlier_ways_lead_the_present_steps():
     other = TaskGraphs()
     other.add("another", "v", "goal", success=True)
     assert (tigpo(TABLE, history=other, **STEPS) == 0).all()
-
-
-def test_a_step_that_episodes_share_is_compared_once() -> None:
     # a wins over u, b is cut from a in u and loses, c loses at once: nothing of the first step counts twice.
     forked = StepTable.from_arrays(
         group=["g"] * 4, trajectory=["a", "a", "b", "c"], t=[0, 1, 1, 0], state=["s", "u", "u", "s"],
@@ -49,9 +47,6 @@ def test_a_step_that_episodes_share_is_compared_once() -> None:
     # Of the episodes a-a, a-b and c one wins; the shared first step has the mean of the first two.
     whole = tigpo(forked, alpha_step=0.0, std="none")
     assert whole == pytest.approx([(2 / 3 - 1 / 3) / 2, 2 / 3, -1 / 3, -1 / 3])
-
-
-def test_an_earlier_beginning_and_a_present_end_make_one_way():
     # Before: a leads to b, nobody won. Now b wins; and a, seen again, is two steps from success.
     history = remembered("a -on-> b")
     table = episodes("b -in-> goal +", "c -to-> a", "c -to-> d")
@@ -59,22 +54,31 @@ def test_an_earlier_beginning_and_a_present_end_make_one_way():
     assert distances_with(table, None).tolist() == [0, np.inf, np.inf]
 
 
-def test_the_history_is_not_changed_and_its_steps_are_not_compared():
+def test_history_is_not_changed_and_refused_steps_are_not_remembered() -> None:
     history = remembered("s -wild-> goal +")
     before = history.state_dict()
     scores = tigpo(TABLE, history=history, **STEPS)
     assert history.state_dict() == before
     # s is one step away now; only the present steps out of s are compared: no 1 of "wild" in their mean.
     assert scores[[0, 2, 4]].sum() == pytest.approx(0)
-
-
-def test_refused_steps_are_not_remembered():
     history = TaskGraphs()
     history.add_table(episodes("s -push!-> Noise -up-> goal +"))
     assert history.distance(0, "s") == np.inf
     everything = TaskGraphs()
     everything.add_table(episodes("s -push!-> Noise -up-> goal +"), valid_only=False)
     assert everything.distance(0, "s") == 2
+    table = random_table(3, win=0.5)
+    scores = task_scores(table)
+    assert list(scores) == list(table.groups)
+    for i, name in enumerate(table.groups):
+        assert scores[name].tolist() == table.trajectory_won[table.trajectory_group == i].tolist()
+    empty = dict.fromkeys(("group", "trajectory", "t", "state", "action", "next_state", "reward", "won"), ())
+    assert tigpo(StepTable.from_arrays(**empty), earlier={0: [1]}).shape == (0,)
+    with pytest.raises(
+        ValueError, match=r"earlier\[0\] must hold one finite number per episode, .*; episode 1 has nan"
+    ):
+        tigpo(TABLE, earlier={0: [1, np.nan]})
+    refuses(ValueError, "gamma must be above 0 and at most 1, got 0", tigpo, TABLE, gamma=0)
 
 
 def test_episodes_are_compared_with_earlier_ones_too():
@@ -91,14 +95,6 @@ def test_episodes_are_compared_with_earlier_ones_too():
     assert tigpo(table, earlier={"another": [1, 1]}, alpha_step=0.0) == pytest.approx(grpo(table, outcome="won"))
     # A lone episode has something to be compared with.
     assert tigpo(episodes("s -a-> goal +"), earlier={0: [0, 0]}, **options) == pytest.approx([2 / 3])
-
-
-def test_scores_to_be_compared_with_later():
-    table = random_table(3, win=0.5)
-    scores = task_scores(table)
-    assert list(scores) == list(table.groups)
-    for i, name in enumerate(table.groups):
-        assert scores[name].tolist() == table.trajectory_won[table.trajectory_group == i].tolist()
 
 
 @given(seed=st.integers(0, 10**6))
@@ -125,17 +121,6 @@ def test_more_history_never_makes_a_way_longer(seed):
     np.testing.assert_allclose(shuffled, tigpo(table, history=history)[rows], atol=1e-9)
 
 
-def test_no_rows_and_wrong_arguments():
-    empty = dict.fromkeys(("group", "trajectory", "t", "state", "action", "next_state", "reward", "won"), ())
-    assert tigpo(StepTable.from_arrays(**empty), earlier={0: [1]}).shape == (0,)
-    with pytest.raises(
-        ValueError, match=r"earlier\[0\] must hold one finite number per episode, .*; episode 1 has nan"
-    ):
-        tigpo(TABLE, earlier={0: [1, np.nan]})
-    with pytest.raises(ValueError, match="gamma must be above 0 and at most 1, got 0"):
-        tigpo(TABLE, gamma=0)
-
-
 def play(envs: TIGPO, *replies: str) -> None:
     envs.reset(seed=0, options={"index": 1})
     for reply in replies:
@@ -157,5 +142,4 @@ def test_the_wrapper_remembers_when_it_is_told_to():
     assert not envs.table().trajectory_won.any()
     assert (envs.advantages() < 0).any()
     assert TIGPO.method is tigpo
-    with pytest.raises(ValueError, match="gamma must be above 0"):
-        TIGPO(CorridorVectorEnv(2), gamma=0)
+    refuses(ValueError, "gamma must be above 0", TIGPO, CorridorVectorEnv(2), gamma=0)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.refusals import refuses
 from tests.wrappers.credit.oracles import load
 from tests.wrappers.credit.random_tables import random_table
 from wrappers.credit.gae import gae
@@ -75,7 +76,7 @@ def test_equal_the_loops_with_gaps_between_the_turns(seed: int) -> None:
     np.testing.assert_allclose(both_returns[mask], (both + values)[mask])
 
 
-def test_turns_of_one_token_make_all_levels_equal() -> None:
+def test_turns_and_trajectories_by_hand() -> None:
     table = random_table(4)
     rng = np.random.default_rng(0)
     values = rng.normal(size=len(table))
@@ -88,22 +89,19 @@ def test_turns_of_one_token_make_all_levels_equal() -> None:
     both, _ = bi_level_gae(rewards, columns, mask, mask, gamma=0.3, lam=0.8, turn_gamma=0.9)
     np.testing.assert_allclose(flat[mask], turns[table.order], atol=1e-12)
     np.testing.assert_allclose(both[mask], turns[table.order], atol=1e-12)
-
-
-def test_turns_and_trajectories_without_reward_are_turns_and_trajectories() -> None:
     # Two turns of one token, all rewards 0, values 0.5 and 0.2: -0.2, and 0.2 - 0.5 + lam * -0.2 with gamma 1.
     found, returns = bi_level_gae(
         [[0.0, 0.0]], [[0.5, 0.2]], [[True, True]], [[True, True]], lam=0.5, turn_gamma=1.0
     )  # fmt: skip
     np.testing.assert_allclose(found, [[-0.4, -0.2]])
     np.testing.assert_allclose(returns, [[0.1, 0.0]], atol=1e-15)
-
-
-def test_the_value_behind_an_unfinished_sequence_counts() -> None:
     tokens, _ = token_gae([[1.0]], [[0.5]], [[True]], gamma=0.9, last_values=[2.0])
     turns, _ = bi_level_gae([[1.0]], [[0.5]], [[True]], [[True]], turn_gamma=0.8, last_values=[2.0])
     assert tokens[0, 0] == pytest.approx(1 + 0.9 * 2 - 0.5)
     assert turns[0, 0] == pytest.approx(1 + 0.8 * 2 - 0.5)
+    found, returns = token_gae([[0.0, 1.0]], [[np.nan, 0.25]], [[False, True]])
+    assert found.tolist() == [[0.0, 0.75]]
+    assert returns.tolist() == [[0.0, 1.0]]
 
 
 ROW: Any = [[0.0, 0.0, 1.0]]
@@ -128,14 +126,7 @@ ALL: Any = [[True, True, True]]
     ],
 )
 def test_wrong_input_is_named(call: Any, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        call()
-
-
-def test_masked_numbers_may_be_anything() -> None:
-    found, returns = token_gae([[0.0, 1.0]], [[np.nan, 0.25]], [[False, True]])
-    assert found.tolist() == [[0.0, 0.75]]
-    assert returns.tolist() == [[0.0, 1.0]]
+    refuses(ValueError, words, call)
 
 
 def test_whitening() -> None:

@@ -19,14 +19,11 @@ SEEDS = st.integers(0, 10**6)
 INSIDE, WON, LOST = 0.5 / math.sqrt(1 / 3), 0.6 / math.sqrt(0.3), -0.4 / math.sqrt(0.3)
 
 
-def test_episodes_are_compared_in_their_tree_and_in_their_group():
+def test_by_hand() -> None:
     won, lost = INSIDE + WON, -INSIDE + LOST
     # All four episodes go through the first step, the first and the last through the second.
     expected = [(won + lost) / 2, (won + lost) / 2, won, lost, won, lost, LOST]
     assert tree_grpo(episodes(*TREE), eps=0.0) == pytest.approx(expected)
-
-
-def test_the_authors_standardise_twice_and_train_a_shared_step_once_for_each_episode():
     # Standardised again the group is gone; the lone episode of the other tree keeps its score.
     expected = [0, 0, INSIDE, -INSIDE, INSIDE, -INSIDE, LOST]
     assert tree_grpo(episodes(*TREE), preset="authors") == pytest.approx(expected, abs=1e-5)
@@ -34,17 +31,11 @@ def test_the_authors_standardise_twice_and_train_a_shared_step_once_for_each_epi
     # 1 1 0: 1 / sqrt(3) twice and -2 / sqrt(3) over one tree that is the group; they sum to 0.
     expected = [0, 1 / math.sqrt(3), 1 / math.sqrt(3), -2 / math.sqrt(3)]
     assert tree_grpo(more, preset="authors") == pytest.approx(expected, abs=1e-5)
-
-
-def test_treerl_compares_with_the_step_before_the_fork():
     # First tree 2/4, group 2/5; behind u: through b go 1 and 0, mean 1/2; then 1; branches 0, 1, 0.
     expected = [0.1 / 2, 0, 0.5, -0.5, 0.5, -0.5, -0.4]
     assert tree_grpo(episodes(*TREE), compare="parent") == pytest.approx(expected)
     above_group = [0.1 / 2, 0.1 / math.sqrt(2), 0.6, -0.4, 0.6, -0.4, -0.4]
     assert tree_grpo(episodes(*TREE), compare="treerl") == pytest.approx(np.add(expected, above_group))
-
-
-def test_a_shared_step_has_the_mean_or_the_sum_of_its_episodes():
     table = episodes("s -a-> u -b-> goal +", "0.0: u -c-> goal +", "s -d-> pit")
     mean, total = tree_grpo(table), tree_grpo(table, shared="sum")
     assert total == pytest.approx(mean * [2, 1, 1, 1])

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.refusals import refuses
 from wrappers.credit.token_gae import token_gae
 from wrappers.credit.vetta import vetta
 
@@ -86,14 +87,8 @@ def test_what_it_is_at_its_ends() -> None:
     flat, returns = token_gae(rewards, values, mask, gamma=0.9, lam=0.8)
     np.testing.assert_allclose(single, flat, atol=1e-12)
     np.testing.assert_allclose(turns, returns, atol=1e-12)
-
-
-def test_wrong_arguments() -> None:
     row, end = [[0.0, 1.0]], [[False, True]]
-    with pytest.raises(ValueError, match="alpha must be finite and at least 0, got -1"):
-        vetta(row, row, [[1, 1]], end, alpha=-1)
-    with pytest.raises(ValueError, match="turn_lam must be between 0 and 1"):
-        vetta(row, row, [[1, 1]], end, turn_lam=2)
-    with pytest.raises(ValueError, match="belongs to a turn without an end"):
-        vetta([[0, 0]], row, [[1, 1]], [[True, False]])
+    refuses(ValueError, "alpha must be finite and at least 0, got -1", vetta, row, row, [[1, 1]], end, alpha=-1)
+    refuses(ValueError, "turn_lam must be between 0 and 1", vetta, row, row, [[1, 1]], end, turn_lam=2)
+    refuses(ValueError, "belongs to a turn without an end", vetta, [[0, 0]], row, [[1, 1]], [[True, False]])
     assert vetta(np.zeros((0, 3)), np.zeros((0, 3)), np.zeros((0, 3)), np.zeros((0, 3)))[0].shape == (0, 3)

@@ -24,62 +24,38 @@ def _equal(found, expected):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
 
 
-def test_values_are_mean_returns_of_the_branches():
+def test_by_hand() -> None:
     # V(s) = 0, of the other root; V(u) = (0 + 1) / 2; V(v) = 0. So 1/2 - 0, 0 - 1/2, 1 - 0. The other root: 0 - 1.
     _equal(vine(episodes(*TREE)), [0.5, -0.5, 1, nan, nan, nan, -1])
-
-
-def test_returns_and_values_are_discounted():
     # V(u) = (0 + 1) / 2 and V(v) = 0 stay; 1/2 * 1/2, 1/2 * 0 - 1/2, 1. The root that won is worth 1/4.
     _equal(vine(episodes(*TREE), gamma=0.5), [0.25, -0.5, 1, nan, nan, nan, -0.25])
-
-
-def test_steps_out_of_states_without_a_value_share_a_segment():
     table = episodes(*TREE[:3], *TREE[4:])
     # From u, worth 1/2, to the end with reward 1: both steps gain 1/2.
     _equal(vine(table), [0.5, 0.5, 0.5, nan, nan, -1])
     # Filled backwards V(v) = 1: the step into v gains all of it.
     _equal(vine(table, gaps="backwards"), [0.5, 0.5, 0, nan, nan, -1])
     _equal(vine(table, gaps="backwards", gamma=0.5), [0.25, 0, 0, nan, nan, -0.25])
-
-
-def test_steps_before_the_first_value_are_not_scored():
     _equal(vine(episodes("s -a-> u -b-> goal +", "0.0: u -c-> pit")), [nan, 1, nan])
     _equal(vine(episodes("s -a-> u -b-> goal +")), [nan, nan])
     _equal(vine(episodes("s -a-> u -b-> goal +"), gaps="backwards"), [0, 0])
-
-
-def test_continuations_of_one_state_can_be_pooled():
     # u is reached again by 2, which has no branches; 1 begins there.
     table = episodes("s -a-> u -b-> goal +", "0.0: u -c-> pit", "s -d-> u -e-> goal +", "2.0: u -f-> goal +")
     # Forks: V(u) is 0 for the first root and 1 for the second; V(s) is 1, of each other.
     _equal(vine(table), [-1, 1, nan, 0, 0, nan])
     # Pooled it is 1/2 for both.
     _equal(vine(table, pool="state"), [-0.5, 0.5, nan, -0.5, 0.5, nan])
-
-
-def test_a_trajectory_is_no_part_of_its_own_values():
     # Back in s the first root's value is that of the second, 0, not its own 1.
     table = episodes("s -a-> s -b-> goal +", "s -c-> pit")
     _equal(vine(table, pool="state"), [0, 1, -1])
     _equal(vine(table), [1, 1, -1])
-
-
-def test_the_authors_fill_backwards_and_whiten():
     table = episodes(*TREE[:3], *TREE[4:])
     scored = np.array([0.5, 0.5, 0, -1])
     expected = np.full(6, nan)
     expected[[0, 1, 2, 5]] = whitened(scored)
     _equal(vine(table, preset="authors"), expected)
-
-
-def test_success_counts_for_rewards_where_it_is_asked_for():
     table = episodes(*TREE, reward=7.0)
     _equal(vine(table), 7 * vine(episodes(*TREE)))
     _equal(vine(table, outcome="won"), vine(episodes(*TREE)))
-
-
-def test_penalties():
     table = episodes("s -a!-> u -b-> goal +", "0.0: u -c!-> pit", "s -d-> pit")
     _equal(vine(table), [0, 1, nan, -1])
     for penalty in ("row", "advantage"):

@@ -16,6 +16,7 @@ import pytest
 from agentgym.outside.chat.endpoint import ChatEndpoint
 from agentgym.outside.chat.wire import ChatAnswer, ChatFailure, ChatRequest, key_of
 from tests.agentgym.outside.chat.chat_server import Handler, Play, chat_server, completion, echo, hang_up, raw, say
+from tests.refusals import refuses
 
 pytest.importorskip("aiohttp")
 
@@ -233,36 +234,21 @@ def test_a_cache_that_cannot_be_written_costs_no_answer(tmp_path: Path, monkeypa
             assert texts(model.ask([request("a")])) == ["a"]
 
 
-def _ask_elsewhere(pickled: bytes, queue: Any) -> None:
-    queue.put(texts(pickle.loads(pickled).ask([request("from elsewhere")])))
+def _ask_elsewhere(given: ChatEndpoint | bytes, queue: Any) -> None:
+    model = pickle.loads(given) if isinstance(given, bytes) else given
+    queue.put(texts(model.ask([request("from elsewhere")])))
 
 
-@pytest.mark.parametrize("method", ["spawn", "fork"])
-def test_an_endpoint_goes_into_other_processes_without_its_connections(method: str) -> None:
+@pytest.mark.parametrize(("method", "pickled"), [("spawn", True), ("fork", True), ("fork", False)])
+def test_an_endpoint_goes_into_other_processes_without_its_connections(method: str, pickled: bool) -> None:
     context: Any = multiprocessing.get_context(method)
     with chat_server(echo) as server:
         model = endpoint(server.url)
         model.ask([request("here")])
         queue = context.Queue()
-        process = context.Process(target=_ask_elsewhere, args=(pickle.dumps(model), queue))
+        process = context.Process(target=_ask_elsewhere, args=(pickle.dumps(model) if pickled else model, queue))
         process.start()
         assert queue.get(timeout=60) == ["from elsewhere"]
-        process.join()
-
-
-def _ask_after_fork(model: ChatEndpoint, queue: Any) -> None:
-    queue.put(texts(model.ask([request("after the fork")])))
-
-
-def test_an_endpoint_survives_a_fork() -> None:
-    context: Any = multiprocessing.get_context("fork")
-    with chat_server(echo) as server:
-        model = endpoint(server.url)
-        model.ask([request("here")])
-        queue = context.Queue()
-        process = context.Process(target=_ask_after_fork, args=(model, queue))
-        process.start()
-        assert queue.get(timeout=60) == ["after the fork"]
         process.join()
 
 
@@ -273,8 +259,7 @@ def test_keys_go_only_where_they_belong(monkeypatch: pytest.MonkeyPatch) -> None
         model.ask([request("q")])
         assert "the-real-key" not in json.dumps(server.headers)
     monkeypatch.delenv("OPENAI_API_KEY")
-    with pytest.raises(ValueError, match="OPENAI_API_KEY is not set"):
-        ChatEndpoint("m")
+    refuses(ValueError, "OPENAI_API_KEY is not set", ChatEndpoint, "m")
 
 
 def test_a_proxy_may_be_given() -> None:
@@ -309,23 +294,18 @@ def test_it_may_be_asked_where_an_event_loop_runs_and_from_many_threads() -> Non
     ],
 )
 def test_arguments_that_cannot_be(arguments: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        ChatEndpoint(**({"model": "m", "base_url": "http://127.0.0.1:1/v1"} | arguments))
+    refuses(ValueError, words, ChatEndpoint, **({"model": "m", "base_url": "http://127.0.0.1:1/v1"} | arguments))
 
 
 @pytest.mark.parametrize("name", ["qwen", "http://host/v1", "@http://host/v1", "qwen@host"])
 def test_names_of_another_form(name: str) -> None:
-    with pytest.raises(ValueError, match=r"MODEL@URL|base_url"):
-        ChatEndpoint.at(name)
+    refuses(ValueError, r"MODEL@URL|base_url", ChatEndpoint.at, name)
 
 
-def test_a_name_may_hold_an_at_sign() -> None:
+def test_a_name_may_hold_an_at_sign_and_keys_ignore_the_order_of_names() -> None:
     assert repr(ChatEndpoint.at("org/a@b@http://h:1/v1/")) == "ChatEndpoint('org/a@b', 'http://h:1/v1')"
     with_password = ChatEndpoint.at("a@b@http://me:p@w@h:1/v1")
     assert (with_password.model, with_password.base_url) == ("a@b", "http://***@h:1/v1")
-
-
-def test_keys_of_requests_ignore_the_order_of_names() -> None:
     assert key_of("u", {"a": 1, "b": "é"}) == key_of("u", {"b": "é", "a": 1})
     assert key_of("u", {"a": 1}) != key_of("v", {"a": 1})
 

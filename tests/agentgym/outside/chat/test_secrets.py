@@ -14,6 +14,7 @@ import pytest
 from agentgym.outside.chat.endpoint import ChatEndpoint
 from tests.agentgym.outside.chat.chat_server import Handler, Play, chat_server, completion, echo, raw, say
 from tests.agentgym.outside.chat.test_endpoint import endpoint, failure, request, texts
+from tests.refusals import refuses
 
 pytest.importorskip("aiohttp")
 
@@ -75,11 +76,9 @@ def test_a_pickle_has_no_key_and_says_so_when_it_is_asked() -> None:
         assert KEY.encode() not in pickled
         found = pickle.loads(pickled)
         assert found.base_url == server.url
-        with pytest.raises(ValueError, match=r"was unpickled without.*sign_in\(api_key=...\).*key_variable"):
-            found.ask([request("q")])
+        refuses(ValueError, r"was unpickled without.*sign_in\(api_key=...\).*key_variable", found.ask, [request("q")])
         again = pickle.loads(pickle.dumps(found))  # it does not forget that it lacks one
-        with pytest.raises(ValueError, match="sign_in"):
-            again.ask([request("q")])
+        refuses(ValueError, "sign_in", again.ask, [request("q")])
         again.sign_in(KEY)
         assert texts(again.ask([request("q")])) == ["q"]
         assert server.headers[-1]["authorization"] == f"Bearer {KEY}"
@@ -89,8 +88,7 @@ def test_credentials_of_a_url_are_given_anew() -> None:
     with chat_server(echo) as server:
         url = server.url.replace("://", "://me:hunter2@")
         found = pickle.loads(pickle.dumps(ChatEndpoint("m", url, retries=0)))
-        with pytest.raises(ValueError, match=r"sign_in\(base_url=...\)"):
-            found.ask([request("q")])
+        refuses(ValueError, r"sign_in\(base_url=...\)", found.ask, [request("q")])
         found.sign_in(base_url=url)
         assert texts(found.ask([request("q")])) == ["q"]
 
@@ -103,10 +101,8 @@ def test_a_key_from_a_variable_is_read_again_where_the_pickle_comes_to(monkeypat
         assert texts(pickle.loads(pickled).ask([request("q")])) == ["q"]
         assert server.headers[-1]["authorization"] == f"Bearer {KEY}"
         monkeypatch.delenv("MY_KEY")
-        with pytest.raises(ValueError, match="was unpickled without"):
-            pickle.loads(pickled).ask([request("q")])
-        with pytest.raises(ValueError, match="the variable MY_KEY is not set"):
-            endpoint(server.url, key_variable="MY_KEY")
+        refuses(ValueError, "was unpickled without", lambda: pickle.loads(pickled).ask([request("q")]))
+        refuses(ValueError, "the variable MY_KEY is not set", endpoint, server.url, key_variable="MY_KEY")
 
 
 def _ask(pickled: bytes, queue: Any) -> None:
@@ -126,22 +122,15 @@ def test_a_key_from_a_variable_reaches_other_processes(monkeypatch: pytest.Monke
         assert server.headers[-1]["authorization"] == f"Bearer {KEY}"
 
 
-def test_a_copy_within_the_process_keeps_its_key() -> None:
+def test_copies_keep_their_key_and_credentials_of_a_proxy_are_not_pickled() -> None:
     with chat_server(echo) as server:
         model = endpoint(server.url, api_key=KEY)
         for made in (copy.deepcopy(model), copy.deepcopy({"partner": model})["partner"]):
             assert texts(made.ask([request("q")])) == ["q"]
         assert {head["authorization"] for head in server.headers} == {f"Bearer {KEY}"}
-
-
-def test_an_endpoint_whose_proxy_holds_credentials_cannot_be_pickled() -> None:
     model = endpoint("http://127.0.0.1:1/v1", proxy="http://me:hunter2@127.0.0.1:2")
-    with pytest.raises(TypeError, match="its proxy's URL holds credentials"):
-        pickle.dumps(model)
+    refuses(TypeError, "its proxy's URL holds credentials", pickle.dumps, model)
     copy.deepcopy(model)
-
-
-def test_a_redirection_is_not_followed_and_gets_no_key() -> None:
     with chat_server(echo) as elsewhere, chat_server(raw(b"{}", 307, Location=elsewhere.url)) as server:
         assert "status 307" in failure(endpoint(server.url, api_key=KEY).ask([request("q")])[0]).reason
         assert elsewhere.requests == []

@@ -11,6 +11,7 @@ from agentgym.outside.chat.endpoint import ChatEndpoint
 from agentgym.outside.chat.wire import Budget, BudgetSpentError, ChatFailure, ChatRequest, Usage, only_object
 from agentgym.outside.text import DataError
 from tests.agentgym.outside.chat.chat_server import chat_server, say
+from tests.refusals import refuses
 
 pytest.importorskip("aiohttp")
 
@@ -30,8 +31,7 @@ def test_room_is_what_the_tightest_limit_leaves():
     assert Budget(requests=7).room(spent, 5) == 0
     assert (Budget(tokens=101).room(spent, 5), Budget(tokens=100).room(spent, 5)) == (5, 0)
     assert (Budget(cost=0.6).room(spent, 5), Budget(requests=10, cost=0.5).room(spent, 5)) == (5, 0)
-    with pytest.raises(ValueError, match="a budget's tokens must be at least 0"):
-        Budget(tokens=-1)
+    refuses(ValueError, "a budget's tokens must be at least 0", Budget, tokens=-1)
 
 
 def test_what_fits_is_asked_and_kept_and_other_runs_count(tmp_path):
@@ -70,8 +70,7 @@ def test_what_is_under_way_counts_until_it_is_answered_or_cancelled():
     with chat_server(play) as server:
         endpoint = ChatEndpoint("m", server.url, retries=0, budget=Budget(requests=2))
         first, second = (endpoint.begin(each) for each in asked(0, 1))
-        with pytest.raises(BudgetSpentError, match=r"2 requests is spent: 0 answers.*, 2 under way"):
-            endpoint.begin(asked(2)[0])
+        refuses(BudgetSpentError, r"2 requests is spent: 0 answers.*, 2 under way", endpoint.begin, asked(2)[0])
         with pytest.raises(BudgetSpentError):
             endpoint.ask(asked(2))
         for other in (pickle.loads(pickle.dumps(endpoint)), copy.deepcopy(endpoint)):
@@ -82,8 +81,7 @@ def test_what_is_under_way_counts_until_it_is_answered_or_cancelled():
         assert isinstance(failing.answer(), ChatFailure)
         third = endpoint.begin(asked(2)[0])  # in the place of the failed one
         assert [each.answer().text for each in (second, third)] == ["up", "up"]
-        with pytest.raises(BudgetSpentError, match=r"spent: 2 answers[^w]*$"):
-            endpoint.begin(asked(4)[0])
+        refuses(BudgetSpentError, r"spent: 2 answers[^w]*$", endpoint.begin, asked(4)[0])
         assert {each["seed"] for each in server.requests} <= {0, 1, 2, 3}
 
 

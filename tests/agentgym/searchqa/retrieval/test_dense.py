@@ -11,6 +11,7 @@ from agentgym.searchqa.retrieval.engines import find_retriever
 from agentgym.searchqa.retrieval.index_folder import build_index
 from agentgym.searchqa.retriever import Passage, Retriever
 from tests.agentgym.searchqa.support import WORDS, random_passages, write_corpus
+from tests.refusals import refuses
 
 faiss = pytest.importorskip("faiss", reason="needs the extra dense: pip install faiss-cpu")
 PASSAGES = random_passages(40, seed=7)
@@ -108,8 +109,7 @@ def test_a_folder_is_encoded_once_and_goes_on_after_an_interruption(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = build_index(write_corpus(tmp_path / "c.jsonl", PASSAGES), tmp_path / "index")
-    with pytest.raises(DataError, match="holds no vectors"):
-        find_retriever("dense", folder)
+    refuses(DataError, "holds no vectors", find_retriever, "dense", folder)
 
     def interrupt(done: int, share: float) -> None:
         if done == 20:
@@ -119,8 +119,7 @@ def test_a_folder_is_encoded_once_and_goes_on_after_an_interruption(
         encode_folder(folder, "counts", encode=counts, progress=interrupt, stretch=10)
     with open(folder / "dense.f32", "ab") as stream:
         stream.write(b"half a vector")
-    with pytest.raises(DataError, match="holds vectors of counts"):
-        encode_folder(folder, "another", encode=counts)
+    refuses(DataError, "holds vectors of counts", encode_folder, folder, "another", encode=counts)
     done: list[int] = []
     for _ in range(2):
         encode_folder(folder, "counts", encode=counts, progress=lambda n, _: done.append(n), stretch=10)
@@ -128,8 +127,7 @@ def test_a_folder_is_encoded_once_and_goes_on_after_an_interruption(
     monkeypatch.setattr("agentgym.searchqa.retrieval.dense.load_encoder", lambda model, device: counts)
     dense = find_retriever("dense", folder)
     assert dense.search(list(WORDS), 4) == DenseRetriever(PASSAGES, counts).search(list(WORDS), 4)
-    with pytest.raises(DataError, match="holds vectors of counts"):
-        encode_folder(folder, "another", encode=counts)
+    refuses(DataError, "holds vectors of counts", encode_folder, folder, "another", encode=counts)
 
 
 @pytest.mark.parametrize(
@@ -141,15 +139,13 @@ def test_a_damaged_note_beside_vectors_is_named(tmp_path: Path, head: str) -> No
     folder = build_index(write_corpus(tmp_path / "c.jsonl", PASSAGES), tmp_path / "index")
     np.ones((40, 8), np.float32).tofile(folder / "dense.f32")
     (folder / "dense.json").write_text(head)
-    with pytest.raises(DataError, match=f"{folder} holds no vectors"):
-        DenseRetriever.from_folder(folder)
+    refuses(DataError, f"{folder} holds no vectors", DenseRetriever.from_folder, folder)
 
 
 @pytest.mark.parametrize("package", ["faiss", "sentence_transformers"])
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ImportError, match=r"\[dense\]"):
-        find_retriever("dense", PASSAGES)
+    refuses(ImportError, r"\[dense\]", find_retriever, "dense", PASSAGES)
 
 
 def test_the_command_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,6 +21,7 @@ from agentgym.searchqa.retrieval.lexical import LexicalRetriever, PassageFile
 from agentgym.searchqa.retrieval.remote import HttpRetriever
 from agentgym.searchqa.retriever import Found, Hit, Passage, Retriever, SearchFailure
 from tests.agentgym.searchqa.support import WORDS, random_passages, write_corpus
+from tests.refusals import refuses
 
 PASSAGES = random_passages(30, seed=4)
 
@@ -61,8 +62,7 @@ def test_a_large_corpus_is_indexed_into_the_cache(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(engines, "_MOST_IN_MEMORY", 10)
     path = write_corpus(tmp_path / "c.jsonl", PASSAGES)
     monkeypatch.setenv("AGENTGYM_CACHE", "off")
-    with pytest.raises(DataError, match="index_folder CORPUS FOLDER"):
-        find_retriever("lexical", path)
+    refuses(DataError, "index_folder CORPUS FOLDER", find_retriever, "lexical", path)
     monkeypatch.setenv("AGENTGYM_CACHE", str(tmp_path / "cache"))
     retriever = find_retriever("lexical", path)
     assert isinstance(retriever, LexicalRetriever)
@@ -71,29 +71,17 @@ def test_a_large_corpus_is_indexed_into_the_cache(tmp_path: Path, monkeypatch: p
     assert retriever.passages.folder == folder
 
 
-def test_a_link_that_leads_to_itself_is_no_corpus(tmp_path: Path) -> None:
-    """It was a RuntimeError of the standard library."""
+def test_what_cannot_be_is_named(tmp_path: Path) -> None:
+    refuses(ValueError, "did you mean 'lexical'", find_retriever, "lexicl", PASSAGES)
+    refuses(ValueError, r"must have search\(queries, k\)", find_retriever, 3, PASSAGES)
+    refuses(DataError, "No such file", find_retriever, "lexical", tmp_path / "none.jsonl")
+    refuses(DataError, "holds no passages", find_retriever, "lexical", ())
+    refuses(DataError, "same id 'a'", find_retriever, "lexical", [Passage("a", "x"), Passage("a", "y")])
+    refuses(ValueError, "expected an index folder", find_retriever, "lexical", tmp_path)
+    refuses(DataError, "give its folder as the corpus", find_retriever, "lucene", PASSAGES)
     path = tmp_path / "corpus.jsonl"
     path.symlink_to("corpus.jsonl")
-    with pytest.raises((OSError, ValueError), match=r"corpus\.jsonl"):
-        find_retriever("lexical", path)
-
-
-def test_what_cannot_be_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="did you mean 'lexical'"):
-        find_retriever("lexicl", PASSAGES)
-    with pytest.raises(ValueError, match=r"must have search\(queries, k\)"):
-        find_retriever(3, PASSAGES)  # type: ignore[arg-type]
-    with pytest.raises(DataError, match="No such file"):
-        find_retriever("lexical", tmp_path / "none.jsonl")
-    with pytest.raises(DataError, match="holds no passages"):
-        find_retriever("lexical", ())
-    with pytest.raises(DataError, match="same id 'a'"):
-        find_retriever("lexical", [Passage("a", "x"), Passage("a", "y")])
-    with pytest.raises(ValueError, match="expected an index folder"):
-        find_retriever("lexical", tmp_path)
-    with pytest.raises(DataError, match="give its folder as the corpus"):
-        find_retriever("lucene", PASSAGES)
+    refuses((OSError, ValueError), r"corpus\.jsonl", find_retriever, "lexical", path)
 
 
 @pytest.mark.parametrize("url", ["http://me:hush@127.0.0.1:1/retrieve", "http://127.0.0.1:1/retrieve?api_key=hush"])
@@ -162,11 +150,9 @@ def test_an_index_without_its_rows_fails_as_a_search(monkeypatch: pytest.MonkeyP
 
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, folder: Path, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "pyserini", None)
-    with pytest.raises(ImportError, match=r"needs pyserini: pip install .*\[search\]"):
-        LuceneRetriever(folder)
+    refuses(ImportError, r"needs pyserini: pip install .*\[search\]", LuceneRetriever, folder)
     (folder / "segments_1").unlink()
-    with pytest.raises(ValueError, match="is no Lucene index"):
-        LuceneRetriever(folder)
+    refuses(ValueError, "is no Lucene index", LuceneRetriever, folder)
 
 
 def test_java_that_does_not_start_is_named(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
@@ -177,5 +163,4 @@ def test_java_that_does_not_start_is_named(monkeypatch: pytest.MonkeyPatch, fold
     for name in ("pyserini", "pyserini.search"):
         monkeypatch.setitem(sys.modules, name, ModuleType(name))
     monkeypatch.setitem(sys.modules, "pyserini.search.lucene", NoJava("pyserini.search.lucene"))
-    with pytest.raises(ImportError, match=r"Java does not start: it needs 21 or later \(class file version 65"):
-        LuceneRetriever(folder)
+    refuses(ImportError, r"Java does not start: it needs 21 or later \(class file version 65", LuceneRetriever, folder)

@@ -12,6 +12,7 @@ from agentgym.searchqa.retrieval.index_folder import build_index, default_folder
 from agentgym.searchqa.retrieval.lexical import LexicalRetriever
 from agentgym.searchqa.retriever import Passage
 from tests.agentgym.searchqa.support import WORDS, random_passages, write_corpus
+from tests.refusals import refuses
 
 PASSAGES = random_passages(50, seed=5)
 QUERIES = [*WORDS, *(f"{a} {b}" for a in WORDS for b in WORDS)]
@@ -56,8 +57,7 @@ def test_an_interrupted_build_goes_on_where_it_was(corpus: Path, tmp_path: Path,
     with pytest.raises(KeyboardInterrupt):
         build_index(corpus, tmp_path / "index", progress=interrupt, stretch=10)
     assert not (tmp_path / "index").exists()
-    with pytest.raises(DataError, match="cannot be read"):
-        open_index(tmp_path / "index")
+    refuses(DataError, "cannot be read", open_index, tmp_path / "index")
     counts: list[int] = []
     build_index(corpus, tmp_path / "index", progress=lambda done, _: counts.append(done), stretch=10)
     assert counts == [40, 50, 50]
@@ -95,33 +95,28 @@ def test_a_bad_row_ends_a_build_and_a_changed_corpus_begins_a_new_one(tmp_path: 
     path = write_corpus(tmp_path / "c.jsonl", PASSAGES[:30])
     good = path.read_text(encoding="utf-8")
     path.write_text(good + '{"id": "x"}\n', encoding="utf-8")
-    with pytest.raises(DataError, match="line 31: no field 'contents'"):
-        build_index(path, tmp_path / "index", stretch=10)
+    refuses(DataError, "line 31: no field 'contents'", build_index, path, tmp_path / "index", stretch=10)
     path.write_text(good, encoding="utf-8")
     counts: list[int] = []
     build_index(path, tmp_path / "index", progress=lambda done, _: counts.append(done), stretch=10)
     assert counts == [10, 20, 30, 30]
     path.write_text("\n", encoding="utf-8")
-    with pytest.raises(DataError, match="holds no passages"):
-        build_index(path, tmp_path / "other")
+    refuses(DataError, "holds no passages", build_index, path, tmp_path / "other")
 
 
 def test_a_folder_belongs_to_one_state_of_a_corpus(corpus: Path, tmp_path: Path) -> None:
     build_index(corpus, tmp_path / "index")
     before = default_folder(corpus, tmp_path)
     os.utime(corpus, ns=(1, 1))
-    with pytest.raises(DataError, match=r"is the index of corpus\.jsonl in another state"):
-        build_index(corpus, tmp_path / "index")
+    refuses(DataError, r"is the index of corpus\.jsonl in another state", build_index, corpus, tmp_path / "index")
     assert default_folder(corpus, tmp_path) != before
-    with pytest.raises(DataError, match="No such file"):
-        build_index(tmp_path / "none", tmp_path / "other")
+    refuses(DataError, "No such file", build_index, tmp_path / "none", tmp_path / "other")
 
 
 def test_folders_that_are_no_index_are_named(corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for make in (open_index, lambda folder: build_index(corpus, folder)):
-        with pytest.raises(DataError, match="expected an index folder"):
-            make(tmp_path / "empty")
+        refuses(DataError, "expected an index folder", make, tmp_path / "empty")
     folder = build_index(corpus, tmp_path / "index")
     head = json.loads((folder / "index.json").read_text())
     for changed, words in (
@@ -132,15 +127,12 @@ def test_folders_that_are_no_index_are_named(corpus: Path, tmp_path: Path) -> No
         ("[" * 200_000, "cannot be read"),
     ):
         (folder / "index.json").write_text(changed if isinstance(changed, str) else json.dumps(changed))
-        with pytest.raises(DataError, match=words):
-            open_index(folder)
+        refuses(DataError, words, open_index, folder)
     (folder / "index.json").write_text(json.dumps(head))
     (folder / "passages.ends").write_bytes(b"12345")
-    with pytest.raises(DataError, match="is damaged"):
-        open_index(folder)
+    refuses(DataError, "is damaged", open_index, folder)
     (folder / "passages.ends").unlink()
-    with pytest.raises(DataError, match="is damaged"):
-        open_index(folder)
+    refuses(DataError, "is damaged", open_index, folder)
 
 
 @pytest.mark.parametrize("noted", ["", "[", "[" * 200_000, "7", "\ufffd"])
@@ -152,13 +144,18 @@ def test_an_unfinished_build_whose_note_is_damaged_begins_anew(corpus: Path, tmp
     assert len(open_index(build_index(corpus, tmp_path / "index")).passages) == len(PASSAGES)
 
 
-def test_an_index_whose_files_are_gone_is_damaged_not_empty(corpus: Path, tmp_path: Path) -> None:
+def test_an_index_without_its_files_and_a_build_of_others_are_left_alone(corpus: Path, tmp_path: Path) -> None:
     folder = build_index(corpus, tmp_path / "index")
     for path in (folder / "tantivy").iterdir():
         path.unlink()
-    with pytest.raises(DataError, match="is damaged"):
-        open_index(folder)
+    refuses(DataError, "is damaged", open_index, folder)
     assert list((folder / "tantivy").iterdir()) == []
+    unfinished = tmp_path / "other.building"
+    unfinished.mkdir()
+    (unfinished / "thesis.txt").write_text("mine")
+    with pytest.raises(DataError, match=r"other\.building holds 'thesis\.txt', which belongs to no index"):
+        build_index(corpus, tmp_path / "other")
+    assert (unfinished / "thesis.txt").read_text() == "mine"
 
 
 def test_who_comes_second_waits_and_finds_the_folder(corpus: Path, tmp_path: Path) -> None:
@@ -227,12 +224,3 @@ def test_the_command(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     assert "No such file" in capsys.readouterr().err
     assert main([]) == 2
     assert "usage" in capsys.readouterr().err
-
-
-def test_a_folder_of_others_in_the_place_of_an_unfinished_build_is_left_alone(corpus: Path, tmp_path: Path) -> None:
-    unfinished = tmp_path / "index.building"
-    unfinished.mkdir()
-    (unfinished / "thesis.txt").write_text("mine")
-    with pytest.raises(DataError, match=r"index\.building holds 'thesis\.txt', which belongs to no index"):
-        build_index(corpus, tmp_path / "index")
-    assert (unfinished / "thesis.txt").read_text() == "mine"

@@ -15,6 +15,7 @@ from agentgym.searchqa.retrieval.lexical import LexicalRetriever, PassageFile, P
 from agentgym.searchqa.retriever import Passage, Retriever
 from tests.agentgym.searchqa.support import WORDS, naive_scores, random_passages, rows
 from tests.oracles import oracle
+from tests.refusals import refuses
 
 PASSAGES = (
     Passage("0", '"Ada Lovelace"\nShe wrote the first program for an engine.'),
@@ -40,6 +41,21 @@ def test_words_are_stemmed_folded_and_found_in_titles_first(retriever: LexicalRe
     # In passage 1 it is in the title too; passage 0 has 14 words (the title's two count thrice), passage 3 has 15.
     assert (ids(engines), ids(muller), ids(finished)) == (["1", "0", "3"], ["3"], ["1"])
     assert engines[0].passage == PASSAGES[1]
+    the, the_band = retriever.search(["the", "the band"], k=4)
+    assert set(ids(the)) == {"0", "2"}
+    assert ids(the_band) == ["2"]
+    assert retriever.search(["", "  ", "?!", "zebra", "x" * 100_000, "日本語"], k=3) == [()] * 6
+    assert retriever.search([], k=3) == []
+    filler = [f"w{i}" for i in range(128)]
+    inside, outside = retriever.search([" ".join([*filler[:127], "ada"]), " ".join([*filler, "ada"])], k=1)
+    assert (ids(inside), ids(outside)) == (["0"], [])
+    again = pickle.loads(pickle.dumps(retriever))
+    assert again.search(["engine", "band"], 3) == retriever.search(["engine", "band"], 3)
+    refuses(TypeError, "sequence of strings", retriever.search, "engine", k=3)
+    refuses(TypeError, "sequence of strings", retriever.search, ["engine", None], k=3)
+    for k in (0, -1, True, 2.0):
+        refuses(ValueError, "integer of at least 1", retriever.search, ["engine"], k=k)
+    refuses(ValueError, "threads must be at least 1", LexicalRetriever, PASSAGES, threads=0)
 
 
 @pytest.mark.parametrize(
@@ -54,35 +70,6 @@ def test_no_character_is_query_syntax(retriever: LexicalRetriever, query: str) -
     (plain,) = retriever.search(["".join(c if c.isalnum() else " " for c in query)], k=4)
     assert found == plain
     assert ("1" in ids(found)) == ("engine" in query)
-
-
-def test_stop_words_count_only_where_there_is_nothing_else(retriever: LexicalRetriever) -> None:
-    the, the_band = retriever.search(["the", "the band"], k=4)
-    assert set(ids(the)) == {"0", "2"}
-    assert ids(the_band) == ["2"]
-
-
-def test_nothing_fits_is_an_empty_answer_not_a_failure(retriever: LexicalRetriever) -> None:
-    assert retriever.search(["", "  ", "?!", "zebra", "x" * 100_000, "日本語"], k=3) == [()] * 6
-    assert retriever.search([], k=3) == []
-
-
-def test_a_long_query_is_cut_to_its_first_128_words(retriever: LexicalRetriever) -> None:
-    filler = [f"w{i}" for i in range(128)]
-    inside, outside = retriever.search([" ".join([*filler[:127], "ada"]), " ".join([*filler, "ada"])], k=1)
-    assert (ids(inside), ids(outside)) == (["0"], [])
-
-
-def test_wrong_arguments_are_named(retriever: LexicalRetriever) -> None:
-    with pytest.raises(TypeError, match="sequence of strings"):
-        retriever.search("engine", k=3)
-    with pytest.raises(TypeError, match="sequence of strings"):
-        retriever.search(["engine", None], k=3)  # type: ignore[list-item]
-    for k in (0, -1, True, 2.0):
-        with pytest.raises(ValueError, match="integer of at least 1"):
-            retriever.search(["engine"], k=k)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="threads must be at least 1"):
-        LexicalRetriever(PASSAGES, threads=0)
 
 
 @given(
@@ -130,11 +117,6 @@ def test_a_batch_gives_what_single_queries_give_whatever_the_threads() -> None:
     shared = LexicalRetriever(passages, threads=2)
     with ThreadPoolExecutor(4) as pool:
         assert all(found == expected for found in pool.map(lambda _: shared.search(queries, 3), range(8)))
-
-
-def test_a_pickled_retriever_searches_the_same(retriever: LexicalRetriever) -> None:
-    again = pickle.loads(pickle.dumps(retriever))
-    assert again.search(["engine", "band"], 3) == retriever.search(["engine", "band"], 3)
 
 
 def _search(retriever: LexicalRetriever, queries: list[str], answers: "multiprocessing.Queue[object]") -> None:
@@ -202,11 +184,9 @@ def test_files_that_do_not_belong_together_are_noticed(tmp_path: Path) -> None:
     writer.close()
     with open(tmp_path / "passages.jsonl", "ab") as stream:
         stream.write(b"x")
-    with pytest.raises(ValueError, match="is damaged"):
-        PassageFile(tmp_path)
+    refuses(ValueError, "is damaged", PassageFile, tmp_path)
     (tmp_path / "passages.ends").write_bytes(b"\0" * 9)
-    with pytest.raises(ValueError, match="is damaged: 9 bytes"):
-        PassageFile(tmp_path)
+    refuses(ValueError, "is damaged: 9 bytes", PassageFile, tmp_path)
 
 
 @pytest.mark.parametrize("row", [b"[", b'"x"', b"[1, 2]", b'["a"]', b'["a", "b", "c"]', b"[" * 100_000, b"\xff"])
@@ -216,5 +196,4 @@ def test_a_damaged_row_names_its_folder_and_position(tmp_path: Path, row: bytes)
     (tmp_path / "passages.ends").write_bytes(b"".join(end.to_bytes(8, "little") for end in ends))
     passages = PassageFile(tmp_path)
     assert passages[0] == Passage("a", "A")
-    with pytest.raises(ValueError, match=f"{tmp_path} is damaged: passage 1 is no row of two texts"):
-        passages[1]
+    refuses(ValueError, f"{tmp_path} is damaged: passage 1 is no row of two texts", lambda: passages[1])

@@ -9,6 +9,7 @@ import pytest
 from agentgym.searchqa.retrieval.remote import HttpRetriever
 from agentgym.searchqa.retriever import Hit, Passage, Retriever, SearchFailure
 from tests.agentgym.searchqa.support import Play, answer, drip, drip_body, hang_up, scripted, stay_silent, unused_port
+from tests.refusals import refuses
 
 pytest.importorskip("aiohttp")
 
@@ -126,6 +127,9 @@ def test_no_server_is_a_failure() -> None:
     first, second = client(f"http://127.0.0.1:{unused_port()}", retries=1).search(["a", "b"], 3)
     assert "refused" in reason(first)
     assert first == second
+    assert reason(client(f"http://{'a' * 80}.example").search(["q"], 1)[0])
+    remote = client("http://localhost", headers={"Authorization": f"Bearer {KEY}"})
+    assert copy.deepcopy([remote])[0] is remote
 
 
 def test_one_failing_query_spares_the_others_of_its_batch() -> None:
@@ -141,15 +145,11 @@ def test_one_failing_query_spares_the_others_of_its_batch() -> None:
 
 def test_arguments_are_checked() -> None:
     for url in ("localhost:8000", "ftp://host/x", "http://", "http:///retrieve"):
-        with pytest.raises(ValueError, match="expected the URL"):
-            HttpRetriever(url)
-    with pytest.raises(ValueError, match="did you mean 'searchr1'"):
-        HttpRetriever("http://h", wire="searchr2")
+        refuses(ValueError, "expected the URL", HttpRetriever, url)
+    refuses(ValueError, "did you mean 'searchr1'", HttpRetriever, "http://h", wire="searchr2")
     for wrong in ({"timeout": 0}, {"retries": -1}, {"backoff": -1}, {"batch": 0}, {"threads": 0}):
-        with pytest.raises(ValueError, match="expected timeout > 0"):
-            HttpRetriever("http://h", **wrong)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="at least 1"):
-        HttpRetriever("http://h").search(["q"], 0)
+        refuses(ValueError, "expected timeout > 0", HttpRetriever, "http://h", **wrong)
+    refuses(ValueError, "at least 1", lambda: HttpRetriever("http://h").search(["q"], 0))
 
 
 OTHER = Hit(Passage("4", '"T"\ntext'), 2.5)
@@ -241,12 +241,3 @@ def test_wrong_urls_and_headers_are_refused_without_showing_them() -> None:
         with pytest.raises(ValueError, match="header 'Authorization'") as caught:
             HttpRetriever("http://h", headers={"Authorization": value})  # type: ignore[dict-item]
         assert KEY not in str(caught.value)
-
-
-def test_a_host_that_cannot_be_is_a_failure() -> None:
-    assert reason(client(f"http://{'a' * 80}.example").search(["q"], 1)[0])
-
-
-def test_a_copy_in_the_same_process_is_the_client_itself() -> None:
-    remote = client("http://localhost", headers={"Authorization": f"Bearer {KEY}"})
-    assert copy.deepcopy([remote])[0] is remote

@@ -96,7 +96,7 @@ def test_a_bad_request_is_answered_with_what_was_expected(
         assert post(server, {"query": "ka"})[0] == 200
 
 
-def test_requests_that_are_no_search(lexical: LexicalRetriever) -> None:
+def test_requests_that_are_no_search_or_too_much(lexical: LexicalRetriever) -> None:
     with searching(lexical) as server:
         connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=60)
         for path, expected in (
@@ -112,9 +112,18 @@ def test_requests_that_are_no_search(lexical: LexicalRetriever) -> None:
             with socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=60) as raw:
                 raw.sendall(f"POST /retrieve HTTP/1.1\r\nContent-Length: {length}\r\n\r\n".encode())
                 assert raw.recv(100).startswith(f"HTTP/1.1 {status}".encode())
+    with searching(lexical) as server:
+        assert post(server, {"queries": ["ka"] * 1024})[0] == 200
+        status, content = post(server, {"queries": ["ka"] * 1025})
+        assert (status, content["error"][:31]) == (400, "1025 queries in one request, at")
+        head = "POST /retrieve HTTP/1.1\r\nContent-Length: 16000001\r\n\r\n"
+        assert raw_status(server, head) == 413
+        assert raw_status(server, "POST /retrieve HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n") == 411
+    with searching(lexical) as server:
+        assert raw_status(server, "GET /health HTTP/1.1\r\nContent-Length: 0\r\n\r\n") == 200
 
 
-def test_a_connection_is_kept_for_the_next_request(lexical: LexicalRetriever) -> None:
+def test_connections_are_kept_and_silent_clients_given_up(lexical: LexicalRetriever) -> None:
     with searching(lexical) as server:
         connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=60)
         for _ in range(3):
@@ -125,6 +134,15 @@ def test_a_connection_is_kept_for_the_next_request(lexical: LexicalRetriever) ->
         connection.getresponse().read()
         assert connection.sock is used
         connection.close()
+    with (
+        searching(lexical, patience=0.2, seconds=0.2) as server,
+        socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=60) as silent,
+    ):
+        silent.sendall(b"POST /retrieve HTTP/1.1\r\nContent-Length: 100\r\n\r\nhalf")
+        assert silent.recv(10) == b""
+    with searching(lexical) as server, ThreadPoolExecutor(64) as pool:
+        answers = list(pool.map(lambda i: post(server, {"query": WORDS[i % len(WORDS)]}), range(256)))
+    assert all(answer == answers[i % len(WORDS)] and answer[0] == 200 for i, answer in enumerate(answers))
 
 
 class Failing:
@@ -150,18 +168,6 @@ def test_a_failing_search_is_an_error_status_never_a_document(capsys: pytest.Cap
         assert all(isinstance(each, SearchFailure) and "index is away" in each.reason for each in batch)
 
 
-def test_a_silent_client_is_given_up_and_many_are_served_at_once(lexical: LexicalRetriever) -> None:
-    with (
-        searching(lexical, patience=0.2, seconds=0.2) as server,
-        socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=60) as silent,
-    ):
-        silent.sendall(b"POST /retrieve HTTP/1.1\r\nContent-Length: 100\r\n\r\nhalf")
-        assert silent.recv(10) == b""
-    with searching(lexical) as server, ThreadPoolExecutor(64) as pool:
-        answers = list(pool.map(lambda i: post(server, {"query": WORDS[i % len(WORDS)]}), range(256)))
-    assert all(answer == answers[i % len(WORDS)] and answer[0] == 200 for i, answer in enumerate(answers))
-
-
 def test_the_command_serves_until_it_is_told_to_stop(tmp_path: Path, lexical: LexicalRetriever) -> None:
     corpus = write_corpus(tmp_path / "c.jsonl", PASSAGES)
     command = [sys.executable, "-m", "agentgym.searchqa.retrieval.serve", "--corpus", str(corpus), "--port", "0"]
@@ -184,16 +190,6 @@ def test_the_command_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFi
     assert "in use" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["--corpus", corpus, "--top-k", "0"])
-
-
-def test_queries_of_a_request_are_counted_and_its_bytes_too(lexical: LexicalRetriever) -> None:
-    with searching(lexical) as server:
-        assert post(server, {"queries": ["ka"] * 1024})[0] == 200
-        status, content = post(server, {"queries": ["ka"] * 1025})
-        assert (status, content["error"][:31]) == (400, "1025 queries in one request, at")
-        head = "POST /retrieve HTTP/1.1\r\nContent-Length: 16000001\r\n\r\n"
-        assert raw_status(server, head) == 413
-        assert raw_status(server, "POST /retrieve HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n") == 411
 
 
 def raw_status(server: RetrievalServer, head: str) -> int:
@@ -276,11 +272,6 @@ def test_a_request_whose_length_is_unclear_is_refused_and_what_follows_is_not_ta
                 answers += more
     assert answers.startswith(f"HTTP/1.1 {status} ".encode())
     assert answers.count(b"HTTP/1.1 ") == (2 if status == 200 else 1)
-
-
-def test_a_get_without_a_body_may_say_so(lexical: LexicalRetriever) -> None:
-    with searching(lexical) as server:
-        assert raw_status(server, "GET /health HTTP/1.1\r\nContent-Length: 0\r\n\r\n") == 200
 
 
 @pytest.mark.parametrize(

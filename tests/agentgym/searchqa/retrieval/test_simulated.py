@@ -1,8 +1,6 @@
 """The simulated engine: its curriculum by hand, useful and noisy documents, and episodes that it answers."""
 
 import pickle
-import subprocess
-import sys
 
 import gymnasium as gym
 import pytest
@@ -24,6 +22,8 @@ from agentgym.searchqa.retrieval.simulated import (
 from agentgym.searchqa.retriever import Hit, SearchFailure
 from agentgym.searchqa.tasks import Questions
 from tests.agentgym.searchqa.support import ADA, COUNTRY, IVA, LOOSE, PASSAGES, ULM, ZELL, Titles
+from tests.processes import printed
+from tests.refusals import refuses
 
 #: Of the same source, kind and split as COUNTRY, and supported by other passages.
 OTHER = Question("other", "Whose currency is the crown?", ("Iva",), "two_hop", "train", ("iva", "zell"))
@@ -53,11 +53,10 @@ def test_noise_rises_as_published():
 
 @pytest.mark.parametrize(("given", "words"), [({"start": 1.1}, "start must be a prob"), ({"base": 0}, "base must be")])
 def test_a_curriculum_out_of_range_is_refused(given, words):
-    with pytest.raises(ValueError, match=words):
-        NoiseCurriculum(**given)
+    refuses(ValueError, words, NoiseCurriculum, **given)
 
 
-def test_useful_documents_are_the_supports_that_the_query_names():
+def test_useful_and_noisy_documents_and_questions_without_supports() -> None:
     def useful(query, k=3):
         [found] = rule().simulate([SimulatedSearch(query, COUNTRY, False, 7)], k)
         return ids(found)
@@ -69,23 +68,20 @@ def test_useful_documents_are_the_supports_that_the_query_names():
     assert useful("Ada in Port Ulm") == ["ulm", "ada"]
     assert useful("Ada Bell of Ulm", k=1) == ["ada"]
     assert set(useful("which country?")) == {"iva", "zell"}  # names none of them: noise
-
-
-def test_noisy_documents_support_other_questions_of_the_kind():
     searches = [SimulatedSearch("Ada Bell", COUNTRY, True, draw) for draw in range(40)]
     found = rule().simulate(searches, 1)
     assert {each[0].passage for each in found} == {IVA, ZELL}
     assert [ids(each) for each in rule().simulate(searches, 1)] == [ids(each) for each in found]
     assert all(sorted(ids(each)) == ["iva", "zell"] for each in rule().simulate(searches, 5))
     assert set(ids(rule().simulate([SimulatedSearch("x", OTHER, True, 1)], 2)[0])) == {"ada", "ulm"}
-
-
-def test_a_question_without_known_supports_is_a_failed_search():
     [found] = rule().simulate([SimulatedSearch("sea", LOOSE, False, 1)], 3)
     assert isinstance(found, SearchFailure)
     assert "'loose'" in found.reason
     with pytest.raises(ValueError, match="none are known: give questions with supporting passages"):
         RuleSimulator(Questions([LOOSE], "one"), Titles())
+    made = pickle.loads(pickle.dumps(RuleSimulator(Questions(QUESTIONS, "four"), Titles(PASSAGES))))
+    [found] = made.simulate([SimulatedSearch("Ulm", COUNTRY, False, 1)], 1)
+    assert found[0].passage == ULM
 
 
 class Answering:
@@ -110,8 +106,7 @@ def test_bad_answers_of_a_simulator_are_failed_searches():
     [shown, _] = simulate_all(Answering(OSError("http://me:pw12@host/?api_key=k7k7 refused")), asked, 1)
     assert "pw12" not in shown.reason
     assert "k7k7" not in shown.reason
-    with pytest.raises(RuntimeError, match="1 answers to 2 searches"):
-        simulate_all(Answering([()]), asked, 1)
+    refuses(RuntimeError, "1 answers to 2 searches", simulate_all, Answering([()]), asked, 1)
 
 
 def env_of(**kwargs):
@@ -123,7 +118,7 @@ def played(env, seed=0, noise=0.5, **options):
     return [env.step(f"<search>Ada Bell {i}</search>")[-1]["retrieved_ids"] for i in range(4)]
 
 
-def test_noise_is_a_reset_option_and_without_it_the_engine_searches():
+def test_noise_is_a_reset_option_and_the_share_of_noisy_searches() -> None:
     env = env_of()
     assert played(env, noise=0.0)[-1] == ("ada",)
     assert not env.retriever.calls
@@ -132,9 +127,6 @@ def test_noise_is_a_reset_option_and_without_it_the_engine_searches():
     assert env.step("<search>ada</search>")[-1]["retrieved_ids"] == ("ada",)
     assert env.retriever.calls == [["ada"]]
     assert "noise" not in env.describe(True)["state_key"]
-
-
-def test_the_share_of_noisy_searches_is_the_noise():
     env, noisy = env_of(), 0
     for seed in range(200):
         env.reset(seed=seed, options={"task_id": "country", "noise": 0.3})
@@ -147,15 +139,10 @@ def test_equal_seeds_bring_equal_documents_in_any_process():
         "from tests.agentgym.searchqa.retrieval.test_simulated import env_of, played\n"
         "print([played(env_of(), seed) for seed in range(6)])"
     )
-    again = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": "7"} | _ENV
-    )
+    again = printed(program, "7")
     here = [played(env_of(), seed) for seed in range(6)]
-    assert again.stdout.strip() == repr(here)
+    assert again.strip() == repr(here)
     assert len(set(map(tuple, here))) > 1
-
-
-_ENV = {"PYTHONPATH": ":".join(filter(None, sys.path)), "PATH": ""}
 
 
 def test_snapshots_keep_what_is_drawn_and_a_seed_draws_anew():
@@ -230,8 +217,7 @@ def test_equal_searches_of_a_group_draw_each_for_itself_or_together():
     ],
 )
 def test_wrong_arguments_are_explained(made, options, words):
-    with pytest.raises(ValueError, match=words):
-        env_of(**made).reset(options=options)
+    refuses(ValueError, words, lambda: env_of(**made).reset(options=options))
 
 
 def test_a_rule_made_of_other_questions_is_refused():
@@ -256,12 +242,6 @@ def test_without_turns_to_search_there_is_the_answer_alone():
     env.reset(options={"task_id": "country"})
     _, reward, terminated, _, info = env.step("<search>Ada Bell</search>")
     assert (reward, terminated, info["is_action_valid"], env.retriever.calls) == (0.0, True, False, [])
-
-
-def test_a_rule_comes_out_of_a_pickle_as_it_was():
-    made = pickle.loads(pickle.dumps(RuleSimulator(Questions(QUESTIONS, "four"), Titles(PASSAGES))))
-    [found] = made.simulate([SimulatedSearch("Ulm", COUNTRY, False, 1)], 1)
-    assert found[0].passage == ULM
 
 
 class Writes:
@@ -327,5 +307,4 @@ def test_a_name_stands_for_the_published_sampling():
     made = ModelSimulator.at("engine@http://127.0.0.1:9/v1")
     assert made.writer.temperature == 0.8
     assert "engine" in repr(made)
-    with pytest.raises(ValueError, match="words must be an integer of at least 1, got 0"):
-        ModelSimulator(Writes(), words=0)
+    refuses(ValueError, "words must be an integer of at least 1, got 0", ModelSimulator, Writes(), words=0)

@@ -13,6 +13,7 @@ from agentgym.virtualhome.rules import World
 from tests.agentgym.virtualhome.official.small_folder import GOALS, PROGRAM, write
 from tests.agentgym.virtualhome.official_houses import FOLDER, find, lines_of, read, scene_of
 from tests.agentgym.virtualhome.small_houses import replay
+from tests.refusals import refuses
 
 
 @cache
@@ -46,8 +47,7 @@ def test_degenerate_goals_are_named(kind: str, flaws: dict[str, int]) -> None:
         public = recorded["first_true_after_step"]
         assert {name[3:] for name in found if name[3:] in public} == set(recorded["lists"][f"{kind}_empty"])
     for name in list(found)[:3]:
-        with pytest.raises(ValueError, match=r"is left out: its goal of the kind .* is empty"):
-            activities.by_id(name, None)
+        refuses(ValueError, r"is left out: its goal of the kind .* is empty", activities.by_id, name, None)
 
 
 def test_goals_of_embodied_agent_interface() -> None:
@@ -73,7 +73,7 @@ def test_goals_are_first_true_when_they_were_recorded_to_be(kind: str) -> None:
         assert scores.index(1.0) + 1 == recorded[program][name], program
 
 
-def test_splits_hold_out_titles_and_environments() -> None:
+def test_splits_types_and_unknown_names() -> None:
     activities = official("strict")
     titles = {
         split: Counter(activities.by_id(name, split).title for name in activities.ids(split))
@@ -84,20 +84,12 @@ def test_splits_hold_out_titles_and_environments() -> None:
     assert activities.count("all") == sum(sum(each.values()) for each in titles.values())
     # a fifth of the 351 that are left of scene 1, by a hash
     assert 45 <= sum(name.startswith("s1/") for name in activities.ids("valid_seen")) <= 95
-
-
-def test_types_and_unknown_names() -> None:
     activities = official("either")
     few = activities.of_types(("Wash clothes",))
     assert 0 < few.count("all") < 60
     assert all(few.by_index("all", index).task_type == "Wash clothes" for index in range(few.count("all")))
-    with pytest.raises(ValueError, match="unknown task_id 's1/27_9'"):
-        activities.by_id("s1/27_9", None)
-    with pytest.raises(ValueError, match="belongs to split"):
-        activities.by_id("s1/475_1", "valid_unseen")
-
-
-def test_tasks_of_other_scenes() -> None:
+    refuses(ValueError, "unknown task_id 's1/27_9'", activities.by_id, "s1/27_9", None)
+    refuses(ValueError, "belongs to split", activities.by_id, "s1/475_1", "valid_unseen")
     activities = official("strict")
     names = [name for name in activities.ids("all") if not name.startswith("s1/")]
     assert len(names) >= 187
@@ -106,16 +98,11 @@ def test_tasks_of_other_scenes() -> None:
         assert 1.0 in replay(activity, activity.program, World(activity.scene, "v1"))
 
 
-def test_a_folder_that_is_none(tmp_path: Path) -> None:
+def test_a_folder_that_is_none_or_changed(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="is not a folder; expected a folder that holds TrimmedTestScene1"):
         OfficialActivities(tmp_path / "none")
-    with pytest.raises(DataError, match=r"contains no scene1_518_programs\.json"):
-        OfficialActivities(tmp_path)
-    with pytest.raises(ValueError, match=r"unknown goal 'best'; .*either"):
-        OfficialActivities(tmp_path, "best")
-
-
-def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
+    refuses(DataError, r"contains no scene1_518_programs\.json", OfficialActivities, tmp_path)
+    refuses(ValueError, r"unknown goal 'best'; .*either", OfficialActivities, tmp_path, "best")
     assert OfficialActivities(write(tmp_path), "strict").by_id("s1/1_1", None).title == "Serve"
     write(tmp_path, programs={"1_1": {**PROGRAM, "task": "Serve dinner"}})
     assert OfficialActivities(tmp_path, "strict").by_id("s1/1_1", None).title == "Serve dinner"
@@ -124,9 +111,7 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
 def test_a_goal_that_cannot_be_read_is_told_with_its_file(tmp_path: Path) -> None:
     misspelt = json.loads(json.dumps(GOALS).replace("relation_type", "relation_uype"))
     activities = OfficialActivities(write(tmp_path, goals=misspelt), "eai")
-    with pytest.raises(DataError, match=r"accurate.json, task s1/1_1, .* entry 0, field 'relation_type'"):
-        activities.count("all")
+    refuses(DataError, r"accurate.json, task s1/1_1, .* entry 0, field 'relation_type'", activities.count, "all")
     unknown = json.loads(json.dumps(GOALS).replace('"from_id": 30', '"from_id": 77'))
     activities = OfficialActivities(write(tmp_path, goals=unknown), "eai")
-    with pytest.raises(DataError, match=r"accurate.json, task s1/1_1: the goal names the id 77"):
-        activities.count("all")
+    refuses(DataError, r"accurate.json, task s1/1_1: the goal names the id 77", activities.count, "all")

@@ -6,7 +6,6 @@ import os
 import pickle
 from collections.abc import Callable, Sequence
 
-import gymnasium as gym
 import numpy as np
 import pytest
 from hypothesis import given
@@ -33,6 +32,7 @@ from tests.agentgym.virtualhome.micro_house import (
     TABLE,
     house,
 )
+from tests.refusals import refuses
 
 ERROR_TEXT = "Observation: Error Input. Your input must contains 'Action: '"
 
@@ -68,7 +68,7 @@ def test_what_is_shown() -> None:
     assert played.play("walk to kitchen").observation == "Observation: cup is CLEAN, cup is DIRTY. You have cup. "
 
 
-def test_what_is_not_done() -> None:
+def test_what_is_not_done_and_what_the_original_breaks_on() -> None:
     played = episode()
     nothing = "Observation: Nothing happens."
     for action, line in (
@@ -88,9 +88,6 @@ def test_what_is_not_done() -> None:
     played.reply("Action: grab cup")
     assert played.play("put cup on cup").line == "cup can't be put or pour into itself."
     assert played.play("put cup on moon").line == "moon isn't available in the environment."
-
-
-def test_what_the_original_breaks_on() -> None:
     for reply in ("grab cup", "Action: ", "", "Action: walk to a<b<c", "Action: walk to <", "Action: walk [x"):
         turn = episode().reply(reply)
         assert (turn.kind, turn.observation) == (ERROR, ERROR_TEXT), reply
@@ -98,6 +95,8 @@ def test_what_the_original_breaks_on() -> None:
     assert episode().play("take off clothes shirt").kind == ERROR
     nowhere = Scene(NODES, [edge for edge in EDGES if edge[0] != CHARACTER])
     assert episode(nowhere).play("turn to cup").kind == ERROR
+    assert episode().play("walk to sofa2").line == "sofa2 isn't available in the environment."
+    assert episode(objects={"sofa2": 15}).play("look at sofa2").line == "[LOOKAT] <sofa15> (15)"
 
 
 def test_a_name_means_the_last_of_what_is_near_then_any() -> None:
@@ -121,11 +120,6 @@ def test_a_name_means_the_last_of_what_is_near_then_any() -> None:
     played.play("walk to sofa")
     assert played.play("look at cup").line == "[LOOKAT] <cup> (51)"  # in the thing meant last, rather than close to it
     assert asked[1:] == [[SOFA]]
-
-
-def test_the_digits_of_a_name_are_replaced_too() -> None:
-    assert episode().play("walk to sofa2").line == "sofa2 isn't available in the environment."
-    assert episode(objects={"sofa2": 15}).play("look at sofa2").line == "[LOOKAT] <sofa15> (15)"
 
 
 def test_the_goal_is_looked_at_after_refused_actions_and_at_the_last_step() -> None:
@@ -289,22 +283,6 @@ def test_published_programs_in_the_papers_protocol() -> None:
     assert won >= 12
 
 
-def test_the_same_seed_plays_the_same_episode() -> None:
-    def texts() -> list[str]:
-        env = gym.make("AgentRL/VirtualHome-v0", data="generated", protocol="spa", repairs=("no_leak",))
-        actions = ("find floor", "walk to chair", "grab cup", "find plate", "look at wall", "sit on chair")
-        return [env.reset(seed=5)[0], *(env.step(action)[0] for action in actions)]
-
-    assert texts() == texts()
-
-
-def test_what_cannot_be_is_said() -> None:
-    with pytest.raises(ValueError, match="did you mean 'spa'"):
-        VirtualHomeEnv(data="generated", protocol="spar")
-    with pytest.raises(ValueError, match="unknown repair 'no_leak'"):
-        VirtualHomeEnv(data="generated", repairs=("no_leak",))
-
-
 SOME_EDGE = st.tuples(st.integers(0, 4), st.sampled_from(["CLOSE", "INSIDE", "ON"]), st.integers(0, 4))
 
 
@@ -324,7 +302,7 @@ def test_the_same_edges_are_taken_out(given: list[Edge]) -> None:
     assert set(taken_out(given)) == taken_out_one_by_one(given)
 
 
-def test_a_house_without_what_lies_in_containers() -> None:
+def test_a_house_without_what_lies_in_containers_and_wrong_names() -> None:
     scene = house((FRIDGE, "CLOSE", MILK), (TABLE, "INSIDE", FRIDGE), (FRIDGE, "INSIDE", TABLE))
     whole = set(scene.edges())
     assert whole - set(prepared(scene, removed=[(MILK, "INSIDE", KITCHEN)]).edges()) == {(MILK, "INSIDE", KITCHEN)}
@@ -333,3 +311,5 @@ def test_a_house_without_what_lies_in_containers() -> None:
     gone = whole - set(prepared(scene).edges())
     assert {(FRIDGE, "CLOSE", MILK), (MILK, "INSIDE", FRIDGE)} <= gone
     assert set(prepared(house()).edges()) == set(EDGES)
+    refuses(ValueError, "did you mean 'spa'", VirtualHomeEnv, data="generated", protocol="spar")
+    refuses(ValueError, "unknown repair 'no_leak'", VirtualHomeEnv, data="generated", repairs=("no_leak",))

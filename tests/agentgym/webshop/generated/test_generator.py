@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import re
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -17,27 +15,23 @@ from agentgym.webshop.generated.departments import CATEGORIES, KINDS, VALUES
 from agentgym.webshop.generated.generator import BLOCK, NUMBERS, generate, make_product
 from agentgym.webshop.official.files import find_files, read_products, write_files
 from agentgym.webshop.official.json_stream import entries
+from tests.processes import printed
+from tests.refusals import refuses
 
 SHOP = list(generate(2_000))
 
 
-def test_a_shop_has_every_kind_and_many_of_each() -> None:
+def test_kinds_attributes_prices_and_options_vary() -> None:
     assert Counter(product.category for product in SHOP).keys() == set(CATEGORIES)
     kinds = Counter(product.query for product in SHOP)
     assert len(kinds) == len(KINDS) == 67
     assert min(kinds.values()) >= 10
     assert all(product.query in product.title.lower() for product in SHOP)
-
-
-def test_products_of_a_kind_differ_in_attributes_options_and_price() -> None:
     for kind in KINDS:
         alike = [product for product in SHOP if product.query == kind.name]
         assert len({product.attributes for product in alike}) > len(alike) / 2
         assert len({product.options for product in alike}) > 5
         assert max(p.prices[0] for p in alike) > 1.5 * min(p.prices[0] for p in alike)
-
-
-def test_all_forms_of_price_tags_and_options_occur() -> None:
     assert Counter(len(product.prices) for product in SHOP).keys() == {1, 2}
     assert sum(product.price_text == "$100.0" for product in SHOP) > 20
     assert Counter(len(product.options) for product in SHOP).keys() == {0, 1, 2}
@@ -45,15 +39,12 @@ def test_all_forms_of_price_tags_and_options_occur() -> None:
         assert all(price >= 3 and round(price, 2) == price for price in product.prices)
         assert product.price_text == " to ".join(f"${price}" for price in product.prices)
         assert len(product.prices) < 2 or product.prices[0] < product.prices[1]
-
-
-def test_every_attribute_can_be_read_somewhere() -> None:
     for product in SHOP:
         text = " ".join([product.title, product.description, *product.bullets]).lower()
         assert all(attribute in text for attribute in product.attributes), product
 
 
-def test_a_request_names_the_kind_and_its_attributes() -> None:
+def test_a_request_names_the_kind_and_its_attributes_and_as_many_as_asked_are_made() -> None:
     for product in SHOP:
         assert product.instruction is not None
         assert product.query in product.instruction
@@ -61,26 +52,19 @@ def test_a_request_names_the_kind_and_its_attributes() -> None:
         assert set(product.instruction_attributes) <= set(product.attributes)
         assert all(attribute in product.instruction for attribute in product.instruction_attributes)
         assert "{" not in product.instruction + product.title + product.description + "".join(product.bullets)
-
-
-def test_asked_is_the_share_of_products_with_a_request() -> None:
     few = list(generate(2_000, asked=0.25))
     assert 400 < sum(product.instruction is not None for product in few) < 600
     assert all((product.instruction is None) == (not product.instruction_attributes) for product in few)
     assert not any(product.instruction for product in generate(50, asked=0))
 
 
-def test_the_same_seed_gives_the_same_shop_in_any_process_and_order() -> None:
+def test_shops_and_asins_are_functions_of_the_seed() -> None:
     assert make_product(0, 3 * BLOCK + 5) == SHOP[3 * BLOCK + 5]
     assert list(generate(100)) == SHOP[:100]
     other = list(generate(100, seed=1))
     assert [product.title for product in other] != [product.title for product in SHOP[:100]]
     program = "from agentgym.webshop.generated.generator import make_product; print(ascii(make_product(0, 777)))"
-    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert printed.strip() == ascii(SHOP[777])
-
-
-def test_asins_are_official_in_form_and_differ_in_a_shop_of_any_size() -> None:
+    assert printed(program).strip() == ascii(SHOP[777])
     far = [make_product(0, index).asin for index in (9_999, 10_000, 10**6, 10**8 - 1)]
     asins = [product.asin for product in SHOP] + far
     assert len(set(asins)) == len(asins)
@@ -100,8 +84,7 @@ def test_a_product_never_needs_more_numbers_than_it_has() -> None:
     "arguments", [{"num_products": 0}, {"num_products": True}, {"seed": -1}, {"asked": 1.5}, {"num_products": 10**9}]
 )
 def test_numbers_out_of_range_are_refused_at_once(arguments: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match=f"{next(iter(arguments))} must be"):
-        generate(**arguments)
+    refuses(ValueError, f"{next(iter(arguments))} must be", generate, **arguments)
 
 
 def test_written_as_official_files_it_reads_back_the_same(tmp_path: Path) -> None:
@@ -126,13 +109,10 @@ def naive_colour(value: str) -> str:
     return next((word for word in words.split() if word in value), value)
 
 
-def test_no_option_value_turns_into_a_colour_inside_a_word() -> None:
+def test_options_differ_keep_their_order_and_hold_no_colour_inside_a_word() -> None:
     for key, values in VALUES.items():
         for value in values:
             assert set(naive_colour(value).split()) <= set(value.split()), (key, value)
-
-
-def test_options_of_a_product_differ_and_keep_their_order() -> None:
     for product in SHOP:
         for name, values in product.options:
             known = next(all_values for group, all_values in kind_of(product) if group == name)

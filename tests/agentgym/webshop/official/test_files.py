@@ -8,6 +8,7 @@ from agentgym.outside.text import DataError
 from agentgym.webshop.catalogue import Product
 from agentgym.webshop.official.files import find_files, read_human, read_products, requests_of
 from tests.agentgym.webshop.oracles import catalogue
+from tests.refusals import refuses
 
 RECORD: dict[str, Any] = {
     "asin": "B01",
@@ -29,7 +30,7 @@ def read(tmp_path: Path, records: list[Any], requests: dict[str, Any], limit: in
     return list(read_products(path, requests.get, limit))
 
 
-def test_a_record_becomes_a_product(tmp_path: Path) -> None:
+def test_a_record_becomes_a_product_and_what_may_be_missing(tmp_path: Path) -> None:
     (product,) = read(tmp_path, [RECORD], {"B01": REQUEST})
     assert product == Product(
         asin="B01",
@@ -46,9 +47,6 @@ def test_a_record_becomes_a_product(tmp_path: Path) -> None:
         instruction="find socks",
         instruction_attributes=("warm",),
     )
-
-
-def test_what_may_be_missing(tmp_path: Path) -> None:
     bare = {**RECORD, "customization_options": "", "small_description": "one", "pricing": ""}
     (product,) = read(tmp_path, [bare], {})
     assert (product.options, product.bullets) == ((), ("one",))
@@ -107,45 +105,32 @@ def test_malformed_requests_are_named_with_the_field(tmp_path: Path, request_: A
         read(tmp_path, [RECORD], {"B01": request_})
 
 
-def test_files_of_another_shape(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="product 0: expected an object"):
-        read(tmp_path, ["sock"], {})
+def test_human_requests_entries_and_files_of_another_shape(tmp_path: Path) -> None:
+    refuses(DataError, "product 0: expected an object", read, tmp_path, ["sock"], {})
     path = tmp_path / "items_shuffle.json"
     path.write_text('{"a": 1}')
-    with pytest.raises(DataError, match="expected a list of products"):
-        list(read_products(path, {}.get))
-
-
-def test_folders(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="contains no items_shuffle"):
-        find_files(tmp_path)
-    with pytest.raises(ValueError, match="neither a folder nor"):
-        find_files(tmp_path / "nothing")
-    for name in ("items_shuffle.json", "items_shuffle_1000.json", "items_ins_v2_1000.json"):
-        (tmp_path / name).write_text("[]")
-    assert find_files(tmp_path).requests == tmp_path / "items_ins_v2_1000.json"
-    with pytest.raises(ValueError, match=r"items_ins_v2.json is missing beside items_shuffle.json"):
-        find_files(tmp_path / "items_shuffle.json")
-
-
-def test_human_requests(tmp_path: Path) -> None:
+    refuses(DataError, "expected a list of products", list, read_products(path, {}.get))
     path = tmp_path / "items_human_ins.json"
-    with pytest.raises(ValueError, match="goals='human' needs it"):
-        read_human(path)
+    refuses(ValueError, "goals='human' needs it", read_human, path)
     path.write_text('{"B01": [{"instruction": "x.", "instruction_attributes": [], "instruction_options": "s"}]}')
-    with pytest.raises(DataError, match="product B01, request 0: field 'instruction_options'"):
-        read_human(path)
+    refuses(DataError, "product B01, request 0: field 'instruction_options'", read_human, path)
     path.write_text('{"B01": {}}')
-    with pytest.raises(DataError, match="product B01: expected a list"):
-        read_human(path)
-
-
-def test_entries_of_the_requests_file_are_found_by_asin(tmp_path: Path) -> None:
+    refuses(DataError, "product B01: expected a list", read_human, path)
     path = tmp_path / "items_ins_v2.json"
     path.write_text('{"B2": {"attributes": ["é"]}, "B1": {"a": [1]}, "": {}}', "utf-8")
     request_of = requests_of(path)
     found = [request_of(asin) for asin in ("B1", "B2", "", "B", "B3", "é", "\ud800")]
     assert found == [{"a": [1]}, {"attributes": ["é"]}, {}, None, None, None, None]
+
+
+def test_folders(tmp_path: Path) -> None:
+    refuses(ValueError, "contains no items_shuffle", find_files, tmp_path)
+    refuses(ValueError, "neither a folder nor", find_files, tmp_path / "nothing")
+    for name in ("items_shuffle.json", "items_shuffle_1000.json", "items_ins_v2_1000.json"):
+        (tmp_path / name).write_text("[]")
+    assert find_files(tmp_path).requests == tmp_path / "items_ins_v2_1000.json"
+    with pytest.raises(ValueError, match=r"items_ins_v2.json is missing beside items_shuffle.json"):
+        find_files(tmp_path / "items_shuffle.json")
 
 
 def test_the_official_small_set() -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from agentgym.outside.text import clean_json
 from agentgym.webshop.official import json_stream
 from agentgym.webshop.official.json_stream import entries
+from tests.refusals import refuses
 
 VALUES = st.recursive(
     st.none()
@@ -62,15 +63,13 @@ def test_damaged_files_are_explained(
     monkeypatch.setattr(json_stream, "_CHUNK", chunk)
     path = tmp_path / "data.json"
     path.write_text(content)
-    with pytest.raises(ValueError, match=message):
-        list(entries(path))
+    refuses(ValueError, message, list, entries(path))
 
 
 def test_text_that_is_not_utf8(tmp_path: Path) -> None:
     path = tmp_path / "data.json"
     path.write_bytes(b'["a", "\xff"]')
-    with pytest.raises(ValueError, match="not UTF-8"):
-        list(entries(path))
+    refuses(ValueError, "not UTF-8", list, entries(path))
 
 
 def test_a_damaged_entry_does_not_read_the_whole_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,6 +80,5 @@ def test_a_damaged_entry_does_not_read_the_whole_file(tmp_path: Path, monkeypatc
     read = []
     real = json_stream._Text._more
     monkeypatch.setattr(json_stream._Text, "_more", lambda text: read.append(len(text._buffer)) or real(text))
-    with pytest.raises(ValueError, match="character 1"):
-        list(entries(path))
+    refuses(ValueError, "character 1", list, entries(path))
     assert max(read) < 400

@@ -40,7 +40,7 @@ def test_tokens(text, expected):
     assert tokens(text) == expected
 
 
-def test_long_tokens_are_cut():
+def test_long_tokens_are_cut_and_characters_have_classes() -> None:
     assert tokens("x" * 600) == ["x" * 255, "x" * 255, "x" * 90]
     # An emoji counts twice: 254 letters and half of it do not fit.
     assert tokens("é" * 254 + "\U00010400" * 2) == ["é" * 254, "\U00010400" * 2]
@@ -51,6 +51,14 @@ def test_long_tokens_are_cut():
     # A low line at the end belongs to the first piece, a dot to neither.
     assert tokens("x" * 254 + "_yy") == ["x" * 254 + "_", "yy"]
     assert tokens("x" * 254 + ".yy") == ["x" * 254, "yy"]
+    assert [class_of(code) for code in (0x41, 0x2019, 0x200B, 0x3006, 0x3005, 0xE31, 0xE01, 0x24C2, 0x1F600)] == [
+        *("A", ".", " ", " ", "A", "y", "S", "E", "e")
+    ]
+    assert terms("The Women's T-Shirts aren't for BOYS") == ["women", "t", "shirt", "aren't", "boi"]
+    assert terms("ΟΔΟΣ İSTANBUL STRASSE") == ["οδοσ", "istanbul", "strass"]
+    assert terms("it's THE ＇ O’s x＇s") == ["o", "x"]
+    assert terms(" ".join(sorted(STOP_WORDS))) == []
+    assert len(STOP_WORDS) == 33
 
 
 @settings(derandomize=True, max_examples=300, deadline=None)
@@ -71,12 +79,6 @@ def test_plain_text_takes_the_same_way_as_any_text(text):
     assert tokens(text) == tokens(text + " ☺")[:-1]
 
 
-def test_classes_of_characters():
-    assert [class_of(code) for code in (0x41, 0x2019, 0x200B, 0x3006, 0x3005, 0xE31, 0xE01, 0x24C2, 0x1F600)] == [
-        *("A", ".", " ", " ", "A", "y", "S", "E", "e")
-    ]
-
-
 @pytest.mark.parametrize(
     ("word", "expected"),
     [
@@ -93,14 +95,6 @@ def test_classes_of_characters():
 )  # fmt: skip
 def test_stems(word, expected):
     assert stem(word) == expected
-
-
-def test_terms():
-    assert terms("The Women's T-Shirts aren't for BOYS") == ["women", "t", "shirt", "aren't", "boi"]
-    assert terms("ΟΔΟΣ İSTANBUL STRASSE") == ["οδοσ", "istanbul", "strass"]
-    assert terms("it's THE ＇ O’s x＇s") == ["o", "x"]
-    assert terms(" ".join(sorted(STOP_WORDS))) == []
-    assert len(STOP_WORDS) == 33
 
 
 def words() -> set[str]:

@@ -1,9 +1,6 @@
 """Search: Lucene's recorded answers, a naive twin, and indexes on the disk."""
 
 import math
-import os
-import subprocess
-import sys
 from collections import Counter
 from dataclasses import fields
 from functools import cache
@@ -21,6 +18,8 @@ from agentgym.webshop.search.bm25_build import _coded, build
 from agentgym.webshop.search.search import Recent, documents, search_text
 from tests.agentgym.webshop import oracles
 from tests.agentgym.webshop.test_reward import PRODUCT
+from tests.processes import printed
+from tests.refusals import refuses
 
 F = np.float32
 
@@ -121,7 +120,7 @@ def test_searches_made_together_answer_as_the_naive_one(monkeypatch, together):
     assert search.answers([], 5) == []
 
 
-def test_scores_by_hand():
+def test_scores_by_hand() -> None:
     # Two texts of two terms: N = 2, mean length 2.
     # "red" is in both: ln(1 + 0.5 / 2.5); "shoe" is in one: ln(1 + 1.5 / 1.5).
     # n = 1 / (0.9 (0.6 + 0.4)) = 1 / 0.9; one occurrence gains w (1 - 1 / (1 + 1 / 0.9)) = w / 1.9.
@@ -133,6 +132,16 @@ def test_scores_by_hand():
     assert search.top("red", 1) == (1,)
     # A repeated word counts twice.
     assert search.ranked("red red", 1)[1][0] == pytest.approx(2 * math.log(1.2) / 1.9, rel=1e-6)
+    for texts in ([], [("a", ""), ("b", "the")]):
+        search = Bm25(build(texts))
+        assert len(search) == len(texts)
+        assert search.top("the shoe", 50) == ()
+    lengths = np.arange(0, 5000)
+    assert _coded(lengths).tolist() == [kept_length(int(length)) for length in lengths]
+    assert _coded(np.array([40, 41, 42, 55, 56, 57, 1000])).tolist() == [40, 40, 42, 54, 56, 56, 984]
+    assert search_text(PRODUCT) == (
+        "blue cotton shirt for men it dries quickly. machine wash size: small, large, and color: red, sky blue"
+    )
 
 
 @pytest.mark.parametrize("query", ["", " ", "the of and", "nothing-like-it", "!?", "\n", "\ud800", "\x00", "☺" * 300])
@@ -142,24 +151,11 @@ def test_queries_that_match_nothing(query):
     assert search.top("shoe", 0) == search.top("shoe", -1) == ()
 
 
-def test_an_index_of_nothing():
-    for texts in ([], [("a", ""), ("b", "the")]):
-        search = Bm25(build(texts))
-        assert len(search) == len(texts)
-        assert search.top("the shoe", 50) == ()
-
-
 @settings(derandomize=True, max_examples=200, deadline=None)
 @given(st.text(max_size=40))
 def test_any_query_is_answered(query):
     search = Bm25(build([("a", "red shoe size: 7.5"), ("b", "漢字 blue shoe ™")]))
     assert set(search.top(query, 50)) <= {0, 1}
-
-
-def test_lengths_as_lucene_keeps_them():
-    lengths = np.arange(0, 5000)
-    assert _coded(lengths).tolist() == [kept_length(int(length)) for length in lengths]
-    assert _coded(np.array([40, 41, 42, 55, 56, 57, 1000])).tolist() == [40, 40, 42, 54, 56, 56, 984]
 
 
 @pytest.mark.parametrize("block", [7, 700, 1 << 20])
@@ -177,12 +173,10 @@ def test_an_index_is_the_same_in_memory_and_in_a_folder_whatever_the_blocks(tmp_
 
 
 def test_folders_without_an_index_are_named(tmp_path, monkeypatch):
-    with pytest.raises(DataError, match="contains no search index"):
-        load(tmp_path)
+    refuses(DataError, "contains no search index", load, tmp_path)
     build([("a", "x")], tmp_path)
     monkeypatch.setattr(bm25, "FORMAT", 99)
-    with pytest.raises(ValueError, match="build the index again"):
-        load(tmp_path)
+    refuses(ValueError, "build the index again", load, tmp_path)
 
 
 def test_an_index_is_the_same_in_every_process(tmp_path):
@@ -193,23 +187,8 @@ texts = [(f"p{i * 7 % 50}", " ".join(f"w{i * j % 13}" for j in range(i))) for i 
 arrays = [np.asarray(value).tobytes() for value in vars(build(texts)).values()]
 print(hashlib.sha256(b"".join(arrays)).hexdigest())
 """
-    found = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            env=os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in ("1", "2")
-    }
+    found = {printed(code, seed) for seed in ("1", "2")}
     assert len(found) == 1
-
-
-def test_text_of_a_product():
-    assert search_text(PRODUCT) == (
-        "blue cotton shirt for men it dries quickly. machine wash size: small, large, and color: red, sky blue"
-    )
 
 
 def test_recent_answers_are_kept():

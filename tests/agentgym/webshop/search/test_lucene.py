@@ -19,6 +19,7 @@ from agentgym.webshop.search.lucene import Lucene, build
 from agentgym.webshop.search.search import documents
 from agentgym.webshop.shop import open_search
 from tests.agentgym.webshop import oracles
+from tests.refusals import refuses
 
 INSTALLED = importlib.util.find_spec("pyserini") is not None
 
@@ -82,11 +83,10 @@ def test_a_shop_can_be_searched_by_lucene(pyserini, tmp_path):
 def test_an_environment_without_pyserini_says_what_to_install():
     if INSTALLED:
         pytest.skip("pyserini is installed")
-    with pytest.raises(ImportError, match="pyserini"):
-        WebShopEnv(data="generated", search="lucene")
+    refuses(ImportError, "pyserini", WebShopEnv, data="generated", search="lucene")
 
 
-def test_hits_become_positions(pyserini, tmp_path):
+def test_hits_become_positions_and_any_query_is_answered(pyserini, tmp_path) -> None:
     build([("a", "x"), ("b", "y")], tmp_path / "new")
     assert (tmp_path / "new" / "segments_1").read_text() == "a b"
     search = Lucene(CATALOGUE, tmp_path / "new")
@@ -95,20 +95,15 @@ def test_hits_become_positions(pyserini, tmp_path):
     assert search.top("c a", 0) == ()
     assert search.top("b unknown a", 50) == (1, 0)
     assert search.top("b c", 50) == (1, 2)
-
-
-def test_long_and_broken_queries_are_answered(pyserini, tmp_path):
     build([("a", "x")], tmp_path)
     search = Lucene(CATALOGUE, tmp_path)
     assert search.top("a \ud800 b", 50) == (0, 1)
     assert search.top("a b c a b c", 50) == (0, 1, 2, 0)  # 6 words, then 4
-    with pytest.raises(RuntimeError, match="disk"):
-        search.top("fail", 50)
+    refuses(RuntimeError, "disk", search.top, "fail", 50)
 
 
 def test_a_folder_without_an_index_is_named(tmp_path):
-    with pytest.raises(DataError, match="no Lucene index"):
-        Lucene(CATALOGUE, tmp_path)
+    refuses(DataError, "no Lucene index", Lucene, CATALOGUE, tmp_path)
 
 
 def test_without_pyserini_the_error_says_what_to_install(tmp_path, monkeypatch):
@@ -116,8 +111,7 @@ def test_without_pyserini_the_error_says_what_to_install(tmp_path, monkeypatch):
         raise importlib.metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(importlib.metadata, "version", missing)
-    with pytest.raises(ImportError, match=r"\[search\].*bm25"):
-        build([], tmp_path)
+    refuses(ImportError, r"\[search\].*bm25", build, [], tmp_path)
 
 
 @pytest.mark.parametrize(("version", "java"), [("0.22.1", 11), ("0.34.9", 11), ("0.35.0", 21), ("1.6.0", 21)])
@@ -127,8 +121,7 @@ def test_a_failed_start_names_the_java_that_is_needed(tmp_path, monkeypatch, ver
 
     monkeypatch.setattr(importlib.metadata, "version", lambda name: version)
     monkeypatch.setattr(importlib, "import_module", fail)
-    with pytest.raises(RuntimeError, match=rf"pyserini {version} .* needs Java {java} or newer.*OSError: no JVM"):
-        build([], tmp_path)
+    refuses(RuntimeError, rf"pyserini {version} .* needs Java {java} or newer.*OSError: no JVM", build, [], tmp_path)
 
 
 @pytest.mark.slow
