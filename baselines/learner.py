@@ -211,9 +211,8 @@ def _make_scorer(policy: Any, credit: Any, config: TrainerConfig, envs: Any) -> 
     if settings is None:
         name = getattr(credit, "name", type(credit).__name__)
         raise ValueError(f"{name} wants scores and makes no scorer: pass one, Trainer(..., scorer=...)")
-    limits = Limits.of(policy, config.memory)
-    passes = dataclasses.replace(config.memory, microbatch_tokens=limits.tokens if limits.packed else None)
-    shared = {"temperature": config.temperature, **{name: getattr(passes, name) for name in SHARED_LIMITS}}
+    shared = {name: getattr(config.memory, name) for name in SHARED_LIMITS} | {"temperature": config.temperature}
+    shared["microbatch_tokens"] = Limits.of(policy, config.memory).tokens
     filled = dataclasses.replace(settings.filled(**shared), level=credit.score_level)
     made: StepScorer = filled.make_in(policy, envs)
     return made

@@ -27,7 +27,7 @@ from baselines.losses import (
     normaliser,
 )
 from policies.scoring.attention import may_take_runs
-from policies.scoring.head import check_finite, not_finite
+from policies.scoring.head import check_finite, not_finite, rectangles
 from policies.scoring.packed import can_pack, has_varlen, merge_chains, rows_per_pass
 from policies.scoring.prefix_tree import merge_trees, tree_rows_per_pass
 from policies.training import can_recompute, is_exact, memory_explained, on_gpu, recomputed_activations
@@ -73,6 +73,13 @@ CPU_TOKENS, LARGE = 2048, 10_000_000
 _WORTH_SHARING = 0.9
 
 
+def auto_tokens(model: nn.Module, gpu: bool) -> int | None:
+    """Return the tokens that a pass has where they are "auto", see `Limits`; None: no limit."""
+    if gpu:
+        return GPU_TOKENS if has_varlen(model) else GPU_TOKENS_SQUARED
+    return CPU_TOKENS if sum(weight.numel() for weight in model.parameters()) >= LARGE else None
+
+
 @dataclasses.dataclass(frozen=True)
 class Limits:
     """`Memory`, with what "auto" is for a policy and some rows.
@@ -106,11 +113,8 @@ class Limits:
             recompute = gpu and can_recompute(model)
         tokens, share, packed = memory.microbatch_tokens, memory.share_prefixes, memory.microbatch_tokens is not None
         if tokens == "auto":
-            large = gpu or sum(weight.numel() for weight in model.parameters()) >= LARGE
-            tokens = CPU_TOKENS if large else None
-            if gpu:
-                tokens = GPU_TOKENS if has_varlen(model) else GPU_TOKENS_SQUARED
-            packed = large and can_pack(model, getattr(policy, "precision", None))
+            tokens = auto_tokens(model, gpu)
+            packed = tokens is not None and can_pack(model, getattr(policy, "precision", None))
             if packed and not gpu and not share and may_take_runs(model) and prompts:
                 shared = sum(map(len, merge_trees(prompts, replies, CPU_TOKENS)))
                 chained = sum(len(chain.tokens) for chain in merge_chains(prompts, replies))
@@ -132,12 +136,17 @@ class Limits:
         parts = [rows[low : low + size] for low in range(0, len(rows), size)]
         if self.tokens is None:
             return parts
-        divide = _rectangles if not self.packed else tree_rows_per_pass if self.share_prefixes else rows_per_pass
-        return [
-            part[chosen]
-            for part in parts
-            for chosen in divide([prompts[row] for row in part], [replies[row] for row in part], self.tokens)
-        ]
+        found = []
+        for part in parts:
+            some = [prompts[row] for row in part], [replies[row] for row in part]
+            if self.packed:
+                divided = (tree_rows_per_pass if self.share_prefixes else rows_per_pass)(*some, self.tokens)
+            else:
+                divided = rectangles(
+                    [len(prompt) + len(reply) for prompt, reply in zip(*some, strict=True)], self.tokens
+                )
+            found += [part[chosen] for chosen in divided]
+        return found
 
     def advice(self, what: str, longest: int) -> str:
         """Return what to change where a pass does not fit the device's memory."""
@@ -153,16 +162,6 @@ class Limits:
             f"({tokens}{more}). Checkpoints are as they were: a run that is resumed with another microbatch_tokens "
             "goes on from the last one"
         )
-
-
-def _rectangles(prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]], tokens: int) -> list[list[int]]:
-    lengths = [len(prompt) + len(reply) for prompt, reply in zip(prompts, replies, strict=True)]
-    parts: list[list[int]] = []
-    for row in sorted(range(len(lengths)), key=lambda row: lengths[row]):
-        if not parts or lengths[row] * (len(parts[-1]) + 1) > tokens:
-            parts.append([])
-        parts[-1].append(row)
-    return parts
 
 
 def make_optimizer(model: nn.Module, config: TrainerConfig) -> torch.optim.AdamW:

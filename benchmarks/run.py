@@ -60,6 +60,7 @@ SPEED = {
     "gpu": "benchmarks.speed.gpu:gpu",
     "lanes": "benchmarks.speed.lanes:STUDY",
     "rollouts": "benchmarks.speed.rollouts:STUDY",
+    "updates": "benchmarks.speed.updates:STUDY",
     "endpoint": "benchmarks.speed.sotopia_dialogues:STUDY",
     "search": "benchmarks.speed.searchqa_index:STUDY",
     "shop-scale": "benchmarks.speed.webshop_scale:STUDY",

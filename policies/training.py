@@ -99,11 +99,11 @@ def memory_explained(advice: Callable[[], str]) -> Iterator[None]:
         raise told from error
 
 
-@contextlib.contextmanager
-def recomputed_activations(model: Any) -> Iterator[None]:
-    """Keep only what each layer begins with, and compute the rest again in the backward pass, within the block.
+def recompute_activations(model: Any) -> Callable[[], None]:
+    """Keep only what each layer begins with, and compute the rest again in the backward pass; return what ends it.
 
-    transformers does this in training mode alone: the mode holds for the block.
+    transformers does this in training mode alone, in which a decode loop loses its cache: a model that plays does it
+    for a block, see `recomputed_activations`.
 
     Args:
         model: a transformers model, or one with adapters.
@@ -113,15 +113,24 @@ def recomputed_activations(model: Any) -> Iterator[None]:
     """
     check_no_dropout(model)
     new = hasattr(model, "activation_checkpointing_enable")  # its name since transformers 5.20
-    enable = model.activation_checkpointing_enable if new else model.gradient_checkpointing_enable
-    disable = model.activation_checkpointing_disable if new else model.gradient_checkpointing_disable
-    enable({"use_reentrant": False})
+    (model.activation_checkpointing_enable if new else model.gradient_checkpointing_enable)({"use_reentrant": False})
     model.train()
+
+    def end() -> None:
+        model.eval()
+        (model.activation_checkpointing_disable if new else model.gradient_checkpointing_disable)()
+
+    return end
+
+
+@contextlib.contextmanager
+def recomputed_activations(model: Any) -> Iterator[None]:
+    """Do `recompute_activations` within the block; behind it the model is in evaluation mode."""
+    end = recompute_activations(model)
     try:
         yield
     finally:
-        model.eval()
-        disable()
+        end()
 
 
 def copied(model: Any, dtype: torch.dtype | None = None, instead: Mapping[int, Tensor] | None = None) -> Any:

@@ -14,13 +14,14 @@ NEEDS = {
     "own_environment.py": ("torch", "transformers"),
     "shape_with_sb3.py": ("stable_baselines3",),
     "train_tiny.py": ("torch", "transformers"),
+    "train_with_trl.py": ("trl",),
 }
 
 
-def test_there_are_seven_scripts_and_nothing_else() -> None:
+def test_there_are_eight_scripts_and_nothing_else() -> None:
     assert [path.name for path in EXAMPLES if path.name != "__pycache__"] == [
         "branch_from_a_snapshot.py", "credit_in_your_trainer.py", "environment.py", "own_environment.py",
-        "shape_with_sb3.py", "train_tiny.py", "tree_search.py",
+        "shape_with_sb3.py", "train_tiny.py", "train_with_trl.py", "tree_search.py",
     ]  # fmt: skip
 
 

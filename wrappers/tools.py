@@ -16,6 +16,7 @@ import gymnasium as gym
 
 from agentgym.outside.text import clean
 from agentgym.outside.tool_calls import ToolCall, check_call, function_of, read_calls, write_call
+from agentgym.trajectory import Step
 
 Tools = Sequence[Mapping[str, Any]]
 
@@ -126,6 +127,11 @@ _ANNOTATIONS: dict[str, Any] = {
 }  # fmt: skip
 #: Options of a reset among the columns of a data set.
 _RESET = ("split", "index", "task_id")
+#: The tool of an environment that lists none, without its description.
+_COMMAND = {
+    "name": "act",
+    "parameters": {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]},
+}
 
 
 def tool_environment(make: Callable[[], gym.Env[str, str]], name: str = "ToolEnvironment") -> type[Any]:
@@ -134,26 +140,32 @@ def tool_environment(make: Callable[[], gym.Env[str, str]], name: str = "ToolEnv
     An object has `reset(**row)`, which starts the task that the row's `split`, `index`, `task_id` and `seed` name and
     returns what is seen; a method per tool, with the schema's description and types, which returns the answer; and
     `get_reward()`, the sum of the rewards. Calls that do not fit are answered with what is wrong, and calls after the
-    end with a sentence.
+    end with a sentence. An environment without tools has the method `act(command)`, which its instructions describe.
 
     Args:
-        make: makes the environment, whose attribute `tools` lists its tools.
+        make: makes the environment; its attribute `tools` lists its tools.
 
     Raises:
-        ValueError: the environment lists no tools, or one cannot be a method: its name is taken or no identifier.
+        ValueError: a tool cannot be a method: its name is taken or no identifier.
 
     >>> import agentgym, gymnasium
     >>> env = tool_environment(lambda: gymnasium.make("AgentRL/Telecom-v0"))()
     >>> _ = env.reset(split="test", index=0)
     >>> env.check_status_bar().partition(":")[0], env.get_reward()
     ('Status Bar', 0.0)
+    >>> env = tool_environment(lambda: gymnasium.make("AgentRL/Corridor-v0"))()
+    >>> env.reset(split="train", index=0)[:4], env.act("north")[:4]
+    ('Room', 'Room')
     """
-    tools = listed_tools(make())
+    made = make()
+    tools = listed_tools(made)
+    if not tools:
+        said = getattr(made.unwrapped, "instructions", "")
+        tools = ({"type": "function", "function": {**_COMMAND, "description": f"Do a command. {said}".strip()}},)
     methods = {each["name"]: _method(each) for each in map(function_of, tools)}
     taken = [each for each in methods if not each.isidentifier() or each.startswith("_") or hasattr(_Called, each)]
-    if not methods or taken:
-        wrong = f"{taken[0]!r} cannot be the name of a method" if taken else "it lists no tools"
-        raise ValueError(f"tool_environment: {make!r}: {wrong}")
+    if taken:
+        raise ValueError(f"tool_environment: {make!r}: {taken[0]!r} cannot be the name of a method")
     return type(name, (_Called,), {**methods, "_make": staticmethod(make), "_tools": tools})
 
 
@@ -164,31 +176,46 @@ class _Called:
     _tools: Tools
 
     def __init__(self) -> None:
-        self._env, self._reward, self._over = self._make(), 0.0, True
-        self._checked = not checks_calls(self._env)
+        self._env = self._make()
+        self._checked, self._plain = not checks_calls(self._env), not listed_tools(self._env)
+        self._key, self._ended = "", (False, True, False)  # won, terminated, truncated
+        self._steps: list[Step | None] = []
 
     def reset(self, **row: Any) -> str:
         """Start the task of a row, and return what is seen."""
         options = {key: row[key] for key in _RESET if row.get(key) is not None}
-        observation, _ = self._env.reset(seed=row.get("seed"), options=options or None)
-        self._reward, self._over = 0.0, False
-        return observation
+        observation, info = self._env.reset(seed=row.get("seed"), options=options or None)
+        self._key, self._ended, self._steps = _key(info), (False, False, False), []
+        return _text(observation)
 
     def get_reward(self) -> float:
         """Return the sum of the rewards since the reset."""
-        return self._reward
+        return sum(step.reward for step in self._steps if step is not None)
 
     def _call(self, name: str, arguments: Mapping[str, Any]) -> str:
-        if self._over:
+        if any(self._ended[1:]):
+            self._steps.append(None)
             return "The episode is over."
         call = ToolCall(name, {key: value for key, value in arguments.items() if value is not None})
-        if self._checked and (wrong := check_call(call, self._tools)):
-            self._env.step("")
-            return f"Error: {wrong}"
-        observation, reward, terminated, truncated, _ = self._env.step(write_call(*call))
-        self._reward += float(reward)
-        self._over = terminated or truncated
-        return observation
+        wrong = check_call(call, self._tools) if self._checked else ""
+        command = str(call.arguments["command"]) if self._plain and not wrong else write_call(*call)
+        observation, reward, terminated, truncated, info = self._env.step("" if wrong else command)
+        before, self._key = self._key, _key(info)
+        self._ended = bool(info.get("won", False)), bool(terminated), bool(truncated)
+        if terminated:
+            self._key += " [success]" if self._ended[0] else " [failure]"
+        valid = not wrong and bool(info.get("is_action_valid", True))
+        self._steps.append(Step(len(self._steps), before, command, self._key, float(reward), valid))
+        return f"Error: {wrong}" if wrong else _text(observation)
+
+
+def _key(info: Mapping[str, Any]) -> str:
+    return str(info.get("canonical_key", info.get("state_key", "")))
+
+
+def _text(observation: Any) -> str:
+    """Return the text of an observation that may have a picture."""
+    return observation if isinstance(observation, str) else str(observation["text"])
 
 
 def _method(tool: Mapping[str, Any]) -> Any:

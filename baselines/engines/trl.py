@@ -9,9 +9,10 @@ show transcripts. Methods with a scorer, and those that play groups again (DAPO)
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import gymnasium as gym
@@ -23,12 +24,24 @@ from trl import GRPOConfig, GRPOTrainer
 from trl.models import unwrap_model_for_generation
 
 from agentgym.rollout import collect
+from agentgym.trajectory import Reply, Step, StepTable, Trajectory
+from agentgym.trajectory.episode import plain_steps
 from baselines.engines import check_credit, check_release, prompting
+from baselines.engines.engine_rows import EngineRow, credited
 from baselines.engines.sequences import TokenSequence, token_sequences
 from baselines.play.reply_costs import written
 from baselines.recipes import recipe
 from baselines.recipes.definition import Recipe
 from policies.huggingface import HuggingFacePolicy
+from wrappers.tools import tool_environment
+
+
+def check(credit: Recipe, args: GRPOConfig) -> None:
+    """Raise an error unless release and method fit."""
+    check_release("trl", "1.16")
+    check_credit(credit)
+    if credit.name.startswith("reinforce_plus_plus") and args.world_size > 1:
+        raise ValueError(f"{credit.name} scales by the whole batch, which {args.world_size} processes do not see")
 
 
 class CreditGRPO(GRPOTrainer):
@@ -58,10 +71,7 @@ class CreditGRPO(GRPOTrainer):
         args: GRPOConfig,
         **trl_arguments: Any,
     ) -> None:
-        check_release("trl", "1.16")
-        check_credit(credit)
-        if credit.name.startswith("reinforce_plus_plus") and args.world_size > 1:
-            raise ValueError(f"{credit.name} scales by the whole batch, which {args.world_size} processes do not see")
+        check(credit, args)
         self._policy = policy.with_settings(temperature=args.temperature)
         self._envs, self._credit = envs, credit
         super().__init__(
@@ -74,6 +84,11 @@ class CreditGRPO(GRPOTrainer):
             **trl_arguments,
         )
 
+    def play(self, tasks: list[dict[str, Any]], size: int, seed: int) -> StepTable:
+        """Play a group of so many episodes of each task."""
+        with unwrap_model_for_generation(self.model_wrapped, self.accelerator):
+            return collect(self._envs, self._policy, tasks=tasks, group_size=size, seed=seed)
+
     def rollout(self, prompts: list[str]) -> dict[str, list[Any]]:
         """Play TRL's batch, whole groups in a row, and return a sequence with advantages for each prompt."""
         training = self.model.training
@@ -83,12 +98,10 @@ class CreditGRPO(GRPOTrainer):
             raise ValueError(f"TRL's batch splits groups of {size}: make it a multiple of num_generations")
         draw = (self.args.seed, self.state.global_step, self.accelerator.process_index, int(training))
         seed = int(np.random.SeedSequence(draw).generate_state(1)[0])
-        tasks = [json.loads(group[0]) for group in groups]
         # In training mode activation checkpointing would drop the cache of the decoding loop.
         self.model.eval()
         try:
-            with unwrap_model_for_generation(self.model_wrapped, self.accelerator):
-                table = collect(self._envs, self._policy, tasks=tasks, group_size=size, seed=seed)
+            table = self.play([json.loads(group[0]) for group in groups], size, seed)
         finally:
             self.model.train(training)
         table = written(table)  # without rows in which a prompt did not fit
@@ -121,6 +134,89 @@ class CreditGRPO(GRPOTrainer):
         for row, one in zip(advantages, inputs, strict=True):
             row[: len(one["step_advantages"])] = torch.tensor(one["step_advantages"])
         return {**batch, "advantages": advantages.to(batch["completion_ids"].device)}
+
+
+class ToolCreditGRPO(GRPOTrainer):
+    """A `GRPOTrainer` that plays by its own tool calls, with the advantages of a credit method.
+
+    A turn with one or several calls is a step. A turn without a call, while the episode runs, is a step that the
+    environment does not accept, and ends it; turns after the end are not trained.
+
+    Args:
+        env: makes an environment, see `wrappers.tools.tool_environment`.
+        credit, **trl_arguments: see `CreditGRPO`; the data set's columns `split`, `index`, `task_id` and `seed` choose
+            the task. What the environment shows comes after the last message of `prompt`.
+
+    Raises:
+        RuntimeError, ValueError: see `CreditGRPO`.
+    """
+
+    def __init__(
+        self, *, env: Callable[[], gym.Env[Any, Any]], credit: Recipe, args: GRPOConfig, **trl_arguments: Any
+    ) -> None:
+        check(credit, args)
+        self._credit = credit
+        super().__init__(environment_factory=tool_environment(env), args=args, **trl_arguments)
+
+    def _generate(self, prompts: list[Any]) -> Any:
+        size = self.num_generations if self.model.training else self.num_generations_eval
+        if len(prompts) % size:
+            raise ValueError(f"TRL's batch splits groups of {size}: make it a multiple of num_generations")
+        played = super()._generate(prompts)
+        _, tokens, masks, messages, *_ = played
+        found = zip(self.environments, tokens, masks, messages, strict=True)
+        rows = [
+            EngineRow(str(number // size), str(number), ids, _steps(env, _turns(mask), said))
+            for number, (env, ids, mask, said) in enumerate(found)
+        ]
+        table, self._advantages, self._scored = credited(rows, self._credit)
+        self._log_metric("rollout/success", float(table.trajectory_won.mean()))
+        return played
+
+    def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
+        batch = super()._generate_and_score_completions(inputs)
+        own = batch["tool_mask"]
+        advantages, mask = torch.zeros(own.shape), torch.zeros(own.shape, dtype=own.dtype)
+        for row, (value, scored) in enumerate(zip(self._advantages, self._scored, strict=True)):
+            advantages[row, : len(value)], mask[row, : len(value)] = map(torch.from_numpy, (value, scored))
+        mask = mask.to(own.device)
+        count = self.accelerator.gather((batch["completion_mask"] * mask).sum()).sum()
+        return {**batch, "advantages": advantages.to(own.device), "tool_mask": mask, "num_items_in_batch": count}
+
+
+def _turns(mask: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the beginning and the end of each run of ones."""
+    edges = np.flatnonzero(np.diff([0, *mask, 0]))
+    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
+
+
+def _steps(env: Any, turns: Sequence[tuple[int, int]], messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the steps of an episode that TRL has played, as `baselines.engines.engine_rows.steps_of` does."""
+    said, calls = list[str](), list[int]()
+    for message in messages:
+        if message["role"] == "tool":
+            calls[-1] += hasattr(type(env), message.get("name", ""))
+        else:
+            said.append(str(message.get("content") or ""))
+            calls.append(0)
+    made, found = iter(env._steps), list[Step]()
+    spans = []
+    for number, (turn, count) in enumerate(zip(turns, calls, strict=False)):
+        last = number == len(turns) - 1
+        done = [step for step in (made if last else itertools.islice(made, count)) if step is not None]
+        if done:
+            action = "\n".join(str(step.action) for step in done)
+            reward, valid = sum(step.reward for step in done), all(step.valid for step in done)
+            step = Step(len(found), done[0].state, action, done[-1].next_state, reward, valid)
+        elif last and not any(env._ended):
+            step = Step(len(found), env._key, "", env._key, 0.0, valid=False)
+        else:
+            continue
+        found.append(replace(step, reply=Reply(said[number])))
+        spans.append({"start": turn[0], "stop": turn[1]})
+    won, terminated, truncated = env._ended
+    episode = Trajectory("", "", won, terminated, truncated or not terminated, tuple(found))
+    return [plain | span for plain, span in zip(plain_steps(episode), spans, strict=True)]
 
 
 @dataclass

@@ -11,16 +11,33 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from baselines.config import TrainerConfig, by_name
 from baselines.environments.settings import LORA_RATE, SMOLLM2, TINY, EnvSettings, Setup, Sizes
 
-#: Defaults of the settings that came after records were published: these were run with them.
-_NEW = by_name({"distillation": TrainerConfig().distillation}) | {
-    "rollout.probe_every": 0,
-    "rollout.on_mismatch": "stop",
-}
+
+class _Change(NamedTuple):
+    """A setting in records that lack the setting `since` ("": in all): where it was `then`, it is `now`."""
+
+    since: str
+    name: str
+    then: Any
+    now: Any
+
+
+_ABSENT = object()
+#: How earlier records are read; their flat names of version 0.2 are read by `baselines.config.by_name`.
+_CHANGES = (
+    *(
+        _Change(name, name, _ABSENT, now)
+        for name, now in by_name({"distillation": TrainerConfig().distillation}).items()
+    ),
+    _Change("rollout.probe_every", "rollout.probe_every", _ABSENT, 0),
+    _Change("rollout.on_mismatch", "rollout.on_mismatch", _ABSENT, "stop"),
+    _Change("rollout.probe_every", "memory.microbatch_tokens", None, "auto"),  # both are the default of their time
+    _Change("", "memory.activation_checkpointing", False, None),  # on a CPU the same
+)
 #: Settings of `TrainerConfig` that a benchmark chooses itself, or that change nothing of what is learned.
 _OWN = ("iterations", "groups", "group_size", "temperature", "validation.every", "checkpoint.every", "seed")
 
@@ -71,13 +88,14 @@ class Config:
     data: str | None = None
 
     def __post_init__(self) -> None:
-        given = by_name(self.training)  # results of version 0.2 have flat names
-        training = _NEW | given
-        if "rollout.probe_every" not in given and given.get("memory.microbatch_tokens", 0) is None:
-            training["memory.microbatch_tokens"] = "auto"  # the default of records from before was None
-        if training.get("memory.activation_checkpointing") is False:  # what None is on a CPU
-            training["memory.activation_checkpointing"] = None
-        object.__setattr__(self, "training", training)
+        given = by_name(self.training)
+        changed = {
+            change.name: change.now
+            for change in _CHANGES
+            if change.since not in given and given.get(change.name, _ABSENT) is change.then
+        }
+        later = {change.name: change.now for change in _CHANGES if change.then is _ABSENT}
+        object.__setattr__(self, "training", later | given | changed)
 
 
 def make_config(

@@ -5,7 +5,7 @@ allocation is counted; two small depths give the cost of a layer. The rest is ar
 those of two episodes of random commands or of the expert, whichever are longer. Seconds are those of this model of
 speed, with the formulas of `baselines.records.utilisation`:
 
-    generation   arithmetic of the prompts / (SHARE x peak) + decode steps x (limit / DECODE_SHARE + HOST)
+    generation   arithmetic of what is read / (SHARE x peak) + decode steps x (limit / DECODE_SHARE + HOST)
     update       arithmetic of all passes / (SHARE x peak)
     environment  as measured while the episodes were played
 """
@@ -13,13 +13,14 @@ speed, with the formulas of `baselines.records.utilisation`:
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import importlib.util
 import math
 import os
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -37,20 +38,23 @@ from baselines.environments.settings import SIDE_BY_SIDE, SMOLLM2, TINY
 from baselines.records.utilisation import BANDWIDTHS, PEAKS, decode_seconds, forward_flops, training_flops
 from baselines.runs.settings import RunSettings
 from baselines.runs.stack import make_envs, new_policy, training_tasks
-from baselines.update import CPU_TOKENS, GPU_TOKENS, GPU_TOKENS_SQUARED, LARGE
-from policies.pretrained import SEEING, mixed_precision
+from baselines.update import LARGE, auto_tokens
+from policies.decode.batch import READ_TOKENS
+from policies.decode.kept import KEPT_SHARE
+from policies.pretrained import SEEING, mixed_precision, text_config
+from policies.scoring.attention import may_take_runs
 from policies.scoring.head import autocast, hidden_at, token_logprobs
+from policies.scoring.prefix_tree import merge_trees
 from policies.scripted import SILENT, ExpertPolicy, RandomPolicy
-from policies.training import recomputed_activations
+from policies.training import can_recompute, recomputed_activations
 
 GIB = 2**30
 #: Shares of the device's peak and of its bandwidth that are reckoned with, and seconds of the host per decode step.
 SHARE, DECODE_SHARE, HOST = 0.4, 0.5, 0.005
 #: Share of the memory that may be planned with: the rest is for the device's context and for fragments.
 USABLE = 0.94
-#: Depths of the models whose passes are counted; tokens of a pass over prompts (`policies.decode`); vLLM's share of the
-#: card (`baselines.runs.engine`).
-_DEPTHS, _READ, _ENGINE_SHARE = (2, 4), 2**16, 0.4
+#: Depths of the models whose passes are counted, and vLLM's share of the card (`baselines.runs.engine`).
+_DEPTHS, _ENGINE_SHARE = (2, 4), 0.4
 
 
 class DoesNotFitError(ValueError):
@@ -105,20 +109,33 @@ def _timed(work: Callable[[], Any]) -> float:
     return max(time.perf_counter() - begin, 1e-9)
 
 
-def best_attention(gpu: bool, asked: str | None = None) -> tuple[str, str]:
-    """Return the attention for packed rows, by what is there, and how it reads them, in words."""
-    found = asked or "sdpa"
-    if asked is None and gpu:
+def choose_attention(model: Any, gpu: bool, asked: str | None = None) -> str:
+    """Put the attention that a run takes into `model.config`; return it with how it reads packed rows, in words.
+
+    PyTorch's own reads packed rows sequence by sequence, and rollouts keep the keys of earlier turns, where all layers
+    attend to everything before. For windows of tokens a GPU takes flash-attention, or else flex attention.
+    """
+    model.config._attn_implementation = found = asked or "sdpa"
+    windows = not set(getattr(text_config(model), "layer_types", None) or ()) & {"linear_attention", "conv"}
+    if gpu and asked is None and windows and not may_take_runs(model):
         found = "flash_attention_2" if importlib.util.find_spec("flash_attn") else "flex_attention"
-    kernel = "varlen kernels" if "flash" in found else "a mask of blocks" if "flex" in found else "no varlen kernel"
-    return found, f"{kernel} for packed rows"
+        model.config._attn_implementation = found
+    if may_take_runs(model):
+        return f"{found}, packed rows one by one, keys kept between turns"
+    kernel = "varlen kernels" if "flash" in found else "a mask of blocks" if "flex" in found else "a mask over the pass"
+    return f"{found}, {kernel} for packed rows, whole prompts at every turn"
 
 
 class Played(NamedTuple):
-    """Means of some episodes: steps, tokens of all prompts; longest prompt and reply; seconds of a step."""
+    """Means of some episodes.
+
+    `steps`; tokens of all `prompts`, and those of them that no earlier prompt began with (`fresh`); tokens of the
+    `longest` prompt and `reply`; `seconds` of a step.
+    """
 
     steps: float
     prompts: float
+    fresh: float
     longest: int
     reply: int
     seconds: float
@@ -130,24 +147,24 @@ class _Silent:
 
 
 class _Counting:
-    def __init__(self, player: Any, encode: Callable[[Any], int]) -> None:
-        self._player, self._encode, self.lengths, self.spent = player, encode, list[int](), 0.0
+    def __init__(self, player: Any, encode: Callable[[Any], Sequence[int]]) -> None:
+        self._player, self._encode, self.prompts, self.spent = player, encode, list[Sequence[int]](), 0.0
 
     def act(self, observations: Any, infos: Any, rng: Any) -> Any:
         begin = time.perf_counter()
-        self.lengths += [self._encode(each) for each in observations]
+        self.prompts += [self._encode(each) for each in observations]
         found = self._player.act(observations, infos, rng)
         self.spent += time.perf_counter() - begin
         return found
 
 
 def _played(settings: RunSettings, policy: Any, episodes: int = 2) -> Played:
-    def encode(observation: Any) -> int:
+    def encode(observation: Any) -> Sequence[int]:
         if policy is None:
             texts = [observation] if isinstance(observation, str) else [str(each["content"]) for each in observation]
-            return 8 + sum(map(len, texts)) // 4
-        found = policy.encode_or_end(observation)
-        return (settings.prompt_tokens or 1) if found is None else len(found)
+            return tuple(map(ord, " " * 32 + "".join(texts)))
+        found: Sequence[int] | None = policy.encode_or_end(observation)
+        return range(settings.prompt_tokens or 1) if found is None else found
 
     reply = settings.reply_tokens or (16 if policy is None else policy.settings.max_new_tokens)
     found: list[Played] = []
@@ -164,9 +181,13 @@ def _played(settings: RunSettings, policy: Any, episodes: int = 2) -> Played:
                     counting, begin = _Counting(player, encode), time.perf_counter()
                     table = collect(envs, counting, tasks=training_tasks(settings.config)[:episodes], seed=0)
                     spent = time.perf_counter() - begin - counting.spent
-            count, lengths = max(len(table), 1), counting.lengths
-            found.append(Played(count / episodes, sum(lengths) / episodes, max(lengths), reply, spent / count))
-    return max(found, key=lambda one: one.prompts, default=Played(1, 1024, 1024, reply, 0.0))
+            count, prompts, size = max(len(table), 1), counting.prompts, 1 if policy else 4
+            every, fresh = (
+                sum(map(len, each)) / size / episodes
+                for each in (prompts, merge_trees(prompts, [(0,)] * len(prompts), sum(map(len, prompts))))
+            )
+            found.append(Played(count / episodes, every, fresh, max(map(len, prompts)) // size, reply, spent / count))
+    return max(found, key=lambda one: one.prompts, default=Played(1, 1024, 1024, 1024, reply, 0.0))
 
 
 class Allocations(TorchDispatchMode):
@@ -202,7 +223,7 @@ def _model(config: Any, dtype: torch.dtype, rank: int) -> Any:
 
     kind: Any = AutoModelForImageTextToText if config.model_type in SEEING else AutoModelForCausalLM
     with torch.device("meta"):
-        model = kind.from_config(config, dtype=dtype, attn_implementation="sdpa")
+        model = kind.from_config(copy.deepcopy(config), dtype=dtype, attn_implementation="sdpa")
         if rank:
             import peft
 
@@ -226,6 +247,7 @@ def _on_cpu(model: Any) -> Any:
 class _Sizes(NamedTuple):
     parameters: int
     trained: int
+    adapted: int
     weights: int
     activations: int
 
@@ -252,8 +274,9 @@ def _count(
                 targets = torch.zeros_like(places)
                 figures = token_logprobs(model.get_output_embeddings(), hidden, targets, entropy=False)
             figures.logprobs.sum().backward()
-    every, moving = (sum(weight.numel() for weight in each) for each in (weights, trained))
-    return _Sizes(every, moving, sum(weight.numel() * weight.element_size() for weight in weights), found.peak)
+    bases = [module.get_base_layer().weight for module in model.modules() if hasattr(module, "get_delta_weight")]
+    every, moving, adapted = (sum(weight.numel() for weight in each) for each in (weights, trained, bases))
+    return _Sizes(every, moving, adapted, sum(weight.nbytes for weight in weights), found.peak)
 
 
 def _sizes(config: Any, *how: Any) -> _Sizes:
@@ -276,6 +299,7 @@ class Plan:
     """What a run takes on a device.
 
     Attributes:
+        attention: of the model, as transformers names it.
         stages: bytes by part, of "generation" and of "update".
         seconds: of an iteration, by stage, and "total"; validation and the warm start are not counted.
         tokens: of an iteration: of "prompts" and "replies", through the "update", and of a "pass".
@@ -283,6 +307,7 @@ class Plan:
     """
 
     device: Device
+    attention: str
     stages: dict[str, dict[str, float]]
     seconds: dict[str, float]
     tokens: dict[str, float]
@@ -335,7 +360,7 @@ class Planner:
 
     Args:
         device: where it will run; None: here.
-        attention: transformers' name; None: the choice of `best_attention`.
+        attention: transformers' name; None: the choice of `choose_attention`.
         engine: "loop", "vllm" or "server".
 
     Raises:
@@ -351,40 +376,50 @@ class Planner:
         self._has_tokenizer, self._tiny = policy is not None, settings.config.model == TINY
         self.played = _played(settings, policy)
         self._side = SIDE_BY_SIDE if policy is None else min(SIDE_BY_SIDE, policy.settings.batch_size)
-        self.attention, self._words = best_attention(self.device.gpu and not self._tiny, attention)
-        self._parameters = sum(each.numel() for each in _model(self._config, torch.float32, 0).parameters())
-        self._known: dict[Any, _Sizes] = {}
+        self._model, self._known = _model(self._config, torch.float32, settings.config.lora), dict[Any, _Sizes]()
+        self._gpu = self.device.gpu and not self._tiny  # the tiny model is always on the processor
+        self._words = choose_attention(self._model, self._gpu, attention)
+        large = sum(each.numel() for each in self._model.parameters()) >= LARGE
+        self._keeps = engine == "loop" and large and may_take_runs(self._model)
 
     def plan(self, settings: RunSettings) -> Plan:
         training, rank, gpu, one = settings.training, settings.config.lora, self.device.gpu, self.played
         recompute = training.memory.activation_checkpointing
-        recompute = gpu if recompute is None else recompute
+        recompute = (self._gpu and can_recompute(self._model)) if recompute is None else recompute
         dtype, precision = self._stored if rank else torch.float32, self._precision(settings)
         episodes, row = training.groups * training.group_size, one.longest + one.reply
         tokens = self._pass(settings, row)
         key = (dtype, rank, precision, recompute, max(tokens // row, 1), row, one.reply)
         found = self._known[key] = self._known.get(key) or _sizes(self._config, *key)
         text, size = self._config.get_text_config(), 2 if precision or dtype.itemsize == 2 else 4
-        copied = not rank and training.loss.kl > 0
         kept = {
             "weights": found.weights, "optimiser": 8 * found.trained,
-            "reference": copied * (4 if training.loss.reference == "exact" else 2) * found.parameters,
-            "16-bit copy to play": 2 * found.parameters * (dtype.itemsize == 4 and precision is not None),
-            "scorer": 16 * found.trained * (getattr(settings.method.scorer, "rate", None) is not None),
+            "reference": (training.loss.kl > 0 and not rank)
+            * (4 if training.loss.reference == "exact" else 2) * found.parameters,
+            "scorer": 12 * found.trained * (getattr(settings.method.scorer, "rate", None) is not None),
             "engine": _ENGINE_SHARE * self.device.memory * (self._engine == "vllm"),
             "Python": 0 if gpu else resident(),
         }  # fmt: skip
-        own, side = self._engine == "loop", min(episodes, self._side)
         head = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
-        cache = 2 * text.num_hidden_layers * (text.num_key_value_heads or text.num_attention_heads) * head
+        cache = size * 2 * text.num_hidden_layers * (text.num_key_value_heads or text.num_attention_heads) * head
+        own, side = self._engine == "loop", min(episodes, self._side)
+        # In 16 bits the loop plays with a copy; one of an adapter's model has the sums of base and adapter.
+        casts = precision is not None and dtype.itemsize == 4
+        playing = {
+            "a copy to play": 2 * found.parameters if casts else dtype.itemsize * found.adapted,
+            "keys and values": side * row * cache,
+            "kept between turns": self._keeps * min(
+                KEPT_SHARE * self.device.memory, episodes * (one.fresh + one.steps * one.reply) * cache
+            ),
+            "prompts that are read": min(READ_TOKENS, side * one.longest) * size
+            * (3 * text.intermediate_size + 4 * text.hidden_size),
+            "logits": 24 * side * text.vocab_size,
+        } if own else {}  # fmt: skip
         stages = {
-            "generation": kept | {
-                "keys and values": own * side * row * size * cache,
-                "prompts that are read": own * min(_READ, side * one.longest) * size
-                * (3 * text.intermediate_size + 4 * text.hidden_size),
-                "logits": own * 24 * side * text.vocab_size,
+            "generation": kept | playing,
+            "update": kept | (playing if training.rollout.staleness else {}) | {
+                "gradients": 4 * found.trained, f"activations of {tokens:,} tokens": found.activations
             },
-            "update": kept | {"gradients": 4 * found.trained, f"activations of {tokens:,} tokens": found.activations},
         }  # fmt: skip
         through = row if settings.config.transcript else one.prompts + one.steps * one.reply
         counts = {
@@ -396,11 +431,12 @@ class Planner:
         letters = "" if self._has_tokenizer else ", 4 letters a token: there is no tokenizer"
         facts = {
             "model": f"{found.parameters:,} parameters, {found.trained:,} trained{adapter}; computes in {computed}",
-            "attention": f"{self.attention}, {self._words}",
+            "attention": self._words,
             "episodes": f"{episodes} an iteration, {one.steps:.0f} steps, prompts up to {one.longest:,} tokens, "
             f"replies up to {one.reply} (of two episodes of random commands or of the expert{letters})",
         }
-        return Plan(self.device, stages, self._seconds(settings, precision, recompute), counts, facts)
+        seconds = self._seconds(settings, precision, recompute)
+        return Plan(self.device, self._model.config._attn_implementation, stages, seconds, counts, facts)
 
     def check(self, settings: RunSettings) -> Plan:
         """Return the plan of a run that fits.
@@ -449,9 +485,7 @@ class Planner:
         training = settings.training
         most: Any = training.memory.microbatch_tokens
         if most == "auto":
-            varlen, large = self.attention.startswith(("flash", "flex")), self._parameters >= LARGE
-            gpu_tokens = GPU_TOKENS if varlen else GPU_TOKENS_SQUARED
-            most = gpu_tokens if self.device.gpu else CPU_TOKENS if large else None
+            most = auto_tokens(self._model, self._gpu)
         rows = math.ceil(training.groups * training.group_size * self.played.steps)
         rows = min(rows, training.optimiser.minibatch_rows, training.memory.microbatch_rows or rows)
         return max(min(rows * row, most or rows * row), row)
@@ -471,6 +505,7 @@ class Planner:
             _model(self._config, torch.float32, settings.config.lora),
         )
         prompt, steps = round(one.prompts / one.steps), round(one.steps)
+        read = [round(one.fresh)] if self._keeps else [prompt] * steps
         rows = [one.longest + one.reply] if settings.config.transcript else [prompt + one.reply] * steps
         forward = forward_flops(model, rows)
         scorings = (precision is not None) + training.loss.needs_start
@@ -480,7 +515,7 @@ class Planner:
         step = decode_seconds(model, side, one.longest, device.bandwidth, device.peak) / DECODE_SHARE + HOST
         found = {
             "environment": episodes * one.steps * one.seconds,
-            "generation": episodes * forward_flops(model, [prompt] * steps) / peak
+            "generation": episodes * forward_flops(model, read) / peak
             + math.ceil(episodes / side) * one.steps * one.reply * step,
             "update": episodes * update / peak,
         }

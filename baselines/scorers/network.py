@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from agentgym.trajectory import Floats, Ints, StepTable
 from baselines.scorers.scorer import ScorerConfig, StepScorer
 from policies.scoring.head import check_finite, not_finite
-from policies.training import load_trained_state, trained_state
+from policies.training import can_recompute, load_trained_state, on_gpu, recompute_activations, trained_state
 
 # Inputs per pass where no gradients are kept.
 _SCORING_ROWS = 256
@@ -66,6 +66,9 @@ class NetworkScorer(StepScorer):
             weight_decay=config.weight_decay,
             fused=self.device.type in ("cpu", "cuda"),
         )
+        recomputed, inner = config.activation_checkpointing, getattr(model, "trunk", model)
+        if on_gpu(model) and can_recompute(inner) if recomputed is None else recomputed:
+            recompute_activations(inner)  # for good: nobody decodes with it
         self._learned = False
 
     def fit(self, table: StepTable, scores: Floats, targets: Floats | None) -> Fit:
@@ -87,6 +90,7 @@ class NetworkScorer(StepScorer):
             order = fit.order(generator)
             minibatches = np.array_split(order, -(-len(order) // fit.size)) if len(order) else []
             steps += [self.step(fit.losses(chosen, len(minibatches))) for chosen in minibatches]
+        self._optimizer.zero_grad(set_to_none=True)  # the rollout that follows has the memory of the gradients
         check_finite(self.model, f"the update was too large: {self._name}")
         self._learned = self._learned or bool(steps)
         means = np.mean(steps, axis=0).tolist() if steps else (0.0, 0.0)
@@ -143,7 +147,7 @@ class NetworkScorer(StepScorer):
 
     def describe(self) -> dict[str, Any]:
         settings = dataclasses.asdict(self.config)
-        del settings["microbatch_tokens"]
+        del settings["microbatch_tokens"], settings["activation_checkpointing"]
         return settings
 
 

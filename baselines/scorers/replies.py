@@ -17,8 +17,7 @@ from baselines.off_policy import rescored
 from baselines.scorers.network import NetworkScorer, shuffled_together
 from baselines.scorers.scorer import ScorerConfig, StepScorer
 from policies.pretrained import most_positions
-from policies.scoring.head import takes_positions
-from policies.scoring.packed import rows_per_pass
+from policies.scoring.packed import can_pack, rows_per_pass
 from policies.training import trained_beside
 from wrappers.credit.scores import reply_entropies, reply_lengths
 
@@ -144,7 +143,7 @@ class TwinScorer(NetworkScorer):
         self._learned = bool(state["learned"])
 
     def _packs(self, rows: Replies) -> bool:
-        return self.config.microbatch_tokens is not None and not rows.allowed and takes_positions(self.model)
+        return self.config.microbatch_tokens is not None and not rows.allowed and can_pack(self.model, None)
 
 
 def sampled_logprobs(table: StepTable, mask: Bools) -> Floats:

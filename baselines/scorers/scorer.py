@@ -23,7 +23,7 @@ from baselines.config import Positive, Size, Weight, check_fields
 #: What a score is of: every step (N,), or every reply token (N, K).
 ScoreLevel = Literal["turn", "token"]
 #: Limits of a pass that a scorer takes from its trainer where it has none of its own, as it takes the temperature.
-SHARED_LIMITS = ("microbatch_rows", "microbatch_tokens")
+SHARED_LIMITS = ("microbatch_rows", "microbatch_tokens", "activation_checkpointing")
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +108,7 @@ class ScorerConfig:
             trainer makes takes the trainer's instead of None.
         microbatch_tokens: tokens per pass, padding included, with and without gradients; an input that is longer has a
             pass to itself. None: no such limit. A scorer that a trainer makes takes the trainer's instead of None.
+        activation_checkpointing: see `baselines.config.Memory`; likewise.
         max_grad_norm: gradients are scaled down to this Euclidean norm.
     """
 
@@ -116,6 +117,7 @@ class ScorerConfig:
     epochs: Size = 1
     microbatch_rows: Size | None = None
     microbatch_tokens: Size | None = None
+    activation_checkpointing: bool | None = None
     max_grad_norm: Positive = 1.0
     weight_decay: Weight = 0.0
 

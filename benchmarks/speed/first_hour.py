@@ -26,7 +26,7 @@ from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY
 from baselines.records.metrics import Row
 from baselines.runs.data_source import open_data
-from baselines.runs.plan import GIB, Device, Planner, best_attention
+from baselines.runs.plan import GIB, Device, Planner
 from baselines.runs.run import carry_out
 from baselines.runs.settings import RunSettings, run_settings
 from baselines.runs.stack import check_model, new_policy
@@ -131,8 +131,7 @@ def _probes(part: Part, device: torch.device) -> None:
         part.figures |= {"peak [TFLOP/s]": here.peak / 1e12, "bandwidth [TB/s]": here.bandwidth / 1e12}
         if not torch.cuda.is_bf16_supported(including_emulation=False):
             part.words = "failed: the card emulates bfloat16: train with --precision fp32"
-    name, words = best_attention(here.gpu)
-    part.words = part.words or f"{here.name}; attention of `train`: {name}, {words}"
+    part.words = part.words or here.name
 
 
 def _attention(part: Part, device: torch.device) -> None:
@@ -230,8 +229,7 @@ class _Learning:
         def timed(trainer: Trainer, table: StepTable | None, row: Row) -> bool:
             return time.monotonic() < self._end
 
-        attention = planner.attention if plan.device.gpu else None
-        rows = carry_out(settings, self._folder, timed, attention=attention, tensorboard=False).log.rows
+        rows = carry_out(settings, self._folder, timed, attention=plan.attention, tensorboard=False).log.rows
         self._done = len(rows) - 1
         done = [row for row in rows if row["iteration"]]
         measured = done[2:] or done

@@ -1,12 +1,17 @@
 """`speed rollouts`: transcripts played by a language model that reads no text twice, and by others that do.
 
-Sokoban's episodes as one growing conversation each, all side by side. transformers' `generate` writes as many tokens to
-the prompts of each turn. Processor seconds, so that neighbours on the machine count little.
+Sokoban's episodes as one growing conversation each, all side by side. transformers' `generate`, and vLLM where it is
+installed, write as many tokens to the prompts of each turn. Processor seconds, so that neighbours on the machine count
+little.
 """
 
 from __future__ import annotations
 
+import functools
+import os
+import tempfile
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,20 +21,34 @@ import typer
 
 import agentgym  # noqa: F401  registers the environments
 from agentgym.rollout import collect
-from agentgym.trajectory import Reply
+from agentgym.trajectory import Reply, StepTable
 from benchmarks.speed.record import Measurement, Part, SpeedConfig, speed_study
 from policies.decode.kept import TokenCounts
+from policies.engines.vllm import VllmSampler, check_version
 from policies.huggingface import HuggingFacePolicy
+from policies.lora import LoraSettings, add_lora
 from policies.smollm2 import TEMPLATE, smollm2_folder
 from policies.tiny import tiny_policy
 from wrappers import VectorReplyParser, VectorTranscript
 
 PARTS = {
     "kept": "keys and values are kept between turns (reuse=True)",
+    "adapter": "the same with an adapter, merged while it plays",
     "whole": "every prompt is read from its beginning (reuse=False)",
     "generate": "transformers' generate",
+    "adapter_generate": "the same with an adapter",
+    "vllm": "vLLM",
 }
+#: Of the adapter.
+RANK = 16
 COST, TOKENS = "processor seconds of the same episodes", "tokens"
+
+
+def checked_names(option: str, given: str, known: Iterable[str]) -> list[str]:
+    """Return names that are separated by commas; `typer.BadParameter` where one is not known."""
+    if unknown := sorted({*given.split(",")} - {*known}):
+        raise typer.BadParameter(f"{option}: expected names out of {', '.join(known)}; got {', '.join(unknown)}")
+    return given.split(",")
 
 
 def policy_of(model: str, new_tokens: int, reuse: bool) -> HuggingFacePolicy:
@@ -45,17 +64,21 @@ def policy_of(model: str, new_tokens: int, reuse: bool) -> HuggingFacePolicy:
     return HuggingFacePolicy.from_pretrained(folder, max_new_tokens=new_tokens, reuse=reuse, **given)
 
 
-def play(policy: HuggingFacePolicy, transcripts: int, turns: int) -> tuple[list[list[Reply]], float, TokenCounts]:
-    """Play an episode of each task; return the replies of each turn, processor seconds, and counts of tokens."""
-    envs = gym.make_vec("AgentRL/Sokoban-v0", transcripts, max_episode_steps=turns, autoreset_mode="Disabled")
-    tasks = [{"split": "train", "index": index} for index in range(transcripts)]
+def play(
+    policy: HuggingFacePolicy, tasks: int, turns: int, group_size: int = 1
+) -> tuple[StepTable, float, TokenCounts]:
+    """Play episodes of each task, all side by side; return their table, processor seconds, and counts of tokens."""
+    envs = gym.make_vec("AgentRL/Sokoban-v0", tasks * group_size, max_episode_steps=turns, autoreset_mode="Disabled")
+    given = [{"split": "train", "index": index} for index in range(tasks)]
     begin = time.process_time()
-    table = collect(VectorTranscript(VectorReplyParser(envs)), policy, tasks=tasks, group_size=1, seed=0)
-    seconds = time.process_time() - begin
-    found = () if table.replies is None else table.replies
-    turns_of = [[reply for reply in found[table.t == turn] if reply is not None] for turn in range(turns)]
+    table = collect(VectorTranscript(VectorReplyParser(envs)), policy, tasks=given, group_size=group_size, seed=0)
     counts: TokenCounts = policy.sampler.counts  # type: ignore[attr-defined]
-    return [replies for replies in turns_of if replies], seconds, counts
+    return table, time.process_time() - begin, counts
+
+
+def replies_of(table: StepTable) -> list[Reply]:
+    """Return the replies of a table's rows."""
+    return [] if table.replies is None else [reply for reply in table.replies if reply is not None]
 
 
 def distinct_tokens(replies: list[Reply]) -> int:
@@ -70,30 +93,57 @@ def distinct_tokens(replies: list[Reply]) -> int:
 
 
 @torch.no_grad()
-def generate(policy: HuggingFacePolicy, turns: list[list[Reply]]) -> float:
-    """Return the processor seconds of `generate` for the same prompts, turn by turn."""
-    begin = time.process_time()
-    for turn in turns:
-        prompts = [torch.tensor(reply.prompt_ids) for reply in turn]
-        ids = torch.nn.utils.rnn.pad_sequence(prompts, batch_first=True, padding_side="left")
-        lengths = torch.tensor([len(prompt) for prompt in prompts])
-        policy.model.generate(
-            ids, attention_mask=(torch.arange(ids.shape[1]) >= ids.shape[1] - lengths[:, None]).long(), do_sample=True,
-            max_new_tokens=max(len(reply.token_ids) for reply in turn), pad_token_id=0,
-        )  # fmt: skip
-    return time.process_time() - begin
+def generate(policy: HuggingFacePolicy, turn: list[Reply]) -> None:
+    """Write to the prompts of a turn by `generate`."""
+    prompts = [torch.tensor(reply.prompt_ids) for reply in turn]
+    ids = torch.nn.utils.rnn.pad_sequence(prompts, batch_first=True, padding_side="left")
+    lengths = torch.tensor([len(prompt) for prompt in prompts])
+    policy.model.generate(
+        input_ids=ids, attention_mask=(torch.arange(ids.shape[1]) >= ids.shape[1] - lengths[:, None]).long(),
+        do_sample=True, max_new_tokens=max(len(reply.token_ids) for reply in turn), pad_token_id=0,
+    )  # fmt: skip
+
+
+def vllm_writer(policy: HuggingFacePolicy, folder: Path) -> Callable[[list[Reply]], Any]:
+    """Return what writes to the prompts of a turn by vLLM, in this process, whose processor time is counted."""
+    for name, value in {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", "VLLM_CPU_KVCACHE_SPACE": "1",
+                        "VLLM_CPU_OMP_THREADS_BIND": "nobind", "VLLM_NO_USAGE_STATS": "1"}.items():  # fmt: skip
+        os.environ.setdefault(name, value)
+    policy.save_pretrained(folder / "model")
+    sampler = VllmSampler.start(folder / "model", work=folder / "weights", dtype="float32", max_model_len=2048)
+    vllm, engine = sampler._vllm, sampler._engine
+
+    def write(turn: list[Reply]) -> None:
+        prompts = [{"prompt_token_ids": list(reply.prompt_ids)} for reply in turn]
+        lengths = [len(reply.token_ids) for reply in turn]
+        given = [vllm.SamplingParams(max_tokens=n, ignore_eos=True, logprobs=0, detokenize=False) for n in lengths]
+        engine.generate(prompts, given, use_tqdm=False)
+
+    return write
 
 
 def measure(config: SpeedConfig, part: str, folder: Path) -> Part:
     """Measure one way to write the replies."""
     model, transcripts, turns, new = (config.options[name] for name in ("model", "transcripts", "turns", "new_tokens"))
+    what, ours = PARTS[part], part in ("kept", "adapter", "whole")
+    try:
+        check_version() if part == "vllm" else None
+    except ImportError as error:
+        return Part([], [f"vLLM: {error}"])
     policy = policy_of(model, new, part != "whole")
-    what = PARTS[part]
-    played, seconds, counts = play(policy, transcripts, turns)
-    replies = [reply for turn in played for reply in turn]
-    written, ours = sum(len(reply.token_ids) for reply in replies), part != "generate"
+    if part.startswith("adapter"):
+        policy = add_lora(policy, LoraSettings(RANK), seed=0)
+    table, seconds, counts = play(policy, transcripts, turns)
+    replies = replies_of(table)
     if not ours:
-        seconds = generate(policy, played)
+        with tempfile.TemporaryDirectory() as work:
+            write = vllm_writer(policy, Path(work)) if part == "vllm" else functools.partial(generate, policy)
+            begin = time.process_time()
+            for turn in range(turns):
+                if said := [reply for reply, t in zip(replies, table.t, strict=True) if t == turn]:
+                    write(said)
+            seconds = time.process_time() - begin
+    written = sum(len(reply.token_ids) for reply in replies)
     found = [
         Measurement(f"{part}_seconds", COST, what, ours, seconds, "s", column="seconds"),
         Measurement(f"{part}_rate", COST, what, ours, written / seconds, "1/s", column="reply tokens a second"),
@@ -115,13 +165,14 @@ def configure(
     transcripts: Annotated[int, typer.Option(min=1, help="Episodes side by side.")] = 8,
     turns: Annotated[int, typer.Option(min=1, help="Turns of an episode.")] = 12,
     new_tokens: Annotated[int, typer.Option(min=2, help="Longest reply.")] = 12,
+    parts: Annotated[str, typer.Option(help="Names, separated by commas.")] = ",".join(PARTS),
     quick: Annotated[bool, typer.Option("--quick", help="Two short episodes of the tiny model; for CI.")] = False,
 ) -> SpeedConfig:
     """Compare rollouts that read no text twice with rollouts that read whole prompts."""
     if quick:
         model, transcripts, turns, new_tokens = "tiny", 2, 3, 4
     options = {"model": model, "transcripts": transcripts, "turns": turns, "new_tokens": new_tokens}
-    return SpeedConfig([*PARTS], options)
+    return SpeedConfig(checked_names("--parts", parts, PARTS), options)
 
 
 STUDY = speed_study("rollouts", "Rollouts and the text they read", configure, measure)

@@ -14,13 +14,12 @@ from rich.console import Console
 
 from agentgym.outside.text import read_json_lines
 from agentgym.trajectory import StepTable
-from baselines.environments.settings import TINY
 from baselines.records.callbacks import SAMPLES_FILE, Tracker
 from baselines.records.metrics import LOG_FILE, Row, read_log
 from baselines.records.watch import kept_in, told
 from baselines.runs import card
 from baselines.runs.engine import Engine
-from baselines.runs.plan import GIB, Plan, best_attention, duration
+from baselines.runs.plan import GIB, Plan, duration
 from baselines.runs.run import MERGED_FOLDER, Run, carry_out
 from baselines.runs.settings import RunSettings
 from baselines.trainer import FINAL_FOLDER, Callback, Trainer
@@ -118,7 +117,7 @@ def run_training(
         project: of the trackers.
         engine: who writes the replies; None: the loop over the model itself.
         lanes: into which the episodes that are played side by side are divided.
-        attention: transformers' name of the attention; None: its choice on a CPU, `best_attention` on a GPU.
+        attention: transformers' name of the attention; None: the plan's.
         test_tasks: held-out tasks that the final policy plays; 0: none.
 
     Raises:
@@ -127,8 +126,6 @@ def run_training(
     numbers = settings.training
     job = Job("method", numbers.seed, settings.config.methods[0])
     live = _Live(settings, folder, plan)
-    if attention is None and plan.device.gpu and settings.config.model != TINY:
-        attention = best_attention(True)[0]
     if "tensorboard" in trackers:
         say(console, f"curves: tensorboard --logdir {folder}; page: {folder / HTML}")
     with contextlib.ExitStack() as stack:
@@ -144,7 +141,7 @@ def run_training(
             )
 
         trainer = carry_out(
-            settings, folder, *callbacks, show, engine=engine, lanes=lanes, attention=attention,
+            settings, folder, *callbacks, show, engine=engine, lanes=lanes, attention=attention or plan.attention,
             imitating=lambda done, total: report(job, done, total, "learning from the expert"),
             tensorboard="tensorboard" in trackers, command=shlex.join(["stepcredit", *sys.argv[1:]]),
         )  # fmt: skip

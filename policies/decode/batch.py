@@ -14,13 +14,13 @@ import torch
 from torch import Tensor, nn
 
 from policies.decode.kept import KeptKeys, TokenCounts
-from policies.pretrained import pictures_of, text_config
+from policies.pretrained import pictures_of
 from policies.prompts import Prompt
 from policies.scoring.attention import attend, may_take_runs, with_runs
 from policies.scoring.head import logits_at, pad, takes_positions
 
-#: Most tokens, padding included, of one pass over prompts.
-_READ_TOKENS = 2**16
+#: Most tokens, padding included, of one pass over prompts; a longer prompt is one by itself.
+READ_TOKENS = 2**16
 #: Columns that are made at once for tokens to come.
 _ROOM = 64
 #: Logits of a prompt read in two parts differ by at most this much, relative to the largest, in 32 and in 16 bits.
@@ -67,7 +67,8 @@ class _Row(NamedTuple):
 class KeyedBatch:
     """Replies in progress of a model that takes runs (`takes_runs`): each new token of the prompts is read once.
 
-    One tensor holds keys and values, (layers, 2, n, heads, columns, size). Rows end in the same column.
+    Each layer has a tensor of keys and values, (2, n, heads, columns, size), so that one at a time has two when they
+    grow. Rows end in the same column.
     """
 
     logits: Tensor
@@ -76,17 +77,16 @@ class KeyedBatch:
         self, model: Any, prompts: Sequence[Prompt], kept: KeptKeys | None = None, counts: TokenCounts | None = None
     ) -> None:
         self._model, self._kept, self._counts = model, kept, counts or TokenCounts()
-        self._layers = text_config(model).num_hidden_layers
         self._lengths = [len(prompt) for prompt in prompts]
         self._width = max(self._lengths)
-        self._keys = torch.empty(0)
+        self._keys: list[Tensor] = []
         self._device = next(model.parameters()).device
         self._mask: Tensor | None = None
         parts: list[list[_Row]] = [[]]
         size = 0
         for row in self._rows(prompts):
             new = row.length - row.first
-            if parts[-1] and size + new > _READ_TOKENS:
+            if parts[-1] and size + new > READ_TOKENS:
                 parts.append([])
                 size = 0
             parts[-1].append(row)
@@ -120,9 +120,7 @@ class KeyedBatch:
         self._counts.read += ids.shape[1]
 
         def attention(layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float | None) -> Tensor:
-            if not layer:
-                self._begin(rows, key)
-            slots, found = self._keys[layer], []
+            slots, found = self._begin(layer, rows, key), []
             for row, (begin, end) in zip(rows, places, strict=True):
                 start = self._width - row.length
                 if row.shared > row.kept:
@@ -145,29 +143,33 @@ class KeyedBatch:
             if row.first == row.length:
                 logits[row.number] = logits[row.like]
 
-    def _begin(self, rows: Sequence[_Row], key: Tensor) -> None:
-        if not len(self._keys):
-            shape = (self._layers, 2, len(self._lengths), key.shape[1], self._width + _ROOM, key.shape[3])
-            self._keys = key.new_zeros(shape)
+    def _begin(self, layer: int, rows: Sequence[_Row], key: Tensor) -> Tensor:
+        """Return the keys and values of a layer, with what is kept of some rows."""
+        if len(self._keys) == layer:
+            shape = (2, len(self._lengths), key.shape[1], self._width + _ROOM, key.shape[3])
+            self._keys.append(key.new_zeros(shape))
+        slots = self._keys[layer]
         for row in rows:
             place = self._width - row.length
             for piece in row.pieces:
-                self._keys[:, :, row.number, :, place : place + piece.shape[3]] = piece
+                slots[:, row.number, :, place : place + piece.shape[3]] = piece[layer]
                 place += piece.shape[3]
+        return slots
 
     def keep(self, rows: Sequence[int]) -> tuple[list[int], Tensor]:
         left, moved = set(rows), sorted((row for row in rows if row >= len(rows)), reverse=True)
         order = [row if row in left else moved.pop() for row in range(len(rows))]
-        for place, row in enumerate(order):
-            if place != row:
-                self._keys[:, :, place] = self._keys[:, :, row]
-        self._keys = self._keys[:, :, : len(order)]
+        moves = [(place, row) for place, row in enumerate(order) if place != row]
+        for slots in self._keys:
+            for place, row in moves:
+                slots[:, place] = slots[:, row]
+        self._keys = [slots[:, : len(order)] for slots in self._keys]
         self._lengths, self._mask = [self._lengths[row] for row in order], None
         return order, torch.tensor(order).to(self._device)
 
     def append(self, tokens: Tensor) -> None:
-        if self._width == self._keys.shape[4]:
-            self._keys = torch.nn.functional.pad(self._keys, (0, 0, 0, _ROOM))
+        for layer, slots in enumerate(self._keys if self._width == self._keys[0].shape[3] else ()):
+            self._keys[layer] = torch.nn.functional.pad(slots, (0, 0, 0, _ROOM))
         positions = torch.tensor(self._lengths)[:, None].to(self._device)
         self._width += 1
         self._lengths = [length + 1 for length in self._lengths]
@@ -181,7 +183,7 @@ class KeyedBatch:
             self._mask = torch.nn.functional.pad(self._mask, (0, 1), value=True)
 
         def attention(layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float | None) -> Tensor:
-            keys, values = self._keys[layer, :, :, :, : self._width]
+            keys, values = self._keys[layer][:, :, :, : self._width]
             keys[:, :, -1], values[:, :, -1] = key[:, :, 0], value[:, :, 0]
             # All query heads of a group see the same keys: they are as good as several queries of one head.
             grouped = query.view(len(query), key.shape[1], -1, query.shape[3])
@@ -197,21 +199,21 @@ class KeyedBatch:
         """Keep the keys and values of a row, whose tokens these are, for later prompts."""
         if self._kept is not None:
             start = self._width - len(tokens)
-            self._kept.add(tokens, self._keys[:, :, row, :, start : self._width])
+            self._kept.add(tokens, [slots[:, row, :, start : self._width] for slots in self._keys])
 
     def join(self, other: KeyedBatch) -> None:
         """Add the rows of another batch behind these."""
-        lengths = [*self._lengths, *other._lengths]
-        layers, two, _, heads, _, size = self._keys.shape
-        joined = self._keys.new_zeros((layers, two, len(lengths), heads, max(lengths) + _ROOM, size))
-        rows = 0
-        for batch in (self, other):
-            wide, count = max(batch._lengths), len(batch._lengths)
-            joined[:, :, rows : rows + count, :, max(lengths) - wide : max(lengths)] = batch._keys[
-                :, :, :count, :, batch._width - wide : batch._width
-            ]
-            rows += count
-        self._keys, self._lengths, self._width, self._mask = joined, lengths, max(lengths), None
+        lengths, mine = [*self._lengths, *other._lengths], len(self._lengths)
+        two, _, heads, _, size = self._keys[0].shape
+        for layer in range(len(self._keys)):
+            joined = self._keys[layer].new_zeros((two, len(lengths), heads, max(lengths) + _ROOM, size))
+            for batch, rows in ((self, slice(mine)), (other, slice(mine, None))):
+                wide = max(batch._lengths)
+                joined[:, rows, :, max(lengths) - wide : max(lengths)] = batch._keys[layer][
+                    :, :, :, batch._width - wide : batch._width
+                ]
+            self._keys[layer] = other._keys[layer] = joined
+        self._lengths, self._width, self._mask = lengths, max(lengths), None
         self.logits = torch.cat([self.logits, other.logits])
 
 
@@ -236,15 +238,21 @@ class PaddedBatch:
     def _read(self, prompts: Sequence[Prompt], fill: int) -> None:
         from transformers import DynamicCache
 
-        device = next(self._model.parameters()).device
-        ids, self._mask = pad(prompts, fill=fill, left=True, device=device)
+        ids, mask = pad(prompts, fill=fill, left=True, device=next(self._model.parameters()).device)
         self._counts.read += ids.numel()
-        self._lengths = [len(prompt) for prompt in prompts]
-        self._cache: Any = DynamicCache(config=self._model.config)
-        positions = (self._mask.long().cumsum(1) - 1).clamp(min=0)
-        every = torch.arange(len(prompts), device=device)
-        last = torch.full_like(every, ids.shape[1] - 1)
-        self.logits = logits_at(self._model, ids, every, last, **self._arguments(positions))
+        lengths = [len(prompt) for prompt in prompts]
+        positions = (mask.long().cumsum(1) - 1).clamp(min=0)
+        logits: list[Tensor] = []
+        caches: list[Any] = []
+        size = max(READ_TOKENS // ids.shape[1], 1)
+        for part in (slice(low, low + size) for low in range(0, len(ids), size)):
+            self._mask, self._lengths = mask[part], lengths[part]
+            self._cache: Any = DynamicCache(config=self._model.config)
+            every = torch.arange(len(self._lengths), device=ids.device)
+            last = torch.full_like(every, ids.shape[1] - 1)
+            logits.append(logits_at(self._model, ids[part], every, last, **self._arguments(positions[part])))
+            caches.append(self._cache)
+        self._mask, self._lengths, self._cache, self.logits = mask, lengths, _joined(caches), torch.cat(logits)
         self._position = positions[:, -1]
         if self._pictures is not None:
             self._position = self._position + self._pictures.shifts(ids)
@@ -275,6 +283,24 @@ class PaddedBatch:
         self._counts.written += len(self._lengths)
         given = self._arguments(self._position[:, None])
         self.logits = self._model(input_ids=tokens[:, None], **given).logits[:, -1].float()
+
+
+def _joined(caches: Sequence[Any]) -> Any:
+    """Return one of transformers' caches with the rows of several, which end in the same column.
+
+    Keys, values and recurrent states begin with the rows. One layer at a time is there twice.
+    """
+
+    def join(held: Sequence[dict[Any, Any]]) -> None:
+        for name, value in held[0].items():
+            if isinstance(value, dict):  # states by number
+                join([each[name] for each in held])
+            elif isinstance(value, Tensor) and value.ndim > 1:
+                held[0][name] = torch.cat([value, *(each.pop(name) for each in held[1:])])
+
+    for layers in zip(*(each.layers for each in caches), strict=True) if len(caches) > 1 else ():
+        join([vars(each) for each in layers])
+    return caches[0]
 
 
 # The attention under which a model was found to read new tokens behind kept ones, or not to.

@@ -35,8 +35,7 @@ class PlayedModel:
         return PlayedModel(copy.deepcopy(self._model, memo))
 
     def forget(self) -> None:
-        if has_adapter(self._model):
-            self._copy = None
+        self._copy = None
 
     @torch.no_grad()
     def of(self, dtype: torch.dtype | None, version: object) -> Any:

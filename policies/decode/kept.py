@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,7 +14,7 @@ from agentgym.trajectory import Ints
 from policies.prompts import Prompt
 
 #: Share of the device's memory that is used where nothing else is asked for.
-_SHARE = 1 / 8
+KEPT_SHARE = 1 / 8
 #: Bytes where the system does not say how much memory there is.
 _WITHOUT_A_WORD = 2**30
 
@@ -76,15 +77,15 @@ class KeptKeys:
         count = sum(size for _, size in path)
         return count, [run.keys[..., :size, :] for run, size in path]
 
-    def add(self, tokens: Prompt, keys: Tensor) -> None:
-        """Keep a copy of what is new of a sequence: its tokens (n,), keys and values (layers, 2, heads, n, size)."""
+    def add(self, tokens: Prompt, keys: Sequence[Tensor]) -> None:
+        """Keep a copy of what is new of some tokens (n,); keys and values are (2, heads, n, size) of each layer."""
         sequence, before = np.array(tokens, np.int64), 0
         last: _Run | None = None
         for run, size in self._walk(sequence):
             last, before = (run if size == len(run.tokens) else self._cut(run, size)), before + size
         if before == len(sequence):
             return
-        rest = keys[..., before:, :].clone()
+        rest = torch.stack([each[..., before:, :] for each in keys])
         most = _device_share(rest.device) if self._most is None else self._most
         if rest.nbytes > most:
             return
@@ -132,8 +133,8 @@ class KeptKeys:
 
 def _device_share(device: torch.device) -> int:
     if device.type == "cuda":
-        return int(torch.cuda.get_device_properties(device).total_memory * _SHARE)
+        return int(torch.cuda.get_device_properties(device).total_memory * KEPT_SHARE)
     try:
-        return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * _SHARE)
+        return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * KEPT_SHARE)
     except (AttributeError, ValueError):  # not on Windows
         return _WITHOUT_A_WORD

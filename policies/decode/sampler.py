@@ -12,10 +12,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from policies.decode.batch import PaddedBatch
+from policies.decode.batch import READ_TOKENS, PaddedBatch
 from policies.decode.kept import TokenCounts
 from policies.prompts import Prompt
-from policies.scoring.head import logits_at, pad, restrict
+from policies.scoring.head import logits_at, pad, rectangles, restrict
 
 
 @dataclass
@@ -172,18 +172,17 @@ def first_logits(
     """Return the logits of the first reply token, float32 (n, V) for n prompts; no cache is built."""
     device = next(model.parameters()).device
     # Neighbours in length share a pass, so little of a rectangle is padding.
-    order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
+    passes = rectangles([len(prompt) for prompt in prompts], READ_TOKENS, decoding.batch_size)
     parts = []
-    for start in range(0, len(order), decoding.batch_size):
-        chunk = [prompts[i] for i in order[start : start + decoding.batch_size]]
+    for rows_of_pass in passes:
+        chunk = [prompts[i] for i in rows_of_pass]
         ids, mask = pad(chunk, fill=decoding.fill, left=False, device=device)
         rows = torch.arange(len(chunk), device=device)
         if counts is not None:
             counts.prompts, counts.read = counts.prompts + sum(map(len, chunk)), counts.read + ids.numel()
         parts.append(logits_at(model, ids, rows, mask.sum(1) - 1, use_cache=False))
-    back = torch.empty(len(order), dtype=torch.int64, device=device)
-    back[torch.tensor(order, device=device)] = torch.arange(len(order), device=device)
-    return torch.cat(parts)[back]
+    order = torch.tensor([i for rows_of_pass in passes for i in rows_of_pass], device=device)
+    return torch.cat(parts)[order.argsort()]
 
 
 @torch.no_grad()

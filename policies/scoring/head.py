@@ -45,6 +45,22 @@ def pad(sequences: Sequence[Sequence[int]], *, fill: int, left: bool, device: to
     return torch.tensor(rows, dtype=torch.int64).to(device), mask.to(device)
 
 
+def rectangles(lengths: Sequence[int], tokens: int, rows: int | None = None) -> list[list[int]]:
+    """Divide sequences, shortest first, into rectangles of at most so many tokens and rows; padding counts.
+
+    A longer sequence is a rectangle of its own.
+
+    >>> rectangles([30, 5, 6, 31], 64)
+    [[1, 2], [0, 3]]
+    """
+    parts: list[list[int]] = []
+    for row in sorted(range(len(lengths)), key=lambda row: lengths[row]):
+        if not parts or len(parts[-1]) == rows or lengths[row] * (len(parts[-1]) + 1) > tokens:
+            parts.append([])
+        parts[-1].append(row)
+    return parts
+
+
 def restrict(logits: Tensor, allowed: Sequence[Sequence[int]]) -> Tensor:
     """Return logits of minus infinity where a token is not allowed.
 

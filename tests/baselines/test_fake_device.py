@@ -79,12 +79,13 @@ def test_architectures_act(part: Any) -> None:
 def test_defaults_of_a_device_with_its_own_memory(part: Any) -> None:
     figures, exact = part("training")
     assert figures["packed"]
+    assert figures["recomputed"]
     assert figures["moved"]
     assert figures["gradients_kept"] == 0
     assert figures["mismatch_logged"] != exact  # recomputed in 16 bits alone
 
 
-def test_scorers_learn(part: Any) -> None:
+def test_scorers_learn_and_recompute(part: Any) -> None:
     figures, _ = part("scorers")
     assert all(figures.values())
 
@@ -104,6 +105,7 @@ def test_an_adapter_shares_its_base_and_is_read_again(part: Any) -> None:
 def test_cloning_learns_and_waits_rarely(part: Any) -> None:
     figures, _ = part("cloning")
     assert figures["losses"][-1] < figures["losses"][0]
+    assert figures["recomputed"]
     assert figures["waits_of_an_update"] <= 4  # loss and accuracy, the gradient's norm, and transformers' own
 
 

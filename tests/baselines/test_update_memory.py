@@ -173,13 +173,13 @@ def test_a_full_device_says_what_to_lower(tokens: int | None, room: int, words: 
     assert all(value.grad is None for value in policy.model.parameters())
 
 
+def full(*_: Any) -> None:
+    raise torch.OutOfMemoryError("CUDA out of memory")
+
+
 def test_a_full_device_is_explained_while_replies_are_written_and_while_cloning() -> None:
     policy = small_policy(max_new_tokens=3)
     rows = policy.act(["cell 1"], {}, np.random.default_rng(0))
-
-    def full(*_: Any) -> None:
-        raise torch.OutOfMemoryError("CUDA out of memory")
-
     queue = policy.reply_queue()
     policy.model.model.register_forward_pre_hook(full)
     with pytest.raises(torch.OutOfMemoryError, match=r"lower batch_size \(256.*expandable_segments.*CUDA out"):
@@ -189,6 +189,15 @@ def test_a_full_device_is_explained_while_replies_are_written_and_while_cloning(
         queue.get()
     with pytest.raises(torch.OutOfMemoryError, match=r"an update of 32 rows does not fit.*microbatch_tokens"):
         imitate(policy, rows, epochs=1, seed=0)
+
+
+def test_a_full_device_is_explained_by_scorers_and_costs_of_replies() -> None:
+    for method, changes in (("ppo", {}), ("grpo", {"loss.kl": 0.1, "loss.kl_in": "reward"})):
+        run = Trainer(babbling_policy(), corridor(), RECIPES[method], TASKS, CONFIG.changed(**changes))
+        scorer: Any = run.learner.scorer
+        (run.learner.reference.model if scorer is None else scorer.model.trunk).register_forward_pre_hook(full)
+        with pytest.raises(torch.OutOfMemoryError, match=r"learning from \d+ steps does not fit.*microbatch_tokens"):
+            run.run()
 
 
 def test_in_16_bits_old_log_probabilities_are_computed_again_and_the_difference_is_logged() -> None:
@@ -220,10 +229,10 @@ def test_nothing_is_lost_when_the_device_is_full(tmp_path: Any) -> None:
     run(tmp_path, babbling_policy(), 2).run()
     kept = (tmp_path / "log.jsonl").read_text()
     policy = babbling_policy()
-    full = run(tmp_path, policy, 4)
+    stopped = run(tmp_path, policy, 4)
     Full(policy, 6)
     with pytest.raises(torch.OutOfMemoryError, match="resumed with another microbatch_tokens"):
-        full.run()
+        stopped.run()
     assert (tmp_path / "log.jsonl").read_text() == kept
     policy = babbling_policy()
     again = run(tmp_path, policy, 4, memory={"microbatch_tokens": 6, "activation_checkpointing": True})

@@ -1,9 +1,14 @@
 """Chat templates in the forms that models have: thoughts, end tokens, stop texts, the end of the context."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
+import torch
 
 from policies.huggingface import HuggingFacePolicy
+from policies.pretrained import mixed_precision
 from policies.prompts import PromptTooLongError
 from policies.tiny import tiny_policy
 
@@ -61,6 +66,13 @@ def test_a_prompt_ends_with_the_generation_prompt_and_the_prefix(
     assert second[: len(first) + len(reply.token_ids)] == first + reply.token_ids
     assert text.endswith(end)
     assert text.count("<think>") - reply.text.count("<think>") == 2 * end.count("<think>")
+
+
+def test_cards_that_emulate_bfloat16_compute_in_32_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: asked.append(including_emulation))
+    model: Any = SimpleNamespace(parameters=lambda: iter([SimpleNamespace(device=torch.device("cuda"))]))
+    assert (mixed_precision(model), asked) == (None, [False])
 
 
 def test_any_end_token_of_tokenizer_or_generation_config_ends_a_reply() -> None:

@@ -179,6 +179,24 @@ def test_chat_templates_read_the_schema_back_from_the_method() -> None:
     assert env.done() == "The case is closed."
 
 
+def test_an_environment_without_tools_takes_commands() -> None:
+    def make() -> gym.Env[str, str]:
+        return gym.make("AgentRL/Corridor-v0", length=2, expert=True)
+
+    env, plain = tool_environment(make)(), make()
+    shown, info = plain.reset(options={"split": "train", "index": 3})
+    assert env.reset(split="train", index=3) == shown
+    assert "north" in type(env).act.__doc__
+    assert env.act(command=7) == "Error: act: the argument 'command' must be of type string, got an integer"
+    for _ in range(2):
+        command = info["expert_action"]
+        shown, *_, info = plain.step(command)
+        assert env.act(command) == shown
+    assert (env.act("north"), env.get_reward(), env._ended) == ("The episode is over.", 1.0, (True, True, False))
+    steps = [(one.state, one.next_state, one.valid, one.reward) for one in env._steps if one]
+    assert steps == [("0", "0", False, 0.0), ("0", "1", True, 0.0), ("1", "end [success]", True, 1.0)]
+
+
 def test_prompts_of_engines_list_the_tools_of_the_environment() -> None:
     pytest.importorskip("torch")
     from baselines.engines import prompting

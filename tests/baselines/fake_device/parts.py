@@ -198,14 +198,17 @@ def training(precision: torch.dtype | None) -> dict[str, Any]:
     policy = small(precision)
     lines: list[tuple[int, ...]] = []
     hook = policy.model.model.register_forward_pre_hook(
-        lambda _, __, given: lines.append(tuple(given["input_ids"].shape)) if torch.is_grad_enabled() else None,
+        lambda model, _, given: (
+            lines.append((*given["input_ids"].shape, model.training)) if torch.is_grad_enabled() else None
+        ),
         with_kwargs=True,
     )
     trainer = trained(policy)
     hook.remove()
     row = trainer.log.rows[-1]
     found = {
-        "packed": all(shape[0] == 1 for shape in lines) and bool(lines),
+        "packed": all(rows == 1 for rows, _, _ in lines) and bool(lines),
+        "recomputed": all(training for _, _, training in lines),
         "gradients_kept": sum(weight.grad is not None for weight in policy.model.parameters()),
         "mismatch_logged": "mismatch_mean" in row,
         "moved": row["updates"] > 0,
@@ -224,8 +227,12 @@ def training(precision: torch.dtype | None) -> dict[str, Any]:
 
 
 def scorers(precision: torch.dtype | None) -> dict[str, bool]:
-    methods = ("ppo", "istar", "agentprm", "spa", "hcapo")
-    return {name: trained(small(precision), name).iteration == 2 for name in methods}
+    found = {}
+    for name in ("ppo", "istar", "agentprm", "spa", "hcapo"):
+        run = trained(small(precision), name)
+        model = getattr(run.learner.scorer, "model", None)  # in training mode activations are recomputed
+        found[name] = run.iteration == 2 and (model is None or getattr(model, "trunk", model).training)
+    return found
 
 
 def resume(precision: torch.dtype | None) -> dict[str, float]:
@@ -273,9 +280,14 @@ def cloning(precision: torch.dtype | None) -> dict[str, Any]:
     replies = (f"<action>{text}</action>" for text in ("up", "go up", "to", "up"))
     rows = [policy.demonstrate(*pair) for pair in zip(OBSERVATIONS, replies, strict=True)]
     imitate(policy, rows, epochs=1, seed=0, batch_size=4)
+    modes: set[bool] = set()
+    policy.model.register_forward_pre_hook(lambda model, _: modes.add(model.training))
     with waits() as counted:
         found = imitate(policy, rows, epochs=4, seed=0, batch_size=4)
-    return {"losses": [each["loss"] for each in found.history], "waits_of_an_update": sum(counted.values()) / 4}
+    return {
+        "losses": [each["loss"] for each in found.history], "waits_of_an_update": sum(counted.values()) / 4,
+        "recomputed": modes == {True},
+    }  # fmt: skip
 
 
 def memory(precision: torch.dtype | None) -> dict[str, float]:

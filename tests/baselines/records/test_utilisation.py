@@ -65,8 +65,9 @@ def test_where_no_peak_is_known_nothing_is_said_of_it(monkeypatch: pytest.Monkey
 
 
 def test_devices_are_known_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, peak in (("NVIDIA H100 80GB HBM3", 989e12), ("NVIDIA H100 PCIe", 756e12), ("NVIDIA T4", None)):
-        monkeypatch.setattr(torch.cuda, "get_device_name", lambda device, name=name: name)
+    known = {"H100 80GB HBM3": 989e12, "H100 PCIe": 756e12, "A10": 125e12, "A10G": 70e12, "T4": None}
+    for name, peak in known.items():
+        monkeypatch.setattr(torch.cuda, "get_device_name", lambda device, name=name: f"NVIDIA {name}")
         assert peak_flops(torch.device("cuda")) == peak
 
 

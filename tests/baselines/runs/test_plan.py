@@ -3,13 +3,14 @@
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from typer.testing import CliRunner
 
 from baselines.environments.registry import settings_of
-from baselines.runs.plan import CARDS, GIB, Allocations, Device, DoesNotFitError, Planner, _count, best_attention
+from baselines.runs.plan import CARDS, GIB, Allocations, Device, DoesNotFitError, Planner, _count
 from baselines.runs.settings import run_settings
 from benchmarks.run import app
 from policies.scoring.head import hidden_at, token_logprobs
@@ -46,8 +47,8 @@ def test_a_pass_takes_what_the_plan_counts_without_memory() -> None:
         hidden = hidden_at(model, ids, lines, places, use_cache=False)[0]
         token_logprobs(model.get_output_embeddings(), hidden, ids[0, :1].repeat(20)).logprobs.sum().backward()
     weights = sum(weight.numel() for weight in model.parameters())
-    assert planned[:3] == (weights, weights, 4 * weights)
-    assert planned[3] == pytest.approx(found.peak, rel=0.1)
+    assert planned[:4] == (weights, weights, 0, 4 * weights)
+    assert planned[4] == pytest.approx(found.peak, rel=0.1)
 
 
 @pytest.fixture(scope="module")
@@ -72,8 +73,13 @@ def test_a_config_is_enough_and_the_parts_are_those_worked_out_by_hand(folder: P
     assert update["reference"] == 0
     # Keys and values: 2 x 28 layers x 2 heads x 128 numbers of 2 bytes for every token of every row.
     rows, one = min(settings.training.groups * settings.training.group_size, 128), planner.played
-    expected = rows * (one.longest + one.reply) * 2 * 28 * 2 * 128 * 2
-    assert plan.stages["generation"]["keys and values"] == expected
+    token, generation = 2 * 28 * 2 * 128 * 2, plan.stages["generation"]
+    assert generation["keys and values"] == rows * (one.longest + one.reply) * token
+    episodes = settings.training.groups * settings.training.group_size
+    assert generation["kept between turns"] == episodes * (one.fresh + one.steps * one.reply) * token
+    # A layer's adapted weights: queries and outputs, keys and values, three of the MLP; in the base's type.
+    assert generation["a copy to play"] == 2 * 28 * 1536 * (2 * 1536 + 2 * 256 + 3 * 8960)
+    assert "a copy to play" not in update
     whole = dataclasses.replace(settings, config=dataclasses.replace(settings.config, lora=0))
     parts = planner.plan(whole).stages["update"]
     assert (parts["weights"] + parts["gradients"] + parts["optimiser"]) / GIB == pytest.approx(23.0, abs=0.01)
@@ -99,7 +105,23 @@ def test_no_setting_helps_a_device_that_is_too_small() -> None:
         planner.check(settings)
 
 
-def test_the_attention_is_chosen_by_what_is_there() -> None:
-    assert best_attention(gpu=False)[0] == "sdpa"
-    assert best_attention(gpu=True)[0] in ("flash_attention_2", "flex_attention")
-    assert best_attention(gpu=True, asked="eager")[0] == "eager"
+@pytest.mark.parametrize(
+    ("changes", "asked", "chosen", "tokens"),
+    [
+        ({}, None, ("sdpa",), 8192),
+        ({}, "eager", ("eager",), 4096),
+        ({"use_sliding_window": True, "sliding_window": 64, "max_window_layers": 0}, None,
+         ("flash_attention_2", "flex_attention"), 8192),
+    ],
+)  # fmt: skip
+def test_attention_and_passes_are_those_of_the_run(
+    changes: dict[str, Any], asked: str | None, chosen: tuple[str, ...], tokens: int, tmp_path: Path
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(SHAPE | changes))
+    settings = run_settings(settings_of("corridor"), method="grpo", model=str(tmp_path), seed=0, lora=32)
+    settings = dataclasses.replace(settings, training=settings.training.changed(**{"memory.microbatch_rows": None}))
+    plan = Planner(settings, CARDS["h100"], asked).plan(settings)
+    assert plan.attention in chosen
+    assert 0.5 * tokens < plan.tokens["pass"] <= tokens
+    # Keys are kept between turns by PyTorch's own attention over all layers alone.
+    assert (plan.stages["generation"]["kept between turns"] > 0) == (chosen == ("sdpa",))

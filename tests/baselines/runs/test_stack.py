@@ -1,3 +1,4 @@
+import dataclasses
 import subprocess
 import sys
 from pathlib import Path
@@ -59,6 +60,18 @@ def test_a_model_from_a_folder_may_write_a_whole_command_and_is_cloned_gently(ro
 def test_the_tiny_model_is_cloned_as_ever(row):
     config = config_of(row.name, TINY)
     assert cloning(config) == {"epochs": config.clone_epochs, "learning_rate": 3e-3}
+
+
+def test_earlier_records_say_what_they_were_run_with():
+    now = config_of("sokoban", TINY)
+    later = ("distillation.", "rollout.probe_every", "rollout.on_mismatch")
+    then = {name: value for name, value in now.training.items() if not name.startswith(later)}
+    then |= {"memory.microbatch_tokens": None, "memory.activation_checkpointing": False}  # defaults of their time
+    assert dataclasses.replace(now, training=then).training == now.training
+    then["kl"] = then.pop("loss.kl")  # as version 0.2 named it
+    assert dataclasses.replace(now, training=then).training == now.training
+    asked = now.training | {"memory.microbatch_tokens": None}  # a record that knows of "auto" means None
+    assert dataclasses.replace(now, training=asked).training == asked
 
 
 def test_boards_that_are_pictures_are_for_a_model_that_sees(tmp_path):

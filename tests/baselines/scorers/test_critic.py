@@ -100,31 +100,43 @@ def test_the_gradient_is_that_of_the_mean_over_steps_however_it_is_cut() -> None
     table = played()
     returns = discounted_returns(table, 0.9)
     states = []
-    for changes in ({}, {"microbatch_rows": 1}, {"microbatch_tokens": 14}):
+    kept = dict[str, int]()
+    for changes in ({}, {"microbatch_rows": 1}, {"microbatch_tokens": 14}, {"activation_checkpointing": True}):
         critic = awake(small_policy(), minibatch_rows=100, **changes)
         sizes: list[int] = []
         critic.model.trunk.register_forward_pre_hook(
             lambda _, __, given, sizes=sizes: sizes.append(given["input_ids"].numel()), with_kwargs=True
         )
         values = critic.scores(table)
-        row = critic.update(table, values, returns, np.random.default_rng(0), 1e-3)
+        saved: list[int] = []
+
+        def keep(one: torch.Tensor, saved: list[int] = saved) -> torch.Tensor:
+            saved.append(one.nbytes)
+            return one
+
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda one: one):
+            row = critic.update(table, values, returns, np.random.default_rng(0), 1e-3)
+        kept["".join(changes)] = sum(saved)
         assert row["value_loss"] == pytest.approx(0.5 * ((values - returns) ** 2).mean(), rel=1e-5)
+        assert all(weight.grad is None for weight in critic.model.parameters())
         states.append(critic.model.state_dict())
         if "microbatch_tokens" in changes:  # prompts have six tokens: two of them, with and without gradients
             assert set(sizes) <= {6, 12}
             assert 12 in sizes
+    assert kept["activation_checkpointing"] < kept[""] / 3
     for name, value in states[0].items():
         for other in states[1:]:
             torch.testing.assert_close(value, other[name], atol=2e-4, rtol=1e-3)
 
 
 @pytest.mark.parametrize("level", ["turn", "token"])
-def test_the_gradient_is_that_of_a_loop_over_steps_and_tokens(level: Any) -> None:
+def test_the_gradient_is_that_of_a_loop_over_steps_and_tokens(level: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     table = played(max_new_tokens=3)
     critic = awake(small_policy(), level=level, minibatch_rows=1000, microbatch_rows=5, max_grad_norm=1e9)
     values = critic.scores(table)
     returns = values + np.random.default_rng(0).normal(size=values.shape)
     naive = copy.deepcopy(critic.model)
+    monkeypatch.setattr(critic._optimizer, "zero_grad", lambda **_: None)  # the gradients stay
     critic.update(table, values, returns, np.random.default_rng(0), 1e-3)
     loss, count = torch.zeros(()), 0
     for row, reply in enumerate(table.replies):  # type: ignore[arg-type]

@@ -1,3 +1,4 @@
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -5,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks.run import app
-from benchmarks.speed import lanes, rollouts
+from benchmarks.speed import lanes, rollouts, updates
 from benchmarks.speed.lanes import BANDWIDTH, Decoding, measure_decoding, play
 
 pytest.importorskip("aiohttp")
@@ -59,3 +60,15 @@ def test_rollouts_that_keep_keys_read_less(tmp_path: Path) -> None:
     assert found["kept_of_all_prompts"] == found["whole_of_all_prompts"]
     assert found["kept_read"] + found["kept_written"] <= found["kept_distinct"] < found["whole_read"]
     assert found["generate_seconds"] > 0
+
+
+def test_updates_of_the_same_rows_are_timed_and_what_is_not_installed_is_said(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["speed", "updates", "--quick", "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    found = updates.STUDY.load(tmp_path / "updates.json")
+    ways = dict.fromkeys(each.key.rpartition("_")[0].split("_")[0] for each in found.measurements)
+    assert list(ways) == list(updates.PARTS)
+    assert all(each.value is not None and each.value > 0 for each in found.measurements)
+    assert bool(found.skipped) != bool(find_spec("trl"))
+    result = CliRunner().invoke(app, ["speed", "updates", "--parts", "nothing", "--out", str(tmp_path / "b")])
+    assert result.exit_code == 2

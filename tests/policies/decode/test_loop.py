@@ -7,6 +7,7 @@ import pytest
 import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM, Qwen3_5ForCausalLM, Qwen3_5TextConfig
 
+from policies.decode import batch
 from policies.decode.batch import takes_runs
 from policies.decode.kept import KeptKeys
 from policies.decode.loop import LoopSampler
@@ -111,16 +112,37 @@ def test_sequences_share_their_beginnings_and_the_oldest_ends_are_dropped():
     assert (kept.bytes, kept.find((1, 2, 3))[0]) == (0, 0)
 
 
-def test_models_whose_keys_cannot_be_kept_read_whole_prompts_and_say_so_once():
-    sliding = qwen(use_sliding_window=True, sliding_window=4, max_window_layers=0)
+def hybrid():
+    torch.manual_seed(0)
     config = Qwen3_5TextConfig(
         vocab_size=40, hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=2,
         num_key_value_heads=1, head_dim=8, linear_num_key_heads=1, linear_num_value_heads=1, linear_key_head_dim=8,
         linear_value_head_dim=8, layer_types=["linear_attention", "full_attention"],
     )  # fmt: skip
-    recurrent = Qwen3_5ForCausalLM(config).eval()
-    assert [takes_runs(model) for model in (qwen(), sliding, recurrent)] == [True, False, False]
+    return Qwen3_5ForCausalLM(config).eval()
+
+
+def sliding():
+    return qwen(use_sliding_window=True, sliding_window=4, max_window_layers=0)
+
+
+def test_models_whose_keys_cannot_be_kept_read_whole_prompts_and_say_so_once():
+    recurrent = hybrid()
+    assert [takes_runs(model) for model in (qwen(), sliding(), recurrent)] == [True, False, False]
     with pytest.warns(UserWarning, match="reads whole prompts"):
         found, _ = play(LoopSampler(recurrent, reuse=True), turns=2)
     expected, _ = play(LoopSampler(recurrent, reuse=False), turns=2)
     assert [one.token_ids for one in found] == [one.token_ids for one in expected]
+
+
+@pytest.mark.parametrize("make", [sliding, hybrid])
+def test_whole_prompts_are_read_in_passes_of_so_many_tokens(make, monkeypatch):
+    model, sizes = make(), list[int]()
+    expected, _ = play(LoopSampler(model, reuse=False), turns=3)
+    monkeypatch.setattr(batch, "READ_TOKENS", 40)
+    model.register_forward_pre_hook(lambda _, __, given: sizes.append(given["input_ids"].numel()), with_kwargs=True)
+    found, _ = play(LoopSampler(model, reuse=False), turns=3)
+    assert [one.token_ids for one in found] == [one.token_ids for one in expected]
+    for one, other in zip(found, expected, strict=True):
+        assert one.logprobs == pytest.approx(other.logprobs, abs=1e-5)
+    assert 20 < max(sizes) <= 40

@@ -242,7 +242,7 @@ def test_prompts_are_read_in_passes_of_so_many_tokens(monkeypatch):
     hook = model.register_forward_pre_hook(
         lambda _, __, given: read.append(given["input_ids"].numel()), with_kwargs=True
     )
-    monkeypatch.setattr(batch, "_READ_TOKENS", 18)
+    monkeypatch.setattr(batch, "READ_TOKENS", 18)
     try:
         found = LoopSampler(model, reuse=True).write(prompts, uniforms, settings)
     finally:
