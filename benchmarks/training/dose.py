@@ -48,7 +48,6 @@ class Dose:
         self._path = folder / _FILE
 
     def __call__(self, trainer: Any, table: StepTable | None, row: Row) -> None:
-        """Note an iteration."""
         if table is not None:
             line = {"iteration": row["iteration"], "updates": row.get("updates", 0.0), **dose_of(trainer.advantages)}
             with self._path.open("a") as file:

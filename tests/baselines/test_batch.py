@@ -22,6 +22,7 @@ from baselines.losses import (
     importance_ratio,
     normaliser,
 )
+from tests.refusals import refuses
 
 A = Reply("a", (1, 2), (7,), (-0.5,))
 B = Reply("b", (1, 2), (8, 9), (-1.0, -0.25))
@@ -37,7 +38,7 @@ def table_of(replies: list[Reply | None], trajectory: list[int] | None = None) -
     )  # fmt: skip
 
 
-def test_equal_rows_are_merged_with_their_signs_apart() -> None:
+def test_rows_are_merged_weighted_and_left_out() -> None:
     table = table_of([A, B, A, A, C, A])
     batch = make_batch(table, np.array([1.0, 2.0, -3.0, 0.5, np.nan, 0.0]))
     # A occurs with 1, -3, 0.5 and 0; C was not scored.
@@ -50,18 +51,12 @@ def test_equal_rows_are_merged_with_their_signs_apart() -> None:
     assert batch.mask.tolist() == [[True, False], [True, True]]
     assert batch.old_logprobs.tolist() == [[-0.5, 0.0], [-1.0, -0.25]]
     assert batch.raw_rows == 5
-
-
-def test_trajectory_weighting_counts_scored_steps_only() -> None:
     # Trajectory 0 has scored rows A and B (1/2 each), trajectory 1 only A (1): A weighs 3/2, its advantage 1/2*2 + 1*4.
     table = table_of([A, B, C, A], trajectory=[0, 0, 0, 1])
     batch = make_batch(table, np.array([2.0, -1.0, np.nan, 4.0]), weighting="trajectory")
     assert batch.weight.tolist() == [1.5, 0.5]
     assert batch.positive.tolist() == [5.0, 0.0]
     assert batch.negative.tolist() == [0.0, -0.5]
-
-
-def test_rows_without_gradient_can_be_left_out_but_not_cancelling_ones() -> None:
     # A's advantages cancel in sum, not in the clipped objective.
     table = table_of([A, A, B, C])
     advantages = np.array([1.0, -1.0, 0.0, 0.0])
@@ -72,9 +67,6 @@ def test_rows_without_gradient_can_be_left_out_but_not_cancelling_ones() -> None
     assert (len(batch), batch.trained.tolist(), batch.weight.sum()) == (3, [True, False, False], 4.0)
     kept = batch.kept()
     assert (kept.replies, kept.trained.tolist(), kept.raw_rows) == (((7,),), [True], 4)
-
-
-def test_advantages_per_token_are_summed_token_by_token() -> None:
     # B occurs twice, with (1, -2) and (-3, -4); A's second place is behind its end, C was not scored.
     nan = float("nan")
     table = table_of([B, A, B, C])
@@ -92,19 +84,13 @@ def test_advantages_per_token_are_summed_token_by_token() -> None:
     assert len(make_batch(table, np.full((4, 2), nan))) == 0
 
 
-def test_nothing_scored_gives_an_empty_batch() -> None:
+def test_empty_batches_cuts_and_minibatches() -> None:
     batch = make_batch(table_of([A, B]), np.full(2, np.nan))
     assert (len(batch), batch.mask.shape, batch.minibatches(4, np.random.default_rng(0))) == (0, (0, 0), [])
-
-
-def test_take_cuts_the_padding() -> None:
     batch = make_batch(table_of([A, B, C]), np.ones(3))
     part = batch.take([2, 0])
     assert (part.replies, part.mask.shape) == (((7,), (7,)), (2, 1))
     assert part.old_logprobs.tolist() == [[-2.0], [-0.5]]
-
-
-def test_minibatches_cover_the_batch_and_keep_prompts_together() -> None:
     replies = [Reply("", (prompt,), (token,), (-1.0,)) for token in range(4) for prompt in range(25)]
     batch = make_batch(table_of(replies), np.ones(100))
     parts = batch.minibatches(32, np.random.default_rng(3))
@@ -116,6 +102,8 @@ def test_minibatches_cover_the_batch_and_keep_prompts_together() -> None:
     assert all(np.array_equal(a, b) for a, b in zip(parts, again, strict=True))
     other = batch.minibatches(32, np.random.default_rng(4))
     assert not all(np.array_equal(a, b) for a, b in zip(parts, other, strict=True))
+    with pytest.raises(ValueError, match="holds no replies"):
+        make_batch(dataclasses.replace(table_of([A]), replies=None), np.ones(1))
 
 
 @pytest.mark.parametrize(
@@ -133,13 +121,7 @@ def test_minibatches_cover_the_batch_and_keep_prompts_together() -> None:
     ],
 )
 def test_wrong_input_is_named(replies: Any, advantages: Any, options: Any, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        make_batch(table_of(replies), advantages, **options)
-
-
-def test_a_table_without_replies_is_refused() -> None:
-    with pytest.raises(ValueError, match="holds no replies"):
-        make_batch(dataclasses.replace(table_of([A]), replies=None), np.ones(1))
+    refuses(ValueError, words, lambda: make_batch(table_of(replies), advantages, **options))
 
 
 def _loss(batch: Batch, logits: dict[tuple[tuple[int, ...], int, int], Tensor], aggregation: Any, how: Any) -> Tensor:
@@ -226,7 +208,7 @@ def table_of_lengths(lengths: list[int], trajectory: list[int], t: list[int]) ->
     )  # fmt: skip
 
 
-def test_tokens_of_a_trajectory_stand_in_order_of_time() -> None:
+def test_tokens_stand_in_order_of_time() -> None:
     # Rows out of order: trajectory 0 is row 2 (3 tokens), then row 0 (1 token); trajectory 1 is row 1 (2 tokens).
     columns = TokenColumns.from_table(table_of_lengths([1, 2, 3], [0, 1, 0], [5, 0, 2]))
     per_reply = np.array([[1.0, 9.0, 9.0], [21.0, 22.0, 9.0], [31.0, 32.0, 33.0]])
@@ -236,9 +218,6 @@ def test_tokens_of_a_trajectory_stand_in_order_of_time() -> None:
     assert columns.turn_ends.tolist() == [[False, False, True, True], [False, True, False, False]]
     assert columns.by_reply(found).tolist() == [[1.0, 0.0, 0.0], [21.0, 22.0, 0.0], [31.0, 32.0, 33.0]]
     assert columns.at_turn_ends(np.array([0.1, 0.2, 0.3])).tolist() == [[0.0, 0.0, 0.3, 0.1], [0.0, 0.2, 0.0, 0.0]]
-
-
-def test_there_and_back_again() -> None:
     rng = np.random.default_rng(0)
     trajectory = np.repeat(np.arange(6), rng.integers(1, 9, 6))
     order = rng.permutation(len(trajectory))
@@ -250,14 +229,9 @@ def test_there_and_back_again() -> None:
     assert np.array_equal(columns.by_reply(columns.by_trajectory(per_reply)), per_reply)
     assert columns.turn_ends.sum(1).tolist() == np.bincount(table.trajectory).tolist()
     assert columns.mask.sum() == lengths.sum()
-
-
-def test_replies_without_tokens_are_refused() -> None:
     table = table_of_lengths([1, 0], [0, 0], [0, 1])
-    with pytest.raises(ValueError, match="row 1 has no reply tokens"):
-        reply_lengths(table)
-    with pytest.raises(ValueError, match="holds no replies"):
-        TokenColumns.from_table(dataclasses.replace(table, replies=None))
+    refuses(ValueError, "row 1 has no reply tokens", reply_lengths, table)
+    refuses(ValueError, "holds no replies", lambda: TokenColumns.from_table(dataclasses.replace(table, replies=None)))
 
 
 @pytest.mark.parametrize("most", [5, 4])  # unfolded it has 5 rows: it is read so, and as it is

@@ -43,14 +43,11 @@ def test_a_field_of_another_type_is_named(name: str, value: object, expected: st
         TrainerConfig(**{name.removeprefix("TrainerConfig.").lower(): value})  # type: ignore[arg-type]
 
 
-def test_numbers_of_numpy_and_whole_numbers_for_real_ones_are_taken() -> None:
+def test_settings_are_given_in_groups_or_flat() -> None:
     config = TrainerConfig(
         groups=np.int64(3), learning_rate=1, loss=Loss(kl=np.float32(0.5)), memory=Memory(microbatch_rows=None)
     )
     assert (config.groups, config.learning_rate, config.loss.kl) == (3, 1, 0.5)
-
-
-def test_a_setting_is_given_in_its_group_by_its_name_or_by_the_flat_name_of_version_0_2() -> None:
     grouped = TrainerConfig(groups=4, loss=Loss(kl=0.02), schedule=Schedule(shape="linear"), validation=Validation(3))
     names = {"groups": 4, "loss.kl": 0.02, "schedule.shape": "linear", "validation.every": 3}
     flat = {"groups": 4, "kl": 0.02, "schedule": "linear", "validate_every": 3}
@@ -61,9 +58,6 @@ def test_a_setting_is_given_in_its_group_by_its_name_or_by_the_flat_name_of_vers
     assert len(told) == 1
     with warnings.catch_warnings(action="error"):
         assert by_name(flat) == names  # records and checkpoints
-
-
-def test_a_changed_configuration_keeps_the_rest_of_a_group() -> None:
     config = TrainerConfig(loss=Loss(kl=0.5, entropy=0.1))
     expected = TrainerConfig(groups=3, loss=Loss(kl=0.2, entropy=0.1))
     assert config.changed(groups=3, loss={"kl": 0.2}) == config.changed(groups=3, **{"loss.kl": 0.2}) == expected
@@ -71,9 +65,6 @@ def test_a_changed_configuration_keeps_the_rest_of_a_group() -> None:
     assert dataclasses.replace(expected, **{"loss.kl": 0.5}) == dataclasses.replace(config, groups=3)  # type: ignore[arg-type]
     with pytest.warns(FutureWarning):
         assert config.changed(kl=0.2, groups=3) == expected
-
-
-def test_every_flat_name_of_version_0_2_is_still_known() -> None:
     flat = [
         "iterations", "token_budget", "groups", "group_size", "branches", "branch_at", "common_numbers",
         "resample_rounds", "staleness", "temperature", "learning_rate", "schedule", "warmup", "weight_decay",

@@ -11,6 +11,7 @@ from agentgym.trajectory import Reply, StepTable
 from baselines.evaluation import Evaluation, at_temperature, evaluate
 from tests.baselines.corridor_learning import TASKS, babbling_policy, corridor
 from tests.corridor import CorridorEnv, CorridorVectorEnv
+from tests.refusals import refuses
 
 
 class RightPolicy:
@@ -27,7 +28,7 @@ class RightPolicy:
         return [Reply(f"<action>{word}</action>") for word in words]
 
 
-def test_outcomes_per_task() -> None:
+def test_outcomes_per_task_in_waves_of_any_width() -> None:
     # From cell 3 one step right wins, from cell 1 three; both episodes from cell 1 jump once (-0.5) before.
     found = evaluate(corridor(4), RightPolicy(), [{"index": 3}, {"index": 1}], seed=0, repeats=2)
     assert found.success.tolist() == [[True, True], [True, True]]
@@ -36,14 +37,8 @@ def test_outcomes_per_task() -> None:
     assert found.invalid.tolist() == [[0, 0], [1, 1]]
     assert repr(found) == "Evaluation(2 tasks x 2: 100.0% won, 20.0% of actions refused, return 0.75, 2.5 steps)"
     assert found.summary() == {"success": 1.0, "mean_return": 0.75, "episode_length": 2.5, "invalid_rate": 0.2}
-
-
-def test_waves_of_any_width_give_the_same_tasks() -> None:
     lengths = [evaluate(corridor(places), RightPolicy(), TASKS[1:], seed=0).lengths.tolist() for places in (1, 5)]
     assert lengths == [[[2], [1]], [[2], [1]]]
-
-
-def test_outcomes_are_sorted_by_an_info_entry_whatever_the_waves() -> None:
     # Places 3 do not divide 3 tasks x 2 episodes; the wave that is filled up must not add entries.
     for places in (1, 4, 3):
         tasks = [{"index": 3}, {"index": 1}, {"index": 2}]
@@ -53,16 +48,13 @@ def test_outcomes_are_sorted_by_an_info_entry_whatever_the_waves() -> None:
         assert {score: won.tolist() for score, won in found.success_by("score").items()} == {
             0.25: [[True, True]], 0.5: [[True, True]], 0.75: [[True, True]],
         }  # fmt: skip
-
-
-def test_an_info_entry_that_is_not_there_is_named() -> None:
     with pytest.raises(KeyError, match="infos have no 'task_type'"):
         evaluate(corridor(2), RightPolicy(), TASKS, seed=0, columns=("task_type",))
     with pytest.raises(KeyError, match="no column 'score'"):
         evaluate(corridor(2), RightPolicy(), TASKS, seed=0).success_by("score")
 
 
-def test_temperature_zero_is_greedy_and_repeats_agree() -> None:
+def test_greedy_policies_and_unequal_groups() -> None:
     policy = babbling_policy()
     greedy = evaluate(corridor(), policy, TASKS, seed=0, temperature=0.0, repeats=5)
     assert (greedy.lengths == greedy.lengths[:, :1]).all()
@@ -71,6 +63,16 @@ def test_temperature_zero_is_greedy_and_repeats_agree() -> None:
     again = evaluate(corridor(), policy, TASKS, seed=0, repeats=5)
     assert np.array_equal(drawn.lengths, again.lengths)
     assert policy.settings.temperature == 1.0
+    assert isinstance(at_temperature(RightPolicy(), None), RightPolicy)
+    with pytest.raises(TypeError, match="RightPolicy has no temperature"):
+        evaluate(corridor(), RightPolicy(), TASKS, seed=0, temperature=0.5)
+    table = StepTable.from_arrays(
+        group=["a", "a", "b"], trajectory=[0, 1, 2], t=[0, 0, 0], state=[0, 0, 0], action=[0, 0, 0],
+        next_state=[1, 1, 1], reward=[0, 0, 0], won=[0, 0, 0],
+    )  # fmt: skip
+    refuses(ValueError, r"one size, got sizes \[1, 2\]", Evaluation.from_table, table)
+    with pytest.warns(RuntimeWarning, match="^CorridorVectorEnv.* refused every action"):
+        evaluate(CorridorVectorEnv(1, max_episode_steps=2, autoreset_mode="Disabled"), RightPolicy(), TASKS[:1], seed=0)
 
 
 class BareRight:
@@ -86,23 +88,3 @@ def test_gymnasiums_vector_environment_and_a_single_one_are_played_as_ours() -> 
         found = evaluate(envs, BareRight(), TASKS, seed=0, repeats=2, columns=("task_id",))
         assert found.lengths.tolist() == [[3, 3], [2, 2], [1, 1]]
         assert found.columns["task_id"].tolist() == ["start-1", "start-2", "start-3"]
-
-
-def test_a_warning_names_the_environment_that_was_given() -> None:
-    with pytest.warns(RuntimeWarning, match="^CorridorVectorEnv.* refused every action"):
-        evaluate(CorridorVectorEnv(1, max_episode_steps=2, autoreset_mode="Disabled"), RightPolicy(), TASKS[:1], seed=0)
-
-
-def test_a_policy_without_temperature_says_so() -> None:
-    assert isinstance(at_temperature(RightPolicy(), None), RightPolicy)
-    with pytest.raises(TypeError, match="RightPolicy has no temperature"):
-        evaluate(corridor(), RightPolicy(), TASKS, seed=0, temperature=0.5)
-
-
-def test_groups_of_different_sizes_are_refused() -> None:
-    table = StepTable.from_arrays(
-        group=["a", "a", "b"], trajectory=[0, 1, 2], t=[0, 0, 0], state=[0, 0, 0], action=[0, 0, 0],
-        next_state=[1, 1, 1], reward=[0, 0, 0], won=[0, 0, 0],
-    )  # fmt: skip
-    with pytest.raises(ValueError, match=r"one size, got sizes \[1, 2\]"):
-        Evaluation.from_table(table)

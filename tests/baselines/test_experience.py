@@ -22,6 +22,7 @@ from baselines.trainer import Trainer
 from policies.huggingface import HuggingFacePolicy
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor
 from tests.baselines.test_trainer import digest, repeatable
+from tests.refusals import refuses
 
 STALE: dict[str, Any] = {
     "rollout.staleness": 1, "loss.old_logprobs": "recompute", "loss.tis": 1.5, "loss.kl": 0.0, "validation.every": 0,
@@ -110,8 +111,7 @@ def test_a_failed_update_ends_the_thread_beside_it() -> None:
     def credit(table: StepTable) -> Any:
         raise FloatingPointError("it diverged")
 
-    with pytest.raises(FloatingPointError, match="it diverged"):
-        trainer(credit=credit, **STALE).run()
+    refuses(FloatingPointError, "it diverged", lambda: trainer(credit=credit, **STALE).run())
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("experience")]
     reached = threading.Event()
 
@@ -143,18 +143,15 @@ def test_what_cannot_play_while_it_is_trained_is_refused() -> None:
         return np.zeros(len(table))
 
     credit.scorer = Asks()  # type: ignore[attr-defined]
-    with pytest.raises(ValueError, match="Asks asks the environments, which play meanwhile"):
-        trainer(credit=credit, **STALE)
+    refuses(ValueError, "Asks asks the environments, which play meanwhile", trainer, credit=credit, **STALE)
     policy = babbling_policy()
     envs = corridor(2)
     for env in envs.unwrapped.envs:  # type: ignore[attr-defined]
         env.partner = SimpleNamespace(policy=policy)
-    with pytest.raises(ValueError, match="SimpleNamespace plays with the weights that are being trained"):
-        trainer(policy, envs, **STALE)
+    refuses(ValueError, "SimpleNamespace plays with the weights that are being trained", trainer, policy, envs, **STALE)
     trainer(babbling_policy(), envs, **STALE)
     bare: Any = SimpleNamespace(model=policy.model)
-    with pytest.raises(TypeError, match="SimpleNamespace has none"):
-        trainer(bare, **STALE)
+    refuses(TypeError, "SimpleNamespace has none", trainer, bare, **STALE)
 
 
 def test_a_single_lane_trains_as_an_environment_does(tmp_path: Path) -> None:
@@ -193,8 +190,7 @@ def test_lanes_of_any_number_play_the_same_actions_and_evaluate_alike() -> None:
         evaluate([corridor(1), corridor(1)], policy, TASKS, seed=0, columns=["task_id"])
     with pytest.raises(ValueError, match="branches=2 are continued in one vector environment, and 2 lanes"):
         trainer(envs=[corridor(1), corridor(1)], rollout={"branches": 2})
-    with pytest.raises(ValueError, match="got an empty list"):
-        Trainer(policy, [], RECIPES["grpo"], TASKS, CONFIG)
+    refuses(ValueError, "got an empty list", lambda: Trainer(policy, [], RECIPES["grpo"], TASKS, CONFIG))
 
 
 def test_an_experience_comes_back_as_it_was(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from policies.prompts import PromptTooLongError
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, small_policy
 from tests.baselines.test_trainer import digest, repeatable, trainer
 from tests.corridor import CorridorVectorEnv
+from tests.refusals import refuses
 from wrappers import VectorReplyParser, VectorTranscript
 
 
@@ -36,15 +37,12 @@ def table_of(lengths: list[int], finishes: list[Any], trajectory: list[int]) -> 
     )  # fmt: skip
 
 
-def test_long_replies_cost_what_the_paper_says() -> None:
+def test_long_and_cut_replies_by_hand() -> None:
     # Limit 10, buffer 4: free up to 6 tokens, then 1/4 of the penalty per token, all of it at 10.
     table = table_of([1, 6, 7, 9, 10], ["stop"] * 5, [0, 0, 0, 0, 0])
     found = less_overlong(table, limit=10, buffer=4, penalty=2.0)
     assert found.reward.tolist() == [1.0, 1.0, 0.5, -0.5, -1.0]
     assert table.reward.tolist() == [1.0] * 5
-
-
-def test_episodes_with_a_cut_reply_can_be_left_out() -> None:
     table = table_of([1, 2, 3, 1], ["stop", "length", "stop", "stop"], [0, 0, 1, 2])
     assert cut_off(table).tolist() == [False, True, False, False]
     kept = without_cut_off(table)
@@ -53,9 +51,6 @@ def test_episodes_with_a_cut_reply_can_be_left_out() -> None:
     assert without_cut_off(kept) is kept
     with pytest.raises(ValueError, match=r"row 1: its reply does not say how it ended \(Reply.finish\)"):
         cut_off(table_of([1, 1], ["stop", ""], [0, 0]))
-
-
-def test_rows_without_a_reply_are_left_out_before_credit() -> None:
     finishes = ["stop", "prompt-too-long", "prompt-too-long", "stop"]
     table = dataclasses.replace(
         table_of([1, 0, 0, 2], finishes, [0, 0, 1, 2]),
@@ -69,8 +64,7 @@ def test_rows_without_a_reply_are_left_out_before_credit() -> None:
     assert written(found) is found
     nothing = written(table_of([0, 0], ["prompt-too-long"] * 2, [0, 1]))
     assert len(nothing) == 0
-    with pytest.raises(ValueError, match="row 1 has no reply, its prompt did not fit"):
-        make_batch(table, np.ones(4))
+    refuses(ValueError, "row 1 has no reply, its prompt did not fit", lambda: make_batch(table, np.ones(4)))
 
 
 def talking(places: int = 12) -> VectorTranscript:
@@ -127,7 +121,7 @@ def lesson(table: StepTable, **changes: Any) -> Any:
     return Learner(babbling_policy(), RECIPES["grpo"], config).learn(table, 0, np.random.default_rng(0))
 
 
-def test_cut_replies_are_masked_after_credit_and_dropped_before() -> None:
+def test_cut_replies_are_masked_or_dropped() -> None:
     table = played(lambda row: "length" if row % 5 == 0 else "stop")
     kept, masked, dropped = (lesson(table, rollout={"overlong": how}) for how in ("keep", "mask", "drop"))
     cut = cut_off(table)
@@ -136,9 +130,6 @@ def test_cut_replies_are_masked_after_credit_and_dropped_before() -> None:
     assert masked.figures["cut_off"] == dropped.figures["cut_off"] == pytest.approx(cut.mean())
     assert "cut_off" not in kept.figures
     assert dropped.table.n_trajectories == len(set(range(12)) - set(table.trajectory[cut].tolist()))
-
-
-def test_an_iteration_in_which_all_is_cut_off_changes_nothing() -> None:
     table = played(lambda row: "length")
     for how in ("mask", "drop"):
         found = lesson(table, rollout={"overlong": how})
@@ -146,7 +137,7 @@ def test_an_iteration_in_which_all_is_cut_off_changes_nothing() -> None:
         assert found.figures["cut_off"] == 1.0
 
 
-def test_the_divergence_in_the_reward_is_the_sum_over_the_replys_tokens() -> None:
+def test_the_divergence_in_the_reward() -> None:
     policy, reference = small_policy(max_new_tokens=3), small_policy(seed=4, max_new_tokens=3)
     table = collect(corridor(), policy, tasks=TASKS, group_size=2, seed=1)
     config = CONFIG.changed(loss={"kl": 0.5, "kl_form": "k1", "kl_limit": None})
@@ -160,9 +151,6 @@ def test_the_divergence_in_the_reward_is_the_sum_over_the_replys_tokens() -> Non
         total, tokens = total + cost, tokens + len(reply.token_ids)
     assert mean == pytest.approx(total / tokens, abs=1e-5)
     assert abs(mean) > 0.01
-
-
-def test_the_divergence_in_the_reward_leaves_the_loss_alone() -> None:
     # At the start both are 0, and so the first iteration is that of a run without any; the second is not.
     free, paid = babbling_policy(), babbling_policy()
     a = trainer(free, iterations=2, credit=RECIPES["grpo"], loss={"kl": 0.0}).run()
@@ -250,8 +238,7 @@ def test_a_callback_that_says_false_ends_the_run_and_it_goes_on_from_there(tmp_p
     ],
 )
 def test_wrong_settings_are_named(changes: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        TrainerConfig(**changes)
+    refuses(ValueError, words, TrainerConfig, **changes)
 
 
 def test_replies_of_a_real_policy_say_whether_they_were_cut_off() -> None:

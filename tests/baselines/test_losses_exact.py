@@ -55,7 +55,7 @@ def test_gradients_are_those_of_finite_differences(level: RatioLevel, aggregatio
     assert (gradient[~MASK] == 0).all()
 
 
-def test_ratio_levels_by_hand() -> None:
+def test_levels_by_hand() -> None:
     # d = log 2, log 1/8 in a reply of two tokens, and rubbish behind it: the mean is log 1/2.
     d = torch.tensor([[2.0, 0.125, 7.0]], dtype=DOUBLE).log().requires_grad_()
     mask = torch.tensor([[True, True, False]])
@@ -68,9 +68,6 @@ def test_ratio_levels_by_hand() -> None:
     # s = 1/2 at both tokens; each of the two depends on both tokens by s / 2, which sums to s.
     assert found["step"] == (pytest.approx([0.5, 0.5]), pytest.approx([0.5, 0.5, 0.0]))
     assert found["step-token"] == (pytest.approx([0.5, 0.5]), pytest.approx([0.5, 0.5, 0.0]))
-
-
-def test_step_and_step_token_part_where_advantages_are_per_token() -> None:
     # s = 1 and only the second token has an advantage: its own gradient, or half of it on each token.
     zero, mask = torch.zeros(1, 2, dtype=DOUBLE), torch.ones(1, 2, dtype=torch.bool)
     positive = torch.tensor([[0.0, 1.0]], dtype=DOUBLE)
@@ -82,6 +79,14 @@ def test_step_and_step_token_part_where_advantages_are_per_token() -> None:
         assert d.grad is not None
         found.append(d.grad[0].tolist())
     assert found == [[0.0, -1.0], [-0.5, -0.5]]
+    trainer = torch.tensor([[0.9, 0.2, 0.0]]).log()
+    sampler = torch.tensor([[0.3, 0.4, 0.5]]).log()
+    mask = torch.tensor([[True, True, False]])
+    torch.testing.assert_close(correction(trainer, sampler, mask, "token", 2.0), torch.tensor([[2.0, 0.5, 1.0]]))
+    torch.testing.assert_close(correction(trainer, sampler, mask, "step", 2.0), torch.tensor([[1.5, 1.5, 1.0]]))
+    torch.testing.assert_close(correction(trainer, sampler, mask, "step", 1.0), torch.ones(1, 3))
+    logprobs = torch.tensor([3.0, -3.0, 1.0])
+    assert divergence(logprobs, torch.zeros(3), "k1", limit=2.0).tolist() == [2.0, -2.0, 1.0]
 
 
 def test_the_correction_makes_the_expected_gradient_the_trainers() -> None:
@@ -112,15 +117,6 @@ def test_the_correction_makes_the_expected_gradient_the_trainers() -> None:
     uncorrected = mu * advantages
     torch.testing.assert_close(expected(None), uncorrected - uncorrected.sum() * pi)
     assert not torch.allclose(expected(None), truth, atol=0.05)
-
-
-def test_the_correction_of_a_reply_is_the_product_over_its_tokens() -> None:
-    trainer = torch.tensor([[0.9, 0.2, 0.0]]).log()
-    sampler = torch.tensor([[0.3, 0.4, 0.5]]).log()
-    mask = torch.tensor([[True, True, False]])
-    torch.testing.assert_close(correction(trainer, sampler, mask, "token", 2.0), torch.tensor([[2.0, 0.5, 1.0]]))
-    torch.testing.assert_close(correction(trainer, sampler, mask, "step", 2.0), torch.tensor([[1.5, 1.5, 1.0]]))
-    torch.testing.assert_close(correction(trainer, sampler, mask, "step", 1.0), torch.ones(1, 3))
 
 
 def test_cispo_keeps_the_gradient_where_ppo_has_lost_it() -> None:
@@ -154,8 +150,3 @@ def test_divergences_in_expectation(form: Any) -> None:
     backward = torch.autograd.grad(-(reference.exp() * logprobs).sum(), logits)[0]
     expected = {"k1": torch.zeros(3, dtype=DOUBLE), "k2": forward, "k3": backward}[form]
     torch.testing.assert_close(gradient, expected)
-
-
-def test_the_size_of_k1_is_limited_on_both_sides() -> None:
-    logprobs = torch.tensor([3.0, -3.0, 1.0])
-    assert divergence(logprobs, torch.zeros(3), "k1", limit=2.0).tolist() == [2.0, -2.0, 1.0]

@@ -7,6 +7,7 @@ import pytest
 
 from agentgym.trajectory import Reply, StepTable
 from baselines.ppo import ppo
+from tests.refusals import refuses
 from wrappers.credit.token_gae import whiten
 
 PLAIN: dict[str, Any] = {"whiten": False, "lam": 0.5, "gamma": 0.8, "token_gamma": 0.9}
@@ -22,7 +23,7 @@ def table_of(*lengths: int, reward: float = 1.0) -> StepTable:
     )  # fmt: skip
 
 
-def test_replies_of_one_token_make_all_levels_equal() -> None:
+def test_by_hand() -> None:
     table = table_of(1, 1, 1, 1)
     values = np.random.default_rng(0).normal(size=4)
     turn = ppo(table, values, **{**PLAIN, "level": "turn"})
@@ -32,31 +33,19 @@ def test_replies_of_one_token_make_all_levels_equal() -> None:
     for found in (token, both, residual):
         np.testing.assert_allclose(found.advantages[:, 0], turn.advantages, atol=1e-12)
         np.testing.assert_allclose(found.targets[:, 0], turn.targets, atol=1e-12)
-
-
-def test_tokens_by_hand() -> None:
     # One sequence of 2 + 1 tokens, values 0.1, 0.2, 0.3: 1 - 0.3; 0.9 * 0.3 - 0.2 + 0.45 * 0.7; 0.08 + 0.45 * 0.385.
     found = ppo(table_of(2, 1), np.array([[0.1, 0.2], [0.3, 9.0]]), **{**PLAIN, "level": "token"})
     np.testing.assert_allclose(found.advantages, [[0.08 + 0.45 * 0.385, 0.385], [0.7, 0.0]])
     np.testing.assert_allclose(found.targets, [[0.18 + 0.45 * 0.385, 0.585], [1.0, 0.0]])
-
-
-def test_both_levels_by_hand() -> None:
     # Turns: 1 - 0.3; 0.8 * 0.3 - 0.2 + 0.4 * 0.7 = 0.32. Inside the first: 0.9 * 0.2 - 0.1 + 0.45 * 0.32.
     found = ppo(table_of(2, 1), np.array([[0.1, 0.2], [0.3, 9.0]]), **{**PLAIN, "level": "bi-level"})
     np.testing.assert_allclose(found.advantages, [[0.08 + 0.45 * 0.32, 0.32], [0.7, 0.0]])
-
-
-def test_turns_and_a_residual_by_hand() -> None:
     # Turns: 1 - 0.3; 0.8 * 0.3 - 0.1 + 0.4 * 0.7 = 0.42. Tokens, lam 1, 0.8 between turns: 0.8 * 1 - 0.2 = 0.6 and
     # 0.9 * 0.8 - 0.1 = 0.62: a hundredth about their mean, of which a half.
     options = {**PLAIN, "level": "residual", "residual": 0.5}
     found = ppo(table_of(2, 1), np.array([[0.1, 0.2], [0.3, 9.0]]), **options)
     np.testing.assert_allclose(found.advantages, [[0.425, 0.415], [0.7, 0.0]])
     np.testing.assert_allclose(found.targets, [[0.72, 0.8], [1.0, 0.0]])
-
-
-def test_authors_reward_every_reply_with_its_episode() -> None:
     # gamma = lam = 1: the return 1 less the value; the first step is not valid: 0.1 off its reward.
     found = ppo(table_of(2, 1), np.array([[0.1, 0.2], [0.3, 9.0]]), preset="authors", whiten=False)
     np.testing.assert_allclose(found.advantages, [[0.8, 0.7], [0.7, 0.0]])
@@ -108,8 +97,7 @@ def test_where_the_penalty_is_felt(level: Any, where: Any, lost: list[float], un
     ],
 )
 def test_wrong_input_is_named(arguments: Any, error: Any, words: str) -> None:
-    with pytest.raises(error, match=words):
-        ppo(table_of(2, 1), **arguments)
+    refuses(error, words, lambda: ppo(table_of(2, 1), **arguments))
 
 
 def test_over_turns_forks_are_followed_and_over_tokens_refused() -> None:

@@ -16,6 +16,7 @@ from agentgym.outside.files import LockedError
 from baselines.records.metrics import read_log
 from tests.baselines.corridor_learning import TASKS, babbling_policy
 from tests.baselines.test_trainer import ROOT, digest, repeatable, trainer
+from tests.refusals import refuses
 
 #: Calls of the system that write, by which a run is cut.
 WRITES = ("os.fsync", "os.replace", "os.rename")
@@ -107,15 +108,13 @@ def test_a_second_process_in_a_folder_is_told_who_is_there(tmp_path: Path) -> No
 
 def test_two_trainers_of_one_process_do_not_mix(tmp_path: Path) -> None:
     def second(*_: Any) -> None:
-        with pytest.raises(LockedError, match=f"in use by process {os.getpid()}"):
-            other.run()
+        refuses(LockedError, f"in use by process {os.getpid()}", other.run)
 
     first, other = trainer(folder=tmp_path, iterations=2), trainer(folder=tmp_path, iterations=2)
     rows = first.run(second)
     saved = (tmp_path / "checkpoint-000002" / "seal.json").read_bytes()
     # It was made when the folder was empty, and would begin anew over a finished run.
-    with pytest.raises(ValueError, match=r"another trainer has written to .* make it anew with resume=True"):
-        other.run()
+    refuses(ValueError, r"another trainer has written to .* make it anew with resume=True", other.run)
     assert (tmp_path / "checkpoint-000002" / "seal.json").read_bytes() == saved
     assert repeatable(read_log(tmp_path / "log.jsonl")) == repeatable(rows)
     assert repeatable(first.run()) == repeatable(rows)
@@ -147,8 +146,7 @@ def test_weights_that_are_not_numbers_are_refused_by_name(tmp_path: Path, value:
     name, weight = list(policy.model.named_parameters())[3]
     with torch.no_grad():
         weight.view(-1)[5] = value
-    with pytest.raises(FloatingPointError, match=f"the policy's {name} holds {value}"):
-        trainer(policy)
+    refuses(FloatingPointError, f"the policy's {name} holds {value}", trainer, policy)
 
 
 def test_a_step_that_makes_weights_infinite_is_named_and_not_saved(tmp_path: Path) -> None:
@@ -205,7 +203,5 @@ def test_a_run_is_resumed_with_the_policy_that_it_began_with(tmp_path: Path) -> 
 
 def test_a_run_of_an_earlier_version_is_not_written_over(tmp_path: Path) -> None:
     (tmp_path / "checkpoint.pt").write_bytes(b"old")
-    with pytest.raises(ValueError, match=r"already holds a training run"):
-        trainer(folder=tmp_path)
-    with pytest.raises(ValueError, match=r"checkpoint\.pt is a checkpoint of an earlier version"):
-        trainer(folder=tmp_path, resume=True)
+    refuses(ValueError, r"already holds a training run", trainer, folder=tmp_path)
+    refuses(ValueError, r"checkpoint\.pt is a checkpoint of an earlier version", trainer, folder=tmp_path, resume=True)

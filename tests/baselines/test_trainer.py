@@ -32,6 +32,7 @@ from policies.huggingface import HuggingFacePolicy
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, small_policy
 from tests.baselines.scorers.fixed import Fixed
 from tests.corridor import CorridorVectorEnv
+from tests.refusals import refuses
 from wrappers.credit.rewardflow import rewardflow
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -94,31 +95,25 @@ def test_rows_say_what_happened() -> None:
     assert rows[1]["approx_kl"] > 0
 
 
-def test_one_update_per_iteration_is_on_policy() -> None:
+def test_schedules_references_and_rates() -> None:
     # A single update sees ratio 1 everywhere: nothing is clipped, and the first iteration has no divergence.
     rows = trainer(iterations=1, optimiser={"minibatch_rows": 10_000}).run()
     assert rows[1]["updates"] == 1
     assert rows[1]["clip_fraction"] == 0
     assert rows[1]["approx_kl"] == pytest.approx(0, abs=1e-9)
     assert rows[1]["kl"] == pytest.approx(0, abs=1e-9)
-
-
-def test_weights_that_would_not_move_are_refused() -> None:
     policy = babbling_policy()
     policy.model.bfloat16()
-    with pytest.raises(ValueError, match=r"bfloat16 weights do not move.*dtype=torch.float32"):
-        trainer(policy)
-
-
-def test_without_divergence_there_is_no_reference() -> None:
+    refuses(ValueError, r"bfloat16 weights do not move.*dtype=torch.float32", trainer, policy)
     built = trainer(iterations=1, loss={"kl": 0.0})
     assert built.learner.reference is None
     assert built.run()[1]["kl"] == 0.0
-
-
-def test_linear_schedule_ends_at_zero() -> None:
     rows = trainer(iterations=4, schedule={"shape": "linear"}).run()
     assert [row["learning_rate"] for row in rows[1:]] == pytest.approx([1e-2, 0.75e-2, 0.5e-2, 0.25e-2])
+    policy = babbling_policy()
+    before = digest(policy)
+    trainer(policy, learning_rate=0.0, iterations=2).run()
+    assert digest(policy) == before
 
 
 def test_a_budget_of_tokens_ends_a_run_lowers_its_rate_and_says_when_to_validate(tmp_path: Path) -> None:
@@ -158,15 +153,7 @@ def test_a_log_without_tokens_cannot_keep_a_budget_of_them(tmp_path: Path) -> No
     rows = [json.loads(line) for line in log.read_text().splitlines()]
     log.write_text("".join(json.dumps({key: row[key] for key in row if key != "tokens"}) + "\n" for row in rows))
     again = trainer(folder=tmp_path, resume=True, iterations=2, token_budget=10**9)
-    with pytest.raises(ValueError, match="the log of this run holds no tokens, so that token_budget=1000000000"):
-        again.run()
-
-
-def test_learning_rate_zero_changes_nothing() -> None:
-    policy = babbling_policy()
-    before = digest(policy)
-    trainer(policy, learning_rate=0.0, iterations=2).run()
-    assert digest(policy) == before
+    refuses(ValueError, "the log of this run holds no tokens, so that token_budget=1000000000", again.run)
 
 
 def test_microbatches_accumulate_the_same_gradient() -> None:
@@ -231,8 +218,7 @@ def test_a_crash_goes_back_to_the_checkpoint_and_doubles_no_row(tmp_path: Path) 
         if row["iteration"] == 5:
             raise RuntimeError("power cut")
 
-    with pytest.raises(RuntimeError, match="power cut"):
-        trainer(folder=tmp_path / "b", checkpoint={"every": 3}).run(crash)
+    refuses(RuntimeError, "power cut", lambda: trainer(folder=tmp_path / "b", checkpoint={"every": 3}).run(crash))
     with open(tmp_path / "b" / "log.jsonl", "a", encoding="utf-8") as file:
         file.write('{"iteration": 6, "succ')
     rows = trainer(folder=tmp_path / "b", resume=True, checkpoint={"every": 3}).run()
@@ -297,14 +283,17 @@ def test_divergence_is_an_error_and_keeps_the_checkpoint(tmp_path: Path) -> None
     assert all(torch.isfinite(value).all() for value in saved.values())
 
 
-def test_no_tasks_and_unusable_policies_are_refused() -> None:
-    with pytest.raises(ValueError, match="no training tasks"):
-        Trainer(small_policy(), corridor(), RECIPES["grpo"], [], CONFIG)
+def test_unusable_policies_and_no_iterations() -> None:
+    refuses(ValueError, "no training tasks", lambda: Trainer(small_policy(), corridor(), RECIPES["grpo"], [], CONFIG))
     with pytest.raises(TypeError, match=r"credit must be a function .*, got 'gigpo'; baselines\.recipes\.recipe\("):
         Trainer(small_policy(), corridor(), "gigpo", TASKS, CONFIG)  # type: ignore[arg-type]
+    built = trainer(iterations=0)
+    with pytest.warns(UserWarning, match="iterations=0, the policy is validated and not trained") as caught:
+        assert [row["iteration"] for row in built.run()] == [0]
+    assert [warning.filename for warning in caught] == [__file__]
 
 
-def test_a_trainer_whose_replies_nothing_reads_is_warned_of() -> None:
+def test_parsers_are_warned_of() -> None:
     envs = CorridorVectorEnv(4, max_episode_steps=6, autoreset_mode="Disabled")
     with pytest.warns(
         UserWarning, match=r"begin with '<action>', and nothing in CorridorVectorEnv.* reads them"
@@ -316,21 +305,11 @@ def test_a_trainer_whose_replies_nothing_reads_is_warned_of() -> None:
     # Not again in the second iteration.
     assert len([warning for warning in caught if warning.category is RuntimeWarning]) == 1
     assert [row["invalid_rate"] for row in rows[1:]] == [1.0, 1.0]
-
-
-def test_a_policy_of_bare_commands_needs_no_parser_and_a_parsed_one_no_warning() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         Trainer(small_policy(prefix="", suffix=""), CorridorVectorEnv(4, autoreset_mode="Disabled"), RECIPES["grpo"],
                 TASKS, CONFIG)  # fmt: skip
         trainer()
-
-
-def test_no_iterations_are_warned_of() -> None:
-    built = trainer(iterations=0)
-    with pytest.warns(UserWarning, match="iterations=0, the policy is validated and not trained") as caught:
-        assert [row["iteration"] for row in built.run()] == [0]
-    assert [warning.filename for warning in caught] == [__file__]
 
 
 def test_tensorboard_files_are_written(tmp_path: Path) -> None:
@@ -387,5 +366,4 @@ def test_a_resumed_run_whose_log_is_lost_is_refused(tmp_path: Path) -> None:
     # It would validate trained weights and call them the start.
     trainer(folder=tmp_path, iterations=2).run()
     (tmp_path / "log.jsonl").unlink()
-    with pytest.raises(ValueError, match="train into an empty folder"):
-        trainer(folder=tmp_path, iterations=2, resume=True).run()
+    refuses(ValueError, "train into an empty folder", lambda: trainer(folder=tmp_path, iterations=2, resume=True).run())

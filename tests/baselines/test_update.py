@@ -53,7 +53,7 @@ def sgd(bandit: Bandit, rate: float = 1.0) -> torch.optim.SGD:
     return torch.optim.SGD(bandit.model.parameters(), lr=rate)
 
 
-def test_one_step_by_hand() -> None:
+def test_updates_by_hand() -> None:
     # Prompt 0: token 0 twice with A = 1, token 1 once with A = -1. Ratio 1, so d(-A rho)/d logits = -A (onehot - 1/3).
     # Mean over 3 rows: logits += [2 * (2/3) + 1/3, -2/3 - 2/3, -2/3 + 1/3] / 3 = [5/9, -4/9, -1/9].
     bandit = Bandit()
@@ -67,6 +67,28 @@ def test_one_step_by_hand() -> None:
     assert found["grad_norm"] == pytest.approx((25 + 16 + 1) ** 0.5 / 9)
     assert (found["updates"], found["clip_fraction"], found["kl"]) == (1.0, 0.0, 0.0)
     assert found["approx_kl"] == pytest.approx(0.0, abs=1e-7)
+    bandit = Bandit(1)
+    found = update(
+        bandit,
+        sgd(bandit),
+        batch_of([(0, 0, 100.0)]),
+        CONFIG.changed(optimiser={"max_grad_norm": 0.5}),
+        np.random.default_rng(0),
+    )
+    assert found["grad_norm"] == pytest.approx(100 * (4 + 1 + 1) ** 0.5 / 3)
+    assert float(bandit.model.logits.detach().norm()) == pytest.approx(0.5, rel=1e-4)
+    bandit = Bandit()
+    found = update(bandit, sgd(bandit), batch_of([(0, 0, float("nan"))]), CONFIG, np.random.default_rng(0))
+    assert (bandit.model.logits == 0).all()
+    # Nothing was measured: an entropy of 0 would read like collapse.
+    assert found == {"policy_loss": 0.0, "grad_norm": 0.0, "updates": 0.0, "silent_updates": 1.0}
+    bandit = Bandit(9)
+    with torch.no_grad():
+        bandit.model.logits += torch.arange(27.0).reshape(9, 3).sin()
+    batch = batch_of([(p, a, 1.0) for a in range(3) for p in (4, 8, 1, 0)])
+    expected = bandit.score(batch.prompts, batch.replies).logprobs.detach()
+    for rows in (1, 5, 100):
+        torch.testing.assert_close(score_batch(bandit, batch, 1.0, Memory(microbatch_rows=rows)), expected)
 
 
 def test_minibatch_gradients_average_to_the_batch_gradient() -> None:
@@ -89,7 +111,7 @@ def test_minibatch_gradients_average_to_the_batch_gradient() -> None:
     torch.testing.assert_close(parts.model.logits, 5 / 5 * whole.model.logits, atol=1e-6, rtol=1e-3)
 
 
-def test_the_reference_pulls_back() -> None:
+def test_terms_of_the_loss() -> None:
     # No advantage, only the divergence: the policy moves towards the reference.
     bandit, reference = Bandit(1), Bandit(1)
     with torch.no_grad():
@@ -106,9 +128,6 @@ def test_the_reference_pulls_back() -> None:
     assert (reference.model.logits == 0).all()
     with pytest.raises(ValueError, match="needs the frozen start policy"):
         update(bandit, sgd(bandit), batch_of(rows), config, np.random.default_rng(0))
-
-
-def test_entropy_bonus_flattens() -> None:
     bandit = Bandit(1)
     with torch.no_grad():
         bandit.model.logits += torch.tensor([[2.0, 0.0, 0.0]])
@@ -116,9 +135,6 @@ def test_entropy_bonus_flattens() -> None:
         bandit, sgd(bandit), batch_of([(0, 0, 0.0)]), CONFIG.changed(loss={"entropy": 1.0}), np.random.default_rng(0)
     )
     assert bandit.model.logits[0, 0] - bandit.model.logits[0, 1] < 2.0
-
-
-def test_epochs_go_on_until_the_clip_binds() -> None:
     bandit = Bandit(1)
     config = CONFIG.changed(optimiser={"epochs": 30})
     found = update(bandit, sgd(bandit, 0.2), batch_of([(0, 0, 1.0)]), config, np.random.default_rng(0))
@@ -126,34 +142,3 @@ def test_epochs_go_on_until_the_clip_binds() -> None:
     assert found["updates"] == 30
     assert 0 < found["clip_fraction"] < 1
     assert 1.2 < ratio < 1.4  # one step past the clip at most
-
-
-def test_gradient_norm_is_limited_and_reported_before() -> None:
-    bandit = Bandit(1)
-    found = update(
-        bandit,
-        sgd(bandit),
-        batch_of([(0, 0, 100.0)]),
-        CONFIG.changed(optimiser={"max_grad_norm": 0.5}),
-        np.random.default_rng(0),
-    )
-    assert found["grad_norm"] == pytest.approx(100 * (4 + 1 + 1) ** 0.5 / 3)
-    assert float(bandit.model.logits.detach().norm()) == pytest.approx(0.5, rel=1e-4)
-
-
-def test_an_empty_batch_changes_nothing() -> None:
-    bandit = Bandit()
-    found = update(bandit, sgd(bandit), batch_of([(0, 0, float("nan"))]), CONFIG, np.random.default_rng(0))
-    assert (bandit.model.logits == 0).all()
-    # Nothing was measured: an entropy of 0 would read like collapse.
-    assert found == {"policy_loss": 0.0, "grad_norm": 0.0, "updates": 0.0, "silent_updates": 1.0}
-
-
-def test_scores_come_back_in_row_order_whatever_the_passes() -> None:
-    bandit = Bandit(9)
-    with torch.no_grad():
-        bandit.model.logits += torch.arange(27.0).reshape(9, 3).sin()
-    batch = batch_of([(p, a, 1.0) for a in range(3) for p in (4, 8, 1, 0)])
-    expected = bandit.score(batch.prompts, batch.replies).logprobs.detach()
-    for rows in (1, 5, 100):
-        torch.testing.assert_close(score_batch(bandit, batch, 1.0, Memory(microbatch_rows=rows)), expected)

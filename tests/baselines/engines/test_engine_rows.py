@@ -8,6 +8,7 @@ import pytest
 from agentgym.trajectory import Reply, StepTable
 from baselines.engines.engine_rows import EngineRow, credited, steps_of
 from baselines.engines.sequences import token_sequences
+from tests.refusals import refuses
 from wrappers.credit import reinforce_plus_plus
 
 # Two episodes of one group. The first goes on in its own tokens and is one row; the second is a row for each step.
@@ -36,7 +37,7 @@ ROWS = [row for table in TABLES for row in _rows(table)]
 PADDING = EngineRow("pad", "pad_0", (0,), ())
 
 
-def test_the_table_is_the_houses_after_shuffling_and_padding() -> None:
+def test_credit_comes_back_to_tokens() -> None:
     assert [len(row.steps) for row in ROWS] == [2, 1, 1]
     shuffled = [ROWS[2], PADDING, ROWS[0], ROWS[1]]
     seen, _, _ = credited(shuffled, lambda table: table.reward)
@@ -47,31 +48,25 @@ def test_the_table_is_the_houses_after_shuffling_and_padding() -> None:
         for step, found in zip(episode.steps, again.steps, strict=True):
             assert found.reply == Reply(step.reply.text, (), step.reply.token_ids)
             assert dataclasses.replace(found, reply=None) == dataclasses.replace(step, reply=None)
-
-
-def test_credit_comes_back_to_the_tokens_of_its_step() -> None:
     # By hand: steps in the order of the rows given, 1, 2, 3, 4.
     _, advantages, scored = credited([*ROWS, PADDING], lambda table: np.arange(1.0, 5.0))
     assert [one.tolist() for one in advantages] == [[1, 1, 0, 2], [3, 3], [4, 4, 4], [0]]
     assert [one.tolist() for one in scored] == [[True, True, False, True], [True] * 2, [True] * 3, [False]]
-
-
-def test_a_step_with_an_advantage_of_zero_stays_in_the_mean() -> None:
     _, advantages, scored = credited(ROWS, lambda table: np.array([0.0, 2.0, 0.0, 0.0]))
     assert [one.tolist() for one in advantages] == [[0, 0, 0, 2], [0, 0], [0, 0, 0]]
     assert [one.tolist() for one in scored] == [[True, True, False, True], [True] * 2, [True] * 3]
-
-
-def test_a_step_without_credit_is_not_trained_on() -> None:
     _, advantages, scored = credited(ROWS, lambda table: np.array([np.nan, 2.0, 3.0, np.nan]))
     assert [one.tolist() for one in advantages] == [[0, 0, 0, 2], [3, 3], [0, 0, 0]]
     assert [one.tolist() for one in scored] == [[False, False, False, True], [True] * 2, [False] * 3]
-
-
-def test_credit_may_be_of_tokens() -> None:
     values = np.arange(12.0).reshape(4, 3)
     _, advantages, _ = credited(ROWS, lambda table: values)
     assert [one.tolist() for one in advantages] == [[0, 1, 0, 3], [6, 7], [9, 10, 11]]
+    with pytest.raises(ValueError, match=r"expected one advantage per row, shape \(4,\), got shape \(3,\)"):
+        credited(ROWS, lambda table: np.zeros(3))
+    refuses(ValueError, "none of 1 rows holds a step", credited, [PADDING], lambda table: table.reward)
+    cut = dataclasses.replace(ROWS[0], completion_ids=(3, 4, 9))
+    with pytest.raises(ValueError, match=r"step 1 of g_x wrote tokens 3 to 4 of a row with 3: the engine has cut"):
+        credited([cut, *ROWS[1:]], lambda table: table.reward)
 
 
 def test_a_method_gives_the_same_numbers_as_on_the_houses_table() -> None:
@@ -82,13 +77,3 @@ def test_a_method_gives_the_same_numbers_as_on_the_houses_table() -> None:
     found = [first[0], first[3], second[0], last[0]]
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
     assert len(set(found)) == 4
-
-
-def test_what_cannot_be_credited_is_named() -> None:
-    with pytest.raises(ValueError, match=r"expected one advantage per row, shape \(4,\), got shape \(3,\)"):
-        credited(ROWS, lambda table: np.zeros(3))
-    with pytest.raises(ValueError, match="none of 1 rows holds a step"):
-        credited([PADDING], lambda table: table.reward)
-    cut = dataclasses.replace(ROWS[0], completion_ids=(3, 4, 9))
-    with pytest.raises(ValueError, match=r"step 1 of g_x wrote tokens 3 to 4 of a row with 3: the engine has cut"):
-        credited([cut, *ROWS[1:]], lambda table: table.reward)

@@ -7,6 +7,7 @@ from agentgym.trajectory import Reply, StepTable
 from baselines.batch import make_batch
 from baselines.engines.sequences import TokenSequence, token_sequences
 from policies.prompts import FIRST_PICTURE
+from tests.refusals import refuses
 
 
 def _table(replies: list[Reply], trajectory: list[int], t: list[int]) -> StepTable:
@@ -22,7 +23,7 @@ CONTINUES = Reply("", (1, 2, 3, 4, 9, 9), (5,), (-0.3,))
 ANEW = Reply("", (1, 2, 3, 8), (6,), (-0.4,))
 
 
-def test_a_transcript_is_one_sequence_with_a_mask() -> None:
+def test_sequences_by_hand() -> None:
     table = _table([FIRST, CONTINUES], [0, 0], [0, 1])
     assert token_sequences(table, np.array([2.0, -1.0])) == [
         TokenSequence(
@@ -36,48 +37,45 @@ def test_a_transcript_is_one_sequence_with_a_mask() -> None:
             trajectory=0,
         )
     ]
-
-
-def test_a_window_is_one_sequence_a_step_and_a_chain_may_break_anywhere() -> None:
     table = _table([FIRST, ANEW], [0, 0], [0, 1])
     sequences = token_sequences(table, np.array([2.0, -1.0]))
     assert [(one.prompt_ids, one.completion_ids) for one in sequences] == [((1, 2), (3, 4)), ((1, 2, 3, 8), (6,))]
     further = Reply("", (1, 2, 3, 8, 6, 7), (5,), (-0.3,))
     sequences = token_sequences(_table([FIRST, ANEW, further], [0, 0, 0], [0, 1, 2]), np.ones(3))
     assert [one.rows for one in sequences] == [(0,), (1, 2)]
-
-
-def test_a_prompt_that_continues_another_trajectory_is_not_joined_to_it() -> None:
     sequences = token_sequences(_table([FIRST, CONTINUES], [0, 1], [0, 0]), np.ones(2))
     assert [(one.rows, one.trajectory) for one in sequences] == [((0,), 0), ((1,), 1)]
-
-
-def test_rows_may_be_shuffled() -> None:
     table = _table([CONTINUES, FIRST], [0, 0], [1, 0])
     (one,) = token_sequences(table, np.array([-1.0, 2.0]))
     assert one.rows == (1, 0)
     assert one.advantages == (2.0, 2.0, 0.0, 0.0, -1.0)
 
 
-def test_a_step_that_was_not_scored_is_context() -> None:
+def test_steps_that_are_context_silent_or_per_token() -> None:
     (one,) = token_sequences(_table([FIRST, CONTINUES], [0, 0], [0, 1]), np.array([np.nan, -1.0]))
     assert one.completion_ids == (3, 4, 9, 9, 5)
     assert one.mask == (False, False, False, False, True)
     assert one.logprobs == (0.0, 0.0, 0.0, 0.0, -0.3)
     assert one.advantages == (0.0, 0.0, 0.0, 0.0, -1.0)
     assert token_sequences(_table([FIRST], [0], [0]), np.array([np.nan])) == []
-
-
-def test_a_silent_step_is_trained_on_and_counts_in_the_mean() -> None:
     (one,) = token_sequences(_table([FIRST, CONTINUES], [0, 0], [0, 1]), np.array([0.0, -1.0]))
     assert (one.mask, one.logprobs) == ((True, True, False, False, True), (-0.1, -0.2, 0.0, 0.0, -0.3))
     assert len(token_sequences(_table([FIRST], [0], [0]), np.zeros(1))) == 1
-
-
-def test_advantages_may_be_per_token() -> None:
     advantages = np.array([[1.0, 2.0], [3.0, np.nan]])  # what stands behind a reply's end is not looked at
     (one,) = token_sequences(_table([FIRST, CONTINUES], [0, 0], [0, 1]), advantages)
     assert one.advantages == (1.0, 2.0, 0.0, 0.0, 3.0)
+    # The third row was cut from the first: its prompt holds that one's reply, which is trained where it was written.
+    other = Reply("", (1, 2, 3, 4, 8), (6, 7), (-0.4, -0.5))
+    table = StepTable.from_arrays(
+        group=["g"] * 3, trajectory=[0, 0, 1], t=[0, 1, 1], state=["s", "u", "u"], action=["a"] * 3,
+        next_state=["u", "v", "w"], reward=[0.0] * 3, won=[False] * 3, replies=[FIRST, CONTINUES, other],
+        parent={1: (0, 0)},
+    )  # fmt: skip
+    whole, cut = token_sequences(table, np.array([2.0, -1.0, 3.0]))
+    assert (whole.prompt_ids, whole.completion_ids) == ((1, 2), (3, 4, 9, 9, 5))
+    assert (cut.prompt_ids, cut.completion_ids, cut.mask) == ((1, 2, 3, 4, 8), (6, 7), (True, True))
+    assert cut.advantages == (3.0, 3.0)
+    assert sum(whole.mask) + sum(cut.mask) == 5  # every token that was written, once
 
 
 def test_the_sum_over_tokens_is_that_of_the_houses_batch() -> None:
@@ -108,30 +106,10 @@ def test_the_sum_over_tokens_is_that_of_the_houses_batch() -> None:
         assert one.prompt_ids + one.completion_ids == last.prompt_ids + last.token_ids
 
 
-def test_replies_without_tokens_are_refused_by_row() -> None:
+def test_what_is_refused_by_row() -> None:
     table = _table([FIRST, Reply("left")], [0, 0], [0, 1])
-    with pytest.raises(ValueError, match="row 1 has no reply tokens"):
-        token_sequences(table, np.ones(2))
-    with pytest.raises(ValueError, match="shape"):
-        token_sequences(_table([FIRST], [0], [0]), np.ones(2))
-
-
-def test_prompts_with_pictures_are_refused_by_row() -> None:
+    refuses(ValueError, "row 1 has no reply tokens", lambda: token_sequences(table, np.ones(2)))
+    refuses(ValueError, "shape", lambda: token_sequences(_table([FIRST], [0], [0]), np.ones(2)))
     picture = Reply("up", (1, FIRST_PICTURE + 5, 2), (3,), (-0.5,))
     with pytest.raises(ValueError, match="row 1: its prompt shows a picture"):
         token_sequences(_table([FIRST, picture], [0, 0], [0, 1]), np.ones(2))
-
-
-def test_the_prefix_of_a_continuation_is_context() -> None:
-    # The third row was cut from the first: its prompt holds that one's reply, which is trained where it was written.
-    other = Reply("", (1, 2, 3, 4, 8), (6, 7), (-0.4, -0.5))
-    table = StepTable.from_arrays(
-        group=["g"] * 3, trajectory=[0, 0, 1], t=[0, 1, 1], state=["s", "u", "u"], action=["a"] * 3,
-        next_state=["u", "v", "w"], reward=[0.0] * 3, won=[False] * 3, replies=[FIRST, CONTINUES, other],
-        parent={1: (0, 0)},
-    )  # fmt: skip
-    whole, cut = token_sequences(table, np.array([2.0, -1.0, 3.0]))
-    assert (whole.prompt_ids, whole.completion_ids) == ((1, 2), (3, 4, 9, 9, 5))
-    assert (cut.prompt_ids, cut.completion_ids, cut.mask) == ((1, 2, 3, 4, 8), (6, 7), (True, True))
-    assert cut.advantages == (3.0, 3.0)
-    assert sum(whole.mask) + sum(cut.mask) == 5  # every token that was written, once

@@ -20,18 +20,23 @@ from baselines.runs.stack import held_out_tasks, make_envs, new_policy, training
 from benchmarks.json_files import ResultsError, claimed, load, write_json
 from benchmarks.play.panel import choose_panel, play_panel
 from benchmarks.play.players import Sampling, find_player
+from tests.refusals import refuses
 
 
 def config_of(row, **sizes):
     return make_config(row, methods=["grpo"], seeds=[0], model="tiny", history=None, sizes=row.quick)
 
 
-def test_sokoban_is_set_up_as_ever():
+def test_rows_are_found_by_names_ids_and_splits() -> None:
     config = config_of(SOKOBAN)
     assert config.setup == Setup(plenty={"num_levels": 100_000})
     assert held_out_tasks(config)[-1] == {"split": "test", "index": 63}
     assert validation_tasks(config)[0] == {"split": "validation", "index": 0}
     assert training_tasks(config)[0] == {"split": "train", "index": 200}
+    assert settings_of("alfworld") is settings_of("AgentRL/ALFWorld-v0") is ALFWORLD
+    assert settings_of("AgentRL/Other-v0").setup == dataclasses.replace(SOKOBAN.setup, plenty={})
+    assert len(choose_panel("alfworld/valid_unseen", {"task_types": [1, 2]})[0].tasks) < 144  # two of six task types
+    assert len(choose_panel("sokoban", {})[0].tasks) == 1000
 
 
 @pytest.mark.parametrize("row", SETTINGS, ids=lambda row: row.name)
@@ -50,11 +55,6 @@ def test_a_configuration_survives_its_file(tmp_path):
         pass
     with pytest.raises(OtherConfigurationError, match="setup: there"), claimed(tmp_path, config_of(SOKOBAN)):
         pass
-
-
-def test_names_and_ids_are_the_same_row():
-    assert settings_of("alfworld") is settings_of("AgentRL/ALFWorld-v0") is ALFWORLD
-    assert settings_of("AgentRL/Other-v0").setup == dataclasses.replace(SOKOBAN.setup, plenty={})
 
 
 @pytest.mark.parametrize(("row", "most_tokens", "longest"), [(ALFWORLD, 7, 140), (VIRTUALHOME, 12, 60)])
@@ -84,16 +84,10 @@ def test_a_whole_split_is_played_kind_by_kind(tmp_path):
     assert played.success.mean > 0.8
 
 
-def test_the_size_of_a_split():
-    assert len(choose_panel("alfworld/valid_unseen", {"task_types": [1, 2]})[0].tasks) < 144  # two of six task types
-    assert len(choose_panel("sokoban", {})[0].tasks) == 1000
-
-
 def test_an_environment_without_a_list_of_tasks_makes_no_panel(monkeypatch):
     class Bare(TextEnv[str]):
         observation_space = action_space = TextSpace()
 
     Bare.__abstractmethods__ = frozenset()
     monkeypatch.setitem(gym.registry, "Mine/Bare-v0", gym.envs.registration.EnvSpec("Mine/Bare-v0", entry_point=Bare))
-    with pytest.raises(ResultsError, match="Mine/Bare-v0 has no list of tasks"):
-        choose_panel("Mine/Bare-v0", {})
+    refuses(ResultsError, "Mine/Bare-v0 has no list of tasks", choose_panel, "Mine/Bare-v0", {})

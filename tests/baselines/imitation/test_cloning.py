@@ -11,6 +11,7 @@ from baselines.imitation.cloning import Demonstrator, clone, demonstrations, imi
 from baselines.imitation.updates import _schedule
 from policies.scripted import SILENT, ExpertPolicy, RandomPolicy
 from policies.tiny import tiny_policy
+from tests.refusals import refuses
 from wrappers import VectorPromptWindow, VectorReplyParser
 
 torch.set_num_threads(1)
@@ -83,7 +84,7 @@ def test_cloning_repeats_itself_and_leaves_the_global_generator_alone():
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
 
 
-def test_loss_and_accuracy_are_means_over_tokens():
+def test_learning_rates_losses_and_divergence() -> None:
     # With one batch per epoch the first epoch measures the untouched student.
     policy, fresh = student(), student()
     history = clone(policy, environments(expert=True), TASKS[:2], epochs=1, seed=0, batch_size=1000).history
@@ -96,6 +97,17 @@ def test_loss_and_accuracy_are_means_over_tokens():
         right.append(int(logits.argmax()) == row.token_ids[0])
     assert history[0]["loss"] == pytest.approx(np.mean(nats), abs=1e-5)
     assert history[0]["accuracy"] == pytest.approx(np.mean(right))
+    # 4 warm-up updates, then 8 more: half way down at update 8.
+    assert [_schedule(step, 4, 12) for step in (0, 1, 3, 4, 8)] == pytest.approx([0.25, 0.5, 1.0, 1.0, 0.5])
+    # Update 11 is the last: (1 + cos(7/8 pi)) / 2 = (1 - 0.9239) / 2.
+    assert _schedule(11, 4, 12) == pytest.approx(0.03806, abs=1e-5)
+    assert _schedule(0, 0, 1) == 1.0
+    policy = student()
+    weight = next(policy.model.parameters())
+    weight.register_hook(lambda gradient: gradient * float("nan"))
+    with pytest.raises(FloatingPointError, match="the gradient norm is nan at update 1"):
+        clone(policy, environments(expert=True), TASKS, epochs=1, seed=0)
+    assert all(value.isfinite().all() for value in policy.model.parameters())
 
 
 def test_micro_batches_change_memory_and_nothing_else():
@@ -111,27 +123,12 @@ def test_micro_batches_change_memory_and_nothing_else():
         assert torch.allclose(tensor, found[1][2][name], atol=1e-4), name
 
 
-def test_a_silent_expert_teaches_nothing():
+def test_silent_experts_and_unwritable_actions_are_refused() -> None:
     infos = {"expert_action": np.array(["up", ""], dtype=object)}
     replies = Demonstrator(student()).act(["board", "board"], infos, np.random.default_rng(0))
     assert len(replies[0].token_ids) == 1
     assert (replies[1].text, replies[1].token_ids) == (SILENT, ())
-
-
-def test_learning_rate_rises_linearly_and_falls_like_a_cosine():
-    # 4 warm-up updates, then 8 more: half way down at update 8.
-    assert [_schedule(step, 4, 12) for step in (0, 1, 3, 4, 8)] == pytest.approx([0.25, 0.5, 1.0, 1.0, 0.5])
-    # Update 11 is the last: (1 + cos(7/8 pi)) / 2 = (1 - 0.9239) / 2.
-    assert _schedule(11, 4, 12) == pytest.approx(0.03806, abs=1e-5)
-    assert _schedule(0, 0, 1) == 1.0
-
-
-def test_environments_without_an_expert_are_refused():
-    with pytest.raises(KeyError, match="expert=True"):
-        clone(student(), environments(), TASKS[:2], epochs=1, seed=0)
-
-
-def test_a_student_that_cannot_write_the_action_is_refused():
+    refuses(KeyError, "expert=True", lambda: clone(student(), environments(), TASKS[:2], epochs=1, seed=0))
     policy = tiny_policy(TEXTS, seed=0, extra_words=(), width=32, layers=1, mlp=32)
     with pytest.raises(
         ValueError,
@@ -150,15 +147,6 @@ def test_numbers_out_of_range_are_refused(wrong):
         clone(student(), environments(expert=True), TASKS[:2], **{"epochs": 1, "seed": 0} | wrong)
 
 
-def test_divergence_is_an_error_and_keeps_the_weights():
-    policy = student()
-    weight = next(policy.model.parameters())
-    weight.register_hook(lambda gradient: gradient * float("nan"))
-    with pytest.raises(FloatingPointError, match="the gradient norm is nan at update 1"):
-        clone(policy, environments(expert=True), TASKS, epochs=1, seed=0)
-    assert all(value.isfinite().all() for value in policy.model.parameters())
-
-
 def relabelled(policy, **options):
     """Random episodes of the tasks, as episodes of what they did, in the policy's tokens."""
     envs = environments()
@@ -166,7 +154,7 @@ def relabelled(policy, **options):
     return table, relabel_goals(table, envs, demonstrate=policy.demonstrate, **options)
 
 
-def test_what_failed_episodes_did_is_learned_like_an_expert_s_steps():
+def test_relabelled_steps_are_learned() -> None:
     policy = student()
     played, done = relabelled(policy, cut_loops=True)
     rows = won_steps(done)
@@ -178,9 +166,6 @@ def test_what_failed_episodes_did_is_learned_like_an_expert_s_steps():
     assert last["loss"] < 0.7 * first["loss"]
     assert last["accuracy"] > first["accuracy"]
     assert result.rows == len(rows)
-
-
-def test_relabelled_steps_are_learned_beside_an_expert_s():
     policy = student()
     rows = won_steps(relabelled(policy)[1])
     expert = demonstrations(student(), environments(expert=True), TASKS[:4], seed=0)
@@ -207,13 +192,11 @@ def test_steps_of_won_episodes_that_were_accepted_are_learned():
     )  # fmt: skip
     assert won_steps(table) == replies[1:3]
     bare = collect(environments(expert=True), ExpertPolicy(), tasks=TASKS[:1], seed=0)
-    with pytest.raises(ValueError, match=r"row 0 of the table has no reply tokens: relabel with demonstrate="):
-        won_steps(bare)
+    refuses(ValueError, r"row 0 of the table has no reply tokens: relabel with demonstrate=", won_steps, bare)
 
 
 @pytest.mark.parametrize(
     ("rows", "what"), [([], "there are no rows"), ([Reply("up", (1,), (2,)), Reply("up")], "row 1 has no tokens")]
 )
 def test_nothing_to_learn_is_an_error(rows, what):
-    with pytest.raises(ValueError, match=rf"nothing can be learned, {what}"):
-        imitate(student(), rows, epochs=1, seed=0)
+    refuses(ValueError, rf"nothing can be learned, {what}", lambda: imitate(student(), rows, epochs=1, seed=0))

@@ -11,11 +11,12 @@ from agentgym.trajectory.episode import Step, Trajectory
 from baselines.imitation.preferences import Preference, episode_preferences, prefer
 from baselines.losses import preference
 from tests.baselines.corridor_learning import babbling_policy
+from tests.refusals import refuses
 
 torch.set_num_threads(1)
 
 
-def test_the_loss_of_a_pair_is_that_of_dpo():
+def test_the_loss_of_a_pair() -> None:
     # Log-ratios: better -1 - (-3) = 2 and -4 - (-4) = 0; worse -2 - (-2) = 0 and -1 - (-2) = 1. With beta .5:
     # -log sigma(.5 * 2) = log(1 + e^-1) = .31326, and -log sigma(.5 * -1) = log(1 + e^.5) = .97408.
     better = torch.tensor([-1.0, -4.0], requires_grad=True)
@@ -24,6 +25,13 @@ def test_the_loss_of_a_pair_is_that_of_dpo():
     found.sum().backward()
     # The slope is -beta sigma(-beta d): -.5 / (1 + e) and -.5 / (1 + e^-.5).
     assert better.grad.tolist() == pytest.approx([-0.5 / (1 + math.e), -0.5 / (1 + math.exp(-0.5))], abs=1e-6)
+    policy = babbling_policy()
+    pairs = pairs_of(policy)
+    learned = prefer(policy, pairs, seed=0, learning_rate=1e-6, batch_size=2)
+    assert (learned.loss, learned.margin) == pytest.approx((math.log(2), 0.0), abs=1e-5)
+    nats = [sum(-logratio(policy, _Zero(), (row,)) for row in pair.better) for pair in pairs]
+    learned = prefer(policy, pairs, seed=0, learning_rate=1e-6, batch_size=2, likelihood=0.1)
+    assert learned.loss == pytest.approx(math.log(2) + 0.1 * np.mean(nats), abs=1e-3)
 
 
 def episode(group, name, won, reward=0.0, text="left"):
@@ -35,7 +43,7 @@ def names(pairs):
     return [(pair.better[0].text, pair.worse[0].text) for pair in pairs]
 
 
-def test_pairs_are_of_one_task_and_of_different_outcome():
+def test_pairs_by_outcome_and_return() -> None:
     episodes = [
         episode("a", 0, True, text="A"), episode("a", 1, False, text="AA"), episode("a", 2, False, text="AAA"),
         episode("b", 3, True, text="B"), episode("c", 4, False, text="C"),
@@ -43,16 +51,10 @@ def test_pairs_are_of_one_task_and_of_different_outcome():
     assert names(episode_preferences(episodes)) == [("A", "AA"), ("A", "AAA")]
     assert len(episode_preferences(episodes, per_task=1)) == 1
     assert names(episode_preferences(episodes, between=lambda better, worse: worse == 2)) == [("A", "AAA")]
-
-
-def test_pairs_by_return_need_a_margin():
     episodes = [episode("a", i, False, reward, text="x" * (i + 1)) for i, reward in enumerate((0.5, 0.0, 0.4))]
     assert episode_preferences(episodes) == []
     # .5 and .4 are within .2 of each other, both are more than .2 above 0.
     assert sorted(names(episode_preferences(episodes, margin=0.2))) == [("x", "xx"), ("xxx", "xx")]
-
-
-def test_an_episode_without_a_written_reply_is_no_side():
     silent = Trajectory("a", 1, False, False, True, (Step(0, "s", "", "s", 0.0, False, Reply("")),))
     assert episode_preferences([episode("a", 0, True), silent]) == []
 
@@ -85,16 +87,6 @@ def test_learning_raises_the_better_side_against_the_worse_one():
         assert logratio(policy, start, pair.better) > logratio(policy, start, pair.worse) + 0.1
 
 
-def test_the_first_loss_is_log_2_and_with_likelihood_less_by_what_the_better_side_has():
-    policy = babbling_policy()
-    pairs = pairs_of(policy)
-    learned = prefer(policy, pairs, seed=0, learning_rate=1e-6, batch_size=2)
-    assert (learned.loss, learned.margin) == pytest.approx((math.log(2), 0.0), abs=1e-5)
-    nats = [sum(-logratio(policy, _Zero(), (row,)) for row in pair.better) for pair in pairs]
-    learned = prefer(policy, pairs, seed=0, learning_rate=1e-6, batch_size=2, likelihood=0.1)
-    assert learned.loss == pytest.approx(math.log(2) + 0.1 * np.mean(nats), abs=1e-3)
-
-
 class _Zero:
     """Gives every token probability 1."""
 
@@ -115,7 +107,7 @@ def test_passes_change_memory_and_nothing_else():
         assert torch.allclose(tensor, found[1][name], atol=1e-5), name
 
 
-def test_bad_numbers_and_empty_sides_are_refused():
+def test_bad_numbers_and_empty_sides_are_refused() -> None:
     policy = babbling_policy()
     for wrong in ({"beta": 0.0}, {"beta": math.nan}, {"likelihood": -1.0}, {"likelihood": math.inf}):
         with pytest.raises(ValueError, match="finite beta above 0 and a finite likelihood of at least 0"):
@@ -123,6 +115,10 @@ def test_bad_numbers_and_empty_sides_are_refused():
     with pytest.raises(ValueError, match="at least one reply"):
         prefer(policy, [Preference((), (written(policy, 1, "left"),))], seed=0, learning_rate=1e-3)
     assert prefer(policy, [], seed=0, learning_rate=1e-3).pairs == 0
+    episodes = [episode("a", i, i < 2, float(i < 2)) for i in range(4)]
+    assert len(episode_preferences(episodes)) == 4
+    for wrong in ({"per_task": -1}, {"per_task": 1.5}, {"margin": -1.0}, {"margin": math.nan}):
+        refuses(ValueError, next(iter(wrong)), episode_preferences, episodes, **wrong)
 
 
 @pytest.mark.parametrize(
@@ -152,12 +148,3 @@ def test_a_number_that_is_none_reaches_no_weight(name):
     with pytest.raises(ValueError, match=f"{name}=nan"):
         prefer(policy, pairs_of(policy), **{"seed": 0, "learning_rate": 1e-3, name: math.nan})
     assert all(torch.equal(tensor, before[key]) for key, tensor in policy.model.state_dict().items())
-
-
-def test_a_negative_number_of_pairs_or_margin_is_refused():
-    """-1 pairs were all but the last; with a margin of -1 each episode was better than itself."""
-    episodes = [episode("a", i, i < 2, float(i < 2)) for i in range(4)]
-    assert len(episode_preferences(episodes)) == 4
-    for wrong in ({"per_task": -1}, {"per_task": 1.5}, {"margin": -1.0}, {"margin": math.nan}):
-        with pytest.raises(ValueError, match=next(iter(wrong))):
-            episode_preferences(episodes, **wrong)

@@ -34,13 +34,24 @@ def numbers(sample: Sample) -> list[int]:
     return [int(str(name).split()[1]) for name in sample.table.groups]
 
 
-def test_without_rounds_everything_stays_as_drawn() -> None:
+def test_draws_without_rounds() -> None:
     found = sample_groups(play, NAMES, 8, np.random.default_rng(0))
     assert found.table is found.first
     assert (found.played, found.resampled, found.flat) == (32, 0, 0)
+    draws = [numbers(sample_groups(play, NAMES, 8, np.random.default_rng(s), rounds=9)) for s in (0, 0, 1)]
+    assert draws[0] == draws[1] != draws[2]
+    found = sample_groups(play, NAMES[:3], 3, np.random.default_rng(0), rounds=5)
+    assert found.table.n_groups == 3
+    assert np.bincount(found.table.trajectory_group).tolist() == [2, 2, 2]
+    assert found.flat == 0
+    odd = [task for task in NAMES if task["index"] % 2]
+    found = sample_groups(play, odd, 4, np.random.default_rng(0), rounds=2)
+    assert found.table.n_groups == 4
+    assert (found.resampled, found.flat) == (8, 4)
+    assert found.table.groups == found.first.groups  # drawn first, kept first
 
 
-def test_groups_without_contrast_are_replaced_and_the_size_is_kept() -> None:
+def test_groups_are_replaced_to_the_same_size() -> None:
     for seed in range(20):
         found = sample_groups(play, NAMES, 8, np.random.default_rng(seed), rounds=10)
         assert found.table.n_groups == 8
@@ -55,8 +66,6 @@ def test_groups_without_contrast_are_replaced_and_the_size_is_kept() -> None:
         assert list(found.table.groups[: len(kept)]) == kept
         assert all("round" in str(name) for name in found.table.groups[len(kept) :])
 
-
-def test_episodes_that_were_cut_from_others_stay_with_them() -> None:
     def forked(tasks: Sequence[Mapping[str, Any]], seed: int) -> StepTable:
         episodes = play(tasks, seed).to_trajectories()
         for i in range(1, len(episodes), 2):  # the second episode of each task, from the first step of the first one
@@ -66,9 +75,6 @@ def test_episodes_that_were_cut_from_others_stay_with_them() -> None:
 
     table = sample_groups(forked, NAMES, 8, np.random.default_rng(0), rounds=10).table
     assert table.parent.tolist() == [-1 if i % 2 == 0 else 3 * (i // 2) for i in range(16)]
-
-
-def test_surplus_is_dropped_last_first() -> None:
     # Three of four are flat at first; the next round plays 4 tasks for 3 places, and all have contrast.
     calls: list[int] = []
 
@@ -82,9 +88,6 @@ def test_surplus_is_dropped_last_first() -> None:
     assert calls == [4, 4]
     assert list(found.table.groups) == ["task 0 (3)", *(f"task {2 * i} ({i}), round 1" for i in range(3))]
     assert (found.resampled, found.flat) == (4, 0)
-
-
-def test_a_round_plays_no_more_than_should_do() -> None:
     # 6 of 8 have contrast: for 2 missing at a share of 3/4, three more (2 * 8 / 6 = 2.7) are played.
     calls: list[int] = []
 
@@ -95,26 +98,6 @@ def test_a_round_plays_no_more_than_should_do() -> None:
     found = sample_groups(scripted, NAMES, 8, np.random.default_rng(0), rounds=2)
     assert calls == [8, 3, 2]  # then one of three has contrast; 1 is missing at a share of 7/11
     assert (found.table.n_groups, found.flat) == (8, 1)
-
-
-def test_when_the_rounds_run_out_flat_groups_fill_the_batch() -> None:
-    odd = [task for task in NAMES if task["index"] % 2]
-    found = sample_groups(play, odd, 4, np.random.default_rng(0), rounds=2)
-    assert found.table.n_groups == 4
-    assert (found.resampled, found.flat) == (8, 4)
-    assert found.table.groups == found.first.groups  # drawn first, kept first
-
-
-def test_few_tasks_are_drawn_again_as_groups_of_their_own() -> None:
-    found = sample_groups(play, NAMES[:3], 3, np.random.default_rng(0), rounds=5)
-    assert found.table.n_groups == 3
-    assert np.bincount(found.table.trajectory_group).tolist() == [2, 2, 2]
-    assert found.flat == 0
-
-
-def test_the_draw_depends_on_the_generator_alone() -> None:
-    draws = [numbers(sample_groups(play, NAMES, 8, np.random.default_rng(s), rounds=9)) for s in (0, 0, 1)]
-    assert draws[0] == draws[1] != draws[2]
 
 
 def test_the_trainer_reports_the_first_round_and_repeats_itself(tmp_path: Any) -> None:

@@ -10,6 +10,7 @@ from baselines.play.rollouts import Timed, episodes_of, play_groups, steps_to_br
 from baselines.recipes import recipe
 from baselines.trainer import Trainer
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor
+from tests.refusals import refuses
 from wrappers.credit.vine import vine
 
 FORKED = CONFIG.changed(rollout={"branches": 2, "branch_at": "every 2"})
@@ -22,9 +23,6 @@ def test_without_branches_it_is_collect() -> None:
     assert table.actions == expected.actions
     np.testing.assert_array_equal(table.action, expected.action)
     assert episodes_of(table, COUNT) is table
-
-
-def test_the_episodes_are_those_that_are_played_without_branches() -> None:
     plain = play_groups(corridor(), babbling_policy(), TASKS, CONFIG, 5).to_trajectories()
     forked = play_groups(corridor(), babbling_policy(), TASKS, FORKED, 5)
     assert forked.has_forks
@@ -33,9 +31,6 @@ def test_the_episodes_are_those_that_are_played_without_branches() -> None:
     chosen = sum(-(-len(one.steps) // 2) for one in plain)
     assert forked.n_trajectories == len(plain) + 2 * chosen
     assert (forked.parent < 0).sum() == 3 * len(plain)
-
-
-def test_a_group_that_could_not_be_scored_takes_no_other_episode_with_it() -> None:
     forked = play_groups(corridor(), babbling_policy(), TASKS, FORKED, 5)
     scored = forked.keep(forked.trajectory_group > 0)
     expected = episodes_of(forked, COUNT)
@@ -54,8 +49,7 @@ def test_every_selection_chooses_rows(words: str) -> None:
 
 @pytest.mark.parametrize("words", ["entrpy 2", "every", "every 0", "every -1", "random two", "every 2 3", ""])
 def test_unknown_words_are_explained_before_anything_is_played(words: str) -> None:
-    with pytest.raises(ValueError, match=r"unknown branch_at .*'every N', 'entropy N', 'random N'"):
-        steps_to_branch_at(words)
+    refuses(ValueError, r"unknown branch_at .*'every N', 'entropy N', 'random N'", steps_to_branch_at, words)
     with pytest.raises(ValueError, match="unknown branch_at"):
         Trainer(babbling_policy(), corridor(), recipe("vine"), TASKS, FORKED.changed(rollout={"branch_at": words}))
 

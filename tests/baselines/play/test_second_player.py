@@ -13,6 +13,7 @@ from agentgym.sotopia.players import PLAYERS
 from agentgym.trajectory import Reply
 from baselines.play.second_player import PolicyPartner
 from policies.scripted import RandomPolicy, tagged
+from tests.refusals import refuses
 from wrappers.prompt import PromptWindow, VectorPromptWindow
 from wrappers.reply import VectorReplyParser
 
@@ -73,7 +74,7 @@ def test_replies_are_read_as_the_agents_are() -> None:
     assert strict.act([view]) == [NONE]
 
 
-def test_one_policy_plays_both_sides() -> None:
+def test_one_policy_plays_both_sides_and_repeats() -> None:
     policy = Says(*[tagged(command) for command in COMMANDS])
     envs: Any = gym.make_vec(
         "AgentRL/SOTOPIA-v0", num_envs=4, partner=PolicyPartner(policy, history=4), max_turns=6,
@@ -84,8 +85,6 @@ def test_one_policy_plays_both_sides() -> None:
     assert table.n_trajectories == 4
     assert {messages[0]["content"] for messages in policy.seen} == {policy.seen[0][0]["content"]}
 
-
-def test_self_play_repeats() -> None:
     def play() -> list[str]:
         partner = PolicyPartner(RandomPolicy(), seed=5)
         envs: Any = gym.make_vec("AgentRL/SOTOPIA-v0", num_envs=3, partner=partner, autoreset_mode="Disabled")
@@ -94,13 +93,7 @@ def test_self_play_repeats() -> None:
 
     assert play() == play()
     assert len(set(play())) > 6
-
-
-def test_wrong_options_are_said_at_once() -> None:
-    with pytest.raises(ValueError, match="several must be"):
-        PolicyPartner(Says(""), reply={"several": "all"})
-    with pytest.raises(ValueError, match="history"):
-        PolicyPartner(Says(""), history=-1)
-    with pytest.raises(ValueError, match="order"):
-        PolicyPartner(Says(""), order="chaos")
+    refuses(ValueError, "several must be", lambda: PolicyPartner(Says(""), reply={"several": "all"}))
+    refuses(ValueError, "history", lambda: PolicyPartner(Says(""), history=-1))
+    refuses(ValueError, "order", lambda: PolicyPartner(Says(""), order="chaos"))
     assert "fair" in PLAYERS

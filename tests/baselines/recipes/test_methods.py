@@ -5,6 +5,7 @@ import pytest
 pytest.importorskip("torch")
 
 from baselines.recipes.methods import IMITATION, method
+from tests.refusals import refuses
 
 
 def test_names_read_their_options():
@@ -23,5 +24,4 @@ def test_names_read_their_options():
     ],
 )  # fmt: skip
 def test_a_wrong_name_or_option_says_what_is_expected(name, words):
-    with pytest.raises(ValueError, match=words):
-        method(name)
+    refuses(ValueError, words, method, name)

@@ -72,8 +72,31 @@ METHOD: dict[tuple[str, str, str], dict[str, Any]] = {
 }  # fmt: skip
 
 
-def test_there_is_an_entry_for_every_printed_row_and_no_other() -> None:
+def test_printed_rows_have_entries_and_recipes_their_options() -> None:
     assert set(PAPERS) == set(TRAINING)
+    table = StepTable.from_arrays(
+        group=[0] * 4, trajectory=[0, 0, 1, 1], t=[0, 1, 0, 1], state=["a", "b", "a", "c"], action=["x", "x", "y", "y"],
+        next_state=["b", "goal", "c", "pit"], reward=[0.0, 1.0, 0.0, 0.0], won=[True, True, False, False],
+    )  # fmt: skip
+    for found in PAPERS.values():
+        made = found.recipe()
+        assert np.isfinite(made(table)).all()
+        assert made.options.items() >= found.options.items()
+        assert all(getattr(made.scorer, name) == value for name, value in found.scorer.items())
+    hindsight = paper("hisr", "alfworld").scorer["hindsight"]
+    assert (hindsight.beta, hindsight.hindsight) == (0.3, "cloze")
+    with pytest.raises(
+        NotImplementedError, match=r"beacon in sokoban \(paper\) are known, but the method is not in this"
+    ):
+        Paper("beacon", "sokoban").recipe()
+    with pytest.raises(
+        ValueError, match=r"no paper's settings for the method 'reward-flow'.*did you mean 'rewardflow'"
+    ):
+        paper("reward-flow", "alfworld")
+    with pytest.raises(ValueError, match=r"paper of 'graphgpo' prints no settings for 'sotopia'; known: 'alfworld'"):
+        paper("graphgpo", "sotopia")
+    assert paper("graphgpo", "webshop", "script") is paper("graphgpo", "webshop")  # no script of its own
+    assert paper("stepsearch", "searchqa").source == "script"  # nothing else was read
 
 
 @pytest.mark.parametrize("key", list(TRAINING), ids="-".join)
@@ -100,38 +123,6 @@ def test_what_belongs_to_the_method_is_as_printed(key: Any) -> None:
     }  # fmt: skip
     for name, value in METHOD[key].items():
         assert facts.get(name, ABSENT) == value, name
-
-
-def test_the_recipes_options_exist() -> None:
-    table = StepTable.from_arrays(
-        group=[0] * 4, trajectory=[0, 0, 1, 1], t=[0, 1, 0, 1], state=["a", "b", "a", "c"], action=["x", "x", "y", "y"],
-        next_state=["b", "goal", "c", "pit"], reward=[0.0, 1.0, 0.0, 0.0], won=[True, True, False, False],
-    )  # fmt: skip
-    for found in PAPERS.values():
-        made = found.recipe()
-        assert np.isfinite(made(table)).all()
-        assert made.options.items() >= found.options.items()
-        assert all(getattr(made.scorer, name) == value for name, value in found.scorer.items())
-    hindsight = paper("hisr", "alfworld").scorer["hindsight"]
-    assert (hindsight.beta, hindsight.hindsight) == (0.3, "cloze")
-
-
-def test_methods_that_are_not_here_say_so() -> None:
-    with pytest.raises(
-        NotImplementedError, match=r"beacon in sokoban \(paper\) are known, but the method is not in this"
-    ):
-        Paper("beacon", "sokoban").recipe()
-
-
-def test_what_is_not_printed_is_named() -> None:
-    with pytest.raises(
-        ValueError, match=r"no paper's settings for the method 'reward-flow'.*did you mean 'rewardflow'"
-    ):
-        paper("reward-flow", "alfworld")
-    with pytest.raises(ValueError, match=r"paper of 'graphgpo' prints no settings for 'sotopia'; known: 'alfworld'"):
-        paper("graphgpo", "sotopia")
-    assert paper("graphgpo", "webshop", "script") is paper("graphgpo", "webshop")  # no script of its own
-    assert paper("stepsearch", "searchqa").source == "script"  # nothing else was read
 
 
 def test_differences_and_facts_that_are_set_elsewhere_are_listed() -> None:

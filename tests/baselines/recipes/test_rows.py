@@ -18,6 +18,7 @@ from baselines.recipes.papers import PAPERS
 from baselines.recipes.rows import SEARCH_ROWS
 from baselines.trainer import Trainer
 from tests.baselines.corridor_learning import CONFIG, babbling_policy
+from tests.refusals import refuses
 from tests.wrappers.credit.random_tables import random_table
 from tests.wrappers.credit.small_tables import episodes
 from wrappers.credit.attribution import attribution
@@ -46,21 +47,19 @@ def test_a_row_is_a_method_with_an_environment_of_its_own(name: str) -> None:
     envs = built(name)
     envs.reset(seed=0, options={"split": "train", "index": 3, **row.schedule(0, 10)})
     assert (envs.unwrapped.envs[0].turns.total == 1) == (name == "r1")
-    with pytest.raises(ValueError, match=rf"{name} is trained in an environment of its own.*--methods {name}"):
-        row.anywhere()
+    refuses(ValueError, rf"{name} is trained in an environment of its own.*--methods {name}", row.anywhere)
     assert recipe("grpo").anywhere() == recipe("grpo")
 
 
-def test_only_zerosearch_has_a_curriculum() -> None:
+def test_curricula_environments_and_papers_of_rows() -> None:
     assert [dict(recipe(name).schedule(5, 10)) for name in ("grpo", "r1", "search_r1", "stepsearch")] == [{}] * 4
     assert recipe("zerosearch").schedule(0, 10) == {"noise": 0.25}
     assert recipe("zerosearch").schedule(10, 10) == {"noise": 0.5}
-
-
-def test_a_row_with_other_options_keeps_its_environment() -> None:
     assert recipe("zerosearch:std=none").own_env == SEARCH_ROWS["zerosearch"].own_env
-    with pytest.raises(ValueError, match="did you mean 'zerosearch'"):
-        recipe("zero_search")
+    refuses(ValueError, "did you mean 'zerosearch'", recipe, "zero_search")
+    rows = [paper for (method, _, _), paper in PAPERS.items() if method in SEARCH_ROWS]
+    assert {paper.method for paper in rows} == {"search_r1", "stepsearch"}
+    assert all(paper.env == "searchqa" and paper.recipe().own_env is not None for paper in rows)
 
 
 def watched(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
@@ -101,12 +100,6 @@ def test_training_follows_the_curriculum_and_validation_does_not(
     # 0.25 + (4^0.5 - 1) / 3 * 0.25 in the second of two, resumed; and the end is validated.
     assert noise[:4] == pytest.approx([1 / 3] * 4)
     assert set(noise[4:]) == {None}
-
-
-def test_papers_of_the_rows_can_be_made() -> None:
-    rows = [paper for (method, _, _), paper in PAPERS.items() if method in SEARCH_ROWS]
-    assert {paper.method for paper in rows} == {"search_r1", "stepsearch"}
-    assert all(paper.env == "searchqa" and paper.recipe().own_env is not None for paper in rows)
 
 
 def scores_of(table: StepTable) -> np.ndarray:

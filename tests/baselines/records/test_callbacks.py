@@ -13,6 +13,7 @@ import pytest
 from baselines.records.callbacks import Samples, Tracker
 from tests.baselines.corridor_learning import TASKS
 from tests.baselines.test_trainer import trainer
+from tests.refusals import refuses
 
 
 def lines(folder: Path) -> list[dict[str, Any]]:
@@ -89,7 +90,5 @@ def test_trackers_get_every_row(name: Any, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_tracker_that_is_not_there_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "trackio", None)
-    with pytest.raises(ImportError, match="pip install 'trackio'"):
-        Tracker("trackio", project="p")
-    with pytest.raises(ValueError, match="'wandb' or 'trackio', got 'mlflow'"):
-        Tracker("mlflow", project="p")  # type: ignore[arg-type]
+    refuses(ImportError, "pip install 'trackio'", Tracker, "trackio", project="p")
+    refuses(ValueError, "'wandb' or 'trackio', got 'mlflow'", Tracker, "mlflow", project="p")

@@ -10,6 +10,7 @@ import pytest
 
 from agentgym.outside.text import DataError
 from baselines.records.metrics import MetricsLog, read_about, read_log, without_times
+from tests.refusals import refuses
 
 
 def test_rows_survive_and_the_repeated_part_is_dropped(tmp_path: Path) -> None:
@@ -55,21 +56,23 @@ def test_a_cut_last_line_is_left_out_and_a_wrong_line_named(tmp_path: Path) -> N
     path.write_text('{"iteration": 0}\n{"iterat')
     assert read_log(path) == [{"iteration": 0}]
     path.write_text('{"iteration": 0}\nhello\n{"iteration": 1}\n')
-    with pytest.raises(ValueError, match=r"log.jsonl, line 2: not a row"):
-        read_log(path)
+    refuses(ValueError, r"log.jsonl, line 2: not a row", read_log, path)
 
 
-def test_without_a_folder_rows_stay_in_memory() -> None:
+def test_folders_are_optional_and_clocks_taken_out() -> None:
     log = MetricsLog(None)
     log.append({"iteration": 1})
     log.append({"iteration": 2})
     log.resume(1)
     assert log.rows == [{"iteration": 1}]
+    row = {"iteration": 1, "seconds": 1.0, "seconds_update": 1.0, "share_update": 50.0, "tokens_per_second": 9.0}
+    assert without_times({**row, "success": 0.5, "steps_per_row": 2.0}) == {
+        "iteration": 1, "success": 0.5, "steps_per_row": 2.0
+    }  # fmt: skip
 
 
 def test_tensorboard_asks_for_folder_and_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match="need a folder"):
-        MetricsLog(None, tensorboard=True)
+    refuses(ValueError, "need a folder", MetricsLog, None, tensorboard=True)
     real = builtins.__import__
 
     def missing(name: str, *args: Any, **kwargs: Any) -> Any:
@@ -78,8 +81,7 @@ def test_tensorboard_asks_for_folder_and_package(tmp_path: Path, monkeypatch: py
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", missing)
-    with pytest.raises(ImportError, match=r"pip install .*\[train\]., or tensorboard=False"):
-        MetricsLog(tmp_path, tensorboard=True)
+    refuses(ImportError, r"pip install .*\[train\]., or tensorboard=False", MetricsLog, tmp_path, tensorboard=True)
 
 
 @pytest.mark.parametrize(
@@ -110,17 +112,9 @@ def test_tensorboard_asks_for_folder_and_package(tmp_path: Path, monkeypatch: py
 def test_every_damage_is_named_with_file_and_line(tmp_path: Path, line: bytes, words: str) -> None:
     path = tmp_path / "log.jsonl"
     path.write_bytes(b'{"iteration": 0}\n' + line + b'\n{"iteration": 2}\n')
-    with pytest.raises(DataError, match=rf"log\.jsonl, line 2: not a row of a training log \(.*{re.escape(words)}"):
-        read_log(path)
+    refuses(DataError, rf"log\.jsonl, line 2: not a row of a training log \(.*{re.escape(words)}", read_log, path)
     path.write_bytes(b'{"iteration": 0}\n' + line)  # cut short by a crash
     assert read_log(path) == [{"iteration": 0}]
-
-
-def test_only_clock_readings_are_taken_out() -> None:
-    row = {"iteration": 1, "seconds": 1.0, "seconds_update": 1.0, "share_update": 50.0, "tokens_per_second": 9.0}
-    assert without_times({**row, "success": 0.5, "steps_per_row": 2.0}) == {
-        "iteration": 1, "success": 0.5, "steps_per_row": 2.0
-    }  # fmt: skip
 
 
 def test_a_log_without_the_rows_before_its_checkpoint_is_refused(tmp_path: Path) -> None:

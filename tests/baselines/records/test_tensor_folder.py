@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from baselines.records.tensor_folder import join, read_tensors, split, write_tensors
+from tests.refusals import refuses
 
 
 def test_a_state_comes_back_as_it_was(tmp_path: Path) -> None:
@@ -45,21 +46,15 @@ def test_large_states_are_written_in_shards(tmp_path: Path) -> None:
     assert {name: value.tolist() for name, value in found.items()} == {n: v.tolist() for n, v in tensors.items()}
 
 
-def test_tied_weights_are_kept_once() -> None:
+def test_tied_weights_and_what_is_no_state() -> None:
     weight = torch.arange(4.0)
     tree, tensors = split({"embed": weight, "head": weight, "other": weight.clone(), "half": weight[:2]})
     assert sorted(tensors) == ["embed", "half", "other"]
     assert join(tree, tensors)["head"] is tensors["embed"]
+    refuses(TypeError, r"a.b must be a tensor or a plain value, got function", split, {"a": {"b": lambda: None}})
+    refuses(ValueError, r"holds no state\.safetensors", lambda: read_tensors(Path("/nonexistent"), "state"))
 
 
 @pytest.mark.parametrize("tree", [{"tensor": "absent"}, {"dict": 3}, {"set": []}, {"a": 1, "b": 2}, {"dict": [[1]]}])
 def test_trees_of_others_are_refused(tree: Any) -> None:
-    with pytest.raises(ValueError, match="no tree of tensors, or not all of them"):
-        join(tree, {})
-
-
-def test_what_is_no_state_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"a.b must be a tensor or a plain value, got function"):
-        split({"a": {"b": lambda: None}})
-    with pytest.raises(ValueError, match=r"holds no state\.safetensors"):
-        read_tensors(Path("/nonexistent"), "state")
+    refuses(ValueError, "no tree of tensors, or not all of them", join, tree, {})

@@ -28,6 +28,7 @@ from tests.agentgym.sotopia.support import FOLDER as PROFILES
 from tests.agentgym.sotopia.support import needs_data
 from tests.agentgym.virtualhome import official_houses
 from tests.oracles import oracle
+from tests.refusals import refuses
 
 PUBLISHED = Path(__file__).parents[3] / "docs" / "results" / "head-to-head"
 VARIABLES = ("ALFWORLD_DATA", "VIRTUALHOME_DATA")
@@ -180,13 +181,11 @@ def test_a_run_goes_on_with_its_own_data_alone(games: Path, tmp_path: Path) -> N
     generated.note(tmp_path)
     official.note(tmp_path)  # nothing was played on the first
     (tmp_path / "log.jsonl").touch()
-    with pytest.raises(OtherConfigurationError, match="holds a run on other data"):
-        generated.note(tmp_path)
+    refuses(OtherConfigurationError, "holds a run on other data", generated.note, tmp_path)
     with pytest.raises(OtherConfigurationError, match=r"'reward': 2"):
         opened("alfworld", {"data": str(games), "reward": 2})[1].note(tmp_path)
     (tmp_path / "data_source.json").unlink()  # as runs were begun before they noted any
-    with pytest.raises(OtherConfigurationError, match=r"there generated tasks \(it has no data_source.json\)"):
-        official.note(tmp_path)
+    refuses(OtherConfigurationError, r"there generated tasks \(it has no data_source.json\)", official.note, tmp_path)
     generated.note(tmp_path)
     (tmp_path / "model").mkdir()
     hand_on(tmp_path, tmp_path / "model")
@@ -202,10 +201,8 @@ def test_what_a_user_says_of_generated_tasks_wins() -> None:
     played = gym.make("AgentRL/ALFWorld-v0", data="generated", num_games=90, task_types=[1]).unwrapped
     assert source.tasks["train"] == config.clone_tasks + config.training_tasks == played.tasks.count("train") < 90
     assert config.data is None
-    with pytest.raises(ValueError, match="--option split='test': a run sets 'split' itself"):
-        opened("alfworld", {"split": "test"})
-    with pytest.raises(TypeError, match=r"unknown argument 'num_gmes'.*did you mean 'num_games'"):
-        opened("alfworld", {"num_gmes": 90})
+    refuses(ValueError, "--option split='test': a run sets 'split' itself", opened, "alfworld", {"split": "test"})
+    refuses(TypeError, r"unknown argument 'num_gmes'.*did you mean 'num_games'", opened, "alfworld", {"num_gmes": 90})
 
 
 def test_generated_tasks_are_played_where_they_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

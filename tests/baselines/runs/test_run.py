@@ -6,6 +6,7 @@ import pytest
 
 import baselines
 from baselines import train
+from tests.refusals import refuses
 
 SMALL = {"iterations": 1, "groups": 2, "group_size": 2, "quick": True, "progress": False}
 OWN = '''
@@ -72,8 +73,7 @@ def test_modules_of_ones_own_are_named_or_handed_over(tmp_path, monkeypatch):
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_written(tmp_path, given, error, words):
-    with pytest.raises(error, match=words):
-        train(**given, out=tmp_path / "run")
+    refuses(error, words, lambda: train(**given, out=tmp_path / "run"))
     assert not (tmp_path / "run").exists()
 
 

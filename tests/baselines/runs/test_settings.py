@@ -84,7 +84,7 @@ def test_every_printed_fact_is_either_set_or_told(printed: Paper) -> None:
     assert ("prompt_tokens" in told) == (printed.prompt_tokens is not None)
 
 
-def test_validation_has_the_papers_temperature_where_it_is_the_rollouts_or_0() -> None:
+def test_temperatures_and_settings_without_a_paper() -> None:
     def at(method: str, **changes: Any) -> tuple[list[str], list[str]]:
         found = settings(PAPERS[method, "alfworld", "paper"], changes=changes)
         both = (lines(found, kind) for kind in ("set", "not set"))
@@ -95,9 +95,6 @@ def test_validation_has_the_papers_temperature_where_it_is_the_rollouts_or_0() -
     assert at("rewardflow", temperature=1.0) == ([], ["validation_temperature: 0.4"])
     assert at("hisr") == (["validation_temperature: 0.0 (validation_greedy)"], [])
     assert at("graphgpo") == ([], ["validation_temperature: 0.4"])
-
-
-def test_without_a_paper_the_benchmarks_own_settings_stand() -> None:
     row = settings_of("sokoban")
     found = run_settings(row, method="grpo", model="smollm2", seed=0)
     assert found.config.setup.options == row.played_by("smollm2").setup.options == {}

@@ -28,6 +28,7 @@ from policies.prompts import FIRST_PICTURE
 from policies.tiny import tiny_policy
 from policies.vision import data_url
 from policies.vision import policy as vision
+from tests.refusals import refuses
 
 ROOT = Path(__file__).parents[3]
 PLAYED = """
@@ -138,13 +139,11 @@ def test_a_folder_is_taken_as_it_is(tmp_path):
 
 @pytest.mark.parametrize("name", ["/nowhere/at/all", "./nowhere", "a/b/c", "a b", ""])
 def test_what_is_no_name_on_the_hub_is_a_missing_folder(name):
-    with pytest.raises(DataError, match=r"no config.json\)$"):
-        find_model(name, download=True)
+    refuses(DataError, r"no config.json\)$", find_model, name, download=True)
 
 
 def test_an_unknown_name_says_how_to_fetch_it(monkeypatch):
-    with pytest.raises(DataError, match="add --download"):
-        find_model("nobody/nothing-at-all")
+    refuses(DataError, "add --download", find_model, "nobody/nothing-at-all")
 
     def refuse(name: str, **_: object) -> str:
         raise OSError(f"no route to {name}")
@@ -154,14 +153,10 @@ def test_an_unknown_name_says_how_to_fetch_it(monkeypatch):
         find_model("nobody/nothing-at-all", download=True)
 
 
-def test_places_are_divided_into_lanes():
+def test_frames_texts_and_places() -> None:
     config = config_of("sokoban", TINY)
     assert [envs.num_envs for envs in make_lanes(config, 8, 3)] == [3, 3, 2]
-    with pytest.raises(ValueError, match=r"expected 1 to 8 lanes, .* got 9"):
-        make_lanes(config, 8, 9)
-
-
-def test_frames_and_texts_are_what_the_environment_showed():
+    refuses(ValueError, r"expected 1 to 8 lanes, .* got 9", make_lanes, config, 8, 9)
     envs = ObservationLog(gym.make_vec("AgentRL/Sokoban-v0", 2, autoreset_mode="Disabled"))
     first, infos = envs.reset(options=[{"split": "test", "index": 0}, {"split": "test", "index": 1}])
     action = infos["admissible_actions"][0][0]
@@ -171,17 +166,11 @@ def test_frames_and_texts_are_what_the_environment_showed():
     assert first[1] == second[1]
     assert envs.texts[infos["task_id"][0], infos["state_key"][0]] == first[0]
     assert envs.texts[later["task_id"][0], later["state_key"][0]] == second[0]
-
-
-def test_a_reset_begins_new_frames_and_keeps_known_texts():
     envs = ObservationLog(gym.make_vec("AgentRL/Sokoban-v0", 1, autoreset_mode="Disabled"))
     envs.reset(options={"split": "test", "index": 0})
     envs.reset(options={"split": "test", "index": 1})
     assert [len(frames) for frames in envs.frames] == [1]
     assert len(envs.texts) == 2
-
-
-def test_a_picture_is_kept_before_its_text_as_pages_draw_it():
     envs = ObservationLog(gym.make_vec("AgentRL/VisualSokoban-v0", 1, autoreset_mode="Disabled"))
     observations, _ = envs.reset(seed=0)
     assert envs.frames == [[f"{data_url(observations['image'][0])}\n{observations['text'][0]}"]]

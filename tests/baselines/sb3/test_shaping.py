@@ -20,6 +20,7 @@ from baselines.sb3.sokoban import (
     training_env,
 )
 from tests.corridor import CorridorEnv
+from tests.refusals import refuses
 from wrappers.credit.task_graph import TaskGraphs
 
 LEVELS = Levels(min_length=3, max_length=5, max_episode_steps=12, training=3, held_out=4)
@@ -41,24 +42,17 @@ def test_training_environments_are_plain_gymnasium(reward: str) -> None:
     assert env.action_space.n == 4
 
 
-def test_tasks_are_drawn_from_the_list_and_by_the_seed() -> None:
+def test_tasks_rewards_and_rollouts() -> None:
     env = TaskChoice(CorridorEnv(), [{"index": 1}, {"index": 3}])
     drawn = [env.reset(seed=7 if i == 0 else None)[1]["task_id"] for i in range(20)]
     assert set(drawn) == {"start-1", "start-3"}
     assert drawn == [env.reset(seed=7 if i == 0 else None)[1]["task_id"] for i in range(20)]
-    with pytest.raises(ValueError, match="no tasks"):
-        TaskChoice(CorridorEnv(), [])
-
-
-def test_success_pays_once_and_nothing_else_pays() -> None:
+    refuses(ValueError, "no tasks", lambda: TaskChoice(CorridorEnv(), []))
     env = SuccessReward(CorridorEnv())
     env.reset(options={"index": 2})
     assert [env.step(command)[1] for command in ("jump", "right", "right")] == [0.0, 0.0, 1.0]
-
-
-def test_an_unknown_reward_is_named() -> None:
-    with pytest.raises(ValueError, match="unknown reward 'sparse'; known: own, success, shaped"):
-        env_of("sparse")
+    refuses(ValueError, "unknown reward 'sparse'; known: own, success, shaped", env_of, "sparse")
+    refuses(ValueError, "multiple of evaluate_every", SB3Config, steps=1000)
 
 
 def test_levels_are_counted_in_order() -> None:
@@ -86,15 +80,9 @@ def test_levels_are_counted_in_order() -> None:
     assert solved(LEVELS, "test", 4, lambda observations: expert(observations, (1, 3))) == "0101"
 
 
-def test_rollouts_that_do_not_add_up_are_refused() -> None:
-    with pytest.raises(ValueError, match="multiple of evaluate_every"):
-        SB3Config(steps=1000)
-
-
 def test_without_the_library_its_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "stable_baselines3", None)
-    with pytest.raises(ImportError, match=r"pip install .*\[sb3\]"):
-        train(SHORT, "shaped", 0)
+    refuses(ImportError, r"pip install .*\[sb3\]", train, SHORT, "shaped", 0)
 
 
 class TestWithTheLibrary:

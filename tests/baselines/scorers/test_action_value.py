@@ -13,6 +13,7 @@ from baselines.scorers.action_value import ActionLoss, ActionValue, ActionValueC
 from policies.lora import LoraSettings, add_lora
 from tests.baselines.corridor_learning import TASKS, babbling_policy, corridor, small_policy
 from tests.baselines.scorers.heads import awake, finite_differences, learn, two_layers
+from tests.refusals import refuses
 from tests.wrappers.credit import learned, oracles
 from wrappers.credit import action_targets
 
@@ -27,7 +28,7 @@ def rollouts_alone(table: StepTable) -> torch.Tensor:
     return torch.from_numpy(0.95 ** (length - 1 - table.t) * table.won)
 
 
-def test_the_squared_error_of_a_table_of_values_is_the_recorded_one() -> None:
+def test_recorded_losses() -> None:
     numbers = {case["case_id"]: i for i, case in enumerate(oracles.cases())}
     for result in learned.load("learned_tiny_model")["results"]:
         table, _ = learned.batches()[numbers[result["case_id"]]]
@@ -43,9 +44,6 @@ def test_the_squared_error_of_a_table_of_values_is_the_recorded_one() -> None:
         with torch.no_grad():
             after = action_loss((w - answer["rate"] * w.grad)[states, actions], target, "squared").mean()
         assert after.item() == pytest.approx(answer["loss_after_one_step"], abs=1e-8)
-
-
-def test_the_cross_entropy_is_the_reference() -> None:
     said = learned.scores("q")
     results = learned.load(learned.PAPER)["results"]
     for (table, rows), result in zip(learned.batches(), results, strict=True):
@@ -142,5 +140,4 @@ def test_beside_an_adapter_only_adapter_and_head_learn() -> None:
     ],
 )
 def test_a_wrong_setting_is_named(changes: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        ActionValueConfig(**changes)
+    refuses(ValueError, words, ActionValueConfig, **changes)

@@ -17,6 +17,7 @@ from policies.tiny import tiny_policy
 from policies.vision.tiny import tiny_vision_policy
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor
 from tests.baselines.test_trainer import trainer
+from tests.refusals import refuses
 from wrappers import VectorPromptWindow, VectorReplyParser
 from wrappers.credit.igpo import igpo
 from wrappers.credit.method import PENALTY
@@ -54,7 +55,7 @@ def test_only_the_answers_own_tokens_count_and_several_are_a_geometric_mean() ->
     assert best.scores(table) == pytest.approx(max(other, np.exp(np.mean(logprobs))), abs=1e-5)
 
 
-def test_long_prompts_lose_their_beginning() -> None:
+def test_prompts_limits_and_tasks() -> None:
     policy = babbling_policy()
     scorer = AnswerBelief(policy, lambda task: ("right",), RIGHT)
     policy.model.config.max_position_embeddings = 3
@@ -64,23 +65,14 @@ def test_long_prompts_lose_their_beginning() -> None:
     pictured = (5, *range(FIRST_PICTURE, FIRST_PICTURE + 3), 8)
     policy.model.config.max_position_embeddings = 5
     assert scorer._asked(Reply("", pictured, (9,)), (1,), (2,)).prompt_ids == (8, 1)
-
-
-def test_the_limit_of_a_model_that_sees_is_its_language_models() -> None:
     pytest.importorskip("transformers", minversion="5.23")  # earlier releases are not known to see alike
     policy = tiny_vision_policy(["up"], seed=0, layers=1, width=16, heads=2, mlp=16, positions=96)
     assert AnswerBelief(policy, lambda task: ("up",), RIGHT).positions == 96
-
-
-def test_tasks_that_were_listed_twice_and_tasks_without_an_answer() -> None:
     scorer = AnswerBelief(babbling_policy(), {"start-1": ("right",)}.get, RIGHT)  # type: ignore[arg-type]
     assert scorer.golds_of("start-1 (2)") == ("right",)
     assert scorer.golds_of("start-1 (2), round 3") == ("right",)  # what dynamic sampling makes of it
     with pytest.raises(ValueError, match=r"the task 'start-2' has no golden answer: beliefs need one for every task"):
         scorer.golds_of("start-2")
-
-
-def test_an_answer_without_tokens_is_an_error() -> None:
     with pytest.raises(ValueError, match="a golden answer without tokens has no likelihood, got ''"):
         AnswerBelief(babbling_policy(), lambda task: ("",), RIGHT)._answer("")
 
@@ -105,13 +97,17 @@ def test_search_qa_tells_the_trainer_and_nobody_else() -> None:
     assert scorer.golds_of(infos["task_id"][0]) == envs.unwrapped.envs[0].question.golds[:1]  # type: ignore[attr-defined]
 
 
-def test_where_nobody_knows_the_answer_it_is_refused() -> None:
+def test_unknown_answers_and_wrong_settings_are_refused() -> None:
     envs = gym.make_vec("AgentRL/Sokoban-v0", num_envs=2, autoreset_mode="Disabled")
     window = VectorPromptWindow(VectorReplyParser(envs), instructions=False)
     with pytest.raises(ValueError, match=r"an environment that knows it, and .* has no `gold_answers\(task_id\)`"):
         Trainer(babbling_policy(), window, RECIPES["igpo"], [{"index": 0}], CONFIG)
     with pytest.raises(ValueError, match="an environment that knows it, and none was given"):
         AnswerBeliefConfig().make(babbling_policy())
+    refuses(ValueError, r"form must be '' or a text with one \{\}", AnswerBeliefConfig, form="<answer>")
+    refuses(ValueError, "golds must be 'first' or 'best', got 'all'", AnswerBeliefConfig, golds="all")
+    with pytest.raises(ValueError, match="needs the form of an answer"):
+        AnswerBelief(babbling_policy(), lambda task: ("right",), AnswerBeliefConfig())
 
 
 def test_the_recipe_gives_the_functions_advantages_and_logs_the_beliefs() -> None:
@@ -124,12 +120,3 @@ def test_the_recipe_gives_the_functions_advantages_and_logs_the_beliefs() -> Non
     }  # fmt: skip
     rows = trainer(babbling_policy(), credit=RECIPES["igpo"], iterations=8, group_size=8, kl=0.0).run()
     assert rows[-1]["belief"] > rows[1]["belief"]  # the corridor's right answer is "right"
-
-
-def test_wrong_settings() -> None:
-    with pytest.raises(ValueError, match=r"form must be '' or a text with one \{\}"):
-        AnswerBeliefConfig(form="<answer>")
-    with pytest.raises(ValueError, match="golds must be 'first' or 'best', got 'all'"):
-        AnswerBeliefConfig(golds="all")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="needs the form of an answer"):
-        AnswerBelief(babbling_policy(), lambda task: ("right",), AnswerBeliefConfig())

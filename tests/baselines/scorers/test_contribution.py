@@ -15,6 +15,7 @@ from baselines.scorers.contribution import Contribution, ContributionConfig, sum
 from policies.lora import LoraSettings, add_lora
 from tests.baselines.corridor_learning import TASKS, babbling_policy, corridor, small_policy
 from tests.baselines.scorers.heads import awake, finite_differences, learn, two_layers
+from tests.refusals import refuses
 from tests.wrappers.credit import learned, oracles
 from wrappers.credit.segments import by_count, by_turn, whole
 
@@ -28,7 +29,7 @@ def sums(table: StepTable, scores: np.ndarray) -> np.ndarray:
     return np.bincount(table.trajectory, np.nan_to_num(scores), table.n_trajectories)
 
 
-def test_the_loss_of_a_table_of_contributions_is_the_recorded_one() -> None:
+def test_losses_and_gradients_of_the_reference() -> None:
     numbers = {case["case_id"]: i for i, case in enumerate(oracles.cases())}
     for result in learned.load("learned_tiny_model")["results"]:
         table, _ = learned.batches()[numbers[result["case_id"]]]
@@ -46,9 +47,6 @@ def test_the_loss_of_a_table_of_contributions_is_the_recorded_one() -> None:
             stepped = w - answer["rate"] * w.grad
             after = sum_error(stepped[states, actions], owner, outcome)
         assert after.item() == pytest.approx(answer["loss_after_one_step"], abs=1e-8)
-
-
-def test_loss_and_gradient_are_those_of_the_reference() -> None:
     said = learned.scores("contribution")
     results = learned.load(learned.PAPER)["results"]
     for (table, rows), result in zip(learned.batches(), results, strict=True):
@@ -58,6 +56,11 @@ def test_loss_and_gradient_are_those_of_the_reference() -> None:
         assert contributions.grad is not None
         assert loss.item() == pytest.approx(result["spa"]["mse"], abs=1e-6)
         np.testing.assert_allclose(contributions.grad.numpy(), result["spa"]["mse_grad_by_step"], atol=1e-6)
+    table = played()
+    lost = StepTable.from_trajectories(each for each in table.to_trajectories() if not each.won)
+    scorer = Contribution(small_policy())
+    assert learn(scorer, lost) == {"prm_loss": 0.0, "explained_variance": 0.0}
+    assert not scorer.scores(table).any()
 
 
 @pytest.mark.parametrize("head", ["linear", "mlp"])
@@ -72,14 +75,6 @@ def test_a_new_one_says_0_and_one_update_moves_it_and_lowers_its_loss(head: Any)
     moved = {name.split(".")[0] for name, weight in scorer.model.named_parameters() if (weight != before[name]).any()}
     assert moved == {"trunk", "head"}
     assert first["explained_variance"] == 0.0  # it said 0 everywhere
-
-
-def test_nothing_is_learned_of_nothing_won() -> None:
-    table = played()
-    lost = StepTable.from_trajectories(each for each in table.to_trajectories() if not each.won)
-    scorer = Contribution(small_policy())
-    assert learn(scorer, lost) == {"prm_loss": 0.0, "explained_variance": 0.0}
-    assert not scorer.scores(table).any()
 
 
 @pytest.mark.parametrize("passes", [{}, {"microbatch_rows": 2}, {"microbatch_tokens": 20}])
@@ -111,7 +106,7 @@ def test_a_segment_is_predicted_at_its_last_reply() -> None:
         assert learn(scorer, table)["prm_loss"] == pytest.approx(expected, rel=1e-5)
 
 
-def test_what_a_contribution_is_counted_in() -> None:
+def test_units_of_contributions_and_rewards() -> None:
     table = played()
     count = (by_count(table, 2)[table.last] + 1)[table.trajectory]
     said = {}
@@ -125,9 +120,6 @@ def test_what_a_contribution_is_counted_in() -> None:
     assert float(scorer.model.scale) == pytest.approx(
         table.trajectory_won.mean() ** 0.5 / (len(table) / table.n_trajectories)
     )
-
-
-def test_the_unit_of_the_rewards_does_not_matter() -> None:
     table, found = played(), []
     for unit in (1.0, 1000.0):
         rewarded = dataclasses.replace(table, reward=unit * table.reward)
@@ -137,6 +129,10 @@ def test_the_unit_of_the_rewards_does_not_matter() -> None:
         found.append(scorer.scores(table) / unit)
     assert found[0].std() > 0
     np.testing.assert_allclose(found[1], found[0], rtol=1e-3, atol=1e-6)
+    described = Contribution(small_policy(), ContributionConfig(segments=functools.partial(by_count, k=4))).describe()
+    assert described["segments"] == "wrappers.credit.segments.by_count(k=4)"
+    assert "microbatch_tokens" not in described
+    assert Contribution(small_policy()).describe()["segments"] == "wrappers.credit.segments.by_turn"
 
 
 def test_it_finds_the_decisive_step_of_the_corridor() -> None:
@@ -191,12 +187,4 @@ def test_beside_an_adapter_the_base_is_shared_and_stands_still() -> None:
     ],
 )
 def test_a_wrong_setting_is_named(changes: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        ContributionConfig(**changes)
-
-
-def test_settings_are_kept_by_name() -> None:
-    described = Contribution(small_policy(), ContributionConfig(segments=functools.partial(by_count, k=4))).describe()
-    assert described["segments"] == "wrappers.credit.segments.by_count(k=4)"
-    assert "microbatch_tokens" not in described
-    assert Contribution(small_policy()).describe()["segments"] == "wrappers.credit.segments.by_turn"
+    refuses(ValueError, words, ContributionConfig, **changes)

@@ -22,6 +22,7 @@ from baselines.scorers.value_model import explained_variance
 from baselines.trainer import Trainer
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, small_policy
 from tests.baselines.test_trainer import digest, repeatable, trainer
+from tests.refusals import refuses
 from wrappers.credit.returns import discounted_returns
 
 LEVELS = ["turn", "token", "bi-level"]
@@ -40,7 +41,7 @@ def awake(policy: Any, **changes: Any) -> Critic:
     return critic
 
 
-def test_a_new_critic_says_0_and_does_not_touch_the_policy() -> None:
+def test_values_are_read_where_tokens_are_predicted() -> None:
     policy = small_policy()
     before = digest(policy)
     critic, table = Critic(policy), played()
@@ -49,9 +50,6 @@ def test_a_new_critic_says_0_and_does_not_touch_the_policy() -> None:
     critic.update(table, np.zeros(len(table)), np.ones(len(table)), np.random.default_rng(0), 1e-2)
     assert critic.scores(table).mean() > 0
     assert digest(policy) == before
-
-
-def test_values_are_read_where_each_token_is_predicted() -> None:
     critic, table = awake(small_policy(), level="token"), played(max_new_tokens=3)
     values = critic.scores(table)
     lengths = [len(reply.token_ids) for reply in table.replies]  # type: ignore[union-attr]
@@ -67,9 +65,6 @@ def test_values_are_read_where_each_token_is_predicted() -> None:
         )
         assert not values[row, lengths[row] :].any()
     np.testing.assert_allclose(awake(small_policy()).scores(table), values[:, 0], atol=1e-5)
-
-
-def test_equal_prompts_share_their_pass() -> None:
     critic, table = awake(small_policy()), played()
     seen: list[int] = []
     critic.model.trunk.register_forward_hook(
@@ -165,7 +160,7 @@ def test_the_unit_of_the_rewards_does_not_matter() -> None:
     np.testing.assert_allclose(found[1], found[0], rtol=1e-4)
 
 
-def test_value_clipping_takes_the_larger_error() -> None:
+def test_value_clipping_and_explained_variance() -> None:
     # Before 0, limit 1. Target 3, now 2: kept at 1, (1 - 3)^2 / 2 = 2 instead of 0.5, and nothing to gain there.
     predicted = torch.tensor([2.0, 0.5], requires_grad=True)
     errors = value_error(predicted, torch.tensor([3.0, 3.0]), torch.zeros(2), 1.0)
@@ -174,9 +169,6 @@ def test_value_clipping_takes_the_larger_error() -> None:
     assert predicted.grad is not None
     assert predicted.grad.tolist() == [0.0, -2.5]
     assert value_error(predicted.detach(), torch.tensor([3.0, 3.0]), torch.zeros(2), None).tolist() == [0.5, 3.125]
-
-
-def test_explained_variance() -> None:
     returns = np.array([0.0, 1.0, 2.0])
     assert explained_variance(returns + 5, returns) == 1.0
     assert explained_variance(np.zeros(3), returns) == 0.0
@@ -184,9 +176,26 @@ def test_explained_variance() -> None:
     assert explained_variance(returns, np.ones(3)) == 0.0
 
 
-def test_a_model_without_a_trunk_is_refused() -> None:
+def test_models_without_a_trunk_levels_and_returns() -> None:
     with pytest.raises(TypeError, match="Linear is not a causal language model with a base model"):
         Critic(SimpleNamespace(model=torch.nn.Linear(2, 2)))
+    given = Critic(small_policy(), CriticConfig(level="token"))
+    with pytest.raises(ValueError, match="wants scores of a turn, Critic gives those of a token"):
+        Trainer(babbling_policy(), corridor(), RECIPES["ppo"], TASKS, CONFIG, scorer=given)
+    table = played()
+    with pytest.raises(ValueError, match="fitted to returns"):
+        Critic(small_policy()).update(table, np.zeros(len(table)), None, np.random.default_rng(0), 1e-3)
+    assert trainer().learner.scorer is None
+    built = trainer(credit=RECIPES["ppo"])
+    assert built.learner.scorer is not None
+    assert built.learner.scorer.config == RECIPES["ppo"].scorer
+    small = trainer(credit=RECIPES["ppo"], microbatch_rows=2, microbatch_tokens=100)
+    assert small.learner.scorer is not None
+    assert small.learner.scorer.config.microbatch_rows == 2
+    assert small.learner.scorer.config.microbatch_tokens == 100
+    given = Critic(small_policy())
+    built = Trainer(babbling_policy(), corridor(), RECIPES["ppo"], TASKS, CONFIG, scorer=given)
+    assert built.learner.scorer is given
 
 
 def test_other_architectures_have_values() -> None:
@@ -221,8 +230,7 @@ def test_mixed_precision_ends_below_the_head() -> None:
     ],
 )
 def test_a_wrong_number_is_named(changes: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        CriticConfig(**changes)
+    refuses(ValueError, words, CriticConfig, **changes)
 
 
 def test_a_gradient_that_is_not_finite_keeps_the_weights() -> None:
@@ -262,8 +270,7 @@ def test_interrupted_and_resumed_equals_straight(tmp_path: Path) -> None:
         if row["iteration"] == 3:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    with pytest.raises(SystemExit, match="143"):
-        trainer(babbling_policy(), folder=tmp_path / "b", credit=ppo).run(stop)
+    refuses(SystemExit, "143", lambda: trainer(babbling_policy(), folder=tmp_path / "b", credit=ppo).run(stop))
     # Other weights on purpose: the critic's, too, have to come from the checkpoint.
     resumed = babbling_policy()
     rows = trainer(resumed, folder=tmp_path / "b", credit=ppo, resume=True).run()
@@ -277,29 +284,3 @@ def test_a_checkpoint_with_another_critic_is_refused(tmp_path: Path) -> None:
     changed = replace(ppo, scorer=CriticConfig(rate=3.0))
     with pytest.raises(ValueError, match=r"scorer\.rate: checkpoint 1\.0, here 3\.0"):
         trainer(folder=tmp_path, credit=changed, iterations=1, resume=True)
-
-
-def test_only_a_method_that_wants_values_gets_a_critic() -> None:
-    assert trainer().learner.scorer is None
-    built = trainer(credit=RECIPES["ppo"])
-    assert built.learner.scorer is not None
-    assert built.learner.scorer.config == RECIPES["ppo"].scorer
-    small = trainer(credit=RECIPES["ppo"], microbatch_rows=2, microbatch_tokens=100)
-    assert small.learner.scorer is not None
-    assert small.learner.scorer.config.microbatch_rows == 2
-    assert small.learner.scorer.config.microbatch_tokens == 100
-    given = Critic(small_policy())
-    built = Trainer(babbling_policy(), corridor(), RECIPES["ppo"], TASKS, CONFIG, scorer=given)
-    assert built.learner.scorer is given
-
-
-def test_a_scorer_of_another_level_is_refused() -> None:
-    given = Critic(small_policy(), CriticConfig(level="token"))
-    with pytest.raises(ValueError, match="wants scores of a turn, Critic gives those of a token"):
-        Trainer(babbling_policy(), corridor(), RECIPES["ppo"], TASKS, CONFIG, scorer=given)
-
-
-def test_returns_are_needed() -> None:
-    table = played()
-    with pytest.raises(ValueError, match="fitted to returns"):
-        Critic(small_policy()).update(table, np.zeros(len(table)), None, np.random.default_rng(0), 1e-3)

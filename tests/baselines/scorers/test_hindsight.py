@@ -17,6 +17,7 @@ from policies.prompts import FIRST_PICTURE as P
 from policies.vision.tiny import tiny_vision_policy
 from tests.baselines.corridor_learning import TASKS, babbling_policy, corridor, small_policy
 from tests.baselines.test_trainer import digest
+from tests.refusals import refuses
 
 RATE = 1e-2
 
@@ -52,16 +53,13 @@ def test_a_new_model_gives_every_reply_importance_1(hindsight: Any) -> None:
     assert digest(policy) == before
 
 
-def test_the_outcome_stands_in_front_and_the_prompt_ends_as_it_did() -> None:
+def test_prompts_with_the_outcome_in_front() -> None:
     policy, table = babbling_policy(), played()
     told = Hindsight(policy).prompts(table)
     for row, reply in enumerate(table.replies):  # type: ignore[arg-type]
         text = "Won.\n" if table.won[row] else "Lost.\n"
         assert told[row] == (*policy.tokenizer(text, add_special_tokens=False)["input_ids"], *reply.prompt_ids)
     assert 0 < table.trajectory_won.mean() < 1
-
-
-def test_a_first_special_token_stays_first_and_long_prompts_lose_their_beginning() -> None:
     policy = babbling_policy()
     model = Hindsight(policy)
     won = model._outcome[1]
@@ -70,21 +68,6 @@ def test_a_first_special_token_stays_first_and_long_prompts_lose_their_beginning
     assert model.prompts(table)[0] == (20, *won, 21, 29)
     model.model.config.max_position_embeddings = 1 + len(won) + 1 + 2
     assert model.prompts(table)[0] == (20, *won, 29)  # one place is left beside the reply's two
-
-
-@pytest.mark.parametrize("second", [(20, 21, 29, 25, 26, 23, 29), (20, 23, 29), (20, 25, 26, 23, 29)])
-def test_a_cloze_knows_what_came_after_but_not_the_reply_itself(second: tuple[int, ...]) -> None:
-    policy = babbling_policy()
-    model = Hindsight(policy, HindsightConfig(hindsight="cloze"))
-    encoded = [tuple(policy.tokenizer(text, add_special_tokens=False)["input_ids"]) for text in ("After: ", "\n")]
-    won = model._outcome[1]
-    # A transcript, a window on the last observation, and one that repeats the reply: 23 was seen, 27 was done.
-    assert model.prompts(two_turns(second)) == [(*won, *encoded[0], 23, 27, *encoded[1], 20, 21, 29), (*won, *second)]
-    model.model.config.max_position_embeddings = len(won) + len(encoded[0]) + 1 + 3 + 2
-    assert model.prompts(two_turns(second))[0] == (*won, *encoded[0], 23, 20, 21, 29)
-
-
-def test_cuts_leave_whole_pictures() -> None:
     pytest.importorskip("transformers", minversion="5.23")  # earlier releases are not known to see alike
     policy = tiny_vision_policy(["up"], seed=0, layers=1, width=16, heads=2, mlp=16)
     model = Hindsight(policy, HindsightConfig(hindsight="cloze"))
@@ -99,15 +82,24 @@ def test_cuts_leave_whole_pictures() -> None:
     ):
         model.model.config.text_config.max_position_embeddings = len(won) + room + 1
         assert model.prompts(table)[0] == told, room
-
-
-def test_new_tokens_and_cuts() -> None:
     before = Reply("", (1, 2, 9), (7,))
     assert new_tokens(before, (1, 2, 9)) == ()
     assert new_tokens(before, (4, 5, 9)) == (4, 5)
     assert new_tokens(before, (1, 2, 9, 7, 9)) == ()
     assert without((1, 1, 2, 3), (1, 2)) == (1, 3)
     assert without((), (1,)) == ()
+
+
+@pytest.mark.parametrize("second", [(20, 21, 29, 25, 26, 23, 29), (20, 23, 29), (20, 25, 26, 23, 29)])
+def test_a_cloze_knows_what_came_after_but_not_the_reply_itself(second: tuple[int, ...]) -> None:
+    policy = babbling_policy()
+    model = Hindsight(policy, HindsightConfig(hindsight="cloze"))
+    encoded = [tuple(policy.tokenizer(text, add_special_tokens=False)["input_ids"]) for text in ("After: ", "\n")]
+    won = model._outcome[1]
+    # A transcript, a window on the last observation, and one that repeats the reply: 23 was seen, 27 was done.
+    assert model.prompts(two_turns(second)) == [(*won, *encoded[0], 23, 27, *encoded[1], 20, 21, 29), (*won, *second)]
+    model.model.config.max_position_embeddings = len(won) + len(encoded[0]) + 1 + 3 + 2
+    assert model.prompts(two_turns(second))[0] == (*won, *encoded[0], 23, 20, 21, 29)
 
 
 def test_the_gradient_is_that_of_the_mean_over_tokens_however_it_is_cut() -> None:
@@ -148,12 +140,22 @@ def test_it_learns_which_reply_the_outcome_tells() -> None:
     assert model.scores(table)[right].mean() > 0.7 / chance > 1.3
 
 
-def test_the_share_at_the_bound_is_counted() -> None:
+def test_bounds_and_what_is_refused() -> None:
     table = played()
     model = Hindsight(babbling_policy(), HindsightConfig(clip=2.0))
     scores = np.where(np.arange(len(table)) < 3, np.exp(-2.0), 1.0)
     row = model.update(table, scores, None, np.random.default_rng(0), 0.0)
     assert row["prm_clipped"] == pytest.approx(3 / len(table))
+    policy = babbling_policy()
+    blind = SimpleNamespace(
+        model=policy.model, score=policy.score, tokenizer=lambda *_, **__: {"input_ids": [0]}
+    )  # every word unknown
+    refuses(ValueError, r"same tokens of 'Lost.\\n' and 'Won.\\n'", Hindsight, blind)
+    refuses(ValueError, r"HindsightConfig\.level must be 'turn'", HindsightConfig, level="token")
+    table = played()
+    replies = np.array([Reply("", r.prompt_ids, r.token_ids) for r in table.replies], object)  # type: ignore[union-attr]
+    with pytest.raises(ValueError, match="row 0 has 1 reply tokens and 0 log-probabilities"):
+        Hindsight(babbling_policy()).scores(dataclasses.replace(table, replies=replies))
 
 
 def test_a_loaded_state_goes_on_to_the_bit() -> None:
@@ -177,21 +179,3 @@ def test_an_adapter_is_a_second_one_on_the_same_base() -> None:
     own = {id(weight) for weight in policy.model.parameters() if not weight.requires_grad}
     assert {id(weight) for weight in model.model.parameters() if not weight.requires_grad} == own
     assert all("lora" in name for name in model.state_dict()["model"])
-
-
-def test_outcomes_that_read_alike_are_refused() -> None:
-    policy = babbling_policy()
-    blind = SimpleNamespace(
-        model=policy.model, score=policy.score, tokenizer=lambda *_, **__: {"input_ids": [0]}
-    )  # every word unknown
-    with pytest.raises(ValueError, match=r"same tokens of 'Lost.\\n' and 'Won.\\n'"):
-        Hindsight(blind)
-    with pytest.raises(ValueError, match=r"HindsightConfig\.level must be 'turn'"):
-        HindsightConfig(level="token")
-
-
-def test_replies_without_log_probabilities_are_refused() -> None:
-    table = played()
-    replies = np.array([Reply("", r.prompt_ids, r.token_ids) for r in table.replies], object)  # type: ignore[union-attr]
-    with pytest.raises(ValueError, match="row 0 has 1 reply tokens and 0 log-probabilities"):
-        Hindsight(babbling_policy()).scores(dataclasses.replace(table, replies=replies))

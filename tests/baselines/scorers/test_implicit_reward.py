@@ -17,6 +17,7 @@ from baselines.scorers.losses import cross_entropy, outcome_pairs, pair_loss, tr
 from policies.lora import LoraSettings, add_lora
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, small_policy
 from tests.baselines.test_trainer import digest
+from tests.refusals import refuses
 from wrappers.credit.evidence import pair_accuracy
 
 RATE = 1e-3
@@ -189,7 +190,7 @@ def test_finite_differences_through_two_layers(changes: dict[str, Any], rows: in
     assert (loss(step) - loss(-step)) / (2 * step) == pytest.approx(norm, rel=0.01)
 
 
-def test_tasks_weigh_alike_and_pairs_stay_together() -> None:
+def test_tasks_weigh_alike_and_what_was_always_won_teaches_nothing() -> None:
     table, policy = played(), babbling_policy()
     contrast = [
         group for group in range(table.n_groups) if len(set(table.trajectory_won[table.trajectory_group == group])) == 2
@@ -201,9 +202,6 @@ def test_tasks_weigh_alike_and_pairs_stay_together() -> None:
     reward.step = lambda losses: steps.append(original(losses)) or steps[-1]  # type: ignore[func-returns-value,method-assign]
     reward.update(table, reward.scores(table), None, np.random.default_rng(0), RATE)
     assert len(steps) == 2 * len(contrast)
-
-
-def test_what_was_always_won_teaches_pairs_nothing_and_is_scored() -> None:
     table = played()
     table = dataclasses.replace(table, won=np.ones(len(table), bool))
     reward = ImplicitReward(babbling_policy())
@@ -212,6 +210,13 @@ def test_what_was_always_won_teaches_pairs_nothing_and_is_scored() -> None:
     assert not reward.scores(table).any()
     learned = awake(babbling_policy(), played())
     assert learned.scores(table).any()
+    table = judged(played(talkative()))
+    steps = awake(talkative(), table, centre="group").scores(table)
+    np.testing.assert_allclose(np.bincount(table.group, steps), 0.0, atol=1e-9)
+    tokens = awake(talkative(), table, centre="group", level="token").scores(table)
+    np.testing.assert_allclose(np.bincount(table.group, tokens.sum(1)), 0.0, atol=1e-9)
+    plain = awake(talkative(), table).scores(table)
+    assert np.abs(np.bincount(table.group, plain)).max() > 1e-3
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
@@ -237,17 +242,7 @@ def test_what_is_centred_exactly_has_mean_0_where_the_sampler_writes(temperature
         assert float(chance @ plain.scores(every)) < -1e-4
 
 
-def test_what_is_centred_by_the_group_has_mean_0_there() -> None:
-    table = judged(played(talkative()))
-    steps = awake(talkative(), table, centre="group").scores(table)
-    np.testing.assert_allclose(np.bincount(table.group, steps), 0.0, atol=1e-9)
-    tokens = awake(talkative(), table, centre="group", level="token").scores(table)
-    np.testing.assert_allclose(np.bincount(table.group, tokens.sum(1)), 0.0, atol=1e-9)
-    plain = awake(talkative(), table).scores(table)
-    assert np.abs(np.bincount(table.group, plain)).max() > 1e-3
-
-
-def test_the_copy_of_the_policy_follows_it_until_the_batch_is_scored() -> None:
+def test_references_follow_or_stand_still() -> None:
     policy = babbling_policy()
     table = played(policy)
     reward = awake(policy, table, centre=True)
@@ -264,9 +259,6 @@ def test_the_copy_of_the_policy_follows_it_until_the_batch_is_scored() -> None:
             weight.zero_()
     one, two = (each.update(moved, scores, None, np.random.default_rng(0), RATE) for each in (reward, other))
     assert one == two
-
-
-def test_the_start_is_the_reference_whatever_becomes_of_the_policy() -> None:
     policy = babbling_policy()
     table = played(policy)
     reward = awake(policy, table, reference="start", loss="ce", order="before")
@@ -320,7 +312,7 @@ def test_an_adapter_is_a_second_one_on_the_same_base(changes: dict[str, Any]) ->
     assert "start" not in reward.state_dict()
 
 
-def test_restricted_replies_are_scored_among_what_was_allowed() -> None:
+def test_restricted_and_unsampled_replies() -> None:
     policy = small_policy(prefix="<action>", suffix="</action>", max_new_tokens=2, admissible=True)
     table = played(policy)
     assert all(reply.allowed for reply in table.replies)  # type: ignore[union-attr]
@@ -330,9 +322,6 @@ def test_restricted_replies_are_scored_among_what_was_allowed() -> None:
         assert np.abs(reward.scores(table)).max() < 1e-5
         row = reward.update(judged(table), np.zeros(len(table)), None, np.random.default_rng(0), RATE)
         assert row["prm_grad_norm"] > 0
-
-
-def test_replies_without_log_probabilities_need_the_start() -> None:
     table = played()
     replies = np.array([Reply("", r.prompt_ids, r.token_ids) for r in table.replies], object)  # type: ignore[union-attr]
     table = dataclasses.replace(table, replies=replies)
@@ -355,11 +344,10 @@ def test_replies_without_log_probabilities_need_the_start() -> None:
     ],
 )
 def test_a_wrong_setting_is_named(changes: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        ImplicitRewardConfig(**changes)
+    refuses(ValueError, words, ImplicitRewardConfig, **changes)
 
 
-def test_a_trainer_hands_over_the_temperature_of_its_rollouts() -> None:
+def test_settings_and_temperatures() -> None:
     credit: Any = SimpleNamespace(scorer=ImplicitRewardConfig(), score_level="turn")
     learner = Learner(babbling_policy(), credit, dataclasses.replace(CONFIG, temperature=0.7))
     assert learner.scorer is not None
@@ -367,9 +355,6 @@ def test_a_trainer_hands_over_the_temperature_of_its_rollouts() -> None:
     credit.scorer = ImplicitRewardConfig(temperature=0.9)
     learner = Learner(babbling_policy(), credit, dataclasses.replace(CONFIG, temperature=0.7))
     assert learner.scorer.config.temperature == 0.9  # type: ignore[union-attr]
-
-
-def test_settings_are_described() -> None:
     described = ImplicitReward(small_policy(), ImplicitRewardConfig(beta=0.1)).describe()
     assert described["beta"] == 0.1
     assert "microbatch_tokens" not in described

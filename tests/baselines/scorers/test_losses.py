@@ -32,16 +32,13 @@ def loss_of(name: str, table: StepTable, steps: Tensor) -> Tensor:
     return pair_loss(totals(table, steps, "mean" if "mean" in name else "sum"), pairs_of(table))
 
 
-def test_pairs_are_of_one_task_and_weigh_as_tasks_or_alike() -> None:
+def test_pairs_margins_and_losses_by_hand() -> None:
     group, won = np.array([0, 1, 0, 0, 1, 2]), np.array([1, 0, 0, 1, 1, 1], bool)
     returns = np.array([10.0, 0.0, 2.0, 9.0, 9.0, 9.0])
     pairs = outcome_pairs(group, won, returns)
     assert list(zip(pairs.better.tolist(), pairs.worse.tolist(), strict=True)) == [(0, 2), (3, 2), (4, 1)]
     assert pairs.weight.tolist() == [0.5, 0.5, 1.0]
     assert outcome_pairs(group, won, returns, pair_weight="flat").weight.tolist() == [1.0, 1.0, 1.0]
-
-
-def test_a_margin_compares_returns_and_never_ties() -> None:
     group, won = np.zeros(4, np.int64), np.array([1, 1, 0, 0], bool)
     returns = np.array([1.0, 0.4, 0.5, 0.5])
     pairs = outcome_pairs(group, won, returns, margin=0.0)
@@ -50,9 +47,6 @@ def test_a_margin_compares_returns_and_never_ties() -> None:
     ]  # fmt: skip
     assert len(outcome_pairs(group, won, returns, margin=0.55)) == 1
     assert len(outcome_pairs(group, won, returns, margin=1.0)) == 0
-
-
-def test_losses_by_hand() -> None:
     scores = torch.tensor([2.0, 0.0, 1.0, -1.0])
     pairs = Pairs(np.array([0, 2]), np.array([1, 3]), np.array([1.0, 0.5]))
     expected = (math.log1p(math.exp(-2.0)) + 0.5 * math.log1p(math.exp(-2.0))) / 1.5
@@ -62,9 +56,6 @@ def test_losses_by_hand() -> None:
     terms = math.log1p(math.exp(-2.0)) + math.log(2.0) + 2 * math.log1p(math.exp(1.0))
     assert float(cross_entropy(scores, won)) == pytest.approx(terms / 4)
     assert float(cross_entropy(scores, won, divisor=2.0)) == pytest.approx(terms / 2)
-
-
-def test_far_scores_stay_finite() -> None:
     scores = torch.tensor([-1e4, 1e4], requires_grad=True)
     loss = pair_loss(scores, Pairs(np.array([0]), np.array([1]), np.ones(1)))
     (gradient,) = torch.autograd.grad(loss, scores)

@@ -21,6 +21,7 @@ from baselines.scorers.privileged import PrivilegedConfig, PrivilegedScorer
 from baselines.trainer import Trainer
 from policies.scripted import RandomPolicy
 from policies.tiny import tiny_policy
+from tests.refusals import refuses
 from wrappers.privileged import Context, Control, Privileged, contexts
 from wrappers.prompt import VectorPromptWindow
 from wrappers.reply import VectorReplyParser
@@ -52,7 +53,7 @@ def played(context: Context = "expert", seed: int = 0) -> tuple[Any, Privileged,
     return player, envs, collect(envs, player, tasks=TASKS, group_size=4, seed=seed)
 
 
-def test_contexts_are_those_of_their_own_state() -> None:
+def test_contexts_by_hand() -> None:
     _, notes, table = played()
     found = contexts("expert", table, notes)
     for row, text in enumerate(found.right):
@@ -65,9 +66,6 @@ def test_contexts_are_those_of_their_own_state() -> None:
     assert all(text is not None and text.count(";") == 2 for text in shown.right)
     after = contexts("next", table, notes)
     assert all((text is not None and "Room" in text) or "end of the corridor" in str(text) for text in after.right)
-
-
-def test_siblings_start_in_the_same_state_and_are_never_the_own_episode() -> None:
     table = StepTable.from_arrays(
         group=["g"] * 6, trajectory=["a", "a", "b", "b", "c", "d"], t=[0, 1, 0, 1, 0, 0],
         state=["s", "u", "s", "u", "s", "v"], action=["one", "two", "three", "four", "five", "six"],
@@ -81,6 +79,18 @@ def test_siblings_start_in_the_same_state_and_are_never_the_own_episode() -> Non
     assert found.under("wrong", table)[2] == f"{said}five"
     assert contexts("outcome", table).under("wrong", table)[0] == "This attempt will fail."
     assert contexts("feedback", table).right == [None] * 6
+    player, notes, table = played()
+    first, second = (table.keep(table.trajectory_group == group) for group in range(2))
+    scorer = PrivilegedScorer(player, PrivilegedConfig(control="task"), notes)
+    assert np.isnan(scorer.scores(first)).all()
+    row = scorer.update(first, np.zeros(0), None, np.random.default_rng(0), 0.0)
+    assert row == {"context_share": 0.0, "context_dropped": 0.0, "teacher_replies": 0.0}
+    before = contexts("expert", first, notes).right
+    assert contexts("expert", second, notes).under("task", second, elsewhere=before)[:4] == before[:4]  # type: ignore[arg-type]
+    other = PrivilegedScorer(player, PrivilegedConfig(control="task"), notes)
+    other.load_state_dict(scorer.state_dict())
+    assert np.isfinite(other.scores(second)).all()
+    np.testing.assert_array_equal(other.scores(second), scorer.scores(second))
 
 
 @pytest.mark.parametrize("control", ["task", "unrelated", "shuffled", "empty", "wrong"])
@@ -98,21 +108,6 @@ def test_controls_have_the_frame_and_another_body(control: Control) -> None:
     if control == "task":
         other_group = {text for text, group in zip(found.right, table.group, strict=True) if group == 1}
         assert {text for text, group in zip(texts, table.group, strict=True) if group == 0} <= other_group
-
-
-def test_one_group_has_the_contexts_of_the_table_before_for_another_task() -> None:
-    player, notes, table = played()
-    first, second = (table.keep(table.trajectory_group == group) for group in range(2))
-    scorer = PrivilegedScorer(player, PrivilegedConfig(control="task"), notes)
-    assert np.isnan(scorer.scores(first)).all()
-    row = scorer.update(first, np.zeros(0), None, np.random.default_rng(0), 0.0)
-    assert row == {"context_share": 0.0, "context_dropped": 0.0, "teacher_replies": 0.0}
-    before = contexts("expert", first, notes).right
-    assert contexts("expert", second, notes).under("task", second, elsewhere=before)[:4] == before[:4]  # type: ignore[arg-type]
-    other = PrivilegedScorer(player, PrivilegedConfig(control="task"), notes)
-    other.load_state_dict(scorer.state_dict())
-    assert np.isfinite(other.scores(second)).all()
-    np.testing.assert_array_equal(other.scores(second), scorer.scores(second))
 
 
 def test_a_clone_learns_to_read_what_stands_in_the_block() -> None:
@@ -155,7 +150,7 @@ def test_a_prompt_that_does_not_fit_is_dropped_and_counted() -> None:
     assert row == {"context_share": 0.0, "context_dropped": 1.0, "teacher_replies": 0.0}
 
 
-def test_the_action_is_what_stands_between_its_tags() -> None:
+def test_actions_and_wrong_settings() -> None:
     player, notes, table = played()
     found = PrivilegedScorer(player, PrivilegedConfig(tokens="action"), notes).action_tokens(table)
     assert found.all()  # <action> ends the prompt, the reply is the word
@@ -165,6 +160,9 @@ def test_the_action_is_what_stands_between_its_tags() -> None:
     table = dataclasses.replace(table, replies=np.full(len(table), reply))
     marked = PrivilegedScorer(bare, PrivilegedConfig(tokens="action"), notes).action_tokens(table)[0]
     assert player.tokenizer.decode([token for token, flag in zip(ids, marked, strict=True) if flag]) == "north"
+    refuses(ValueError, "wrap the environments in it", lambda: PrivilegedScorer(policy(), PrivilegedConfig()))
+    refuses(ValueError, "frame must be a text with one", PrivilegedConfig, frame="no place")
+    assert Distillation().weight == 0
 
 
 class TwoRewards(CorridorEnv):
@@ -245,11 +243,3 @@ def test_teachers_of_their_own_follow_the_policy() -> None:
     other = PrivilegedScorer(player, PrivilegedConfig(teacher="averaged"), notes)
     other.load_state_dict(made["averaged"].state_dict())
     assert torch.equal(next(other.teacher.model.parameters()), next(made["averaged"].teacher.model.parameters()))
-
-
-def test_wrong_settings() -> None:
-    with pytest.raises(ValueError, match="wrap the environments in it"):
-        PrivilegedScorer(policy(), PrivilegedConfig())
-    with pytest.raises(ValueError, match="frame must be a text with one"):
-        PrivilegedConfig(frame="no place")
-    assert Distillation().weight == 0

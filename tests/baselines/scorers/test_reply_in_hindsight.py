@@ -10,6 +10,7 @@ from baselines.recipes import RECIPES
 from baselines.scorers.reply_in_hindsight import ReplyInHindsight, ReplyInHindsightConfig
 from tests.baselines.corridor_learning import TASKS, babbling_policy, corridor, small_policy
 from tests.baselines.test_trainer import trainer
+from tests.refusals import refuses
 from wrappers.credit.grpo import grpo
 from wrappers.credit.hcapo import hcapo
 from wrappers.credit.scores import reply_entropies
@@ -72,7 +73,7 @@ def test_a_run_logs_the_ratios_at_its_temperature() -> None:
     assert made.learner.scorer.describe()["final"] == "state"  # type: ignore[union-attr]
 
 
-def test_a_final_state_that_does_not_fit_is_cut() -> None:
+def test_final_states_that_do_not_fit_and_wrong_settings() -> None:
     policy = babbling_policy()
     table = collect(corridor(), policy, tasks=TASKS, group_size=1, seed=0)
     scorer = ReplyInHindsight(policy)
@@ -80,12 +81,6 @@ def test_a_final_state_that_does_not_fit_is_cut() -> None:
     policy.model.config.max_position_embeddings = len(reply.prompt_ids) + len(reply.token_ids) + 1
     asked = scorer.asked(dataclasses.replace(table, replies=np.full(len(table), reply)))[0]
     assert asked.prompt_ids == scorer.encode("It ended here: ")[:1] + reply.prompt_ids
-
-
-def test_wrong_settings() -> None:
-    with pytest.raises(ValueError, match="final must be 'state' or 'outcome', got 'end'"):
-        ReplyInHindsightConfig(final="end")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="level must be 'turn'"):
-        ReplyInHindsightConfig(level="token")
-    with pytest.raises(ValueError, match="temperature must be None or above 0"):
-        ReplyInHindsightConfig(temperature=0.0)
+    refuses(ValueError, "final must be 'state' or 'outcome', got 'end'", ReplyInHindsightConfig, final="end")
+    refuses(ValueError, "level must be 'turn'", ReplyInHindsightConfig, level="token")
+    refuses(ValueError, "temperature must be None or above 0", ReplyInHindsightConfig, temperature=0.0)

@@ -21,6 +21,7 @@ from transformers import (
 from baselines.scorers.reward_models import ClassifierScorer, MarkerScorer, conversation_of
 from policies.tiny import tiny_tokenizer
 from tests.corridor import CorridorVectorEnv
+from tests.refusals import refuses
 from wrappers.process_reward import ScoredStep, VectorProcessReward
 from wrappers.transcript import VectorTranscript
 
@@ -106,7 +107,7 @@ def test_a_classifier_equals_one_conversation_at_a_time(family: str, batch_size:
     assert np.std(scorer(STEPS)) > 0.05  # it tells conversations apart
 
 
-def test_a_single_output_and_several_labels_at_once_are_logistic() -> None:
+def test_labels_and_templates() -> None:
     tokenizer = tokenizer_of()
     one = build("qwen2", tokenizer, labels=1)
     raw = ClassifierScorer(one, tokenizer, output="logit")(STEPS)
@@ -114,9 +115,6 @@ def test_a_single_output_and_several_labels_at_once_are_logistic() -> None:
     many = build("qwen2", tokenizer, labels=2, problem_type="multi_label_classification")
     raw = ClassifierScorer(many, tokenizer, label=1, output="logit")(STEPS)
     np.testing.assert_allclose(ClassifierScorer(many, tokenizer, label=1)(STEPS), [1 / (1 + math.exp(-x)) for x in raw])
-
-
-def test_labels_have_names() -> None:
     tokenizer = tokenizer_of()
     names = {0: "bad", 1: "good"}
     model = build("gpt2", tokenizer, labels=2, id2label=names, label2id={name: i for i, name in names.items()})
@@ -126,9 +124,6 @@ def test_labels_have_names() -> None:
     for label in (None, "fine", 2, -1, True):
         with pytest.raises(ValueError, match=r"label must be one of \['bad', 'good'\] or a number below 2, got"):
             ClassifierScorer(model, tokenizer, label=label)
-
-
-def test_without_a_chat_template_the_tokenizer_frames_the_text() -> None:
     tokenizer = tokenizer_of(chat=False)
     model = build("bert", tokenizer, labels=1)
     expected = [
@@ -254,7 +249,7 @@ def test_scoring_leaves_the_model_as_it_is_and_repeats_itself(kind: str) -> None
     assert scorer([]) == []
 
 
-def test_scorers_reward_the_steps_of_a_conversation() -> None:
+def test_conversations_and_their_rewards() -> None:
     tokenizer = tokenizer_of()
     model = build("qwen2", tokenizer)
     inner = VectorTranscript(CorridorVectorEnv(2, autoreset_mode="Disabled"), instructions=False)
@@ -269,9 +264,6 @@ def test_scorers_reward_the_steps_of_a_conversation() -> None:
     expected = [naive_marker(model, tokenizer, text) for text in texts]
     np.testing.assert_allclose(infos["process_reward"], expected, atol=1e-6)
     np.testing.assert_allclose(rewards, 2 * infos["process_reward"])
-
-
-def test_conversations() -> None:
     picture = {"role": "user", "content": [{"type": "image", "image": None}, {"type": "text", "text": "cell 1"}]}
     assert conversation_of(step((picture,), "left\ud800")) == [
         {"role": "user", "content": "cell 1"},
@@ -311,8 +303,7 @@ def test_conversations() -> None:
 )
 def test_wrong_arguments_are_explained(options: dict[str, Any], error: type[Exception], words: str) -> None:
     tokenizer = tokenizer_of()
-    with pytest.raises(error, match=words):
-        marker_scorer(build("qwen2", tokenizer), tokenizer, **options)
+    refuses(error, words, lambda: marker_scorer(build("qwen2", tokenizer), tokenizer, **options))
 
 
 def test_wrong_models_and_conversations_are_explained() -> None:
@@ -322,10 +313,8 @@ def test_wrong_models_and_conversations_are_explained() -> None:
         marker_scorer(classifier, tokenizer)
     with pytest.raises(TypeError, match=r"expected a sequence classifier.*got Qwen2ForCausalLM with logits"):
         ClassifierScorer(writer, tokenizer, label=0)(STEPS[:1])
-    with pytest.raises(ValueError, match="output must be one of"):
-        ClassifierScorer(classifier, tokenizer, output="score")
-    with pytest.raises(ValueError, match="after must be one of"):
-        ClassifierScorer(classifier, tokenizer, after="end")
+    refuses(ValueError, "output must be one of", ClassifierScorer, classifier, tokenizer, output="score")
+    refuses(ValueError, "after must be one of", ClassifierScorer, classifier, tokenizer, after="end")
     with pytest.raises(ValueError, match="must end with the assistant's reply"):
         marker_scorer(writer, tokenizer, conversation=lambda step: CHAT)(STEPS)
     bare = tiny_tokenizer(WORDS)

@@ -10,9 +10,10 @@ from baselines.scorers.scorer import ScorerConfig
 from tests.baselines.corridor_learning import babbling_policy, small_policy
 from tests.baselines.scorers.fixed import Fixed
 from tests.baselines.test_trainer import digest, repeatable, trainer
+from tests.refusals import refuses
 
 
-def test_it_learns_after_it_is_asked_or_before() -> None:
+def test_scorers_are_given_and_learn_after_or_before() -> None:
     after, before = Fixed(), Fixed("before")
     for scorer in (after, before):
         rows = trainer(iterations=1, credit=RECIPES["judge"], scorer=scorer).run()
@@ -20,6 +21,9 @@ def test_it_learns_after_it_is_asked_or_before() -> None:
         assert rows[-1]["prm_pair_accuracy"] in (0.5, 1.0)  # won episodes are those it scores
     assert after.seen == [("scores", None), ("update", None)]
     assert before.seen == [("scores", None), ("update", None), ("scores", None)]
+    with pytest.raises(ValueError, match=r"judge wants scores and makes no scorer: pass one, Trainer\(..., scorer="):
+        trainer(credit=RECIPES["judge"])
+    refuses(NotImplementedError, "ScorerConfig makes no scorer", lambda: ScorerConfig().make(small_policy()))
 
 
 def test_its_state_is_in_the_checkpoint_and_so_are_its_settings(tmp_path: Path) -> None:
@@ -42,11 +46,6 @@ def test_interrupted_and_resumed_equals_straight(name: str, tmp_path: Path) -> N
     assert repeatable(again) == repeatable(rows)
 
 
-def test_a_method_that_makes_no_scorer_must_be_given_one() -> None:
-    with pytest.raises(ValueError, match=r"judge wants scores and makes no scorer: pass one, Trainer\(..., scorer="):
-        trainer(credit=RECIPES["judge"])
-
-
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -56,10 +55,4 @@ def test_a_method_that_makes_no_scorer_must_be_given_one() -> None:
     ],
 )
 def test_a_wrong_number_is_named(changes: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        ScorerConfig(**changes)
-
-
-def test_the_common_settings_alone_make_no_scorer() -> None:
-    with pytest.raises(NotImplementedError, match="ScorerConfig makes no scorer"):
-        ScorerConfig().make(small_policy())
+    refuses(ValueError, words, ScorerConfig, **changes)

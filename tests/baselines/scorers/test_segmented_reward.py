@@ -12,6 +12,7 @@ from baselines.scorers.contribution import ContributionConfig
 from baselines.scorers.segmented_reward import SegmentedReward, SegmentedRewardConfig
 from tests.baselines.corridor_learning import TASKS, babbling_policy, corridor
 from tests.baselines.test_trainer import digest, trainer
+from tests.refusals import refuses
 from wrappers.credit.hisr import hisr
 from wrappers.credit.segments import by_count, by_turn
 
@@ -69,5 +70,4 @@ def test_the_passes_and_the_temperature_of_a_trainer_reach_both() -> None:
     ],
 )
 def test_a_wrong_number_is_named(changes: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        SegmentedRewardConfig(**changes)
+    refuses(ValueError, words, SegmentedRewardConfig, **changes)

@@ -7,6 +7,7 @@ import pytest
 
 from baselines.recipes import recipe
 from baselines.scorers.task_distance import TaskDistance, TaskDistanceConfig
+from tests.refusals import refuses
 from tests.wrappers.credit.small_tables import episodes
 from wrappers.credit.graphgpo import graphgpo
 
@@ -18,7 +19,7 @@ def learn(scorer: TaskDistance, table) -> dict[str, float]:
     return scorer.update(table, scorer.scores(table), None, np.random.default_rng(0), 1e-3)
 
 
-def test_scores_are_discounted_distances_and_the_past_counts() -> None:
+def test_distances_by_hand() -> None:
     scorer = TaskDistance(TaskDistanceConfig(gamma=0.5))
     assert scorer.scores(LOST).tolist() == [0, 0, 0]
     assert scorer.scores(WON).tolist() == [0.5, 1, 0]
@@ -26,15 +27,17 @@ def test_scores_are_discounted_distances_and_the_past_counts() -> None:
     assert learn(scorer, WON) == {"tasks_seen_before": 0, "tasks_known": 1, "states_known": 4}
     assert scorer.scores(LOST).tolist() == [0.5, 0, 0]
     assert learn(scorer, LOST)["tasks_seen_before"] == 1
-
-
-def test_a_task_that_is_drawn_again_in_another_round_is_the_same_task() -> None:
     won = dataclasses.replace(WON, groups=("level 7",))
     again = dataclasses.replace(LOST, groups=("level 7, round 2",))  # what dynamic sampling calls it
     scorer = TaskDistance(TaskDistanceConfig(gamma=0.5))
     learn(scorer, won)
     assert scorer.scores(again).tolist() == [0.5, 0, 0]
     assert learn(scorer, again) == {"tasks_seen_before": 1, "tasks_known": 1, "states_known": 4}
+    found = recipe("tigpo").estimate(WON, TaskDistance().scores(WON)).advantages
+    assert found == pytest.approx(graphgpo(WON, omega=0.8, unit="visit", exponent="next", unreachable="infinite"))
+    refuses(ValueError, "gamma must be above 0 and at most 1", TaskDistanceConfig, gamma=0.0)
+    refuses(ValueError, "max_tasks must be None or at least 1", TaskDistanceConfig, max_tasks=0)
+    refuses(ValueError, "level must be 'turn'", TaskDistanceConfig, level="token")
 
 
 def test_its_state_is_all_that_it_needs() -> None:
@@ -43,17 +46,3 @@ def test_its_state_is_all_that_it_needs() -> None:
     other.load_state_dict(scorer.state_dict())
     assert other.scores(LOST).tolist() == scorer.scores(LOST).tolist() != [0, 0, 0]
     assert scorer.describe() != other.describe()
-
-
-def test_the_recipe_of_a_first_batch_is_graphgpo_where_no_way_is_worth_0() -> None:
-    found = recipe("tigpo").estimate(WON, TaskDistance().scores(WON)).advantages
-    assert found == pytest.approx(graphgpo(WON, omega=0.8, unit="visit", exponent="next", unreachable="infinite"))
-
-
-def test_wrong_numbers() -> None:
-    with pytest.raises(ValueError, match="gamma must be above 0 and at most 1"):
-        TaskDistanceConfig(gamma=0.0)
-    with pytest.raises(ValueError, match="max_tasks must be None or at least 1"):
-        TaskDistanceConfig(max_tasks=0)
-    with pytest.raises(ValueError, match="level must be 'turn'"):
-        TaskDistanceConfig(level="token")

@@ -13,7 +13,6 @@ pytest.importorskip("torch")
 import typer
 from typer.testing import CliRunner
 
-from benchmarks.json_files import ResultsError
 from benchmarks.play.search_players import METHODS, STUDY, drawn
 from benchmarks.report.page import html
 
@@ -115,14 +114,6 @@ def test_wrong_options_say_what_was_expected(options, words, tmp_path):
     result = run(*options, "--out", tmp_path / "out")
     assert result.exit_code == 2
     assert words in " ".join(re.sub(r"[│╭╮╰╯─]", " ", result.output).split())
-
-
-def test_a_damaged_file_is_named(folder, tmp_path):
-    found = json.loads((folder / "search.json").read_text("utf-8"))
-    found["scores"][0]["success"] = "01"
-    (tmp_path / "search.json").write_text(json.dumps(found), "utf-8")
-    with pytest.raises(ResultsError, match=r"search\.json: 'alone' has no character"):
-        STUDY.load(tmp_path / "search.json")
 
 
 def test_a_cloned_policy_searches_with_its_own_probabilities(finished_run, tmp_path):

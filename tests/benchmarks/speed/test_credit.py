@@ -48,7 +48,7 @@ def test_a_next_state_is_the_object_of_the_following_state_or_one_of_its_own():
 
 def test_texts_tell_the_same_states_apart_as_the_walk_in_every_group():
     texts = FreshTexts(3, 4, 10)
-    table = texts.fresh_table()
+    table = StepTable.from_arrays(**texts.columns())
     for name in ("group", "trajectory", "t", "reward", "won", "valid", "terminated"):
         np.testing.assert_array_equal(getattr(table, name), getattr(texts.table, name))
     pairs = set(zip(table.group.tolist(), texts.table.state.tolist(), table.state.tolist(), strict=True))

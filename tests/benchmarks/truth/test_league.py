@@ -24,7 +24,6 @@ from benchmarks.truth.credits import names_of
 from benchmarks.truth.episodes import ENVIRONMENTS, QUICK, make_config
 from benchmarks.truth.league import LEAGUE, RANKING, configure_ranking, measure
 from benchmarks.truth.measures import MEASURES
-from wrappers.credit.method import STEP, Credit
 
 EXACT = ("sokoban", "alfworld", "virtualhome", "telecom")
 
@@ -99,13 +98,6 @@ def test_the_same_command_continues_and_changes_nothing(league, found):
     assert (league / "webshop-expert-50.json").read_text("utf-8") == kept
     assert untimed(LEAGUE.load(league / "league.json")) == untimed(found)
     assert re.search(r"graphgpo_filled +\.?\d", result.output)
-
-
-def test_a_method_joins_with_one_entry():
-    mine = Credit("steps left", STEP, "", lambda table: -table.t.astype(float))
-    config = make_config(QUICK, envs=["sokoban"], credits=["gigpo step"])
-    found = measure(config, "sokoban", "expert 50", more=[mine])
-    assert found.main.measure("steps left step", "coverage", 4).mean > 0.5
 
 
 def test_both_truths_of_an_exact_environment(tmp_path):
@@ -237,11 +229,6 @@ def test_the_seed_decides():
 def test_damaged_and_missing_results_are_named(ranking, tmp_path):
     written = json.loads((ranking / "ranking.json").read_text("utf-8"))
     path = tmp_path / "ranking.json"
-    held = written["standings"][1]["held"][0]
-    held["scores"].pop()
-    path.write_text(json.dumps(written), encoding="utf-8")
-    with pytest.raises(ResultsError, match="expert 25 has no score of 'random' at group size 16"):
-        RANKING.load(path)
     path.write_text(json.dumps({**written, "version": 1}), encoding="utf-8")
     with pytest.raises(ResultsError, match="reads version 2"):
         RANKING.load(path)

@@ -11,7 +11,7 @@ from agentgym.outside.files import OtherConfigurationError
 from benchmarks.json_files import ResultsError
 from benchmarks.truth.episodes import ENVIRONMENTS, play_scripted, scripted_of, tasks_of
 from benchmarks.truth.labels import Labels, noise_of, shown_again, with_states
-from benchmarks.truth.papers import AGAINST, Against, environments, make_against, measure, run_against
+from benchmarks.truth.papers import AGAINST, STUDY, Against, environments, make_against, measure
 from wrappers.credit.gigpo import step_level
 from wrappers.credit.method import Credit
 
@@ -65,13 +65,13 @@ def test_actions_that_bring_another_reward_are_refused(shop):
 def test_an_environment_is_measured_once(tmp_path):
     config = make_against("normalisation", quick=True)
     said = Console(file=io.StringIO(), width=200)
-    first = run_against(config, tmp_path, said)
+    first = STUDY.play(config, tmp_path, said)
     assert "sokoban: 0 of 16 episodes" in said.file.getvalue()
-    again = run_against(config, tmp_path, said := Console(file=io.StringIO(), width=200))
+    again = STUDY.play(config, tmp_path, said := Console(file=io.StringIO(), width=200))
     assert again.measured == first.measured
     assert "1 of 1 environments are finished" in said.file.getvalue()
     with pytest.raises(OtherConfigurationError, match="another configuration"):
-        run_against(make_against("normalisation", quick=True, seed=1), tmp_path)
+        STUDY.play(make_against("normalisation", quick=True, seed=1), tmp_path)
 
 
 def test_a_cell_is_compared_with_the_one_of_its_base():
