@@ -24,7 +24,7 @@ import torch
 from agentgym.trajectory import StepTable
 from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY
-from baselines.metrics import Row
+from baselines.records.metrics import Row
 from baselines.runs.data_source import open_data
 from baselines.runs.plan import GIB, Device, Planner
 from baselines.runs.run import carry_out

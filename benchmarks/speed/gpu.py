@@ -16,7 +16,7 @@ from rich.console import Console
 
 from agentgym.checks import suggest
 from agentgym.outside.files import OtherConfigurationError, locked
-from baselines.utilisation import peak_bandwidth, peak_flops
+from baselines.records.utilisation import peak_bandwidth, peak_flops
 from benchmarks.console import explained, named, say, stop, telling
 from benchmarks.json_files import created
 from benchmarks.machine import describe_machine

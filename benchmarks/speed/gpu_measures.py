@@ -22,11 +22,18 @@ from baselines.batch import make_batch
 from baselines.config import Checkpoints, Loss, Memory, TrainerConfig, Validation
 from baselines.environments.settings import tasks
 from baselines.evaluation import evaluate
-from baselines.metrics import Row
 from baselines.recipes import recipe
+from baselines.records.metrics import Row
+from baselines.records.utilisation import (
+    PeakMemory,
+    decode_seconds,
+    forward_flops,
+    peak_bandwidth,
+    peak_flops,
+    training_flops,
+)
 from baselines.runs.plan import Allocations
 from baselines.trainer import Trainer
-from baselines.utilisation import PeakMemory, decode_seconds, forward_flops, peak_bandwidth, peak_flops, training_flops
 from benchmarks.speed.gpu_results import MEASURED, ON_DEVICE, STAGES, WARMUP, Figures, Sizes
 from benchmarks.statistics import wilson_interval
 from policies.decode.sampler import Decoding, complete

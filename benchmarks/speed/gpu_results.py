@@ -90,7 +90,8 @@ _TEXTS = {
 }  # fmt: skip
 _FORMULAS = (
     "Share of peak: ((4 W + 2 W_trained) S + 3 a S^2 / 2) / seconds / peak; recomputed: + 2 W S + a S^2 / 2. Decode "
-    "limit: tokens/s = B / max((2 W + B C kv) / bandwidth, (2 W B + a B C) / peak). Symbols: baselines/utilisation.py."
+    "limit: tokens/s = B / max((2 W + B C kv) / bandwidth, (2 W B + a B C) / peak). Symbols: "
+    "baselines/records/utilisation.py."
 )
 
 
@@ -136,7 +137,7 @@ class ShapeResult:
     @classmethod
     def of(cls, shape: str, created: str, machine: Machine, about: Mapping[str, str], found: Figures) -> ShapeResult:
         """Put a result together; figures that are None are absent for want of a GPU, or of its peak."""
-        why = NO_GPU if about["device"] == NO_GPU else "the device's peak is not known to baselines.utilisation"
+        why = NO_GPU if about["device"] == NO_GPU else "the device's peak is not known to baselines.records.utilisation"
         rows = []
         for key, (words, unit) in FIGURES.items():
             value = found[key]

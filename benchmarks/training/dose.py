@@ -25,7 +25,7 @@ from agentgym.rollout import Policy
 from agentgym.rollout.groups import Stage, play_groups
 from agentgym.rollout.recorder import TableBuilder
 from agentgym.trajectory import Floats, StepTable
-from baselines.metrics import Row
+from baselines.records.metrics import Row
 from baselines.runs.config import Config
 from baselines.runs.stack import make_envs, validation_tasks
 from benchmarks.console import NONE

@@ -68,7 +68,7 @@ from wrappers.credit.method import methods as known_methods
 
 if TYPE_CHECKING:
     from baselines.config import TrainerConfig
-    from baselines.metrics import Row
+    from baselines.records.metrics import Row
     from policies.huggingface import HuggingFacePolicy
 
 RECORDS = "records"

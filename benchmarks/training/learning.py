@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from agentgym.trajectory import Floats, StepTable
-from baselines.checkpoint import save_policy
 from baselines.environments.settings import TINY, EnvSettings
+from baselines.records.checkpoint import save_policy
 from baselines.runs.config import Config, make_config
 from baselines.runs.data_source import DataSource, hand_on, noted
 from baselines.runs.run import about, train_policy
@@ -237,7 +237,7 @@ def _kept(
 def _method(config: Config, folder: Path, place: Path, name: str, seed: int, progress: Progress) -> Piece:
     from baselines.imitation.method import Imitation
     from baselines.recipes.methods import method as method_of
-    from baselines.watch import kept_in, told
+    from baselines.records.watch import kept_in, told
     from policies.lora import LoraSettings, add_lora, merge_lora
 
     method: Any = method_of(name)

@@ -15,8 +15,8 @@ from benchmarks.json_files import CONFIG, ResultsError, load
 from benchmarks.processes import Progress
 
 if TYPE_CHECKING:
-    from baselines.metrics import Row
     from baselines.recipes.definition import OwnEnv
+    from baselines.records.metrics import Row
     from baselines.trainer import Callback, Trainer
 
 #: Stages of an iteration.

@@ -14,15 +14,15 @@ from rich.console import Console
 
 from agentgym.outside.text import read_json_lines
 from agentgym.trajectory import StepTable
-from baselines.callbacks import SAMPLES_FILE, Tracker
-from baselines.metrics import LOG_FILE, Row, read_log
+from baselines.records.callbacks import SAMPLES_FILE, Tracker
+from baselines.records.metrics import LOG_FILE, Row, read_log
+from baselines.records.watch import kept_in, told
 from baselines.runs import card
 from baselines.runs.engine import Engine
 from baselines.runs.plan import GIB, Plan, duration
 from baselines.runs.run import MERGED_FOLDER, Run, carry_out
 from baselines.runs.settings import RunSettings
 from baselines.trainer import FINAL_FOLDER, Callback, Trainer
-from baselines.watch import kept_in, told
 from benchmarks.console import NONE, say, shown
 from benchmarks.json_files import created
 from benchmarks.machine import describe_machine
