@@ -267,7 +267,7 @@ def checked_reply(reply: Reply | None, row: int) -> Reply:
     """Return a row's reply, or raise ValueError where it cannot be trained on."""
     if reply is not None and reply.finish == "prompt-too-long":
         raise ValueError(
-            f"row {row} has no reply, its prompt did not fit: train on baselines.reply_costs.written(table)"
+            f"row {row} has no reply, its prompt did not fit: train on baselines.play.reply_costs.written(table)"
         )
     if reply is None or not reply.token_ids or not reply.prompt_ids:
         raise ValueError(f"row {row} has no reply tokens; only a policy that returns token ids can be trained")

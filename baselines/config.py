@@ -139,16 +139,16 @@ class Rollout:
     Attributes:
         branches: how often each chosen step is played anew, to the end of the episode, on top of the group's episodes,
             see `agentgym.rollout.collect_tree`; 0: no step is.
-        branch_at: which steps are chosen, see `baselines.rollouts.steps_to_branch_at`.
+        branch_at: which steps are chosen, see `baselines.play.rollouts.steps_to_branch_at`.
         common_numbers: whether the k-th continuations of a group's steps meet the same luck.
         resample_rounds: how many times tasks whose group has no contrast may be replaced by newly drawn ones, see
-            `baselines.dynamic_sampling`; 0: train on what was drawn first.
+            `baselines.play.dynamic_sampling`; 0: train on what was drawn first.
         staleness: how many updates old the weights are that play an iteration's episodes, 0 to 4: above 0, the episodes
             of a later iteration are played while an update runs, see `baselines.experience`. Needs `loss.tis`.
         overlong: replies that the length limit cut off: "keep" trains on them; "mask" leaves them out of the loss,
             after credit; "drop" leaves the whole episode out, before credit.
         overlong_buffer: tokens before the length limit within which a reply costs reward, see
-            `baselines.reply_costs.less_overlong`; 0: none does.
+            `baselines.play.reply_costs.less_overlong`; 0: none does.
         overlong_penalty: what a reply costs at the limit.
         probe_every: iterations between probes, the first included: some replies are scored, and the log-probabilities
             that came with them must be the trainer's, see `baselines.learner.Learner.probe`; 0: none.
@@ -209,7 +209,7 @@ class Loss:
             and is a reference of its own precision. With an adapter it is the base, and takes none.
         kl_form, kl_limit: see `divergence`.
         kl_in: "loss", or "reward": taken off every step's reward before credit is given, see
-            `baselines.reply_costs.less_divergence`.
+            `baselines.play.reply_costs.less_divergence`.
         entropy: weight of the entropy bonus; the entropy is reported in any case.
         aggregation: see `aggregate`.
         constant_length: tokens that the aggregation "constant" divides by, the longest reply that may be written.

@@ -29,10 +29,10 @@ from agentgym.adapter import adapt
 from agentgym.outside.text import read_json
 from agentgym.trajectory import StepTable
 from baselines.config import TrainerConfig
-from baselines.dynamic_sampling import sample_groups
 from baselines.evaluation import Evaluation
-from baselines.metrics import Row
-from baselines.rollouts import Envs, Timed, check_lanes, episodes_of, play_groups
+from baselines.play.dynamic_sampling import sample_groups
+from baselines.play.rollouts import Envs, Timed, check_lanes, episodes_of, play_groups
+from baselines.records.metrics import Row
 from baselines.scorers.scorer import ScorerConfig
 from wrappers.credit.dapo import contrasting_groups
 
@@ -131,7 +131,7 @@ def adapted(envs: Envs, policy: Any, credit: Any, config: TrainerConfig) -> tupl
     Raises:
         TypeError: the policy is to play while it is trained, and cannot act with a copy of its weights, see
             `policies.training.at_rest`.
-        ValueError: see `baselines.rollouts.check_lanes`; or, with a staleness, the credit's scorer asks the
+        ValueError: see `baselines.play.rollouts.check_lanes`; or, with a staleness, the credit's scorer asks the
             environments, which play at that time, or a partner in them plays with the weights that are being changed.
     """
     check_lanes(envs, config)

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from agentgym.trajectory import Floats, StepTable
 from baselines.batch import Batch, make_batch
 from baselines.config import TrainerConfig
-from baselines.metrics import Row
-from baselines.reply_costs import cut_off, less_divergence, less_overlong, without_cut_off, written
+from baselines.play.reply_costs import cut_off, less_divergence, less_overlong, without_cut_off, written
+from baselines.records.metrics import Row
 from baselines.scorers.scorer import SHARED_LIMITS, Estimate, StepScorer
 from baselines.update import Limits, make_optimizer, sequences, update
 from policies.scoring.head import check_finite

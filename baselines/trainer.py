@@ -21,7 +21,12 @@ from typing import Any, Protocol
 
 from agentgym.outside.files import fingerprint, locked
 from agentgym.trajectory import Floats, StepTable
-from baselines.checkpoint import (
+from baselines.config import TRAINING_RULES, TrainerConfig
+from baselines.evaluation import at_temperature, evaluate
+from baselines.experience import Experience, adapted, beside, gather, schedule
+from baselines.learner import Credit, Learner
+from baselines.play.rollouts import Envs, steps_to_branch_at
+from baselines.records.checkpoint import (
     OLD_FILE,
     STATE_FILE,
     Checkpoint,
@@ -36,15 +41,10 @@ from baselines.checkpoint import (
     save_checkpoint,
     save_policy,
 )
-from baselines.config import TRAINING_RULES, TrainerConfig
-from baselines.evaluation import at_temperature, evaluate
-from baselines.experience import Experience, adapted, beside, gather, schedule
-from baselines.learner import Credit, Learner
-from baselines.metrics import LOG_FILE, MetricsLog, Row
-from baselines.rollouts import Envs, steps_to_branch_at
+from baselines.records.metrics import LOG_FILE, MetricsLog, Row
+from baselines.records.utilisation import PeakMemory, update_figures
+from baselines.records.watch import kept_in, unfinished, watch
 from baselines.scorers.scorer import StepScorer
-from baselines.utilisation import PeakMemory, update_figures
-from baselines.watch import kept_in, unfinished, watch
 from policies.scoring.head import check_finite
 from policies.training import at_rest, check_trainable, load_trained_state, trained_state
 from policies.training import fingerprint as fingerprint_of_weights
@@ -75,8 +75,8 @@ class Trainer:
     A folder gets `log.jsonl`, a row per iteration; `checkpoint-000010` and so on, also after Ctrl-C or SIGTERM, which
     end the run after the iteration at hand; `best-000010`, the policy of the best greedy validation, and `final`, both
     as model folders. It has one trainer at a time, and is resumed with the policy that the run began with. Warnings of
-    `baselines.watch` are given once, as Python warnings and keys of the row. Row 0 is the start before any update.
-    Keys:
+    `baselines.records.watch` are given once, as Python warnings and keys of the row. Row 0 is the start before any
+    update. Keys:
 
     - "success", "mean_return", "episode_length", "invalid_rate": of the iteration's episodes before any group was
       replaced; "contrast", the share of groups whose episodes differ in success or return;
@@ -91,7 +91,7 @@ class Trainer:
       of replies and scores included), update (batching, reference and scorer included); "seconds" of training so far,
       without validation; "seconds_processor"; "seconds_scorer"; with a staleness of 1 "seconds_waiting" for episodes;
     - "tokens_per_second" (reply tokens per second of generation), "steps_per_second", "update_tokens_per_second";
-      "memory_*", and on a GPU "share_peak_flops", see `baselines.utilisation`;
+      "memory_*", and on a GPU "share_peak_flops", see `baselines.records.utilisation`;
     - "validation_greedy_*" and "validation_sampled_*" (at the rollout temperature), and "seconds_validation".
 
     Args:
@@ -112,8 +112,8 @@ class Trainer:
     Raises:
         TypeError: the credit is no function.
         ValueError: no tasks; unknown steps to branch at; lanes or a staleness that cannot be
-            (`baselines.experience.adapted`); the folder holds a run and `resume` is False; a checkpoint that is damaged
-            or of another run; or a trainable weight has fewer than 32 bits.
+            (`baselines.experience.adapted`); the folder holds a run and `resume` is False; a checkpoint that is
+            damaged or of another run; or a trainable weight has fewer than 32 bits.
         FloatingPointError: a weight of the policy, as given or as resumed, is not finite; the message names it.
     """
 

@@ -71,8 +71,7 @@ def explained(stopped: str, kept: str = "") -> Iterator[None]:
 def patient(console: Console, awaited: str) -> Iterator[Callable[[], None]]:
     """Let the first Ctrl-C wait for `awaited`; the second one stops at once.
 
-    Yields:
-        A function that raises KeyboardInterrupt after the first Ctrl-C: call it where nothing is under way.
+    Yields a function that raises KeyboardInterrupt after the first Ctrl-C: call it where nothing is under way.
     """
     heard = False
 
@@ -114,9 +113,6 @@ def save_figures(value: Any, path: Path | None) -> None:
 def parse_seeds(text: str) -> list[int]:
     """Read numbers and ranges, separated by commas.
 
-    Raises:
-        typer.BadParameter: something else, a number twice, nothing, or more than a thousand.
-
     >>> parse_seeds("0,1,5"), parse_seeds("0-2,7")
     ([0, 1, 5], [0, 1, 2, 7])
     """
@@ -132,6 +128,11 @@ def parse_seeds(text: str) -> list[int]:
             f"expected at most {most} distinct numbers such as 0,1,2 or 0-2, got {text!r}", param_hint="--seeds"
         )
     return found
+
+
+def named(**options: Any) -> dict[str, Any]:
+    """Return the options that were given: those that are not None."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def arguments(given: Sequence[str], hint: str = "--option") -> dict[str, Any]:
@@ -153,14 +154,7 @@ def arguments(given: Sequence[str], hint: str = "--option") -> dict[str, Any]:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str | Text] | None], *, left: int = 1, **options: Any) -> Table:
-    """Return a table for a terminal.
-
-    Args:
-        heads: one per column.
-        rows: cells, as many as heads; None: a line between the rows before and after.
-        left: columns that are aligned left, the others are right.
-        options: of `rich.table.Table`; "title" and "caption" are shown as they are.
-    """
+    """Return a table for a terminal; for a row that is None a rule, `options` are of `rich.table.Table`."""
     from rich.table import Table
     from rich.text import Text
 
@@ -195,11 +189,7 @@ def telling(console: Console, begin: str) -> Iterator[Callable[[str], None]]:
 
 @contextlib.contextmanager
 def shown(jobs: Sequence[Job], console: Console) -> Iterator[Report]:
-    """Show the progress of jobs while the block runs: one bar per job in a terminal, lines anywhere else.
-
-    Yields:
-        A function of a job, the steps it has done, their number, and a few words.
-    """
+    """Yield a function of a job, steps done, their number and words: bars in a terminal, lines anywhere else."""
     if not console.is_terminal:
         yield lines(console)
         return

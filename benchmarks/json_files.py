@@ -8,7 +8,7 @@ import functools
 import json
 import time
 import typing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -40,11 +40,7 @@ def encode(value: Any) -> Any:
 
 
 def write_json(value: Any, path: Path) -> None:
-    """Write dataclasses or JSON values; an interrupted write leaves the old file.
-
-    Raises:
-        ResultsError: a number is not finite.
-    """
+    """Write dataclasses or JSON values; an interrupted write leaves the old file."""
     try:
         text = json.dumps(encode(value), allow_nan=False, ensure_ascii=False)
     except ValueError as error:
@@ -53,11 +49,7 @@ def write_json(value: Any, path: Path) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Return the JSON value that a file holds.
-
-    Raises:
-        ResultsError: no such file, or not JSON; names the file.
-    """
+    """Return the JSON value that a file holds."""
     content = _content(path)
     try:
         return foreign_text.read_json(content)
@@ -65,14 +57,21 @@ def read_json(path: Path) -> Any:
         raise ResultsError(f"{path}: {error}; delete it and run the same command again") from None
 
 
-def load(kind: type[T], path: Path) -> T:
-    """Return the dataclass that a file holds.
+def load(
+    kind: type[T], path: Path, *, version: int | None = None, check: Callable[[T], None] = lambda found: None
+) -> T:
+    """Return the dataclass that a file holds; `ResultsError` names the first value that does not fit, with its path.
 
-    Raises:
-        ResultsError: no such file; not JSON, with line and column; or the first value that does not fit the dataclass
-            (a name too many or too few, a type, a number that is not finite), with its path in the file.
+    With a `version` the dataclass has one; `check` raises `ResultsError` where values do not fit together.
     """
-    return parse(kind, _content(path), str(path), "delete it and run the same command again")
+    found: Any = parse(kind, _content(path), str(path), "delete it and run the same command again")
+    try:
+        if version is not None and found.version != version:
+            raise ResultsError(f"this code reads version {version}, got version {found.version}; run it again")
+        check(found)
+    except ResultsError as error:
+        raise ResultsError(f"{path}: {error}") from None
+    return typing.cast(T, found)
 
 
 def created() -> str:
@@ -81,11 +80,7 @@ def created() -> str:
 
 
 def parse(kind: type[T], content: bytes, where: str, remedy: str) -> T:
-    """Return the dataclass that a JSON text holds; `where` it stands and the `remedy` are for messages.
-
-    Raises:
-        ResultsError: as of `load`.
-    """
+    """Return the dataclass that a JSON text holds; `where` it stands and the `remedy` are for messages."""
     import pydantic
 
     try:
@@ -130,11 +125,9 @@ def _dataclasses(kind: Any) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def claimed(folder: Path, config: Any) -> Iterator[None]:
-    """Keep a folder for this process and one configuration, a dataclass that is noted in it, while the block runs.
+    """Keep a folder for this process and one configuration, which is noted in it, while the block runs.
 
-    Raises:
-        agentgym.outside.files.LockedError: another process works in it; the message names it.
-        OtherConfigurationError: another configuration is noted there; the message names what differs.
+    `LockedError` names another process, `OtherConfigurationError` what another configuration has otherwise.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with disk_cache.locked(folder / ".lock", wait=False):

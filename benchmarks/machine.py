@@ -30,12 +30,10 @@ class Machine:
 
     @property
     def hardware(self) -> str:
-        """Processor, cores, memory and system in words."""
         return f"{self.cpu}, {self.cores} cores, {self.memory_gib:g} GiB, {self.system}"
 
     @property
     def software(self) -> str:
-        """Python and distributions with their versions in words."""
         return ", ".join([f"Python {self.python}", *(f"{name} {version}" for name, version in self.versions.items())])
 
 

@@ -32,13 +32,7 @@ _GRACE = 3.0
 
 @dataclass(frozen=True)
 class Job:
-    """One process's work.
-
-    Attributes:
-        kind: what sort of work: "references", "clone", "method", or "part" of a study.
-        seed: of a clone or a method.
-        method: what is trained, or the name of the part; "" for other kinds.
-    """
+    """One process's work: "references", "clone", "method", or "part" of a study, whose name is in `method`."""
 
     kind: str
     seed: int = 0
@@ -93,19 +87,7 @@ def run_jobs(
     progress: Callable[[Job, int, int, str], None],
     ready: Callable[[Job], bool] = lambda job: True,
 ) -> None:
-    """Run all jobs, at most `processes` at a time, each as soon as it is ready, in the order given.
-
-    Args:
-        jobs: what to do.
-        work: does one of them in its process.
-        processes: most processes at a time.
-        progress: called in this process with a job, the steps it has done, their number, and a few words.
-        ready: whether a job may start now; asked again whenever another has finished.
-
-    Raises:
-        JobFailedError: a job failed; the others were told to stop.
-        KeyboardInterrupt: Ctrl-C; the jobs were told to stop after the iteration at hand, and have.
-    """
+    """Run all jobs, at most `processes` at a time, each as soon as it is ready, in the order given."""
     context = multiprocessing.get_context("spawn")
     messages: Any = context.Queue()
     task = pickle.dumps(work)
@@ -172,17 +154,6 @@ def _one_thread_each() -> Iterator[None]:
                 os.environ[name] = value
 
 
-@dataclass(frozen=True)
-class _Reporter:
-    """Progress of a job, sent to the parent."""
-
-    job: Job
-    messages: Any
-
-    def __call__(self, done: int, total: int, words: str) -> None:
-        self.messages.put(Message(self.job, done, total, words))
-
-
 def _work(task: bytes, inbox: Any, messages: Any) -> None:
     """First function of a worker: do the jobs of the inbox until it is stopped."""
     # Ctrl-C in a terminal reaches the whole process group; only the parent shall hear it and pass it on, once.
@@ -195,7 +166,7 @@ def _work(task: bytes, inbox: Any, messages: Any) -> None:
     while True:
         job: Job = inbox.get()
         try:
-            work(job, _Reporter(job, messages))
+            work(job, lambda done, total, words, job=job: messages.put(Message(job, done, total, words)))  # type: ignore[misc]
         except Exception:
             messages.put(Message(job, error=traceback.format_exc()))
         else:

@@ -126,11 +126,9 @@ class Commands(TyperGroup):
     listing = False
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names that the help lists, in its order."""
         return list(self.places)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Import the file of a command, or return None where there is no such command."""
         place = {**self.former, **self.places}.get(cmd_name)
         if place is None:
             return None
@@ -159,7 +157,6 @@ class Commands(TyperGroup):
             self.listing = False
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the commands, then the options under their headings."""
         found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
             formatter.write_dl([(name, command.get_short_help_str(200)) for name, command in found])

@@ -26,7 +26,6 @@ class Interval:
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether the whole interval lies on one side of zero."""
         return self.low > 0 or self.high < 0
 
     def within(self, least: float, most: float) -> Interval:
@@ -157,7 +156,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def _paired(first: ArrayLike, second: ArrayLike) -> tuple[float, float, float, int]:
-    """Mean difference, its variance, its degrees of freedom, and the number of levels (of seeds, if one level)."""
     if any(np.asarray(scores).dtype.kind in "US" for scores in (first, second)):
         raise ValueError("scores are numbers, and success strings are not: `bits` turns them into a matrix")
     a, b = np.atleast_2d(np.asarray(first, np.float64)), np.atleast_2d(np.asarray(second, np.float64))

@@ -18,7 +18,7 @@ import inspect
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -27,7 +27,7 @@ from rich.console import Console
 
 from benchmarks import json_files
 from benchmarks.console import explained, say, shown, telling
-from benchmarks.json_files import ResultsError, claimed, created, write_json
+from benchmarks.json_files import claimed, created, write_json
 from benchmarks.machine import Machine, describe_machine, usable_cores
 from benchmarks.processes import Job, Progress, Work, run_jobs
 from benchmarks.report.page import Page, print_page, write_between, write_page
@@ -50,10 +50,6 @@ class Found:
 F = TypeVar("F", bound=Found)
 
 
-def _nothing(config: Any, folder: Path, tell: Tell) -> AbstractContextManager[Any]:
-    return contextlib.nullcontext()
-
-
 def _no_command() -> Any:
     raise TypeError("this study has a command of its own")
 
@@ -64,22 +60,18 @@ class Study(Generic[C, R, F]):
 
     Attributes:
         name: of its command, and of its folder in `runs/`.
-        file: of the results.
-        version: of the results.
         part: what a part is called in messages, such as "training".
-        record: class of a part's result.
-        results: class of everything: a `Found` with `config` and the fields of `summary`.
+        record, results: classes of a part's result, and of everything: a `Found` with `config` and the fields of
+            `summary`, or one field of all records.
         configure: options of the command to a configuration. Has `quick` and a docstring, which is the command's help.
             Raises `typer.BadParameter` or `ResultsError` where something else is expected.
         parts: distinct names of the parts, in the order of the results.
         run: does one part, and calls its last argument with steps done, their number and a few words.
         summary: further fields of the results, of the records in the order of the parts and of what was prepared.
-        page: what is shown.
         check: raises `ResultsError` where the results do not fit together.
         prepare: what the parts of one run share, such as a policy; entered after the folder is claimed.
         processes: whether parts run in processes, of one thread each. `run` is then a function of a module, and it and
-            `summary` get the folder in place of what was prepared.
-        needs: parts that a part waits for, where there are processes.
+            `summary` get the folder in place of what was prepared; `needs` are parts that a part waits for.
         kept: where a part is kept, below the folder; "{}" stands for its name.
         published: whether the command writes a page of docs/results between the marks of the study's name.
     """
@@ -93,30 +85,20 @@ class Study(Generic[C, R, F]):
     configure: Callable[..., C] = _no_command
     parts: Callable[[C], Sequence[str]]
     run: Callable[[C, str, Any, Progress], R]
-    summary: Callable[[C, list[R], Any], Mapping[str, Any]]
     page: Callable[[F], Page]
+    summary: Callable[[C, list[R], Any], Mapping[str, Any]] | None = None
     check: Callable[[F], None] = lambda found: None
-    prepare: Callable[[C, Path, Tell], AbstractContextManager[Any]] = _nothing
+    prepare: Callable[[C, Path, Tell], AbstractContextManager[Any]] = lambda *given: contextlib.nullcontext()
     processes: bool = False
     needs: Callable[[C, str], Sequence[str]] = lambda config, part: ()
     kept: str = "{}.json"
     published: bool = False
 
     def play(self, config: C, folder: Path, console: Console | None = None, processes: int = 1) -> F:
-        """Do the parts that are not finished, and write the results.
+        """Do the parts that are not finished, with at most `processes` at a time, and write the results.
 
-        Args:
-            config: what to run.
-            folder: where; created when missing.
-            console: where progress is shown; None: nowhere.
-            processes: most processes at a time.
-
-        Raises:
-            agentgym.outside.files.LockedError: another process works in the folder.
-            agentgym.outside.files.OtherConfigurationError: the folder holds another configuration.
-            benchmarks.processes.JobFailedError: a part failed in its process.
-            ResultsError: the file of a finished part is damaged, or something that was asked for is not there.
-            KeyboardInterrupt: Ctrl-C; call again to continue.
+        A `LockedError` says that another process works in the folder, an `OtherConfigurationError` that it holds
+        another configuration, a `JobFailedError` which part failed. After KeyboardInterrupt call again to continue.
         """
         console = console or Console(quiet=True)
         with claimed(folder, config):
@@ -142,50 +124,28 @@ class Study(Generic[C, R, F]):
         return found
 
     def path(self, folder: Path, part: str) -> Path:
-        """Where a part is kept."""
         return folder / self.kept.format(_job(part).name)
 
     def do(self, config: C, folder: Path, part: str, progress: Progress, context: Any) -> None:
-        """Do one part in this process, and keep it."""
         _keep(self.run(config, part, context, progress), self.path(folder, part))
 
     def one(self, folder: Path, part: str) -> R:
-        """Return what a finished part found."""
         return json_files.load(self.record, self.path(folder, part))
 
     def gather(self, config: C, folder: Path, context: Any = None) -> F:
-        """Put the results of all parts together.
-
-        Raises:
-            ResultsError: a part's file is missing or malformed.
-        """
         make: Any = self.results
-        more = self.summary(config, [self.one(folder, part) for part in self.parts(config)], context)
+        records = [self.one(folder, part) for part in self.parts(config)]
+        more = {fields(make)[-1].name: records} if self.summary is None else self.summary(config, records, context)
         found: F = make(version=self.version, created=created(), machine=describe_machine(), config=config, **more)
         return found
 
     def save(self, found: F, path: Path) -> None:
         """Check and write; the file appears whole or not at all."""
-        self._verify(found)
+        self.check(found)
         write_json(found, path)
 
     def load(self, path: Path) -> F:
-        """Read and check.
-
-        Raises:
-            ResultsError: no such file, not JSON, not what `save` writes, or another version; names the file.
-        """
-        found = json_files.load(self.results, path)
-        try:
-            self._verify(found)
-        except ResultsError as error:
-            raise ResultsError(f"{path}: {error}") from None
-        return found
-
-    def _verify(self, found: F) -> None:
-        if found.version != self.version:
-            raise ResultsError(f"this code reads version {self.version}, got version {found.version}; run it again")
-        self.check(found)
+        return json_files.load(self.results, path, version=self.version, check=self.check)
 
     def shown(self, found: F) -> Page:
         """Return what the study shows, with what is said of every study."""
@@ -200,7 +160,6 @@ class Study(Generic[C, R, F]):
         return Page(**{**vars(page), "about": about})
 
     def show(self, found: F, folder: Path, console: Console) -> None:
-        """Print the tables, and write pictures and pages into the folder."""
         page = self.shown(found)
         print_page(page, console)
         files = [folder / self.file, *write_page(page, folder)]
@@ -272,22 +231,7 @@ def work_off(
     console: Console,
     needs: Callable[[Job], Sequence[Job]] = lambda job: (),
 ) -> None:
-    """Do the jobs that are not finished, each as soon as those that it needs are.
-
-    Args:
-        jobs: all of them, each behind those that it needs.
-        work: does one, and leaves what `finished` looks for.
-        finished: whether a job was done.
-        folder: where, for the message that some are.
-        what: what a job is called in messages.
-        processes: most processes at a time; 1: this one, job after job.
-        console: where progress is shown.
-        needs: jobs that a job waits for.
-
-    Raises:
-        benchmarks.processes.JobFailedError: a job failed.
-        KeyboardInterrupt: Ctrl-C; call again to continue.
-    """
+    """Do the jobs that are not finished, each as soon as those that it needs are; one process: in this one."""
     left = [job for job in jobs if not finished(job)]
     _say_done(len(jobs) - len(left), len(jobs), what, folder, console)
     needed = {job: needs(job) for job in left}  # asked for again and again while others run
@@ -317,7 +261,6 @@ def _steps(tell: Tell, part: str, done: int, total: int, words: str) -> None:
 
 
 def _part(run: Callable[..., Any], config: Any, folder: Path, kept: str, job: Job, progress: Progress) -> None:
-    """One part, in a process of one thread."""
     import torch
 
     torch.set_num_threads(1)

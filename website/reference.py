@@ -20,6 +20,8 @@ PACKAGES = (
     "policies.search",
     "baselines",
     "baselines.imitation",
+    "baselines.play",
+    "baselines.records",
     "baselines.scorers",
 )
 #: The search finds a guide first.

@@ -26,12 +26,12 @@ from trl.models import unwrap_model_for_generation
 from agentgym.rollout import collect
 from agentgym.trajectory import Reply, Step, StepTable, Trajectory
 from agentgym.trajectory.episode import plain_steps
-from baselines.engine_rows import EngineRow, credited
 from baselines.engines import check_credit, check_release, prompting
+from baselines.engines.engine_rows import EngineRow, credited
+from baselines.engines.sequences import TokenSequence, token_sequences
+from baselines.play.reply_costs import written
 from baselines.recipes import recipe
 from baselines.recipes.definition import Recipe
-from baselines.reply_costs import written
-from baselines.sequences import TokenSequence, token_sequences
 from policies.huggingface import HuggingFacePolicy
 from wrappers.tools import tool_environment
 
@@ -191,7 +191,7 @@ def _turns(mask: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _steps(env: Any, turns: Sequence[tuple[int, int]], messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the steps of an episode that TRL has played, as `baselines.engine_rows.steps_of` does."""
+    """Return the steps of an episode that TRL has played, as `baselines.engines.engine_rows.steps_of` does."""
     said, calls = list[str](), list[int]()
     for message in messages:
         if message["role"] == "tool":

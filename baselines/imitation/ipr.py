@@ -34,7 +34,7 @@ from baselines.imitation.episodes import own_episodes, relabelled, sampler, task
 from baselines.imitation.method import Round
 from baselines.imitation.preferences import Preference
 from baselines.imitation.preferring import Preferring
-from baselines.metrics import Row
+from baselines.records.metrics import Row
 
 # Names of random numbers, see `agentgym.rollout.tree.continued`.
 _OWN, _VALUE = 3, 4

@@ -17,7 +17,7 @@ import numpy as np
 
 from agentgym.trajectory import Floats, StepTable
 from baselines.config import Size, TrainerConfig, check_fields
-from baselines.metrics import Row
+from baselines.records.metrics import Row
 
 #: Called with updates or episodes done, their number, and a few words.
 Progress = Callable[[int, int, str], None]

@@ -21,7 +21,7 @@ from baselines.config import Count, Positive, Range, Size, Weight
 from baselines.imitation.episodes import expert_episodes, own_episodes, relabelled, task_options
 from baselines.imitation.method import Imitation, Round
 from baselines.imitation.preferences import Preference, episode_preferences, prefer
-from baselines.metrics import Row
+from baselines.records.metrics import Row
 
 
 @dataclass(frozen=True)

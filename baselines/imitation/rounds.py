@@ -14,10 +14,17 @@ from typing import Any
 import numpy as np
 
 from agentgym.outside.files import locked
-from baselines.checkpoint import Checkpoint, checkpoints, deferred, describe_run, load_checkpoint, save_checkpoint
 from baselines.evaluation import evaluate
 from baselines.imitation.method import Imitation, Progress, Round, Setting
-from baselines.metrics import MetricsLog, Row
+from baselines.records.checkpoint import (
+    Checkpoint,
+    checkpoints,
+    deferred,
+    describe_run,
+    load_checkpoint,
+    save_checkpoint,
+)
+from baselines.records.metrics import MetricsLog, Row
 from policies.scoring.head import check_finite
 from policies.training import check_trainable, fingerprint, load_trained_state, trained_beside, trained_state
 
@@ -43,7 +50,7 @@ def train_in_rounds(
         method: what is done, for instance `baselines.recipes.methods.method("rft")`.
         validation_tasks: reset options of the tasks to validate on before the first round and after each.
         folder: of log and checkpoints, from which the same call goes on; None: nowhere.
-        tensorboard: see `baselines.metrics.MetricsLog`.
+        tensorboard: see `baselines.records.metrics.MetricsLog`.
         progress: called with finished rounds, what is done of the round at hand, how much that is, and a few words.
 
     Returns:

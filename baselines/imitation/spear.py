@@ -26,10 +26,10 @@ from baselines.batch import make_batch
 from baselines.config import Count, Size, Weight
 from baselines.imitation.episodes import relabelled, sampler
 from baselines.imitation.method import Imitation, Round
-from baselines.metrics import Row
 from baselines.off_policy import rescored
-from baselines.reply_costs import written
-from baselines.rollouts import play_groups
+from baselines.play.reply_costs import written
+from baselines.play.rollouts import play_groups
+from baselines.records.metrics import Row
 from baselines.update import make_optimizer, update
 from wrappers.credit.grpo import grpo
 

@@ -29,7 +29,7 @@ from baselines.imitation.episodes import sampler
 from baselines.imitation.method import Round
 from baselines.imitation.preferences import Preference
 from baselines.imitation.preferring import Preferring
-from baselines.metrics import Row
+from baselines.records.metrics import Row
 from baselines.update import make_optimizer, update
 
 

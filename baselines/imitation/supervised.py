@@ -16,7 +16,7 @@ from baselines.config import Positive, Size
 from baselines.imitation.cloning import imitate, won_steps
 from baselines.imitation.episodes import distinct_wins, expert_episodes, own_episodes, relabelled
 from baselines.imitation.method import Imitation, Round
-from baselines.metrics import Row
+from baselines.records.metrics import Row
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from agentgym.outside.files import write_file
 from agentgym.outside.text import DataError, read_json
 from baselines.config import TrainerConfig
 from baselines.environments.settings import SMOLLM2, TINY
-from baselines.metrics import Row
+from baselines.records.metrics import Row
 from baselines.runs.settings import RunSettings
 from baselines.runs.stack import holds_model
 

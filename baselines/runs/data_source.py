@@ -69,7 +69,7 @@ class DataSource:
 
     @property
     def about(self) -> dict[str, str]:
-        """What the first row of a log says, see `baselines.metrics.MetricsLog`."""
+        """What the first row of a log says, see `baselines.records.metrics.MetricsLog`."""
         return {"data": self.source, "data_fingerprint": self.fingerprint}
 
     def note(self, folder: Path) -> None:

@@ -3,7 +3,7 @@
 A pass of the update is run on tensors without memory (PyTorch's fake tensors), forward and backward, and every
 allocation is counted; two small depths give the cost of a layer. The rest is arithmetic on `config.json`. Prompts are
 those of two episodes of random commands or of the expert, whichever are longer. Seconds are those of this model of
-speed, with the formulas of `baselines.utilisation`:
+speed, with the formulas of `baselines.records.utilisation`:
 
     generation   arithmetic of what is read / (SHARE x peak) + decode steps x (limit / DECODE_SHARE + HOST)
     update       arithmetic of all passes / (SHARE x peak)
@@ -35,10 +35,10 @@ from agentgym.outside.text import DataError
 from agentgym.rollout import collect
 from agentgym.trajectory import Reply
 from baselines.environments.settings import SIDE_BY_SIDE, SMOLLM2, TINY
+from baselines.records.utilisation import BANDWIDTHS, PEAKS, decode_seconds, forward_flops, training_flops
 from baselines.runs.settings import RunSettings
 from baselines.runs.stack import make_envs, new_policy, training_tasks
 from baselines.update import LARGE, auto_tokens
-from baselines.utilisation import BANDWIDTHS, PEAKS, decode_seconds, forward_flops, training_flops
 from policies.decode.batch import READ_TOKENS
 from policies.decode.kept import KEPT_SHARE
 from policies.pretrained import SEEING, mixed_precision, text_config

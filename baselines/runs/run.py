@@ -21,12 +21,12 @@ import transformers
 
 from agentgym.checks import whole
 from agentgym.registry import known_env
-from baselines.callbacks import Samples
-from baselines.checkpoint import best_policies, checkpoints, save_policy
 from baselines.environments.registry import settings_of
 from baselines.environments.settings import SMOLLM2, TINY, tasks
 from baselines.evaluation import Evaluation, evaluate
 from baselines.recipes.definition import Recipe
+from baselines.records.callbacks import Samples
+from baselines.records.checkpoint import best_policies, checkpoints, save_policy
 from baselines.runs import card
 from baselines.runs.config import Config
 from baselines.runs.data_source import hand_on, noted, open_data
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from agentgym.trajectory import StepTable
     from baselines.config import TrainerConfig
     from baselines.imitation.cloning import CloneResult
-    from baselines.metrics import Row
+    from baselines.records.metrics import Row
 
 #: In a run's folder: the start policy, and an adapter and its base as one model.
 CLONE_FOLDER, MERGED_FOLDER = "clone", "merged"

@@ -20,8 +20,8 @@ from agentgym.checks import fields_checked
 from agentgym.rollout.groups import unnumbered
 from agentgym.trajectory import Floats, Reply, StepTable
 from baselines.config import refuse
-from baselines.dynamic_sampling import task_of
-from baselines.scorers.own_likelihood import OwnLikelihood, OwnLikelihoodConfig
+from baselines.play.dynamic_sampling import task_of
+from baselines.scorers.replies import OwnLikelihood, OwnLikelihoodConfig
 from policies.prompts import last_tokens
 from wrappers.credit.scores import reply_lengths
 
@@ -32,7 +32,7 @@ Golds = Callable[[str], Sequence[str]]
 @fields_checked
 @dataclass(frozen=True)
 class AnswerBeliefConfig(OwnLikelihoodConfig):
-    """Settings of the scorer, beside those of `baselines.scorers.own_likelihood.OwnLikelihoodConfig`.
+    """Settings of the scorer, beside those of `baselines.scorers.replies.OwnLikelihoodConfig`.
 
     Attributes:
         form: the reply that gives an answer, with {} in the place of the answer; "": the environment's `answer_form`.
@@ -79,7 +79,7 @@ class AnswerBelief(OwnLikelihood):
     """How likely the policy finds the golden answer before each step.
 
     Args:
-        policy: see `baselines.scorers.own_likelihood.OwnLikelihood`; its tokenizer must be a fast one, which says where
+        policy: see `baselines.scorers.replies.OwnLikelihood`; its tokenizer must be a fast one, which says where
             its tokens begin.
         golds: golden answers of a task by its id, the label of its group; empty: there are none.
         config: see `AnswerBeliefConfig`, with a `form`.

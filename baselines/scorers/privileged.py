@@ -26,8 +26,8 @@ from agentgym.rollout.groups import unnumbered
 from agentgym.trajectory import Floats, Reply, StepTable
 from baselines.batch import make_batch
 from baselines.config import Memory, Share, Size
-from baselines.dynamic_sampling import task_of
-from baselines.scorers.own_likelihood import OwnLikelihood, OwnLikelihoodConfig
+from baselines.play.dynamic_sampling import task_of
+from baselines.scorers.replies import OwnLikelihood, OwnLikelihoodConfig
 from baselines.scorers.scorer import ScoreLevel
 from baselines.update import score_batch
 from policies.training import frozen, trained_beside
@@ -41,7 +41,7 @@ _ACTION = re.compile(r"<action>(.*?)(?:</action>|\Z)", re.DOTALL)
 @fields_checked
 @dataclass(frozen=True)
 class PrivilegedConfig(OwnLikelihoodConfig):
-    """Settings of the scorer, beside those of `baselines.scorers.own_likelihood.OwnLikelihoodConfig`.
+    """Settings of the scorer, beside those of `baselines.scorers.replies.OwnLikelihoodConfig`.
 
     Attributes:
         level: "token" for gaps and contrasts, "turn" for gates.
@@ -96,7 +96,7 @@ class PrivilegedScorer(OwnLikelihood):
     """Scores of an informed teacher, see the module.
 
     Args:
-        policy: see `baselines.scorers.own_likelihood.OwnLikelihood`.
+        policy: see `baselines.scorers.replies.OwnLikelihood`.
         notes: around the environments that the policy plays in; None: the context needs none.
 
     Attributes:

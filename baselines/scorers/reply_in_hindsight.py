@@ -20,14 +20,14 @@ from typing import Any, Literal
 from agentgym.checks import fields_checked
 from agentgym.trajectory import Floats, Reply, StepTable
 from baselines.scorers.hindsight import told
-from baselines.scorers.own_likelihood import OwnLikelihood, OwnLikelihoodConfig
+from baselines.scorers.replies import OwnLikelihood, OwnLikelihoodConfig
 from wrappers.credit.scores import reply_lengths
 
 
 @fields_checked
 @dataclass(frozen=True)
 class ReplyInHindsightConfig(OwnLikelihoodConfig):
-    """Settings of the scorer, beside those of `baselines.scorers.own_likelihood.OwnLikelihoodConfig`.
+    """Settings of the scorer, beside those of `baselines.scorers.replies.OwnLikelihoodConfig`.
 
     Attributes:
         final: what the policy is told, the final "state", by the key that the table has of it, or the "outcome", in
@@ -49,7 +49,7 @@ class ReplyInHindsight(OwnLikelihood):
     """Mean log-probability of every reply's tokens, with the end of its episode in the prompt.
 
     Args:
-        policy: see `baselines.scorers.own_likelihood.OwnLikelihood`.
+        policy: see `baselines.scorers.replies.OwnLikelihood`.
     """
 
     config: ReplyInHindsightConfig

@@ -16,7 +16,7 @@ import numpy as np
 from agentgym.checks import fields_checked
 from agentgym.trajectory import Floats, StepTable
 from baselines.config import Range, Size
-from baselines.dynamic_sampling import task_of
+from baselines.play.dynamic_sampling import task_of
 from baselines.scorers.scorer import ScorerConfig, StepScorer
 from wrappers.credit.group import number_pairs
 from wrappers.credit.task_graph import TaskGraphs

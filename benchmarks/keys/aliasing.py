@@ -131,8 +131,7 @@ def configure(
     quick: Annotated[bool, typer.Option("--quick", help="4 tasks, two episodes of each.")] = False,
     env: Annotated[str, typer.Option(help="An environment whose infos have location and inventory.")] = "alfworld",
     data: Annotated[
-        Path | None,
-        typer.Option(help="Folder of official data (ALFWorld's holds json_2.1.1); else generated tasks."),
+        Path | None, typer.Option(help="Folder of official data (ALFWorld's holds json_2.1.1); else generated tasks.")
     ] = None,
     split: Annotated[str, typer.Option(help="Whose tasks.")] = "valid_unseen",
     number: Annotated[int | None, typer.Option("--tasks", min=1, help="Number of tasks. Default: 134.")] = None,

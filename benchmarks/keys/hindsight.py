@@ -54,15 +54,13 @@ class HindsightConfig:
 
 @dataclass(frozen=True)
 class Relabelled:
-    """What one player's episodes of one environment become.
+    """What one player's episodes of one environment become; `done` of the `failed` ones are successes of another task.
 
-    Attributes:
-        failed, done: episodes that failed their task, and those of them that are successes of another one.
-        replayed: share of relabelled episodes that won when played again, with their last step; None without any.
-        tasks, successes: distinct new tasks and relabelled episodes, by `agentgym.rollout.hindsight.CHOICES`.
-        steps, steps_needed: mean steps of an episode relabelled with its hardest task, with and without loops.
-        cloned: steps of won episodes before; and with those of the hardest tasks, without loops.
-        kinds: episodes relabelled with their hardest task, by kind of task; and with all tasks.
+    `replayed`: share of relabelled episodes that won when played again, with their last step; None without any.
+    `tasks`, `successes`: distinct new tasks and relabelled episodes, by `agentgym.rollout.hindsight.CHOICES`.
+    `steps`, `steps_needed`: means of episodes relabelled with their hardest task, with and without loops.
+    `cloned`: steps of won episodes before, and with those of the hardest tasks, without loops.
+    `kinds`: episodes relabelled with their hardest task, and with all tasks, by kind of task.
     """
 
     env: str
@@ -85,7 +83,6 @@ class HalfExpert:
     def act(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
     ) -> list[Reply]:
-        """One reply per running sub-environment."""
         follows = rng.random(len(observations)) < 0.5
         others, advice = (policy.act(observations, infos, rng) for policy in (RandomPolicy(), ExpertPolicy()))
         return [

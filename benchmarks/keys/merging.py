@@ -104,7 +104,6 @@ class Wanderer:
     def act(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
     ) -> list[Reply]:
-        """One command per sub-environment."""
         advice = zip(infos["expert_action"], infos["question"], strict=True)
         return [Reply(self._command(expert, question, rng)) for expert, question in advice]
 

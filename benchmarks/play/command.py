@@ -116,8 +116,7 @@ def prompt(
         typer.Argument(metavar="PANEL", help="A panel such as alfworld/valid_seen@1, or an environment and a split."),
     ],
     model: Annotated[
-        str,
-        typer.Option(help="A model's name at the endpoint; without --endpoint smollm2, a folder or a hub name."),
+        str, typer.Option(help="A model's name at the endpoint; without --endpoint smollm2, a folder or a hub name.")
     ],
     endpoint: Annotated[
         str | None,

@@ -3,7 +3,7 @@
     python -m benchmarks.run compare runs/panels/alfworld-valid_seen@1/one runs/panels/alfworld-valid_seen@1/other
 
 Every pair has the mean difference with a percentile interval of the bootstrap over tasks, and the p value of the
-permutation test that swaps the two results of a task, corrected for the number of pairs after Holm (1979).
+permutation test that swaps the two results of a task, after Holm (1979).
 """
 
 from __future__ import annotations
@@ -37,13 +37,10 @@ _SEED = 0
 
 @dataclass(frozen=True)
 class Comparison:
-    """One result minus another.
+    """One result minus another; p values of the permutation test, as it is and corrected for all pairs.
 
-    Attributes:
-        difference: of the mean over tasks, with the interval of the bootstrap.
-        p, holm: of the permutation test, as it is and corrected for all pairs.
-        needed: tasks that would detect such a difference with 80 % power at 5 %; None: there is no difference.
-        least: the smallest difference that this number of tasks would detect so.
+    `needed` tasks would detect such a difference with 80 % power at 5 % (None: there is none); `least` is the smallest
+    one that this number of tasks would detect so.
     """
 
     first: str
@@ -58,11 +55,7 @@ class Comparison:
 def compare_results(
     results: Sequence[PanelResults], names: Sequence[str], measure: Literal["success", "score"] = "success"
 ) -> list[Comparison]:
-    """Return a comparison for every pair of at least two results.
-
-    Raises:
-        ResultsError: fewer than two, or results of different panels; the message names the first difference.
-    """
+    """Return a comparison for every pair of at least two results."""
     if len(results) < 2:
         raise ResultsError(f"expected at least two results to compare, got {len(results)}")
     for other, name in zip(results[1:], names[1:], strict=True):

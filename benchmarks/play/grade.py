@@ -36,15 +36,10 @@ _QUOTED, _BEFORE = 80, 20
 
 @dataclass(frozen=True)
 class Graded:
-    """A replayed episode.
+    """A replayed episode of a line of the log; without a fitting task it has no result.
 
-    Attributes:
-        line: where it begins in the log.
-        task: id of the task; "" where no task of the panel fits.
-        differences: between log and engine, in order; () where they agree.
-        texts: compared observations of the log.
-        claimed: the log's success; None: the log has none.
-        episode: the result; None without a task.
+    `differences` are between log and engine, in order; `texts` counts compared observations; `claimed` is the log's
+    success, None: it has none.
     """
 
     line: int
@@ -127,10 +122,9 @@ class Replay:
             total += float(reward)
             refused += not info["is_action_valid"]
             if step.observation is not None and not step.action.startswith(_THOUGHT):
-                if _same(step.observation, str(observation)):
-                    texts += 1
-                elif not differences:
-                    differences.append(_unlike(step, str(observation), bool(info["is_action_valid"])))
+                wrong = _unlike(step, str(observation), bool(info["is_action_valid"]))
+                texts += not wrong
+                differences += [wrong] if wrong and not differences else []
         won, score = bool(info["won"]), float(info["score"])
         episode = Episode(
             task=task, sample=self._samples[task], kind=kind, won=won, score=score, total=total, steps=len(played),
@@ -157,14 +151,13 @@ def _plain(text: str) -> str:
     return " ".join(text.split())
 
 
-def _same(logged: str, shown: str) -> bool:
-    told, engine = _plain(logged), _plain(shown)
-    return told == engine or told == _ARRIVAL.sub("", engine, count=1)
-
-
 def _unlike(step: LoggedStep, shown: str, valid: bool) -> str:
+    """What is wrong with the text after a step, "" where it is the engine's."""
+    told, engine = _plain(step.observation or ""), _plain(shown)
+    if told in (engine, _ARRIVAL.sub("", engine, count=1)):
+        return ""
+    told, engine = _apart(told, engine)
     refused = "" if valid else ", which refuses it"
-    told, engine = _apart(step.observation or "", shown)
     return f"line {step.line}: after {step.action!r:.80} the log shows {told!r}, the engine{refused}: {engine!r}"
 
 
@@ -184,11 +177,7 @@ def _apart(logged: str, shown: str) -> tuple[str, str]:
 
 
 def grade_log(log: Path, found: OpenPanel, kinds: str = "", form: str | None = None) -> Grades:
-    """Replay all episodes of a log.
-
-    Raises:
-        ResultsError: the log cannot be read; names file and line.
-    """
+    """Replay all episodes of a log; `ResultsError` names a line that cannot be read."""
     replay = Replay(found, kinds)
     grades = [replay.grade(episode) for episode in read_log(log, form)]
     differing = sum(bool(one.differences) for one in grades)

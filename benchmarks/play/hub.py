@@ -36,12 +36,7 @@ _CARD = Path(__file__).with_name("hub.md.j2")
 
 
 def write_folder(results: Mapping[str, PanelResults], folder: Path) -> None:
-    """Write results, by `<panel>/<player>`, and their panels as a data set's folder; earlier files are replaced.
-
-    Raises:
-        ResultsError: no results, results under one panel's name that are not of the same tasks, or a folder with
-            another README.md or other results, which would be sent with these.
-    """
+    """Write results, by `<panel>/<player>`, and their panels as a data set's folder; earlier files are replaced."""
     if not results:
         raise ResultsError("no results to write: expected files results.json, which `play` writes")
     if (folder / "README.md").exists() and not (folder / "panels").is_dir():
@@ -66,11 +61,7 @@ def write_folder(results: Mapping[str, PanelResults], folder: Path) -> None:
 
 
 def read_folder(folder: Path) -> dict[str, PanelResults]:
-    """Return the results of a data set's folder, by `<panel>/<player>`.
-
-    Raises:
-        ResultsError: a file of another form than `write_folder`'s, or results of other tasks than their panel lists.
-    """
+    """Return the results of a data set's folder, by `<panel>/<player>`."""
     found = _load_all(folder / "results")
     for name, one in found.items():
         path = folder / "panels" / f"{name.partition('/')[0]}.jsonl"

@@ -60,16 +60,10 @@ ToDo = Sequence[tuple[PanelTask, int]]
 class Episode:
     """A finished episode, played here or replayed from another program's log.
 
-    Attributes:
-        task, sample: id of the task, and which repetition, from 0.
-        kind: of the task, such as "pick_and_place_simple"; "" where there are no kinds.
-        score: the environment's grade at the end, 0..1.
-        total: undiscounted sum of rewards.
-        steps, invalid: number of actions, and how many of them the environment did not accept.
-        cut: the episode was truncated.
-        prompt_tokens, reply_tokens: read and written, over all trials; an endpoint's by its own count.
-        seconds, generation: its share of the wall time of its steps, and the part in which the policy was asked.
-        actions: the commands, in order; "" where a reply held none.
+    `sample` counts repetitions of a task from 0; `score` is the environment's grade, 0..1, `total` the undiscounted sum
+    of rewards; `invalid` of the `steps` were not accepted; `cut`: it was truncated. Tokens are read and written over
+    all trials, `seconds` its share of the wall time, `generation` that in which the policy was asked. `actions` are
+    commands, "" where a reply held none.
     """
 
     task: str
@@ -89,7 +83,6 @@ class Episode:
 
     @property
     def key(self) -> tuple[str, int]:
-        """Task and sample."""
         return self.task, self.sample
 
 
@@ -112,8 +105,7 @@ T = TypeVar("T", bound=Any)
 class Lines(Generic[T]):
     """A file of JSON lines of dataclasses with a `key`, `entries` by key; a last line that is cut off is dropped.
 
-    Raises:
-        ResultsError: a line of another form, or a key that stands there twice; names file and line.
+    `ResultsError` names a line of another form, or a key that stands there twice.
     """
 
     def __init__(self, path: Path, kind: type[T]) -> None:
@@ -132,7 +124,6 @@ class Lines(Generic[T]):
             self.entries[entry.key] = entry
 
     def add(self, entry: T) -> None:
-        """Write a finished entry."""
         self.entries[entry.key] = entry
         line = json.dumps(clean_json(dataclasses.asdict(entry)), ensure_ascii=False) + "\n"
         with self.path.open("ab") as file:
@@ -182,20 +173,12 @@ def play(
     told: Callable[[str, int, Any], Any] = lambda task, sample, observation: observation,
     ended: Callable[[Episode, Any], None] = lambda episode, observation: None,
 ) -> Iterator[Episode | Unscored]:
-    """Yield episodes as they end.
+    """Yield episodes as they end, in environments with autoreset DISABLED and the policy's reply parser and prompts.
 
-    Args:
-        envs: autoreset DISABLED, with the policy's reply parser and prompts; at most as many places as episodes.
-        policy: who plays.
-        todo: the episodes.
-        seed: of episodes and draws.
-        kinds: info entry that holds a task's kind; "" for none.
-        answers: of an endpoint, which count tokens and hold failures.
-        seen: called with the first observation that the policy is shown.
-        pause: called before each request to the policy; everything is kept then, so that it may raise.
-        trial: number of the attempt at the same episodes: the same beginnings, other draws of the policy.
-        told: returns what the policy is shown, from the id of a task, a sample, and an observation.
-        ended: called with each scored episode and its last observation, before it is yielded.
+    The policy is shown what `told` returns from task, sample and observation; `seen` is called with the first of it,
+    `pause`, which may raise, before each request, when everything is kept, and `ended` with each scored episode and its
+    last observation. Another `trial` of the same episodes has the same beginnings and other draws. `kinds` is the info
+    entry of a task's kind; `answers` of an endpoint count tokens and hold failures.
     """
     waiting = deque(todo)
     running: list[_Running | None] = [None] * envs.num_envs
@@ -275,14 +258,8 @@ def tokens(reply: Reply, answer: ChatAnswer | ChatFailure | None) -> tuple[int, 
 class PanelConfig:
     """What was asked for; a folder holds the results of one configuration.
 
-    Attributes:
-        panel, hash: of the panel.
-        added: arguments of the environment beside the panel's.
-        policy: who plays, without credentials.
-        temperature, max_tokens: of a model, and of an endpoint's replies.
-        weights: fingerprint of a model's weights: after further training it plays again; None: no weights.
-        world: fingerprints of data beside the tasks, see `agentgym.panels.BESIDE_TASKS`; None: no such data.
-        prompting: how a model is prompted, and what else its endpoint is sent; None: the panel's own prompts.
+    `added` are arguments of the environment beside the panel's; `weights` the fingerprint of a model's weights, `world`
+    those of data beside the tasks (`agentgym.panels.BESIDE_TASKS`); `prompting` is None for the panel's own prompts.
     """
 
     panel: str
@@ -314,10 +291,6 @@ def choose_panel(
     """Return a panel by its name, or a split of an environment as a panel ("sokoban", "sokoban/test").
 
     `given` are arguments of the environment, `count` keeps the first tasks only.
-
-    Raises:
-        ValueError: there is no such panel, environment or split, or the environment refuses an argument.
-        ResultsError: the panel has no task.
     """
     if "@" in name:
         row = settings_of(find_panel(name).env)
@@ -356,12 +329,7 @@ def play_panel(
     tell: Callable[[str], None] = lambda words: None,
     pause: Callable[[], None] = lambda: None,
 ) -> PanelResults:
-    """Play the missing episodes of a player's folder, at most `places` side by side, and write its results.
-
-    Raises:
-        UnscoredError: episodes could not be scored: the same command plays them again.
-        OtherConfigurationError: the folder holds another configuration.
-    """
+    """Play the missing episodes of a player's folder, at most `places` side by side, and write its results."""
     data = data_of(found)
     config = PanelConfig(
         found.panel.name, found.hash, dict(found.added), player.name, player.sampling.temperature,

@@ -30,13 +30,7 @@ _SENT = ("extra", "send_seed")
 
 @dataclass(frozen=True)
 class Sampling:
-    """How a model writes.
-
-    Attributes:
-        temperature, max_tokens: of replies, the length of an endpoint's; None leaves them to an endpoint.
-        download: fetch a model that the local cache lacks.
-        endpoint: further arguments of `agentgym.outside.chat.endpoint.ChatEndpoint`.
-    """
+    """How a model writes; `endpoint` are further arguments of `ChatEndpoint`, None leaves a value to it."""
 
     temperature: float | None = 0.0
     max_tokens: int | None = 512
@@ -46,16 +40,10 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Player:
-    """A policy, and how the environment is shown to it.
+    """A policy, and how the environment is shown to it; names hold no credentials.
 
-    Attributes:
-        name: for tables and folders, without credentials.
-        config: environment, prompt and reply format; its setup's options are the panel's.
-        settings: sampling and weights, for the results.
-        answers: of an endpoint; None where replies hold their tokens.
-        make: makes as many environments as there are episodes, at most.
-        play: used in place of `benchmarks.play.panel.play`; None: that.
-        prompting: how it is prompted, for the folder's configuration; None: as the panel does.
+    `settings`, sampling and weights, stand in the results; `answers` are an endpoint's; `make` makes environments for
+    so many episodes; `play` is used in place of `benchmarks.play.panel.play`; `prompting` None: as the panel prompts.
     """
 
     name: str
@@ -78,9 +66,6 @@ def find_player(name: str, row: EnvSettings, options: Mapping[str, Any], samplin
     """Return a player: one of `scripted`, a job folder, a Hugging Face model, "smollm2", or MODEL@URL of an endpoint.
 
     `options` are the environment's arguments, `folder` is that of an endpoint's cached answers.
-
-    Raises:
-        ResultsError: an unknown name, or a policy of another environment.
     """
     find = _scripted if name in scripted(row) else _endpoint if "@http" in name else _local
     policy, config, settings = find(name, row, sampling, folder)
@@ -162,11 +147,7 @@ def weights_of(jobs: Iterable[str]) -> dict[str, str] | None:
 
 
 def prompted(player: Player, method: Method, examples: Examples, folder: Path) -> Player:
-    """Return an endpoint, or a model that was not trained here, prompted by a method.
-
-    Raises:
-        ResultsError: the player reads no prompts.
-    """
+    """Return an endpoint, or a model that was not trained here, prompted by a method."""
     from policies.huggingface import HuggingFacePolicy
 
     text = shown(examples, method.written)

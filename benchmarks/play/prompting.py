@@ -59,11 +59,7 @@ class Examples:
 
 
 def expert_examples(config: Config, count: int, panel: Collection[str]) -> Examples:
-    """Return `count` won episodes of the expert, on training tasks whose digests are not of the panel.
-
-    Raises:
-        ResultsError: observations are pictures, there are no such tasks, or the expert wins too few of them.
-    """
+    """Return `count` won episodes of the expert, on training tasks whose digests are not of the panel."""
     setup = config.setup
     instead = "give --examples FILE, or --shots 0"
     try:
@@ -123,17 +119,11 @@ def shown(examples: Examples, written: Callable[[str, str], str]) -> str:
 
 @dataclass(frozen=True)
 class Method:
-    """A way to prompt.
+    """A way to prompt: `asked` stands behind the rules, `written` makes an example's reply of a thought and a command.
 
-    Attributes:
-        asked: what the prompt says of replies, after the environment's rules.
-        written: returns a reply of this form for a thought and a command, for examples.
-        parsing: arguments of `wrappers.reply.parse_reply`.
-        transcript: shows the whole episode as a conversation, thoughts included.
-        listed: whether admissible commands are listed at every step; None: as the environment's prompts do.
-        trials: attempts at a task, with notes on the lost ones.
-        body: sent to an endpoint with every request.
-        local: settings of a model here; {}: those of the panel's own prompts.
+    `parsing` is for `wrappers.reply.parse_reply`; `transcript` shows the whole episode as a conversation; `listed`
+    None: admissible commands are as the environment's prompts have them; `trials` are attempts at a task, with notes on
+    the lost ones; `body` is sent to an endpoint with every request, `local` are settings of a model here.
     """
 
     name: str

@@ -45,7 +45,6 @@ class Trial:
 
     @property
     def key(self) -> tuple[str, int, int]:
-        """Task, sample and trial."""
         return *self.episode.key, self.trial
 
 
@@ -63,7 +62,6 @@ class Note:
 
     @property
     def key(self) -> tuple[str, int, int]:
-        """Task, sample and trial."""
         return self.task, self.sample, self.trial
 
 
@@ -175,11 +173,9 @@ class Cost:
 
 @dataclass(frozen=True)
 class Costs:
-    """The file `costs.json`.
+    """The file `costs.json`: prices are of a million tokens read and a million written.
 
-    Attributes:
-        prices: of a million tokens read and a million written.
-        won_by_trial: share of episodes that were won in the first trial, in the first two, and so on.
+    `won_by_trial`: share of episodes that were won in the first trial, in the first two, and so on.
     """
 
     prices: tuple[float, float]

@@ -35,15 +35,9 @@ _ANCHORS = Path(__file__).with_name("anchors.csv")
 
 @dataclass(frozen=True)
 class PanelInfo:
-    """Which panel was played.
+    """Which panel was played; results with other `added` arguments than the panel's are not compared.
 
-    Attributes:
-        hash: see `agentgym.panels.OpenPanel`.
-        pinned: the tasks were checked against those that the name stands for.
-        env: Gymnasium id.
-        options: arguments of the environment that belong to the panel.
-        added: other arguments, such as a retriever or a partner; results with different ones are not compared.
-        data: fingerprints of the files of data.
+    `pinned`: the tasks were checked against those that the name stands for; `data` are fingerprints of files.
     """
 
     name: str
@@ -80,17 +74,9 @@ class TaskOutcome:
 
 @dataclass(frozen=True)
 class Summary:
-    """The figures of the table.
+    """The figures of the table; tokens and seconds are sums, `steps` a mean, `generation` that of asking the policy.
 
-    Attributes:
-        success: share of episodes that were won, for new tasks.
-        success_again: the same for new samples of these tasks; None with one sample.
-        score: mean of the environment's grade.
-        kinds: success for each kind of task.
-        invalid_rate: share of actions that the environment did not accept.
-        steps: mean number of actions of an episode.
-        prompt_tokens, reply_tokens: read and written in all.
-        seconds, generation: wall time in all, and the part in which the policy was asked.
+    `success_again` is success for new samples of the same tasks; None with one sample.
     """
 
     success: Interval
@@ -174,12 +160,7 @@ def _summary(tasks: Sequence[TaskOutcome], episodes: Sequence[Episode]) -> Summa
 
 
 def load(path: Path) -> PanelResults:
-    """Read and check a file, or `results.json` in a folder.
-
-    Raises:
-        ResultsError: no such file, not of this form, another version, a task without all samples, or a score outside
-            0..1; names the file and the place in it.
-    """
+    """Read and check a file, or `results.json` in a folder."""
     path = path / RESULTS if path.is_dir() else path
     found = json_files.load(PanelResults, path)
     json_files.read_json(path)  # refuses NaN and huge numbers also in the fields that take any value

@@ -10,7 +10,7 @@ import dataclasses
 import math
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
@@ -31,7 +31,7 @@ from baselines.runs.stack import learned_policy, make_envs, tile_names
 from benchmarks.console import NONE, parse_seeds
 from benchmarks.json_files import ResultsError
 from benchmarks.processes import Progress
-from benchmarks.report.page import Cell, Page, Panel, Table
+from benchmarks.report.page import Page, Panel, Table, ruled
 from benchmarks.statistics import paired_difference, percent, points, success_interval
 from benchmarks.study import Found, Study, Tell
 from benchmarks.training.options import check_infos, known_env
@@ -58,18 +58,11 @@ FULL_TASKS, QUICK_TASKS = 128, 32
 
 @dataclass(frozen=True)
 class SearchConfig:
-    """What was asked for.
+    """What was asked for: the policy "random" or a job folder, and budgets of simulated steps per episode, ascending.
 
-    Attributes:
-        env: Gymnasium id.
-        policy: "random", or the job folder of a learning benchmark.
-        methods: names in `METHODS`.
-        budgets: simulated steps per episode, ascending.
-        listed: whether admissible commands are listed with the policy's probabilities; else it is asked for replies.
-        rollout: steps that the policy plays on from a new state; None: to the end of the episode.
-        outcome, gamma: see `policies.search.tree.Value`.
-        fresh: whether simulations draw random numbers of their own.
-        shown: index of the task whose searches are drawn.
+    `listed`: admissible commands are listed with the policy's probabilities, else it is asked for replies; `rollout`:
+    steps that it plays on from a new state, None: to the end; `outcome` and `gamma` are `policies.search.tree.Value`'s;
+    `fresh`: simulations draw random numbers of their own; the searches of the task `shown` are drawn.
     """
 
     env: str
@@ -89,16 +82,10 @@ class SearchConfig:
 
 @dataclass(frozen=True)
 class SearchScore:
-    """One player on all tasks.
+    """One player on all tasks: a method, or with budget 0 the policy sampled ("alone") or at temperature 0 ("greedy").
 
-    Attributes:
-        player: "alone" (the policy, sampled), "greedy" (the policy at temperature 0), or a method.
-        budget: simulated steps per episode; 0 for the policy itself.
-        success: one character per task, "1" solved.
-        steps, tokens, scored: means of simulated steps, of tokens written in them, and of tokens read to be scored.
-        length: mean number of steps of the episodes that were played.
-        seconds: of wall time, for all tasks.
-        graph: the search of the task that is drawn; None: there is none, or it is too large to be read.
+    `success` has a character per task, "1" solved. Means: simulated `steps`, `tokens` written in them, tokens read to
+    be `scored`, the `length` of episodes; `seconds` are of the wall for all tasks. `graph` is the search that is drawn.
     """
 
     player: str
@@ -118,13 +105,6 @@ class SearchResults(Found):
 
     config: SearchConfig
     scores: list[SearchScore]
-
-
-def check(found: SearchResults) -> None:
-    """Raise `ResultsError` where a player has not played all tasks."""
-    for score in found.scores:
-        if len(score.success) != found.config.tasks or set(score.success) - {"0", "1"}:
-            raise ResultsError(f"{score.player!r} has no character 0 or 1 for each of {found.config.tasks} tasks")
 
 
 def players(config: SearchConfig) -> dict[str, tuple[str, int]]:
@@ -181,9 +161,8 @@ def run_player(config: SearchConfig, part: str, context: tuple[Policy, Config], 
 def _score(player: str, budget: int, table: StepTable, spent: Any, seconds: float) -> SearchScore:
     success = "".join("1" if won else "0" for won in table.trajectory_won)
     steps, tokens, scored = map(float, spent)
-    return SearchScore(
-        player, budget, success, steps, tokens, scored, len(table) / table.n_trajectories, seconds, None
-    )  # fmt: skip
+    length = len(table) / table.n_trajectories
+    return SearchScore(player, budget, success, steps, tokens, scored, length, seconds, None)
 
 
 def search_graph(tree: Tree, method: str, budget: int, seed: int) -> Graph | None:
@@ -193,13 +172,10 @@ def search_graph(tree: Tree, method: str, budget: int, seed: int) -> Graph | Non
     the step minus that of its source.
     """
     taken = list(_steps(tree))
-    names = {_name(tree.root): 0}
-    for node in taken:
-        names.setdefault(_name(node), len(names))
+    names = {name: i for i, name in enumerate(dict.fromkeys(map(_name, (tree.root, *taken))))}
     if len(names) > MOST_STATES:
         return None
-    texts, visits = [""] * len(names), [0] * len(names)
-    goals: set[int] = set()
+    texts, visits, goals = [""] * len(names), [0] * len(names), set[int]()
     for node in (tree.root, *taken):
         i = names[_name(node)]
         texts[i] = texts[i] or _text(node.observation)
@@ -267,8 +243,7 @@ def configure(
         ),
     ] = "sokoban",
     policy: Annotated[
-        str,
-        typer.Option(help="random, or a job folder of a learning benchmark such as runs/learning/clone-seed0."),
+        str, typer.Option(help="random, or a job folder of a learning benchmark such as runs/learning/clone-seed0.")
     ] = RANDOM,
     methods: Annotated[str, typer.Option(help="Ways to search, separated by commas.")] = ",".join(METHODS),
     budgets: Annotated[
@@ -378,10 +353,7 @@ def drawn(results: SearchResults) -> list[Graph]:
 def _page(results: SearchResults) -> Page:
     config, graphs = results.config, drawn(results)
     base = next(score for score in results.scores if score.player == BASE)
-    rows: list[Sequence[Cell] | None] = []
-    for before, score in zip([None, *results.scores], results.scores, strict=False):
-        rows += [None] if before and before.player != score.player else []
-        rows.append(_row(score, base))
+    rows = ruled((score.player, _row(score, base)) for score in results.scores)
     panel = Panel(
         "search.html.j2",
         ["board.js", "graph.js"],
@@ -414,5 +386,5 @@ def _distinct(graphs: list[Graph]) -> list[str]:
 STUDY = Study(
     name="search-players", file="search.json", version=1, part="player", record=SearchScore, results=SearchResults,
     configure=configure, parts=lambda config: list(players(config)), run=run_player,
-    summary=lambda config, scores, context: {"scores": scores}, page=_page, check=check, prepare=prepare,
+    page=_page, prepare=prepare,
 )  # fmt: skip

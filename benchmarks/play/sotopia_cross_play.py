@@ -21,9 +21,8 @@ from agentgym.sotopia.tasks import load_tasks
 from agentgym.tasks import check_split
 from baselines.environments.settings import SIDE_BY_SIDE
 from benchmarks import console
-from benchmarks.json_files import ResultsError
 from benchmarks.processes import Progress
-from benchmarks.report.page import Cell, Page, Table
+from benchmarks.report.page import Page, Table, ruled
 from benchmarks.study import Found, Study, Tell
 
 #: Goal scores above it are successes.
@@ -47,12 +46,8 @@ class CrossPlayConfig:
 class Pairing:
     """One player against one partner, on some tasks, each of them played in both roles.
 
-    Attributes:
-        families: of the tasks; the lists below have an entry for each.
-        won, played: successes of the player, and scored dialogues.
-        goal, partner_goal: mean goal scores; 0 where none was scored.
-        turns: mean number of turns.
-        unscored: dialogues in which partner, player or judge failed.
+    Lists have an entry for each of the `families`: successes of the player, scored dialogues, mean goal scores (0 where
+    none was scored), and mean turns. In `unscored` dialogues partner, player or judge failed.
     """
 
     player: str
@@ -179,24 +174,17 @@ def pairings(config: CrossPlayConfig) -> dict[str, tuple[str, str]]:
     }
 
 
-def check(found: CrossPlayResults) -> None:
-    """Raise `ResultsError` where lists do not fit the families."""
-    for cell in found.cells:
-        lists = (cell.won, cell.played, cell.goal, cell.partner_goal, cell.turns)
-        if any(len(each) != len(cell.families) for each in lists):
-            raise ResultsError(f"{cell.player} against {cell.partner}: expected {len(cell.families)} values a family")
-
-
 def page(found: CrossPlayResults) -> Page:
     """A line for each player and partner, a column for each family: success, and both mean goals."""
     config, families = found.config, found.cells[0].families
     every = list(range(len(families)))
-    rows: list[Sequence[Cell] | None] = []
-    for before, cell in zip([None, *found.cells], found.cells, strict=False):
-        rows += [None] if before and before.player != cell.player else []
-        turns = f"{_mean(cell.turns, cell.played, every):.1f}"
-        shown = [_shown(cell, [i]) for i in every]
-        rows.append([cell.player, cell.partner, *shown, _shown(cell, every), turns])
+    rows = ruled(
+        (cell.player, [
+            cell.player, cell.partner, *(_shown(cell, [i]) for i in every), _shown(cell, every),
+            f"{_mean(cell.turns, cell.played, every):.1f}",
+        ])
+        for cell in found.cells
+    )  # fmt: skip
     lost = sum(cell.unscored for cell in found.cells)
     return Page(
         "Players against each other",
@@ -233,5 +221,5 @@ STUDY = Study(
     run=lambda config, part, context, progress: cross_play(
         *pairings(config)[part], context[0], context[1], progress=progress
     ),
-    summary=lambda config, cells, context: {"cells": cells}, page=page, check=check, prepare=prepare,
+    page=page, prepare=prepare,
 )  # fmt: skip

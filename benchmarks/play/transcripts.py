@@ -43,16 +43,7 @@ class LoggedStep:
 
 @dataclass(frozen=True)
 class LoggedEpisode:
-    """An episode of a log; None and "" stand for what the log leaves out.
-
-    Attributes:
-        line: where it begins, from 1.
-        task: id of the task.
-        opening: the first text.
-        steps: in order.
-        won: claimed success.
-        score: claimed score, 0..1.
-    """
+    """An episode of a log, from a line on; None and "" stand for what the log leaves out: id, first text, claims."""
 
     line: int
     task: str
@@ -85,14 +76,9 @@ class _Reading:
 
 
 def read_log(path: Path, form: str | None = None) -> list[LoggedEpisode]:
-    """Read a log.
+    """Read a log, plain or .xz, .gz, .bz2, in one of `FORMATS` (None: it is detected).
 
-    Args:
-        path: the file, plain or .xz, .gz, .bz2.
-        form: one of `FORMATS`; None: it is detected.
-
-    Raises:
-        ResultsError: no such file, an unknown format, or a line that does not belong to it; names file and line.
+    `ResultsError` names file and line: no such file, an unknown format, or a line that does not belong to it.
     """
     if not path.is_file():
         raise ResultsError(f"{path}: no such file; expected a log of episodes")

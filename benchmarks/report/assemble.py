@@ -31,16 +31,7 @@ def page(
     libraries: Sequence[str] = (),
     **values: Any,
 ) -> str:
-    """Return a page with its styles, scripts and data inside.
-
-    Args:
-        template: name of a Jinja template of this folder.
-        styles: names of style sheets of this folder.
-        scripts: names of scripts of this folder.
-        data: JSON value that the scripts read.
-        libraries: scripts of others, in full.
-        values: what else the template shows; escaped, unless it is markup.
-    """
+    """Return a page with its styles, scripts and data inside."""
     files = resources.files("benchmarks.report")
 
     def read(name: str) -> str:

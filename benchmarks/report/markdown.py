@@ -39,9 +39,6 @@ def checklist(reported: Mapping[str, str]) -> str:
 def replaced(page: str, name: str, text: str) -> str:
     r"""Return a page with another text between the marks of a name.
 
-    Raises:
-        ResultsError: it has no such marks.
-
     >>> replaced("a\n<!-- x -->\nold\n<!-- end of x -->\n", "x", "new\n")
     'a\n<!-- x -->\n\nnew\n\n<!-- end of x -->\n'
     """

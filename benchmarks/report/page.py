@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from agentgym.outside.text import clean
 from benchmarks.console import table as rich_table
 from benchmarks.report import assemble
 from benchmarks.report.markdown import checklist, filled, filled_item, markdown_table, replaced
+from benchmarks.statistics import Interval, points
 
 HTML, MARKDOWN = "report.html", "report.md"
 #: A text, or a text and its sign: "up", "down" or "".
@@ -36,16 +37,10 @@ _STYLES = {"up": "green", "down": "red", "": ""}
 
 @dataclass(frozen=True)
 class Table:
-    """A table, the same in the terminal and on the page.
+    """A table, the same in the terminal and on the page; where a row is None there is a rule.
 
-    Attributes:
-        title: above it.
-        heads: one per column.
-        rows: cells, as many as heads; None: a rule between the rows before and after.
-        caption: below it, one paragraph.
-        explained: what columns are, by head.
-        colours: of heads, a dot on the page.
-        aside: on the page only, not in the terminal.
+    `explained` says by head what columns are, `colours` are dots beside heads on the page, and a table that is `aside`
+    is not in the terminal.
     """
 
     title: str
@@ -64,14 +59,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture.
-
-    Attributes:
-        file: name of its PNG in the folder of the results.
-        title: above it.
-        draw: returns a matplotlib figure, see `benchmarks.report.assemble.new_figure`.
-        caption: below it, one paragraph.
-    """
+    """A picture: the name of its PNG, and what draws it, see `benchmarks.report.assemble.new_figure`."""
 
     file: str
     title: str
@@ -81,14 +69,9 @@ class Figure:
 
 @dataclass(frozen=True)
 class Panel:
-    """A part of the page with controls of its own.
+    """A part of the page with controls of its own: files of this folder, and what template and scripts get.
 
-    Attributes:
-        template: its file in this folder.
-        scripts: files in this folder.
-        data: JSON value that the scripts read.
-        values: what the template shows.
-        charts: whether the scripts draw with Bokeh.
+    `charts`: the scripts draw with Bokeh.
     """
 
     template: str
@@ -105,12 +88,8 @@ class Page:
     Attributes:
         title: a name or a question.
         lead: what was done, in one paragraph.
-        tables: in order.
         chips: name and value of the main settings.
         about: name and value of further ones, and of the machine.
-        figures: in order.
-        panel: None: there is none.
-        warnings: one line each, below the tables.
         notice: what must be known before a number is read, above all else.
         refresh: seconds after which the page loads itself anew; 0: never.
         reported: what belongs to a published result, see `benchmarks.training.evidence.reported`.
@@ -137,6 +116,22 @@ def print_page(page: Page, console: Console) -> None:
             console.print(each.caption, style="dim", markup=False, highlight=False)
         for head, words in each.explained.items():
             console.print(Text.assemble((f"{head}: ", "bold"), words), style="dim")
+
+
+def ruled(rows: Iterable[tuple[str, Sequence[Cell]]]) -> list[Sequence[Cell] | None]:
+    """Return rows, each given behind the name of its part, with a rule between parts."""
+    found, last = list[Sequence[Cell] | None](), ""
+    for part, row in rows:
+        found += [None] if found and part != last else []
+        found.append(row)
+        last = part
+    return found
+
+
+def signed(difference: Interval | None) -> Cell:
+    """Return a difference of success in points; where its interval excludes zero, with its sign."""
+    clear = difference is not None and difference.excludes_zero
+    return points(difference), ("up" if difference and difference.mean > 0 else "down") if clear else ""
 
 
 def terminal_table(shown: Table, console: Console) -> RichTable:
@@ -199,12 +194,7 @@ def write_between(page: Page, name: str, place: Path) -> list[Path]:
 
 
 def html(page: Page, pictures: Mapping[str, bytes]) -> str:
-    """Return a self-contained page.
-
-    Args:
-        page: what it shows.
-        pictures: PNG by file name, for all of its figures.
-    """
+    """Return a self-contained page."""
     panel = page.panel
     values = {each.name: getattr(page, each.name) for each in dataclasses.fields(page)} | {
         "tables": [

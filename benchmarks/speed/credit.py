@@ -84,8 +84,8 @@ def measure_sizes(quick: bool, sizes: Sequence[Shape]) -> list[Measurement]:
             (_TEXTS, "only the table, no text shared"): (functools.partial(texts.columns, shared=False), _table_of),
         }
         for name, recipe in methods.items():
-            works[_TEXTS, name] = texts.columns, functools.partial(_credit_of, recipe)
-            works[_TABLE, name] = texts.fresh_table, recipe
+            works[_TEXTS, name] = texts.columns, functools.partial(_table_of, method=recipe)
+            works[_TABLE, name] = functools.partial(_fresh_table, texts), recipe
         least = dict.fromkeys(works, float("inf"))
         # In turns, so that a busy moment of the machine meets all of them.
         for _ in range(3 if quick else 12):
@@ -100,12 +100,12 @@ def measure_sizes(quick: bool, sizes: Sequence[Shape]) -> list[Measurement]:
     return found
 
 
-def _table_of(columns: dict[str, Any]) -> StepTable:
-    return StepTable.from_arrays(**columns)
+def _table_of(columns: dict[str, Any], method: Callable[[StepTable], Any] = lambda table: table) -> Any:
+    return method(StepTable.from_arrays(**columns))
 
 
-def _credit_of(method: Callable[[StepTable], Any], columns: dict[str, Any]) -> Any:
-    return method(_table_of(columns))
+def _fresh_table(texts: FreshTexts) -> StepTable:
+    return StepTable.from_arrays(**texts.columns())
 
 
 def similar_vectors(seed: int, groups: int, states: int, dimensions: int) -> tuple[NDArray[np.float32], NDArray[Any]]:
@@ -185,7 +185,6 @@ class FreshTexts:
         self._goes_on = np.append(np.diff(table.trajectory) == 0, False).tolist()
 
     def __len__(self) -> int:
-        """Return the number of rows."""
         return len(self.table)
 
     def columns(self, *, shared: bool = True) -> dict[str, Any]:
@@ -206,18 +205,11 @@ class FreshTexts:
         return {
             "group": [f"task {group}" for group in table.group.tolist()],
             "trajectory": [f"episode {trajectory}" for trajectory in table.trajectory.tolist()],
-            "t": table.t.tolist(),
             "state": state,
             "action": [f"go {table.actions[action]}" for action in table.action.tolist()],
             "next_state": next_state,
-            "reward": table.reward.tolist(),
-            "won": table.won.tolist(),
-            "valid": table.valid.tolist(),
+            **{name: getattr(table, name).tolist() for name in ("t", "reward", "won", "valid")},
         }
-
-    def fresh_table(self) -> StepTable:
-        """Return a table with nothing cached."""
-        return StepTable.from_arrays(**self.columns())
 
 
 def scanned_returns(columns: Mapping[str, Sequence[Any]], gamma: float) -> Floats:

@@ -42,18 +42,13 @@ class World:
     """How an environment is made and timed.
 
     Attributes:
-        id: Gymnasium id.
-        key: beginning of its figures' keys.
-        title: of its table.
-        options: of all its sub-environments.
-        new: further ones, with which hardly a task comes twice.
+        key, title: beginning of its figures' keys, and title of its table.
+        new: options besides `options`, with which hardly a task comes twice.
         forms: figures of steps, of `_FORMS`, and "reset".
         steps, alone: of a wave, with and without restarts.
         episodes: most episodes of a wave, whose tasks are made before it; 0: `prepare` is called instead.
         singles: episodes of one environment, for each wave.
-        tasks: what its tasks are called.
         waves, repeats: of first visits, and of other figures, quick and full.
-        choose, prepare: see `measure_visits`.
         more: its further figures, from the row, repetitions and waves.
         branch, branch_options: steps before a branch, and options of its sub-environments there.
     """
@@ -80,7 +75,6 @@ class World:
     def figure(
         self, key: str, what: str, found: timing.Speed | float, unit: str = "steps/s", ours: bool = True
     ) -> Measurement:
-        """Return a figure of this environment."""
         return Measurement.of(f"{self.key}_{key}", self.title, what, found, unit, ours)
 
 
@@ -383,7 +377,6 @@ class _AtHand:
         self._hits = tuple(Hit(Passage(str(i), f'"Title {i}"\n{text}'), 1.0) for i in range(3))
 
     def search(self, queries: Sequence[str], k: int) -> list[Found]:
-        """Return the first k passages for every query."""
         return [self._hits[:k]] * len(queries)
 
 

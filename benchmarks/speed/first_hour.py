@@ -24,7 +24,7 @@ import torch
 from agentgym.trajectory import StepTable
 from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY
-from baselines.metrics import Row
+from baselines.records.metrics import Row
 from baselines.runs.data_source import open_data
 from baselines.runs.plan import GIB, Device, Planner
 from baselines.runs.run import carry_out
@@ -76,20 +76,11 @@ class FirstHour:
 
     @property
     def failed(self) -> list[Part]:
-        """The parts that did not pass."""
         return [part for part in self.parts if not part.passed]
 
 
 def first_hour(folder: Path, model: str | None, minutes: float, tell: Tell, *, download: bool = False) -> FirstHour:
-    """Run all parts, one after the other; a part that fails does not end the others.
-
-    Args:
-        folder: of the file, the page and the run.
-        model: that learns; None: the instructed Qwen2.5 of 1.5B parameters on a GPU, the tiny one on a CPU.
-        minutes: for everything; learning ends with the iteration at hand when they are over.
-        tell: called with what is being done.
-        download: fetch the model.
-    """
+    """Run all parts, one after the other; a part that fails does not end the others."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     model = model or (MODEL if device.type == "cuda" else TINY)
     end = time.monotonic() + 60 * minutes

@@ -16,14 +16,15 @@ from rich.console import Console
 
 from agentgym.checks import suggest
 from agentgym.outside.files import OtherConfigurationError, locked
-from baselines.utilisation import peak_bandwidth, peak_flops
-from benchmarks.console import explained, say, stop, telling
+from baselines.records.utilisation import peak_bandwidth, peak_flops
+from benchmarks.console import explained, named, say, stop, telling
 from benchmarks.json_files import created
 from benchmarks.machine import describe_machine
 from benchmarks.report.page import print_page, write_page
 from benchmarks.speed import gpu_measures as gpus
 from benchmarks.speed.gpu_results import NO_GPU, RESULTS, VERSION, GpuResults, ShapeResult, Sizes, load, page, save
 from benchmarks.study import Tell
+from benchmarks.training.options import of
 
 
 class DoesNotFitError(RuntimeError):
@@ -31,13 +32,7 @@ class DoesNotFitError(RuntimeError):
 
 
 def run_shapes(asked: Mapping[str, Sizes], folder: Path, device: torch.device, tell: Tell) -> GpuResults:
-    """Measure the shapes that are not measured yet, and write `gpu.json` after each.
-
-    Raises:
-        agentgym.outside.files.LockedError: another process works in the folder.
-        OtherConfigurationError: the folder holds a shape that was measured with other sizes.
-        DoesNotFitError: a shape is too large for the device; those before it are kept.
-    """
+    """Measure the shapes that are not measured yet, and write `gpu.json` after each."""
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder / ".lock", wait=False):
         found = load(folder) if (folder / RESULTS).is_file() else GpuResults(VERSION, {}, [])
@@ -69,11 +64,7 @@ def run_shapes(asked: Mapping[str, Sizes], folder: Path, device: torch.device, t
 
 
 def measure_shape(name: str, sizes: Sizes, device: torch.device, tell: Tell) -> ShapeResult:
-    """Measure one shape.
-
-    Raises:
-        DoesNotFitError: it is too large for the device.
-    """
+    """Measure one shape."""
 
     @contextlib.contextmanager
     def step(what: str, advice: str) -> Iterator[None]:
@@ -167,31 +158,18 @@ def gpu(
     ] = "1.5B,7B-lora",
     out: Annotated[
         Path | None,
-        typer.Option(
-            help="Folder of the results; the same command goes on with the next shape. Default: below runs/.",
-            rich_help_panel=_WHERE,
-        ),
+        of(_WHERE, "Folder of the results; the same command goes on with the next shape. Default: below runs/."),
     ] = None,
-    attention: Annotated[
-        str | None, typer.Option(help="Attention, as transformers names it. Default: sdpa.", rich_help_panel=_WHERE)
-    ] = None,
-    iterations: Annotated[int | None, typer.Option(min=1, help="Measured iterations.", rich_help_panel=_SIZES)] = None,
-    warmup: Annotated[
-        int | None, typer.Option(min=0, help="Iterations left out before them.", rich_help_panel=_SIZES)
-    ] = None,
-    groups: Annotated[int | None, typer.Option(min=1, help="Tasks per iteration.", rich_help_panel=_SIZES)] = None,
-    group_size: Annotated[int | None, typer.Option(min=2, help="Episodes per task.", rich_help_panel=_SIZES)] = None,
-    turns: Annotated[int | None, typer.Option(min=1, help="Turns of an episode.", rich_help_panel=_SIZES)] = None,
-    reply_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens of a reply.", rich_help_panel=_SIZES)] = None,
-    tokens: Annotated[
-        int | None, typer.Option(min=8, help="Tokens of a training pass.", rich_help_panel=_SIZES)
-    ] = None,
-    decode_batch: Annotated[
-        int | None, typer.Option(min=1, help="Replies side by side in the decode loop.", rich_help_panel=_SIZES)
-    ] = None,
-    decode_context: Annotated[
-        int | None, typer.Option(min=1, help="Tokens before them.", rich_help_panel=_SIZES)
-    ] = None,
+    attention: Annotated[str | None, of(_WHERE, "Attention, as transformers names it. Default: sdpa.")] = None,
+    iterations: Annotated[int | None, of(_SIZES, "Measured iterations.", min=1)] = None,
+    warmup: Annotated[int | None, of(_SIZES, "Iterations left out before them.", min=0)] = None,
+    groups: Annotated[int | None, of(_SIZES, "Tasks per iteration.", min=1)] = None,
+    group_size: Annotated[int | None, of(_SIZES, "Episodes per task.", min=2)] = None,
+    turns: Annotated[int | None, of(_SIZES, "Turns of an episode.", min=1)] = None,
+    reply_tokens: Annotated[int | None, of(_SIZES, "Tokens of a reply.", min=1)] = None,
+    tokens: Annotated[int | None, of(_SIZES, "Tokens of a training pass.", min=8)] = None,
+    decode_batch: Annotated[int | None, of(_SIZES, "Replies side by side in the decode loop.", min=1)] = None,
+    decode_context: Annotated[int | None, of(_SIZES, "Tokens before them.", min=1)] = None,
 ) -> None:
     """Measure generation, training, memory and agreement of models with random weights.
 
@@ -216,12 +194,10 @@ def gpu(
         raise typer.BadParameter(
             f"{', '.join(large)}: no GPU is found here; tiny runs on a CPU (--shapes tiny)", param_hint="--shapes"
         )
-    given: dict[str, Any] = {
-        "attention": attention, "iterations": iterations, "warmup": warmup, "groups": groups,
-        "group_size": group_size, "turns": turns, "reply_tokens": reply_tokens, "tokens": tokens,
-        "decode_batch": decode_batch, "decode_context": decode_context,
-    }  # fmt: skip
-    chosen = {name: value for name, value in given.items() if value is not None}
+    chosen = named(
+        attention=attention, iterations=iterations, warmup=warmup, groups=groups, group_size=group_size, turns=turns,
+        reply_tokens=reply_tokens, tokens=tokens, decode_batch=decode_batch, decode_context=decode_context,
+    )  # fmt: skip
     asked = {name: dataclasses.replace(gpus.SHAPES[name].sizes, **chosen) for name in names}
     console, kept = Console(), "Shapes measured before are kept: the same command continues."
     with explained("stopped; the same command continues with the next shape", kept), telling(console, "gpu") as tell:

@@ -22,11 +22,18 @@ from baselines.batch import make_batch
 from baselines.config import Checkpoints, Loss, Memory, TrainerConfig, Validation
 from baselines.environments.settings import tasks
 from baselines.evaluation import evaluate
-from baselines.metrics import Row
 from baselines.recipes import recipe
+from baselines.records.metrics import Row
+from baselines.records.utilisation import (
+    PeakMemory,
+    decode_seconds,
+    forward_flops,
+    peak_bandwidth,
+    peak_flops,
+    training_flops,
+)
 from baselines.runs.plan import Allocations
 from baselines.trainer import Trainer
-from baselines.utilisation import PeakMemory, decode_seconds, forward_flops, peak_bandwidth, peak_flops, training_flops
 from benchmarks.speed.gpu_results import MEASURED, ON_DEVICE, STAGES, WARMUP, Figures, Sizes
 from benchmarks.statistics import wilson_interval
 from policies.decode.sampler import Decoding, complete
@@ -46,10 +53,8 @@ _SEED = 0
 class Shape:
     """The Qwen2 architecture in one size, and what is measured with it by default.
 
-    Attributes:
-        tied: whether embedding and output head are one matrix.
-        rank: of the adapter, whose base is bfloat16; 0: all weights are trained, in float32.
-        instructions: whether prompts begin with the task's rules: about 800 tokens here.
+    `tied`: embedding and output head are one matrix; `rank`: of an adapter on a bfloat16 base, 0: all weights are
+    trained, in float32; `instructions`: prompts begin with the task's rules, about 800 tokens here.
     """
 
     width: int
@@ -305,16 +310,10 @@ _TIS = 2.0
 
 @dataclass
 class Watch:
-    """One iteration.
+    """One iteration: seconds and memory of passes without gradients (old and reference log-probabilities).
 
-    Attributes:
-        scoring: seconds of passes without gradients (old and reference log-probabilities).
-        memory: figures of `baselines.utilisation.PeakMemory` for them.
-        passes, through: forward passes with gradients, and their tokens, padding included.
-        row: of the trainer.
-        prompts, replies: tokens of all steps.
-        rows: of the batch.
-        lengths: tokens of each chain that went through the update.
+    Then forward `passes` with gradients and the tokens `through` them, padding included; the trainer's row; tokens of
+    all prompts and replies; rows of the batch; and the tokens of each chain that went through the update.
     """
 
     scoring: float = 0.0
@@ -335,7 +334,6 @@ class WatchedPolicy(HuggingFacePolicy):
 
     @classmethod
     def over(cls, policy: HuggingFacePolicy) -> WatchedPolicy:
-        """Return a watched policy over the same model, tokenizer and settings."""
         watched = cls(policy.model, policy.tokenizer, autocast=policy.precision, **vars(policy.settings))
         watched.watch = Watch()
         return watched
@@ -343,7 +341,6 @@ class WatchedPolicy(HuggingFacePolicy):
     def score(
         self, prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]], *arguments: Any, **options: Any
     ) -> TokenScores:
-        """Score as a policy does."""
         if torch.is_grad_enabled():
             return super().score(prompts, replies, *arguments, **options)
         begin = time.perf_counter()

@@ -90,23 +90,17 @@ _TEXTS = {
 }  # fmt: skip
 _FORMULAS = (
     "Share of peak: ((4 W + 2 W_trained) S + 3 a S^2 / 2) / seconds / peak; recomputed: + 2 W S + a S^2 / 2. Decode "
-    "limit: tokens/s = B / max((2 W + B C kv) / bandwidth, (2 W B + a B C) / peak). Symbols: baselines/utilisation.py."
+    "limit: tokens/s = B / max((2 W + B C kv) / bandwidth, (2 W B + a B C) / peak). Symbols: "
+    "baselines/records/utilisation.py."
 )
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """What is measured; a folder holds the results of one choice.
+    """What is measured; a folder holds the results of one choice. Iterations of the warm-up are left out.
 
-    Attributes:
-        warmup, iterations: iterations that are left out, and that are measured.
-        groups, group_size: tasks, and episodes of each.
-        turns: of an episode.
-        reply_tokens: longest reply; a random model's are all that long.
-        tokens: of a training pass (`memory.microbatch_tokens`).
-        decode_batch, decode_context, decode_tokens: replies side by side, tokens before them, tokens of each.
-        attention: kernel, as transformers names it.
-        held_out: tasks of the success rate.
+    `tokens` are those of a training pass; a random model's replies are all as long as `reply_tokens`; the decode loop
+    writes `decode_tokens` each behind a context; `held_out` are tasks of the success rate.
     """
 
     warmup: int
@@ -143,7 +137,7 @@ class ShapeResult:
     @classmethod
     def of(cls, shape: str, created: str, machine: Machine, about: Mapping[str, str], found: Figures) -> ShapeResult:
         """Put a result together; figures that are None are absent for want of a GPU, or of its peak."""
-        why = NO_GPU if about["device"] == NO_GPU else "the device's peak is not known to baselines.utilisation"
+        why = NO_GPU if about["device"] == NO_GPU else "the device's peak is not known to baselines.records.utilisation"
         rows = []
         for key, (words, unit) in FIGURES.items():
             value = found[key]
@@ -161,7 +155,6 @@ class GpuResults:
     shapes: list[ShapeResult]
 
     def of(self, shape: str) -> ShapeResult | None:
-        """The result of a shape, or None."""
         return next((one for one in self.shapes if one.shape == shape), None)
 
 
@@ -201,12 +194,7 @@ def save(results: GpuResults, folder: Path) -> None:
 
 
 def check_results(folder: Path) -> Iterator[str]:
-    """Check that every figure of every shape is there, and yield one line per shape.
-
-    Raises:
-        ResultsError: a shape is not measured, a figure neither has a value nor says why, or one that a GPU gives is
-            absent beside a GPU.
-    """
+    """Check that every figure of every shape is there, and yield one line per shape."""
     found, path = load(folder), folder / RESULTS
     if not found.asked:
         raise ResultsError(f"{path}: no shape was asked for")

@@ -47,22 +47,18 @@ class CountdownEnv(TextEnv[str]):
         self.task = self.left = 0
 
     def begin(self, options: dict[str, Any]) -> None:
-        """Draw the number of turns."""
         self.task = int(options["index"])
         low, high = TURNS
         self.left = low + int(np.random.default_rng(self.task).integers(high - low + 1))
 
     def act(self, command: str) -> tuple[float, bool, bool]:
-        """Count a turn."""
         self.left -= 1
         return 0.0, self.left == 0, True
 
     def observe(self) -> str:
-        """Say how many are left."""
         return f"{self.left} turns are left"
 
     def describe(self, valid: bool) -> dict[str, Any]:
-        """Return the info."""
         return {"task_id": str(self.task), "state_key": str(self.left), "won": False, "is_action_valid": valid}
 
 
@@ -86,7 +82,6 @@ class Decoding:
     def act(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
     ) -> list[Reply]:
-        """Write all replies, and return when the last is done."""
         self.put(range(len(observations)), observations, infos, [rng] * len(observations))
         while self._going:
             self.get()
@@ -103,7 +98,6 @@ class Decoding:
         infos: Mapping[str, NDArray[Any]],
         rngs: Sequence[np.random.Generator],
     ) -> None:
-        """Draw the lengths of some replies."""
         mean, deviation, limit = REPLY
         for name, rng in zip(names, rngs, strict=True):
             self._going[name] = [int(np.clip(round(rng.normal(mean, deviation)), 1, limit)), PROMPT]
@@ -124,7 +118,6 @@ class Decoding:
         return [(name, Reply("on")) for name in done]
 
     def close(self) -> None:
-        """Give up what is being written."""
         self._going.clear()
 
 

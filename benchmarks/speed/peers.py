@@ -143,11 +143,7 @@ def alfworld_stepper() -> Callable[[int], int] | str:
 def in_interpreter(
     variable: str, script: str, repeats: int, *, needs: str, environment: Mapping[str, str] | None = None
 ) -> list[float] | None:
-    """Return the numbers in the last line that a script prints in another interpreter; None where none is named.
-
-    Raises:
-        RuntimeError: the interpreter cannot run it.
-    """
+    """Return the numbers in the last line that a script prints in another interpreter; None where none is named."""
     python = os.environ.get(variable)
     if not python:
         return None

@@ -22,17 +22,10 @@ _COSTS = ("ms", "µs", "s", "MB")
 
 @dataclass(frozen=True)
 class Measurement:
-    """A figure.
+    """A figure, or a peer's or a limit where it is not `ours`; None: not measured. Of times and memory less is better.
 
-    Attributes:
-        key: unique in a file.
-        section: title of its table.
-        what: row of the table.
-        ours: whether it is this project's code; otherwise a peer or a limit.
-        value: in `unit`; None: not measured.
-        unit: "ms", "µs", "s" and "MB": less is better.
-        loop_seconds: seconds of ten million additions meanwhile, see `benchmarks.speed.timing`; None: no loop ran.
-        column: of a table with several figures a row, such as sizes; "": one figure a row.
+    `loop_seconds` are those of ten million additions meanwhile, see `benchmarks.speed.timing`; with a `column` a row of
+    the table has several figures.
     """
 
     key: str
@@ -48,14 +41,12 @@ class Measurement:
     def of(
         cls, key: str, section: str, what: str, found: Speed | float, unit: str = "steps/s", ours: bool = True
     ) -> Measurement:
-        """Return a figure, of a speed with its loop."""
         if isinstance(found, Speed):
             return cls(key, section, what, ours, found.value, unit, found.loop_seconds)
         return cls(key, section, what, ours, found, unit)
 
     @property
     def absent(self) -> str:
-        """Why there is no value."""
         return ""
 
     @property

@@ -60,7 +60,6 @@ class SyntheticPassages:
         self._last: tuple[int, Words, Numbers] | None = None
 
     def passages(self, count: int) -> Iterator[Passage]:
-        """Yield the first `count` passages."""
         for block in range(-(-count // _BLOCK)):
             words, stop = self._drawn(block)
             mixed = np.where(stop >= 0, np.array(_STOP_WORDS, dtype=object)[stop], words)
@@ -164,14 +163,7 @@ def write_synthetic(path: Path, passages: int, questions: int) -> list[Question]
 
 
 def measure_scale(corpus: Path, questions: Sequence[Question], folder: Path) -> dict[str, tuple[str, float, str]]:
-    """Build the index of a corpus in a new folder, open it and search, each in a fresh process.
-
-    Returns:
-        words, value and unit of every figure, by key.
-
-    Raises:
-        ValueError: the folder is there already: nothing would be built.
-    """
+    """Build the index of a corpus in a new folder, open it and search, each in a fresh process."""
     if folder.exists():
         raise ValueError(f"{folder} exists: what building costs cannot be measured; remove it or name another folder")
     built, _ = costs_of(build_index, corpus, folder)

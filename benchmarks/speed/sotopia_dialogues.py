@@ -36,7 +36,6 @@ class Tireless:
     _TEMPER = Temperament(start=0.0, floor=99.0, give=0.0, patience=TURNS)
 
     def act(self, views: Sequence[View]) -> list[Act]:
-        """Return one act per view."""
         return [
             play_deal(view, cast(DealSide, view.private), self._TEMPER) if len(view.kinds) > 1 else NONE
             for view in views

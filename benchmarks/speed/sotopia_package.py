@@ -19,11 +19,7 @@ TURNS = 20
 
 
 def package_rate(quick: bool) -> float | None:
-    """Return the package's dialogues per processor second; None where no interpreter is named.
-
-    Raises:
-        RuntimeError: when the interpreter that the variable names cannot run it.
-    """
+    """Return the package's dialogues per processor second; None where no interpreter is named."""
     from benchmarks.speed.peers import in_interpreter  # not where this file is a script
 
     found = in_interpreter(
@@ -50,7 +46,6 @@ class _NoJudge:
 
 
 async def _play(scene: Any, people: list[Any]) -> int:
-    """Play a dialogue and return its turns."""
     from sotopia.agents import Agents
     from sotopia.envs.evaluators import RuleBasedTerminatedEvaluator
     from sotopia.envs.parallel import ParallelSotopiaEnv

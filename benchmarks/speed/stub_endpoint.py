@@ -17,14 +17,7 @@ from collections.abc import Iterator, Mapping
 
 @contextlib.contextmanager
 def stub_endpoint(delay: float, answers: Mapping[str, str], deviation: float = 0.0) -> Iterator[str]:
-    """Run the endpoint in a process of its own, and give its base URL.
-
-    Args:
-        delay: seconds from a request to its answer.
-        answers: by the beginning of the first message.
-        deviation: of the delays, which a request's seed draws from a normal distribution, cut at 0 and four times the
-            mean.
-    """
+    """Run the endpoint in a process of its own, and give its base URL."""
     command = [sys.executable, "-m", "benchmarks.speed.stub_endpoint", str(delay), str(deviation)]
     process = subprocess.Popen(
         [*command, *(f"{start}={answer}" for start, answer in answers.items())], stdout=subprocess.PIPE, text=True

@@ -72,7 +72,6 @@ class Stopwatch:
         self._loop = 0.0
 
     def time(self, work: Callable[..., Any], *args: Any, **options: Any) -> Any:
-        """Call a function, add its seconds, and return its result."""
         begin = self._clock()
         result = work(*args, **options)
         spent = self._clock() - begin
@@ -89,11 +88,6 @@ class Stopwatch:
         return result
 
     def speed(self, units: float) -> Speed:
-        """Return the speed of so many units in the timed calls.
-
-        Raises:
-            ValueError: nothing was timed.
-        """
         if not self.seconds:
             raise ValueError("Stopwatch.speed: nothing was timed; call time() first")
         return Speed(units / self.seconds, self._loop * _TEN_MILLION / (self._pieces * _PIECE))
@@ -183,17 +177,9 @@ def measure_visits(
     seed: int = 0,
     clock: Callable[[], float] = time.process_time,
 ) -> Visits:
-    """Measure first visits and their replays, each wave in other tasks; with autoreset, restarts are part of the steps.
+    """Measure first visits and their replays, each wave in other tasks; with autoreset, steps include restarts.
 
-    Args:
-        envs: what is timed.
-        steps: of a wave.
-        waves: timed waves; one goes before them.
-        choose: actions of a step, from the infos before it.
-        resets: whether the first reset of a wave counts.
-        prepare: called before a wave with its seed, untimed.
-        seed: another one for each measurement of a process, for other tasks.
-        clock: returns seconds.
+    `prepare` is called before a wave with its seed, untimed; each measurement of a process has another `seed`.
     """
     found: tuple[list[Speed], list[Speed]] = ([], [])
     for wave in range(waves + 1):

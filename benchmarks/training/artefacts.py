@@ -1,10 +1,7 @@
-"""Check that a finished benchmark left what learning leaves behind: artefacts, not luck.
+"""Check that a finished benchmark left what learning leaves behind, whatever it solved: `check runs/quick`.
 
-    python -m benchmarks.run check runs/quick
-
-A short run need not solve a single task. But its clone must predict the expert better than before, every method must
-have updated the clone's weights by finite gradients, away from the frozen start, logs must be complete, and the
-pictures and the page must hold what the results say.
+The clone must predict the expert better than before, every method must have moved the clone's weights by finite
+gradients, logs must be complete, and the pictures and the page must hold what the results say.
 """
 
 from __future__ import annotations
@@ -32,11 +29,7 @@ _PER_TOKEN = ("kl", "approx_kl", "clip_fraction", "entropy")
 
 
 def check_artefacts(folder: Path) -> Iterator[str]:
-    """Check the folder of a finished benchmark, and yield one line per thing that was found in order.
-
-    Raises:
-        DataError: at the first thing that is not; names the file.
-    """
+    """Check the folder of a finished benchmark, and yield one line per thing that was found in order."""
     found = STUDY.load(folder / RESULTS)
     yield f"{RESULTS}: {len(found.scores)} scores on {found.config.eval_tasks} tasks, {len(found.runs)} runs"
     yield _picture(folder / "curves.png")
@@ -72,8 +65,7 @@ def _page(path: Path, found: Results) -> str:
     for policy in ("random", "expert", "clone", *found.config.methods):
         _expect(bool(episodes.get(policy)), f"{path}: no episode of {policy}")
     _expect(
-        set(methods) == set(found.config.methods),
-        f"{path}: expected a state graph for each of {found.config.methods}",
+        set(methods) == set(found.config.methods), f"{path}: expected a state graph for each of {found.config.methods}"
     )
     return f"{path.name}: {len(episodes)} policies, {len(methods)} state graphs"
 
@@ -123,7 +115,6 @@ def _method(place: Path, name: str, start: Path, found: Results) -> str:
 
 
 def _distance(one: Path, other: Path) -> float:
-    """Euclidean distance of two models' weights."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from agentgym.outside.text import DataError
-from benchmarks.console import arguments, explained, parse_seeds, say, stop
+from benchmarks.console import arguments, explained, named, parse_seeds, say, stop
 from benchmarks.training import options
 from benchmarks.training.options import SIZES, WHAT, WHERE, check_model, check_sight, known_env, of, on_data
 
@@ -85,12 +85,10 @@ def learning(
     from baselines.runs.config import make_config
 
     row = settings_of(env)
-    chosen = {
-        "steps": steps, "groups": groups, "group_size": group_size, "clone_tasks": clone_tasks,
-        "clone_epochs": clone_epochs, "eval_tasks": eval_tasks, "validation_tasks": validation_tasks,
-        "validation_every": validation_every,
-    }  # fmt: skip
-    asked = {name: value for name, value in chosen.items() if value is not None}
+    asked = named(
+        steps=steps, groups=groups, group_size=group_size, clone_tasks=clone_tasks, clone_epochs=clone_epochs,
+        eval_tasks=eval_tasks, validation_tasks=validation_tasks, validation_every=validation_every,
+    )  # fmt: skip
     played = row.played_by(model)
     sizes = dataclasses.replace(played.quick if quick else played.full, **asked)
     model = check_model(model, download=download)
@@ -144,9 +142,7 @@ def _check_envs(config: Any) -> None:
             raise typer.BadParameter(f"{method.name}: {error}", param_hint="--methods") from None
 
 
-def report(
-    folder: Annotated[Path, typer.Argument(help="Folder with a results.json.")],
-) -> None:
+def report(folder: Annotated[Path, typer.Argument(help="Folder with a results.json.")]) -> None:
     """Print the table and rebuild the pictures and the page from results.json."""
     from rich.console import Console
 
@@ -156,9 +152,7 @@ def report(
         STUDY.show(STUDY.load(folder / STUDY.file), folder, Console())
 
 
-def check(
-    folder: Annotated[Path, typer.Argument(help="Folder of a finished benchmark.")],
-) -> None:
+def check(folder: Annotated[Path, typer.Argument(help="Folder of a finished benchmark.")]) -> None:
     """Check that a finished benchmark left all that learning leaves behind, or `gpu` every figure (for CI)."""
     from benchmarks.speed.gpu_results import RESULTS, check_results
     from benchmarks.training.artefacts import check_artefacts
@@ -177,7 +171,6 @@ _LEARNING, _MEMORY, _WARM, _EVALUATION, _TRACKING = "Learning", "Memory", "Warm 
 
 
 def _settings_shown(asked: str) -> None:
-    """Print the groups and fields of TrainerConfig, or of one group."""
     from rich.console import Console
 
     from baselines.config import explained as meanings
@@ -228,8 +221,7 @@ def train(
     group_size: Annotated[int | None, of(_LEARNING, "Episodes per task.", min=2)] = None,
     learning_rate: Annotated[float | None, of(_LEARNING, "Of AdamW. Default: the environment's.", min=0)] = None,
     precision: Annotated[
-        str | None,
-        of(_LEARNING, "Computing in bf16 or fp32; trained weights are fp32. Default: by device."),
+        str | None, of(_LEARNING, "Computing in bf16 or fp32; trained weights are fp32. Default: by device.")
     ] = None,
     lora: Annotated[
         int | None, of(_LEARNING, "Rank of an adapter; 0: all weights. Default: the paper's, else 0.", min=0)
@@ -320,7 +312,7 @@ def train(
         if "=" not in word:
             _settings_shown(word)
             return
-    named, changes = arguments(option or ()), arguments(change or (), "--set")
+    options_of_env, changes = arguments(option or ()), arguments(change or (), "--set")
     env = known_env(env, pictures=True)
     from rich.console import Console
 
@@ -337,20 +329,16 @@ def train(
     trackers = [name.strip() for name in tracker.split(",") if name.strip() not in ("", "none")]
     if unknown := sorted(set(trackers) - {"tensorboard", "wandb", "trackio"}):
         raise typer.BadParameter(f"expected tensorboard, wandb or trackio, got {unknown[0]!r}", param_hint="--tracker")
-    given: dict[str, Any] = {
-        "learning_rate": learning_rate, "memory.microbatch_tokens": pass_tokens,
-        "memory.activation_checkpointing": recompute,
-    }  # fmt: skip
-    changes = {name: value for name, value in given.items() if value is not None} | changes
-    given = {
-        "steps": iterations, "groups": groups, "group_size": group_size, "validation_tasks": validation_tasks,
-        "validation_every": validation_every, "eval_tasks": test_tasks or None,
-    }  # fmt: skip
-    sizes = {name: value for name, value in given.items() if value is not None}
+    memory = {"memory.microbatch_tokens": pass_tokens, "memory.activation_checkpointing": recompute}
+    changes = named(learning_rate=learning_rate, **memory) | changes
+    sizes = named(
+        steps=iterations, groups=groups, group_size=group_size, validation_tasks=validation_tasks,
+        validation_every=validation_every, eval_tasks=test_tasks or None,
+    )  # fmt: skip
     if data is not None:
         if not row.data:
             raise typer.BadParameter(f"{row.id} plays no data of others", param_hint="--data")
-        named = {next(iter(row.data)): str(data)} | named
+        options_of_env = {next(iter(row.data)): str(data)} | options_of_env
     try:
         begun = None
         if start is not None:
@@ -375,12 +363,7 @@ def train(
         raise stop(str(error), 2) from None
     asked = [*sizes, *["clone_tasks"] * (clone is not None)]
     config, source = on_data(
-        settings.config,
-        row,
-        named,
-        asked=asked,
-        whole=not quick,
-        told=("training_tasks", "validation_tasks"),
+        settings.config, row, options_of_env, asked=asked, whole=not quick, told=("training_tasks", "validation_tasks")
     )
     settings = dataclasses.replace(settings, config=config, source=source, variable=next(iter(row.data.items()), None))
     console = Console()

@@ -25,7 +25,7 @@ from agentgym.rollout import Policy
 from agentgym.rollout.groups import Stage, play_groups
 from agentgym.rollout.recorder import TableBuilder
 from agentgym.trajectory import Floats, StepTable
-from baselines.metrics import Row
+from baselines.records.metrics import Row
 from baselines.runs.config import Config
 from baselines.runs.stack import make_envs, validation_tasks
 from benchmarks.console import NONE
@@ -48,7 +48,6 @@ class Dose:
         self._path = folder / _FILE
 
     def __call__(self, trainer: Any, table: StepTable | None, row: Row) -> None:
-        """Note an iteration."""
         if table is not None:
             line = {"iteration": row["iteration"], "updates": row.get("updates", 0.0), **dose_of(trainer.advantages)}
             with self._path.open("a") as file:

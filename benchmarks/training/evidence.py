@@ -59,14 +59,9 @@ CAPTION = (
 
 @dataclass(frozen=True)
 class Comparison:
-    """A method against tuned GRPO on the seeds that both have.
+    """A method against tuned GRPO on the seeds that both have, by measure; p values are adjusted after Holm.
 
-    Attributes:
-        method: its name.
-        seeds: how many are compared.
-        difference: per measure, shares with 95 % intervals.
-        p: per measure, of no difference, adjusted after Holm.
-        needed: seeds for 80 % power in the measure with the smaller p; None: the difference seen is 0.
+    `needed`: seeds for 80 % power in the measure with the smaller p; None: the difference seen is 0.
     """
 
     method: str
@@ -283,12 +278,7 @@ def horizon(studies: Sequence[Trainings]) -> str:
 
 
 def draw_horizon(studies: Sequence[Trainings], path: Path) -> None:
-    """Write success at the end, area and tokens to 90 % against the number of steps, a line a method, as a PNG.
-
-    Args:
-        studies: of the same environment in several lengths, named "...-n12".
-        path: of the picture.
-    """
+    """Write success at the end, area and tokens to 90 % against the number of steps, a line a method, as a PNG."""
     ordered = sorted(studies, key=length_of)
     lengths = [length_of(study) for study in ordered]
     methods = [method for method in ordered[0].methods if all(method in study.methods for study in ordered)]

@@ -68,7 +68,7 @@ from wrappers.credit.method import methods as known_methods
 
 if TYPE_CHECKING:
     from baselines.config import TrainerConfig
-    from baselines.metrics import Row
+    from baselines.records.metrics import Row
     from policies.huggingface import HuggingFacePolicy
 
 RECORDS = "records"
@@ -91,11 +91,7 @@ class Plan:
     source: DataSource | None = None
 
     def settings(self, method: str) -> list[Setting]:
-        """Return the settings that are tried for a method; where nothing is searched, the one that it names.
-
-        Raises:
-            ValueError: its space has fewer, or it names none.
-        """
+        """Return the settings that are tried for a method; where nothing is searched, the one that it names."""
         config = self.config
         if not config.settings:
             return [Setting.stated(method)]
@@ -123,7 +119,6 @@ class Plan:
         return jobs
 
     def needed(self, job: Job) -> list[Job]:
-        """Return the runs that a run waits for."""
         if job.kind == CLONE:
             return []
         clone = Job(CLONE, job.seed)
@@ -263,21 +258,7 @@ def _record(job: Job, method: str, setting: Setting, rows: Sequence[Row]) -> Rec
 
 
 def run_study(plan: Plan, out: Path, *, processes: int, console: Console) -> Trainings:
-    """Run what is not finished yet, and write `<out>/<name>.json`, also when interrupted.
-
-    Args:
-        plan: what to run.
-        out: folder of the studies; created when missing.
-        processes: most processes at a time; 1: this one, run after run.
-        console: where progress is shown.
-
-    Raises:
-        agentgym.outside.files.LockedError: another process works on the study.
-        agentgym.outside.files.OtherConfigurationError: the folder holds another configuration.
-        benchmarks.processes.JobFailedError: a run failed.
-        ResultsError: records do not belong together.
-        KeyboardInterrupt: Ctrl-C; call again to continue.
-    """
+    """Run what is not finished yet, and write `<out>/<name>.json`, also when interrupted."""
     folder, path = out / plan.config.name, out / f"{plan.config.name}.json"
     if path.is_file() and (differing := _differences(load(path), plan)):
         raise OtherConfigurationError(
@@ -316,15 +297,6 @@ def run_until_settled(plan: Plan, run: Callable[[Plan], Trainings], hours: float
 
     A comparison is settled at a level that is shared by all looks, so that looking several times does not make a
     difference out of chance; see `benchmarks.training.evidence`.
-
-    Args:
-        plan: its first seed is the first that is run.
-        run: runs a plan, see `run_study`.
-        hours: of the processor, training alone, after which no further look is prepared.
-        console: where each look is told.
-
-    Raises:
-        typer.BadParameter: GRPO is not among the methods.
     """
     if REFERENCE not in plan.methods:
         raise typer.BadParameter(f"expected {REFERENCE} among the methods, got {plan.methods}", param_hint="--methods")
@@ -385,29 +357,10 @@ def plan_study(
     options: Mapping[str, Any] | None = None,
     contexts: Mapping[str, float] | None = None,
 ) -> Plan:
-    """Put a plan together; None: the defaults, for `quick` small ones.
+    """Put a plan together; None: the defaults, for `quick` small ones; with `settings` 0 methods are labels.
 
-    Args:
-        row: the environment.
-        model: "tiny", "smollm2", or a model's folder or hub name.
-        methods: names of recipes; with `settings` 0 labels, see `Setting.stated`.
-        seeds: of the final runs.
-        tokens: of a run.
-        settings: tried per method; 0: nothing is searched.
-        points: validations per run.
-        search_seed: first training seed of the search.
-        search_runs: seeds that a setting is tried with.
-        draw_seed: by which settings are drawn.
-        quick: everything tiny.
-        beside: further splits that the final runs and their clones play.
-        changes: fields of `baselines.runs.config.Sizes` that are not those of the environment's learning benchmark; not
-            for `quick`.
-        options: arguments of the environment, beside which variables name its data; None: generated tasks in any case.
-        contexts: what the clones learn to read, see `baselines.environments.settings.Setup.clone_contexts`.
-
-    Raises:
-        typer.Exit: the data are not there, or not enough of them.
-        typer.BadParameter: the search has a seed of the final runs, or more settings than a method's space.
+    `changes` replace sizes of the environment's learning benchmark, but for `quick`. Without `options` of the
+    environment, tasks are generated in any case. `contexts` are what the clones learn to read.
     """
     if settings != 0 and (both := sorted({*range(search_seed, search_seed + search_runs)} & {*seeds})):
         raise typer.BadParameter(f"{both[0]} is a seed of the final runs too", param_hint="--search-seed")

@@ -53,15 +53,7 @@ AGREEING = "Where the seeds happen to agree, an interval speaks of tasks alone, 
 
 @dataclass(frozen=True)
 class Cost:
-    """What training took: means over runs, without cloning and validation.
-
-    Attributes:
-        runs: how many.
-        iterations, tokens, processor_seconds: of a run.
-        iteration_seconds: wall seconds of an iteration.
-        shares: of the wall time, by name in `PARTS`, without what a method does not have.
-        doses: of each run, see `benchmarks.training.dose`.
-    """
+    """What training took: means over runs, without cloning and validation; shares are of the wall time, by `PARTS`."""
 
     runs: int
     iterations: float
@@ -69,57 +61,43 @@ class Cost:
     processor_seconds: float
     iteration_seconds: float
     shares: dict[str, float]
-    doses: list[dict[str, float]]
 
 
-@dataclass(frozen=True)
-class Row:
-    """One policy over its final seeds; a dictionary has one entry per mode, "sampled" and "greedy".
-
-    Attributes:
-        method: its name, or "clone".
-        success: with 95 % intervals.
-        over_clone: success less that of its clones, paired by seed; None for clones.
-        over_reference: success less the reference's, with the seeds of both; None where there is nothing to compare.
-        cost: of its training, one run per seed.
-    """
-
-    method: str
-    success: dict[str, Interval]
-    over_clone: dict[str, Interval] | None
-    over_reference: dict[str, Interval] | None
-    cost: Cost
+def by_success(study: Trainings) -> dict[str, list[Record]]:
+    """Return the final runs by method, clones first, then the reference, then the others by sampled success."""
+    finals = {method: study.of(method, FINAL) for method in study.methods}
+    used = {record.seed for records in finals.values() for record in records}
+    best = sorted(finals, key=lambda method: (method != REFERENCE, -_success(finals[method], SAMPLED).mean))
+    clones = [record for record in study.of(CLONE, CLONE) if record.seed in used]
+    return {CLONE: clones, **{method: finals[method] for method in best}}
 
 
-def table_rows(study: Trainings) -> list[Row]:
-    """Compute all rows: clones, the reference, then the others by sampled success."""
-    clones = {record.seed: record for record in study.of(CLONE, CLONE)}
-    reference = {record.seed: record for record in study.of(REFERENCE, FINAL)}
-    found = []
-    for method in study.methods:
-        records = study.of(method, FINAL)
-        shared = [record for record in records if record.seed in reference] if method != REFERENCE else []
-        over_reference = _differences(shared, [reference[record.seed] for record in shared]) if shared else None
-        over_clone = _differences(records, [clones[record.seed] for record in records])
-        found.append(Row(method, _success(records), over_clone, over_reference, cost_of(records)))
-    used = {record.seed for method in study.methods for record in study.of(method, FINAL)}
-    base = [record for seed, record in clones.items() if seed in used]
-    found.sort(key=lambda row: (row.method != REFERENCE, -row.success[SAMPLED].mean))
-    return [Row(CLONE, _success(base), None, None, cost_of(base)), *found]
+def _success(records: Sequence[Record], mode: str) -> Interval:
+    return success_interval([record.test[mode] for record in records])
 
 
-def _success(records: Sequence[Record]) -> dict[str, Interval]:
-    return {mode: success_interval([record.test[mode] for record in records]) for mode in MODES}
+def outcomes(study: Trainings) -> list[list[str]]:
+    """Return the cells of all policies, in the order of `OUTCOMES`."""
+    found = by_success(study)
+    lines = []
+    for method, records in found.items():
+        reference = [] if method in (CLONE, REFERENCE) else found.get(REFERENCE, [])
+        lines.append([
+            method, str(len(records)), *(percent(_success(records, mode)) for mode in MODES),
+            _less(records, [] if method == CLONE else found[CLONE], SAMPLED),
+            *(_less(records, reference, mode) for mode in MODES),
+        ])  # fmt: skip
+    return lines
 
 
-def _differences(records: Sequence[Record], others: Sequence[Record]) -> dict[str, Interval]:
+def _less(records: Sequence[Record], others: Sequence[Record], mode: str) -> str:
     """Success of runs less that of others with the same seeds; with one seed the interval is for new tasks."""
-    found = {}
-    for mode in MODES:
-        own, theirs = [record.test[mode] for record in records], [other.test[mode] for other in others]
-        shares = bits(own).mean(1) - bits(theirs).mean(1)
-        found[mode] = paired_t(shares)[0] if len(own) > 1 else paired_difference(own, theirs)
-    return found
+    known = {other.seed: other.test[mode] for other in others}
+    own = {record.seed: record.test[mode] for record in records if record.seed in known}
+    mine, theirs = list(own.values()), [known[seed] for seed in own]
+    if len(own) < 2:
+        return points(paired_difference(mine, theirs)) if own else NONE
+    return points(paired_t(bits(mine).mean(1) - bits(theirs).mean(1))[0])
 
 
 def cost_of(records: Sequence[Record]) -> Cost:
@@ -131,7 +109,6 @@ def cost_of(records: Sequence[Record]) -> Cost:
         _mean([record.processor_seconds for record in records]),
         _mean([record.seconds / max(record.iterations, 1) for record in records]),
         {part: _mean([record.shares[part] for record in records]) for part in PARTS if part in records[0].shares},
-        [record.dose for record in records],
     )
 
 
@@ -139,24 +116,15 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def outcomes(row: Row) -> list[str]:
-    """Return the cells of a row, in the order of `OUTCOMES`."""
-    compared = [points((row.over_reference or {}).get(mode)) for mode in MODES]
-    success = [percent(row.success[mode]) for mode in MODES]
-    return [row.method, str(row.cost.runs), *success, points((row.over_clone or {}).get(SAMPLED)), *compared]
-
-
-def trained(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows of runs with a budget: all but the clone's."""
-    return [row for row in rows if row.method != CLONE]
-
-
-def costs(row: Row) -> list[str]:
-    """Return the cells of a row, in the order of `COSTS`."""
-    cost = row.cost
-    shares = [f"{100 * cost.shares[part]:.0f}" if part in cost.shares else NONE for part in PARTS]
-    spent = [f"{cost.iterations:.0f}", f"{cost.tokens:,.0f}", f"{cost.processor_seconds:.0f}"]
-    return [row.method, *spent, *shares, *dose.cells(cost.doses)]
+def costs(study: Trainings) -> list[list[str]]:
+    """Return the cells of all methods, in the order of `COSTS`."""
+    lines = []
+    for method, records in list(by_success(study).items())[1:]:
+        cost = cost_of(records)
+        shares = [f"{100 * cost.shares[part]:.0f}" if part in cost.shares else NONE for part in PARTS]
+        spent = [f"{cost.iterations:.0f}", f"{cost.tokens:,.0f}", f"{cost.processor_seconds:.0f}"]
+        lines.append([method, *spent, *shares, *dose.cells([record.dose for record in records])])
+    return lines
 
 
 def caption(study: Trainings) -> str:
@@ -200,64 +168,51 @@ def print_study(study: Trainings, console: Console) -> None:
     if not study.methods:
         say(console, "no final run yet")
         return
-    rows = table_rows(study)
     title = f"{study.config.name}: {study.config.token_budget:,} reply tokens each"
-    console.print(table(OUTCOMES, [outcomes(row) for row in rows], title=title, caption=caption(study)))
+    console.print(table(OUTCOMES, outcomes(study), title=title, caption=caption(study)))
     said = "what is settled against tuned GRPO"
     console.print(table(evidence.HEADS, evidence.rows(study), title=said, caption=evidence.CAPTION))
-    console.print(table(COSTS, [costs(row) for row in trained(rows)], title="what it took", caption=COST_CAPTION))
+    console.print(table(COSTS, costs(study), title="what it took", caption=COST_CAPTION))
 
 
 def write_reports(studies: Sequence[Trainings], out: Path, pages: Path | None = None) -> list[Path]:
     """Write `<out>/<name>.md` and `<out>/<name>.png` of every study with final runs, and return what was written.
 
-    Args:
-        studies: one per environment.
-        out: folder, created when missing.
-        pages: a folder of Markdown pages; a summary replaces the text of one of them between the lines
-            `<!-- <name> -->` and `<!-- end of <name> -->` instead, and pictures go to the folder images beside it.
-
-    Raises:
-        ResultsError: there is no such page, or it has no such lines.
+    With `pages`, a folder of Markdown pages, a summary replaces the text between the marks of the study's name on one
+    of them instead, and pictures go to the folder images beside it.
     """
     out.mkdir(parents=True, exist_ok=True)
-    written = []
-    for study in studies:
-        if not study.methods:
-            continue
+    shown, written = [study for study in studies if study.methods], list[Path]()
+    pictures = out if pages is None else pages.parent / "images"
+
+    def put(name: str, text: str) -> None:
+        written.append(out / f"{name}.md" if pages is None else _page_of(pages, name))
+        if pages is not None:
+            text = replaced(written[-1].read_text(encoding="utf-8"), name, text)
+        write_file(written[-1], text.encode())
+
+    for study in shown:
         name = study.config.name
         if study.config.learning.setup.clone_contexts:
-            text = informed.section(study)
-            page = out / f"{name}.md" if pages is None else _page_of(pages, name)
-            text = text if pages is None else replaced(page.read_text(encoding="utf-8"), name, text)
-            write_file(page, text.encode())
-            written.append(page)
+            put(name, informed.section(study))
             continue
-        if pages is None:
-            page, picture = out / f"{name}.md", out / f"{name}.png"
-            text = section(study, picture.name)
-        else:
-            page, picture = _page_of(pages, name), pages.parent / "images" / f"head_to_head_{name}.png"
-            text = replaced(page.read_text(encoding="utf-8"), name, summary(study, f"../images/{picture.name}"))
+        picture = pictures / (f"{name}.png" if pages is None else f"head_to_head_{name}.png")
         draw_curves(study, picture)
-        write_file(page, text.encode())
-        written += [page, picture]
-    faults = [study for study in studies if study.methods and evidence.most_faults(study)]
+        put(name, section(study, picture.name) if pages is None else summary(study, f"../images/{picture.name}"))
+        written.append(picture)
+    faults = [study for study in shown if evidence.most_faults(study)]
     if faults and pages is not None:
-        page, tables = _page_of(pages, "faults"), "\n\n".join(map(evidence.by_faults, faults)) + "\n"
-        write_file(page, replaced(page.read_text(encoding="utf-8"), "faults", tables).encode())
-    lengths = [study for study in studies if study.methods and evidence.length_of(study)]
+        put("faults", "\n\n".join(map(evidence.by_faults, faults)) + "\n")
+    lengths = [study for study in shown if evidence.length_of(study)]
     if len(lengths) > 1:
-        written.append((out if pages is None else pages.parent / "images") / "horizon.png")
+        written.append(pictures / "horizon.png")
         evidence.draw_horizon(lengths, written[-1])
         if pages is not None:
-            page = _page_of(pages, "horizon")
-            write_file(page, replaced(page.read_text(encoding="utf-8"), "horizon", evidence.horizon(lengths)).encode())
+            put("horizon", evidence.horizon(lengths))
     return written
 
 
 def _page_of(pages: Path, name: str) -> Path:
-    """Return the page of a folder that has the marks of a study."""
     for page in sorted(pages.glob("*.md")):
         if f"<!-- {name} -->" in page.read_text(encoding="utf-8"):
             return page
@@ -271,7 +226,7 @@ def summary(study: Trainings, picture: str) -> str:
     """Return outcomes, verdicts and curves of a study; `section` has the rest."""
     parts = [
         filled(_told(study)),
-        markdown_table(OUTCOMES, [outcomes(row) for row in table_rows(study)]),
+        markdown_table(OUTCOMES, outcomes(study)),
         markdown_table(evidence.HEADS, evidence.rows(study)),
         f"![Validation success of every method over tokens and over processor time]({picture})",
     ]
@@ -302,15 +257,14 @@ def _told(study: Trainings) -> str:
 
 def section(study: Trainings, picture: str) -> str:
     """Return all of a study: what was run, its tables, its curves, its search, and how it was measured."""
-    rows = table_rows(study)
     tried = "What was tried, and what was chosen (validation success in percent, sampled and greedy):"
     parts = [
         filled(_told(study)),
-        markdown_table(OUTCOMES, [outcomes(row) for row in rows]),
+        markdown_table(OUTCOMES, outcomes(study)),
         filled(caption(study)),
         markdown_table(evidence.HEADS, evidence.rows(study)),
         filled(evidence.CAPTION),
-        markdown_table(COSTS, [costs(row) for row in trained(rows)]),
+        markdown_table(COSTS, costs(study)),
         filled(COST_CAPTION),
         f"![Validation success of every method over tokens and over processor time]({picture})",
         *(

@@ -2,15 +2,13 @@
 
     python -m benchmarks.run --help
 
-For each seed one clone is learned and shared by all methods of that seed; every (method, seed) is trained in a process
-of its own. Besides what every study leaves (see `benchmarks.study`) the folder holds
+Besides what every study leaves (see `benchmarks.study`) the folder holds
 
     data_source.json    which tasks it plays, see `baselines.runs.data_source`; beside each model too
-    curves.png          learning curves
     <part>/             finished.json, model, checkpoints, log.jsonl and TensorBoard files of each clone and run
 
-In `results.json` success per task is a string of "0" and "1", one character per task in the order of the test split,
-so that every interval and paired comparison can be computed again from the file alone.
+In `results.json` success per task is a string of "0" and "1" in the order of the test split, so that every interval
+can be computed again from the file alone.
 """
 
 from __future__ import annotations
@@ -18,14 +16,15 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from agentgym.trajectory import Floats, StepTable
-from baselines.checkpoint import save_policy
-from baselines.runs.config import Config
+from baselines.environments.settings import TINY, EnvSettings
+from baselines.records.checkpoint import save_policy
+from baselines.runs.config import Config, make_config
 from baselines.runs.data_source import DataSource, hand_on, noted
 from baselines.runs.run import about, train_policy
 from baselines.runs.run import cloned as cloned_policy
@@ -55,14 +54,7 @@ REFERENCES = "references"
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """One validation during training.
-
-    Attributes:
-        iteration: iterations trained before this point; 0 is the clone.
-        seconds: wall seconds of training before this point (validation itself not counted).
-        success: share of validation tasks solved by sampled play, in 0..1.
-        greedy: the same for greedy play.
-    """
+    """One validation after some iterations and wall seconds of training: shares solved by sampled and greedy play."""
 
     iteration: int
     seconds: float
@@ -95,16 +87,10 @@ class Piece:
 
 @dataclass(frozen=True)
 class Results(Found):
-    """The whole file.
+    """The whole file: a run per method and seed, a score per policy, seed and mode on every held-out test task.
 
-    Attributes:
-        config: what was asked: environment, methods, seeds, sizes, hyper-parameters.
-        runs: one per method and seed.
-        scores: one per policy, seed and mode: success on every held-out test task.
-        episodes: a few test episodes with their boards.
-        graphs: state graphs of one training task, before and after training, per method.
-        kinds: success per kind of task, in the test split and in others, where an environment has kinds.
-        data: the tasks that were played.
+    Beside them a few test episodes with their boards; state graphs of one training task, before and after training;
+    success per kind of task where there are kinds; and the tasks that were played.
     """
 
     config: Config
@@ -116,7 +102,6 @@ class Results(Found):
     data: DataSource | None = None
 
     def of(self, policy: str, mode: str) -> list[Score]:
-        """Scores of a policy in one mode, one per seed in the order of the configuration."""
         by_seed = {each.seed: each for each in self.scores if (each.policy, each.mode) == (policy, mode)}
         return [by_seed[seed] for seed in self.config.seeds if seed in by_seed]
 
@@ -131,12 +116,7 @@ def modes(policy: str) -> tuple[str, ...]:
 
 
 def check(results: Results) -> None:
-    """Check what types cannot say.
-
-    Raises:
-        ResultsError: a (method, seed) without run or a policy without scores; success strings of a wrong length or
-            alphabet; curves out of order; edges to nodes that do not exist.
-    """
+    """Check what types cannot say."""
     config = results.config
     pairs = {(run.method, run.seed) for run in results.runs}
     found = {(each.policy, each.seed, each.mode) for each in results.scores}
@@ -195,24 +175,26 @@ def run_part(config: Config, part: str, folder: Path, progress: Progress) -> Pie
 
 
 def cloned(config: Config, folder: Path, seed: int, tell: Callable[[str], None] = lambda words: None) -> Path:
-    """Return the folder of a clone, which is learned first where it is not there yet.
-
-    Args:
-        config: of the default benchmark that the folder is for; one of its seeds is the clone's.
-        folder: created when missing.
-        seed: of the clone.
-        tell: is called before it is learned.
-
-    Raises:
-        agentgym.outside.files.LockedError: another process works in the folder.
-        agentgym.outside.files.OtherConfigurationError: the folder holds another configuration.
-    """
+    """Return the folder of a clone, which is learned first where it is not there yet."""
     path = STUDY.path(folder, clone_of(seed))
     with claimed(folder, config):
         if not path.is_file():
             tell("cloning the expert")
             STUDY.do(config, folder, clone_of(seed), lambda done, total, words: None, folder)
     return path.parent
+
+
+def cloned_for(
+    row: EnvSettings, folder: Path, seed: int, tell: Callable[[str], None] = lambda words: None, *,
+    quick: bool, model: str = TINY, seeds: Sequence[int] = (), contexts: Mapping[str, float] | None = None,
+) -> Path:  # fmt: skip
+    """Return the folder of a clone by an environment's own settings, see `cloned`; it learns to read `contexts`."""
+    played = row.played_by(model)
+    sizes, every = played.quick if quick else played.full, list(seeds) or [seed]
+    config = make_config(row, methods=["grpo"], seeds=every, model=model, history=None, sizes=sizes)
+    if contexts is not None:
+        config = dataclasses.replace(config, setup=dataclasses.replace(config.setup, clone_contexts=dict(contexts)))
+    return cloned(config, folder, seed, tell)
 
 
 def _references(config: Config, progress: Progress) -> Piece:
@@ -245,7 +227,6 @@ def _clone(config: Config, place: Path, seed: int, progress: Progress) -> Piece:
 def _kept(
     config: Config, policy: Any, place: Path, name: str, seed: int, seconds: float, progress: Progress, own: Any = None
 ) -> Piece:
-    """Write a policy and play the test tasks."""
     save_policy(policy, place / "model")
     hand_on(place.parent, place / "model")
     both, kinds = scores(config, policy, name, seed, seconds, own)
@@ -256,7 +237,7 @@ def _kept(
 def _method(config: Config, folder: Path, place: Path, name: str, seed: int, progress: Progress) -> Piece:
     from baselines.imitation.method import Imitation
     from baselines.recipes.methods import method as method_of
-    from baselines.watch import kept_in, told
+    from baselines.records.watch import kept_in, told
     from policies.lora import LoraSettings, add_lora, merge_lora
 
     method: Any = method_of(name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,8 +14,8 @@ from baselines.environments.settings import TINY
 from baselines.runs.stack import CLONE, EXPERT, GREEDY, RANDOM, SAMPLED, tile_names
 from benchmarks.console import NONE
 from benchmarks.report import assemble
-from benchmarks.report.page import Cell, Figure, Page, Panel, Table
-from benchmarks.statistics import Interval, paired_difference, percent, points, seed_band, success_interval
+from benchmarks.report.page import Cell, Figure, Page, Panel, Table, signed
+from benchmarks.statistics import Interval, paired_difference, percent, seed_band, success_interval
 from benchmarks.training.state_graph import placed
 
 if TYPE_CHECKING:
@@ -25,58 +24,30 @@ if TYPE_CHECKING:
 _GREY = "#b4bac3"
 
 
-@dataclass(frozen=True)
-class Row:
-    """One policy, averaged over seeds.
-
-    Attributes:
-        policy: its name.
-        greedy, sampled: success rates in 0..1 with 95 % intervals; None where the policy has no such mode.
-        mean_return, mean_length, invalid_rate: of greedy play (random: of sampled play).
-        difference: greedy success minus the clone's, paired over tasks and seeds; None for all but methods.
-        seconds: mean wall seconds of training, warm start included; None for random and expert.
-    """
-
-    policy: str
-    greedy: Interval | None
-    sampled: Interval | None
-    mean_return: float
-    mean_length: float
-    invalid_rate: float
-    difference: Interval | None
-    seconds: float | None
+def success(results: Results, policy: str, mode: str) -> Interval | None:
+    """Return a success rate with its interval; None where the policy has no such mode."""
+    won = [each.success for each in results.of(policy, mode)]
+    return success_interval(won) if won else None
 
 
-def table_rows(results: Results) -> list[Row]:
-    """Compute all rows: random, expert, clone, then the methods in the order they were asked for."""
-    return [_row(results, policy) for policy in (RANDOM, EXPERT, CLONE, *results.config.methods)]
+def difference(results: Results, policy: str) -> Interval | None:
+    """Return a method's greedy success minus the clone's, paired over tasks and seeds; None for other policies."""
+    if policy not in results.config.methods:
+        return None
+    return paired_difference(*([each.success for each in results.of(name, GREEDY)] for name in (policy, CLONE)))
 
 
-def _row(results: Results, policy: str) -> Row:
-    won = {mode: [each.success for each in results.of(policy, mode)] for mode in (GREEDY, SAMPLED)}
+def cells(results: Results, policy: str) -> list[Cell]:
+    """The texts of a policy; means over seeds of greedy play (random: of sampled play)."""
     main = results.of(policy, GREEDY) or results.of(policy, SAMPLED)
-    difference = None
-    if policy in results.config.methods:
-        difference = paired_difference(won[GREEDY], [each.success for each in results.of(CLONE, GREEDY)])
 
-    def mean(name: str) -> float:
-        return sum(getattr(each, name) for each in main) / len(main)
+    def mean(name: str, digits: int, scale: int = 1) -> str:
+        return f"{scale * sum(getattr(each, name) for each in main) / len(main):.{digits}f}"
 
-    greedy, sampled = (success_interval(won[mode]) if won[mode] else None for mode in (GREEDY, SAMPLED))
-    return Row(
-        policy, greedy, sampled, mean("mean_return"), mean("mean_length"), mean("invalid_rate"), difference,
-        None if policy in (RANDOM, EXPERT) else mean("seconds"),
-    )  # fmt: skip
-
-
-def cells(row: Row) -> list[Cell]:
-    """The texts of a row; a difference whose interval excludes zero has its sign."""
-    clear = row.difference is not None and row.difference.excludes_zero
-    sign = ("up" if row.difference and row.difference.mean > 0 else "down") if clear else ""
     return [
-        row.policy, percent(row.greedy), percent(row.sampled), f"{row.mean_return:.2f}", f"{row.mean_length:.1f}",
-        f"{100 * row.invalid_rate:.1f}", (points(row.difference), sign),
-        NONE if row.seconds is None else f"{row.seconds:.0f}",
+        policy, percent(success(results, policy, GREEDY)), percent(success(results, policy, SAMPLED)),
+        mean("mean_return", 2), mean("mean_length", 1), mean("invalid_rate", 1, 100),
+        signed(difference(results, policy)), NONE if policy in (RANDOM, EXPERT) else mean("seconds", 0),
     ]  # fmt: skip
 
 
@@ -123,21 +94,8 @@ def kind_tables(results: Results) -> list[Table]:
     return found
 
 
-@dataclass(frozen=True)
-class CurveSeries:
-    """One method's curve: five lists of equal length; rates in 0..1."""
-
-    method: str
-    colour: str
-    iteration: list[float]
-    seconds: list[float]
-    mean: list[float]
-    low: list[float]
-    high: list[float]
-
-
-def curve_series(results: Results, mode: str) -> list[CurveSeries]:
-    """Average the runs of every method at the iterations that all its seeds have; seconds are averaged as well."""
+def curve_series(results: Results, mode: str) -> list[dict[str, Any]]:
+    """Return every method's curve: lists over the iterations that all its seeds have, of rates and seconds."""
     series = []
     for method in results.config.methods:
         at = [{point.iteration: point for point in run.curve} for run in results.runs if run.method == method]
@@ -146,17 +104,11 @@ def curve_series(results: Results, mode: str) -> list[CurveSeries]:
         for iteration in shared:
             rates = [each[iteration].greedy if mode == GREEDY else each[iteration].success for each in at]
             bands.append(seed_band(rates, results.config.validation_tasks))
-        series.append(
-            CurveSeries(
-                method,
-                assemble.colour_of(method),
-                [float(iteration) for iteration in shared],
-                [float(np.mean([each[iteration].seconds for each in at])) for iteration in shared],
-                [band.mean for band in bands],
-                [band.low for band in bands],
-                [band.high for band in bands],
-            )
-        )
+        series.append({
+            "method": method, "colour": assemble.colour_of(method), "iteration": list(map(float, shared)),
+            "seconds": [float(np.mean([each[iteration].seconds for each in at])) for iteration in shared],
+            **{name: [getattr(band, name) for band in bands] for name in ("mean", "low", "high")},
+        })  # fmt: skip
     return series
 
 
@@ -177,13 +129,12 @@ def draw_curves(results: Results) -> Any:
         series = curve_series(results, mode)
         for line, panel in zip(series, grid[row], strict=True):
             for other in series:
-                panel.plot(other.iteration, _percents(other.mean), color=_GREY, lw=1)
-            panel.fill_between(
-                line.iteration, _percents(line.low), _percents(line.high), color=line.colour, alpha=0.2, lw=0
-            )
-            panel.plot(line.iteration, _percents(line.mean), color=line.colour, marker="o", ms=3.5, lw=1.8)
+                panel.plot(other["iteration"], _percents(other["mean"]), color=_GREY, lw=1)
+            x, low, mean, high = line["iteration"], *(_percents(line[name]) for name in ("low", "mean", "high"))
+            panel.fill_between(x, low, high, color=line["colour"], alpha=0.2, lw=0)
+            panel.plot(x, mean, color=line["colour"], marker="o", ms=3.5, lw=1.8)
             if row == 0:
-                panel.set_title(assemble.label(line.method), fontsize=11)
+                panel.set_title(assemble.label(line["method"]), fontsize=11)
             else:
                 panel.set_xlabel("iteration")
         grid[row][0].set_ylim(bottom=0)
@@ -221,7 +172,7 @@ def page(results: Results) -> Page:
         "policy", "greedy %", "sampled %", settings_of(config.env).return_name, "steps", "refused %", "greedy - clone",
         "train s",
     ]  # fmt: skip
-    shown = [cells(row) for row in table_rows(results)]
+    shown = [cells(results, policy) for policy in (RANDOM, EXPERT, CLONE, *config.methods)]
     smoke = ""
     if config.steps <= settings_of(config.env).played_by(config.model).quick.steps:
         smoke = (
@@ -251,9 +202,7 @@ def page(results: Results) -> Page:
             ("prompt", "the whole conversation" if config.transcript else f"{config.history} earlier steps"),
             ("test tasks", str(config.eval_tasks)),
         ],
-        about=[
-            *([] if results.data is None else [("tasks", results.data.words)]),
-        ],
+        about=[] if results.data is None else [("tasks", results.data.words)],
         figures=[Figure("curves.png", "Learning curves as a picture", lambda: draw_curves(results))],
         panel=Panel(
             "training.html.j2", ("board.js", "chart.js", "curves.js", "episodes.js", "graph.js"), page_data(results),
@@ -272,7 +221,7 @@ def page_data(results: Results) -> dict[str, Any]:
         episodes[episode.policy].append(dataclasses.asdict(episode))
     return {
         "tiles": tile_names(results.config.env),
-        "curves": {mode: [vars(series) for series in curve_series(results, mode)] for mode in (GREEDY, SAMPLED)},
+        "curves": {mode: curve_series(results, mode) for mode in (GREEDY, SAMPLED)},
         "episodes": {policy: found for policy, found in episodes.items() if found},
         "graphs": [placed(graph) for graph in results.graphs],
     }

@@ -114,9 +114,6 @@ def check_names(arguments: Sequence[str]) -> None:
     """Refuse a wrong name of an environment or a method among the words of a command, before anything is imported.
 
     Whatever else is wrong with the words is found when they are parsed, which takes longer than this.
-
-    Raises:
-        typer.BadParameter: there is one.
     """
     pairs = [word.partition("=")[::2] for word in arguments if "=" in word]
     for option, value in [*itertools.pairwise(arguments), *pairs]:
@@ -137,12 +134,7 @@ def _check_methods(values: str) -> None:
 
 
 def named_methods(values: str, *, imitation: bool = False) -> list[str]:
-    """Split a comma-separated list of methods, read their options, and return their full names.
-
-    Args:
-        values: the list.
-        imitation: whether methods of imitation are taken besides credit recipes.
-    """
+    """Split a comma-separated list of methods, read their options, and return their full names."""
     from baselines.imitation.method import Imitation
     from baselines.recipes.methods import method as method_of
     from benchmarks.processes import Job
@@ -171,11 +163,7 @@ def named_methods(values: str, *, imitation: bool = False) -> list[str]:
 
 
 def check_model(model: str, *, download: bool = False) -> str:
-    """Return a model's name or folder; typer.BadParameter where no policy can be made from it.
-
-    Raises:
-        ImportError: what SmolLM2 is read with is not installed.
-    """
+    """Return a model's name or folder; typer.BadParameter where no policy can be made from it."""
     from baselines.runs import stack
 
     with _refused("--model"):

@@ -55,21 +55,15 @@ class Setting:
 
     @property
     def label(self) -> str:
-        """Both in one line."""
         texts = {name: value if isinstance(value, str) else f"{value:g}" for name, value in self.training.items()}
         return " ".join([self.recipe, *(f"{name}={text}" for name, text in texts.items())])
 
     def made(self) -> Recipe:
-        """Return the recipe."""
         return recipe(self.recipe).anywhere()
 
     @classmethod
     def stated(cls, label: str) -> Setting:
         """Return the setting of a label.
-
-        Raises:
-            ValueError: there is no such recipe, option or setting of `TrainerConfig`, or a value that is no number,
-                though the setting is one.
 
         >>> Setting.stated("grpo:std=none group_size=4 loss.clip_high=0.28")
         Setting(recipe='grpo:std=none', training={'group_size': 4, 'loss.clip_high': 0.28})
@@ -127,16 +121,6 @@ def draw(method: str, count: int, rate: float, seed: int, search: Search = "spac
     This is Latin hypercube sampling (McKay, Beckman, Conover 1979) of a finite space: values of an option come in
     random order, all of them before one of them again.
 
-    Args:
-        method: a recipe's name, options that are not to be searched with it.
-        count: how many.
-        rate: learning rate that `RATES` are multiples of.
-        seed: of the draw; methods with the same name and options draw alike.
-        search: the whole space, or learning rates and dynamic sampling alone.
-
-    Raises:
-        ValueError: the space has fewer settings; the message says how many.
-
     >>> [setting.training["learning_rate"] for setting in draw("rloo", 3, 0.5, 0)]
     [0.25, 0.5, 1.0]
     """
@@ -165,18 +149,11 @@ def _setting(method: str, values: Mapping[str, Any]) -> Setting:
 
 @dataclass(frozen=True)
 class StudyConfig:
-    """What every run of a study has in common.
+    """What every run of a study has in common; `learning` is without methods and seeds.
 
-    Attributes:
-        learning: environment, policy, prompt, cloning, tasks and training, without methods and seeds.
-        token_budget: reply tokens of a run, see `TrainerConfig.token_budget`.
-        points: validations of a run, after equal shares of the budget.
-        settings: tried per method; 0: nothing is searched, and a method is the label of its setting.
-        search_seed: training seed of those runs, none of the final ones.
-        draw_seed: of `draw`.
-        search_runs: seeds that a setting is tried with: `search_seed` and those after it.
-        search: what is searched, see `draw`.
-        rules: of training, see `baselines.config.TRAINING_RULES`; records of different rules are not put together.
+    Validations (`points`) come after equal shares of the budget of reply tokens. Where no `settings` are tried per
+    method, a method is the label of its setting. Settings are tried with `search_runs` seeds from `search_seed` on,
+    none of them a final one. Records of different `rules` (`baselines.config.TRAINING_RULES`) are not put together.
     """
 
     learning: Config
@@ -201,7 +178,6 @@ class StudyConfig:
 
     @property
     def generated(self) -> str:
-        """The name of the study on generated tasks."""
         row = settings_of(self.learning.env, self.learning.setup.options)
         model = Path(self.learning.model).name
         name = row.name if model == TINY else f"{row.name}-{model}"
@@ -220,16 +196,10 @@ class Point:
 
 @dataclass(frozen=True)
 class Record:
-    """One run.
+    """One run of the stage "search", "final" or "clone" (without a setting, its seconds those of the wall).
 
     Attributes:
-        stage: "search", "final" or "clone".
-        method: as it was asked for; "clone".
-        seed: of training.
-        setting: what it was trained with; None for clones.
-        iterations, tokens: of training.
         seconds: wall seconds of training, without validation.
-        processor_seconds: those of the processor; of clones the wall's.
         shares: of the wall seconds, per part: environment, generation, credit, update; "scorer" is what a critic or
             reward model took of the last two.
         curve: validations, the first before any training.
@@ -319,13 +289,6 @@ def choose(records: Iterable[Record], points: int = 1) -> Setting:
     """Return the setting whose search runs validated best in the mean, whatever the order of the records.
 
     Of equal ones the lowest learning rate is taken, then the first label of the alphabet.
-
-    Args:
-        records: of the search.
-        points: last validations that count, see `StudyConfig.judged_points`.
-
-    Raises:
-        ResultsError: there is none.
     """
     tried = by_setting(records)
     if not tried:
@@ -337,14 +300,7 @@ def choose(records: Iterable[Record], points: int = 1) -> Setting:
 
 
 def check(study: Trainings) -> None:
-    """Check what types cannot say.
-
-    Raises:
-        ResultsError: another version; a run twice; success strings of a wrong length or alphabet; a final run without a
-            validation, or without its clone; where nothing is searched, one with another setting than its name says.
-    """
-    if study.version != VERSION:
-        raise ResultsError(f"version: this code reads version {VERSION}, got {study.version}; run it again")
+    """Check what types cannot say."""
     labels = [(each.stage, each.method, each.seed, each.setting and each.setting.label) for each in study.records]
     if len(set(labels)) < len(labels):
         twice = next(label for label in labels if labels.count(label) > 1)
@@ -370,11 +326,7 @@ def check(study: Trainings) -> None:
 
 
 def merge(first: Trainings, others: Iterable[Trainings]) -> Trainings:
-    """Return one study with the records of several; where a run is in two, the later one stands.
-
-    Raises:
-        ResultsError: their configurations differ, or the records do not belong together.
-    """
+    """Return one study with the records of several; where a run is in two, the later one stands."""
     records = {_key(record): record for record in first.records}
     for other in others:
         if other.config != first.config:
@@ -392,17 +344,8 @@ def _key(record: Record) -> tuple[str, str, int, str]:
 
 
 def load(path: Path) -> Trainings:
-    """Read and check.
-
-    Raises:
-        ResultsError: no such file, not JSON, or not what `save` writes; names the file.
-    """
-    study = json_files.load(Trainings, path)
-    try:
-        check(study)
-    except ResultsError as error:
-        raise ResultsError(f"{path}: {error}") from None
-    return study
+    """Read and check."""
+    return json_files.load(Trainings, path, version=VERSION, check=check)
 
 
 def save(study: Trainings, path: Path) -> None:
@@ -412,11 +355,7 @@ def save(study: Trainings, path: Path) -> None:
 
 
 def load_folder(folder: Path) -> list[Trainings]:
-    """Read every study of a folder, `<folder>/*.json`, by name.
-
-    Raises:
-        ResultsError: there is none, or one is damaged.
-    """
+    """Read every study of a folder, `<folder>/*.json`, by name."""
     paths = sorted(folder.glob("*.json"))
     if not paths:
         raise ResultsError(f"{folder}: expected files of studies, such as sokoban.json; found none")

@@ -10,21 +10,13 @@ from agentgym.rollout import Policy
 from agentgym.trajectory import StepTable
 from baselines.evaluation import Evaluation, evaluate
 from baselines.runs.config import Config
-from baselines.runs.stack import (
-    EXPERT,
-    GREEDY,
-    RANDOM,
-    SAMPLED,
-    held_out_tasks,
-    holds_model,
-    make_envs,
-)
+from baselines.runs.stack import EXPERT, GREEDY, RANDOM, SAMPLED, held_out_tasks, holds_model, make_envs
 from benchmarks.json_files import CONFIG, ResultsError, load
 from benchmarks.processes import Progress
 
 if TYPE_CHECKING:
-    from baselines.metrics import Row
     from baselines.recipes.definition import OwnEnv
+    from baselines.records.metrics import Row
     from baselines.trainer import Callback, Trainer
 
 #: Stages of an iteration.
@@ -34,17 +26,10 @@ _EVALUATION_SEED = 10_000
 
 @dataclass(frozen=True)
 class Score:
-    """One policy on all held-out tasks.
+    """One policy ("random", "expert", "clone" or a method) on all held-out tasks, "greedy" or "sampled".
 
-    Attributes:
-        policy: "random", "expert", "clone" or a method.
-        seed: training seed (random, expert: seed of the play).
-        mode: "greedy" or "sampled".
-        success: one character per task, "1" solved.
-        mean_return: mean sum of rewards per episode.
-        mean_length: mean number of steps per episode.
-        invalid_rate: share of steps whose action was not accepted.
-        seconds: wall seconds of training, warm start included (0 for random and expert).
+    `success` has one character per task, "1" solved; `mean_return` and `mean_length` are means of episodes;
+    `invalid_rate` is the share of steps not accepted; `seconds` are wall seconds of training, warm start included.
     """
 
     policy: str
@@ -58,20 +43,12 @@ class Score:
 
     @property
     def share(self) -> str:
-        """The success rate in words."""
         return f"{100 * self.success.count('1') / len(self.success):.1f} %"
 
 
 @dataclass(frozen=True)
 class KindScore:
-    """One policy on the tasks of one split, kind by kind.
-
-    Attributes:
-        policy, seed, mode: as in `Score`.
-        split: whose tasks were played.
-        won: per kind, the tasks that were solved.
-        played: per kind, the tasks that were played.
-    """
+    """One policy on the tasks of one split: how many were won and played, by kind."""
 
     policy: str
     seed: int
@@ -100,20 +77,7 @@ def reporting(progress: Progress, total: int, *, tokens: bool = False) -> Callba
 def score(
     config: Config, policy: Policy, name: str, seed: int, mode: str, seconds: float, own: OwnEnv | None = None
 ) -> tuple[Score, list[KindScore]]:
-    """Play all test tasks once, and those of the splits beside where there are kinds of tasks.
-
-    Args:
-        config: environment, prompt and tasks.
-        policy: who plays.
-        name: of the policy.
-        seed: of its training.
-        mode: "greedy" or "sampled", for policies that have a temperature.
-        seconds: of its training, for the score.
-        own: environment of its method, where that has one of its own.
-
-    Returns:
-        The score on the test tasks, and for every split the score kind by kind.
-    """
+    """Play all test tasks once, and where there are kinds of tasks those of the splits beside, for scores by kind."""
     setup, kinds = config.setup, []
     played = _play(config, policy, name, seed, mode, setup.test, own)
     for split in (setup.test, *setup.beside) if setup.kinds else ():
@@ -151,11 +115,7 @@ def _play(
 
 
 def learned_config(job: Path) -> Config:
-    """Configuration of the learning benchmark that a job folder belongs to.
-
-    Raises:
-        ResultsError: the folder holds no model, or its parent no configuration of a learning benchmark.
-    """
+    """Configuration of the learning benchmark that a job folder belongs to."""
     if not holds_model(job / "model"):
         raise ResultsError(f"{job}: expected a job folder of a learning benchmark with a model, such as "
                            "runs/learning/clone-seed0")  # fmt: skip

@@ -1,15 +1,12 @@
 """`shaping`: does the graph of earlier episodes help a learner that knows nothing of it?
 
-Stable-Baselines3's PPO is trained on a fixed set of Sokoban levels under a reward of 1 for success, under the same
-reward shaped by the distance to success in the graph of each level, and under the environment's own reward; several
-seeds each, everything else equal. Greedy play is evaluated on the training levels, and on held-out ones. A training is
-a part of the study, see `benchmarks.study`.
+Stable-Baselines3's PPO is trained on fixed Sokoban levels under three rewards, everything else equal; greedy play is
+evaluated on these and on held-out levels. A training is a part of the study.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -20,10 +17,9 @@ from agentgym.trajectory import Floats
 from baselines.sb3.shaping import Point, SB3Config, train
 from baselines.sb3.sokoban import Levels, Reward
 from benchmarks.console import NONE, parse_seeds
-from benchmarks.json_files import ResultsError
 from benchmarks.processes import Progress
 from benchmarks.report import assemble
-from benchmarks.report.page import Cell, Figure, Page, Table
+from benchmarks.report.page import Cell, Figure, Page, Table, signed
 from benchmarks.statistics import (
     CONFIDENCE,
     Interval,
@@ -31,7 +27,6 @@ from benchmarks.statistics import (
     paired_comparison,
     paired_difference,
     percent,
-    points,
     seed_band,
     success_interval,
 )
@@ -55,13 +50,7 @@ QUICK = SB3Config(
 
 @dataclass(frozen=True)
 class ShapingConfig:
-    """What was asked for.
-
-    Attributes:
-        rewards: what is compared, see `baselines.sb3.sokoban`.
-        seeds: training seeds; every reward is trained once per seed.
-        training: numbers of a training, the same for all.
-    """
+    """What was asked for: every reward is trained once per seed."""
 
     rewards: list[Reward]
     seeds: list[int]
@@ -85,13 +74,7 @@ class ShapingResults(Found):
     runs: list[ShapingRun]
 
     def of(self, reward: str) -> list[ShapingRun]:
-        """The runs of a reward, one per seed in the order of the configuration."""
         return [run for run in self.runs if run.reward == reward]
-
-
-def make_config(seeds: Sequence[int], training: SB3Config) -> ShapingConfig:
-    """Put a configuration together."""
-    return ShapingConfig(list(COMPARED), list(seeds), training)
 
 
 def configure(
@@ -112,7 +95,7 @@ def configure(
     training = QUICK if quick else FULL
     if gae_lambda is not None:
         training = dataclasses.replace(training, gae_lambda=gae_lambda)
-    return make_config(parse_seeds(seeds or ("0-1" if quick else "0-4")), training)
+    return ShapingConfig(list(COMPARED), parse_seeds(seeds or ("0-1" if quick else "0-4")), training)
 
 
 def trainings(config: ShapingConfig) -> dict[str, tuple[Reward, int]]:
@@ -126,88 +109,22 @@ def run_training(config: ShapingConfig, part: str, context: None, progress: Prog
     return ShapingRun(reward, seed, train(config.training, reward, seed, progress).points)
 
 
-def check(found: ShapingResults) -> None:
-    """Check what types cannot say.
+def compared(results: ShapingResults, reward: str) -> list[tuple[Interval, Interval | None]]:
+    """Return greedy success at the end, averaged over the evaluations of a training, and held out.
 
-    Raises:
-        ResultsError: other runs than the configuration asks for; evaluations at other steps, or of other numbers of
-            levels.
+    The average, the area under the curve, says how early it learned. Beside each stands the difference to the first
+    reward, paired; None for itself.
     """
-    training = found.config.training
-    expected, got = [*trainings(found.config).values()], [(run.reward, run.seed) for run in found.runs]
-    if got != expected:
-        raise ResultsError(f"runs: expected {expected}, got {got}")
-    steps = list(range(0, training.steps + 1, training.evaluate_every))
-    for i, run in enumerate(found.runs):
-        if [point.steps for point in run.points] != steps:
-            raise ResultsError(f"runs[{i}].points: expected evaluations after {steps} steps")
-        for point in run.points:
-            for name, success, count in (
-                ("training", point.training, training.levels.training),
-                ("held_out", point.held_out, training.levels.held_out),
-            ):
-                if len(success) != count or set(success) - {"0", "1"}:
-                    raise ResultsError(f"runs[{i}].points.{name}: expected {count} characters 0 or 1")
-
-
-@dataclass(frozen=True)
-class Row:
-    """One reward, over seeds and levels; shares in 0..1 with 95 % intervals.
-
-    Attributes:
-        reward: its name.
-        final: greedy success on the training levels at the end.
-        final_difference: minus that of the reward without shaping, paired; None for the latter.
-        average: greedy success on the training levels, averaged over the evaluations of a training (the area under
-            its curve): how early it learned.
-        average_difference: the same for the average.
-        held_out: greedy success on the held-out levels at the end.
-        held_out_difference: the same for held-out levels.
-        known: training levels with a known way to success at the end, mean over seeds; None without shaping.
-        seconds: training time, mean over seeds.
-    """
-
-    reward: str
-    final: Interval
-    final_difference: Interval | None
-    average: Interval
-    average_difference: Interval | None
-    held_out: Interval
-    held_out_difference: Interval | None
-    known: float | None
-    seconds: float
-
-
-def table_rows(results: ShapingResults) -> list[Row]:
-    """One row per reward, in the order of the configuration; differences are to the first."""
-    first = results.config.rewards[0]
-    base, base_area = [run.points[-1] for run in results.of(first)], averages(results, first)
-    rows = []
-    for reward in results.config.rewards:
-        ends, area = [run.points[-1] for run in results.of(reward)], averages(results, reward)
-        training, held_out = [end.training for end in ends], [end.held_out for end in ends]
-        differences: list[Interval | None] = [None, None, None]
-        if reward != first:
-            found = (
-                paired_difference(training, [end.training for end in base]),
-                paired_comparison(area, base_area, confidence=CONFIDENCE),
-                paired_difference(held_out, [end.held_out for end in base]),
-            )
-            differences = [interval.within(-1.0, 1.0) for interval in found]
-        rows.append(
-            Row(
-                reward,
-                final=success_interval(training),
-                final_difference=differences[0],
-                average=paired_comparison(area, np.zeros_like(area), confidence=CONFIDENCE).within(0.0, 1.0),
-                average_difference=differences[1],
-                held_out=success_interval(held_out),
-                held_out_difference=differences[2],
-                known=float(np.mean([end.known for end in ends])) if reward == "shaped" else None,
-                seconds=float(np.mean([end.seconds for end in ends])),
-            )
-        )
-    return rows
+    first, found = results.config.rewards[0], list[tuple[Interval, Interval]]()
+    for kind in ("training", "average", "held_out"):
+        if kind == "average":
+            area, least = averages(results, reward), averages(results, first)
+            mean = paired_comparison(area, np.zeros_like(area), confidence=CONFIDENCE).within(0.0, 1.0)
+            found.append((mean, paired_comparison(area, least, confidence=CONFIDENCE)))
+        else:
+            won, others = ([getattr(run.points[-1], kind) for run in results.of(name)] for name in (reward, first))
+            found.append((success_interval(won), paired_difference(won, others)))
+    return [(success, None if reward == first else less.within(-1.0, 1.0)) for success, less in found]
 
 
 def averages(results: ShapingResults, reward: str) -> Floats:
@@ -229,33 +146,16 @@ def caption(results: ShapingResults) -> str:
     )
 
 
-def cells(row: Row) -> list[Cell]:
-    """The texts of a row, differences with their sign."""
-
-    def difference(interval: Interval | None) -> Cell:
-        clear = interval is not None and interval.excludes_zero
-        return points(interval), ("up" if interval and interval.mean > 0 else "down") if clear else ""
-
-    return [
-        percent(row.final),
-        difference(row.final_difference),
-        percent(row.average),
-        difference(row.average_difference),
-        percent(row.held_out),
-        difference(row.held_out_difference),
-        NONE if row.known is None else f"{row.known:.1f}",
-        f"{row.seconds:.0f}",
-    ]
+def cells(results: ShapingResults, reward: str) -> list[Cell]:
+    """The texts of a reward, in the order of `LINES`; training time and known ways are means over seeds."""
+    ends = [run.points[-1] for run in results.of(reward)]
+    shown = [cell for success, less in compared(results, reward) for cell in (percent(success), signed(less))]
+    known = f"{np.mean([end.known for end in ends]):.1f}" if reward == "shaped" else NONE
+    return [*shown, known, f"{np.mean([end.seconds for end in ends]):.0f}"]
 
 
 def curve(results: ShapingResults, reward: str, kind: str) -> tuple[list[int], list[Interval]]:
-    """Steps of the evaluations, and greedy success there with its band.
-
-    Args:
-        results: of the study.
-        reward: which.
-        kind: "training" or "held_out" levels.
-    """
+    """Steps of the evaluations, and greedy success there with its band, on "training" or "held_out" levels."""
     runs = results.of(reward)
     count = getattr(results.config.training.levels, kind)
     steps = [point.steps for point in runs[0].points]
@@ -277,8 +177,8 @@ LINES = ("at the end", "difference", "average", "difference", "held out", "diffe
 
 def page(results: ShapingResults) -> Page:
     """Table and curves; the table has one column per reward."""
-    training, rows = results.config.training, table_rows(results)
-    levels, names = training.levels, [NAMES[row.reward] for row in rows]
+    training, rewards = results.config.training, results.config.rewards
+    levels, columns = training.levels, [cells(results, reward) for reward in rewards]
     settings = {name: value for name, value in dataclasses.asdict(training).items() if name != "levels"}
     band = band_words(results)
     return Page(
@@ -289,10 +189,10 @@ def page(results: ShapingResults) -> Page:
         [
             Table(
                 "Greedy success",
-                ["", *names],
-                [[title, *texts] for title, *texts in zip(LINES, *map(cells, rows), strict=True)],
+                ["", *(NAMES[reward] for reward in rewards)],
+                [[title, *texts] for title, *texts in zip(LINES, *columns, strict=True)],
                 caption(results),
-                colours={name: COLOURS[row.reward] for name, row in zip(names, rows, strict=True)},
+                colours={NAMES[reward]: COLOURS[reward] for reward in rewards},
             )
         ],
         chips=[
@@ -320,9 +220,9 @@ def page(results: ShapingResults) -> Page:
     )
 
 
-def draw_curves(results: ShapingResults, dpi: int = 110) -> Any:
+def draw_curves(results: ShapingResults) -> Any:
     """Return the curves as a figure: training levels on the left, held-out ones on the right."""
-    figure, (panels,) = assemble.new_figure(1, 2, (9.6, 3.9), dpi, sharey=True)
+    figure, (panels,) = assemble.new_figure(1, 2, (9.6, 3.9), 110, sharey=True)
     levels = results.config.training.levels
     for panel, kind, title in (
         (panels[0], "training", f"{levels.training} training levels"),
@@ -346,12 +246,7 @@ def draw_curves(results: ShapingResults, dpi: int = 110) -> Any:
     return figure
 
 
-def _runs(config: ShapingConfig, runs: list[ShapingRun], context: None) -> Mapping[str, Any]:
-    return {"runs": runs}
-
-
 STUDY = Study(
     name="shaping", file="shaping.json", version=1, part="training", record=ShapingRun, results=ShapingResults,
-    configure=configure, parts=lambda config: list(trainings(config)), run=run_training, summary=_runs, page=page,
-    check=check, processes=True,
+    configure=configure, parts=lambda config: list(trainings(config)), run=run_training, page=page, processes=True,
 )  # fmt: skip

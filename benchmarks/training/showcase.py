@@ -49,14 +49,7 @@ class Episode:
 
 
 def show_episodes(config: Config, policy: Policy, name: str, own: OwnEnv | None = None) -> list[Episode]:
-    """Play the first test tasks and keep every frame.
-
-    Args:
-        config: environment and prompt.
-        policy: who plays, at its own temperature.
-        name: of the policy, for the results.
-        own: environment of its method, where that has one of its own.
-    """
+    """Play the first test tasks and keep every frame."""
     count = min(SHOWN, config.eval_tasks)
     envs = make_envs(config, count, expert=True, log=True, own=own)
     log = _log_of(envs)
@@ -71,16 +64,7 @@ def show_episodes(config: Config, policy: Policy, name: str, own: OwnEnv | None 
 
 
 def clone_graphs(config: Config, clone: Policy, seed: int) -> tuple[int, list[Graph]]:
-    """Find a training task that the clone solves in some of its episodes, and score that group by every method.
-
-    Args:
-        config: environment, prompt, methods, group size and temperature.
-        clone: the warm start.
-        seed: training seed of the clone.
-
-    Returns:
-        Index of the task in the training split, and one graph per method: same episodes, different advantages.
-    """
+    """Find a training task that the clone solves in some of its episodes, and score that group by every method."""
     first = config.clone_tasks
     count = min(CANDIDATES, config.training_tasks)
     table, texts = _play(config, clone, tasks(config.setup.train, count, first), seed)
@@ -100,17 +84,7 @@ def trained_graph(
     index: int,
     own: OwnEnv | None = None,
 ) -> Graph:
-    """Play one group of a training task with a trained policy and score it by its method, critic included.
-
-    Args:
-        config: environment, prompt, group size and temperature.
-        policy: trained by the method.
-        estimate: the method's advantages of a table, as it is at the end of training.
-        method: its name.
-        seed: training seed of the policy.
-        index: of the task in the training split.
-        own: environment of the method, where it has one of its own.
-    """
+    """Play one group of a training task with a trained policy and score it by its method, critic included."""
     table, texts = _play(config, policy, tasks(config.setup.train, 1, index), seed, own)
     return build_graph(table, 0, texts[0], estimate(table), method=method, stage=TRAINED, seed=seed)
 
@@ -122,11 +96,7 @@ def _play(
     envs = make_envs(config, len(chosen) * config.group_size, log=True, own=own)
     log = _log_of(envs)
     table = collect(
-        envs,
-        at_temperature(policy, config.temperature),
-        tasks=chosen,
-        group_size=config.group_size,
-        seed=_SEED + seed,
+        envs, at_temperature(policy, config.temperature), tasks=chosen, group_size=config.group_size, seed=_SEED + seed
     )
     texts = [{key: text for (task, key), text in log.texts.items() if task == str(label)} for label in table.groups]
     return table, texts

@@ -26,15 +26,10 @@ _SWEEPS = 12
 
 @dataclass(frozen=True)
 class Node:
-    """One state of a group.
+    """One state of a group, with its observation, and how many steps begin there.
 
-    Attributes:
-        text: observation in that state.
-        distance: hops to the nearest success over the group's transitions; None where success was not reached.
-        depth: fewest steps from the start after which it was seen.
-        visits: steps of the group that begin here.
-        success: a solved state.
-        start: the first state.
+    `distance`: hops to the nearest success over the group's transitions, None without one; `depth`: fewest steps from
+    the start after which it was seen.
     """
 
     text: str
@@ -47,13 +42,10 @@ class Node:
 
 @dataclass(frozen=True)
 class Edge:
-    """Transitions of a group from one node (index) to another with the same action.
+    """Transitions of a group from one node (index) to another with the same action, `count` of them.
 
-    Attributes:
-        gain: potential difference gamma^d(target) - gamma^d(source), potential 0 where success was not reached
-            (the state reward of RewardFlow).
-        count: how often it was taken.
-        advantage: mean advantage that the method gave these steps; None where it gave none.
+    `gain` is RewardFlow's state reward gamma^d(target) - gamma^d(source), 0 for a state without success;
+    `advantage` is the mean that the method gave these steps, None where it gave none.
     """
 
     source: int
@@ -68,12 +60,7 @@ class Edge:
 class Graph:
     """State graph of one group: `episodes` episodes of one training task, `won` of them successful.
 
-    Attributes:
-        method: whose advantages the edges show.
-        stage: "clone": episodes of the clone, the same for all methods; "trained": of the method's trained policy.
-        seed: training seed.
-        task_id: the task, the same in all graphs of a file.
-        gamma: base of the potentials.
+    The stage "clone" has episodes of the clone, the same for all methods; "trained" those of the method's policy.
     """
 
     method: str
@@ -108,29 +95,12 @@ def depths(count: int, edges: Sequence[tuple[int, int]], starts: Sequence[int]) 
 
 
 def build_graph(
-    table: StepTable,
-    group: int,
-    texts: Mapping[str, str],
-    advantages: NDArray[np.float64] | None = None,
-    *,
-    method: str,
-    stage: str,
-    seed: int,
-    gamma: float = GAMMA,
-) -> Graph:
+    table: StepTable, group: int, texts: Mapping[str, str], advantages: NDArray[np.float64] | None = None,
+    *, method: str, stage: str, seed: int, gamma: float = GAMMA,
+) -> Graph:  # fmt: skip
     """Collapse the steps of one group into nodes (states) and edges (state, action, next state).
 
-    Only accepted steps make edges: a refused action changes nothing.
-
-    Args:
-        table: finished episodes.
-        group: index of the group in `table.groups`.
-        texts: state key -> observation.
-        advantages: shape (len(table),) of the method, nan where it gave none.
-        method: whose advantages these are.
-        stage: whose episodes these are, see `Graph`.
-        seed: training seed of the policy that played.
-        gamma: potential of a node is `gamma ** distance`.
+    Only accepted steps make edges. `texts` are observations by state key; `advantages` (N,) or (N, K), nan: none.
     """
     rows = np.flatnonzero(table.group == group)
     if not len(rows):
@@ -200,9 +170,6 @@ def layered_positions(graph: Graph) -> list[tuple[float, float]]:
     The order within layers follows the barycentre heuristic of layered graph drawing (Sugiyama, Tagawa, Toda 1981):
     sweep to and fro, and sort each layer by the mean position of the neighbours in the layers beside it. Sorting is
     stable and starts from the node order, so that the same graph is always drawn alike.
-
-    Returns:
-        One (x, y) per node, both in 0..1; a single layer or node lies at 0.5.
     """
     layers: list[list[int]] = [[] for _ in range(1 + max((node.depth for node in graph.nodes), default=0))]
     for i, node in enumerate(graph.nodes):

@@ -18,14 +18,7 @@ from baselines.runs.stack import CLONE, SAMPLED
 from benchmarks.console import NONE
 from benchmarks.report.page import Table
 from benchmarks.report.panels import Bars, Panel
-from benchmarks.statistics import (
-    Interval,
-    independent_difference,
-    paired_difference,
-    percent,
-    points,
-    success_interval,
-)
+from benchmarks.statistics import Interval, independent_difference, paired_difference, percent, points, success_interval
 from benchmarks.training.head_to_head import Plan, plan_study, run_study
 from benchmarks.training.head_to_head_page import INTERVALS, MODES, PARTS, Cost, cost_of
 from benchmarks.training.records import FINAL, Record, Trainings
@@ -36,13 +29,7 @@ _PLAIN, _SPLITS = "trained", "trained-splits"
 
 @dataclass(frozen=True)
 class Arm:
-    """One setting that is trained.
-
-    Attributes:
-        setting: label of a `benchmarks.training.records.Setting`.
-        line, along: where it stands in the picture.
-        base: setting that it is compared with; "": none.
-    """
+    """One setting that is trained, its place in the picture, and the setting that it is compared with ("": none)."""
 
     setting: str
     line: str
@@ -54,15 +41,9 @@ class Arm:
 class Trained:
     """What is trained from the same clones, with the head to head's runs.
 
-    Attributes:
-        env: environment.
-        arms: the settings.
-        along: what the horizontal axis of its picture is called.
-        tokens: reply tokens of a run, unless its setting says otherwise.
-        sizes: fields of `baselines.runs.config.Sizes` that are not those of the environment's learning benchmark.
-        splits: names of splits by what they are called there, the test split among them: all of them are played, and
-            are the horizontal axis; {}: the test split alone.
-        shares: what is shown is where the time went, not success.
+    `along` is what the horizontal axis is called; `tokens` are those of a run, unless its setting says otherwise;
+    `sizes` replace those of the environment's learning benchmark. `splits`, names by what they are called there, the
+    test split among them, are all played and are the horizontal axis. `shares`: shown is where the time went.
     """
 
     env: str
@@ -134,15 +115,7 @@ TRAINED: dict[str, tuple[Trained, ...]] = {
 
 
 def plan_of(trained: Trained, model: str, seeds: Sequence[int], *, tokens: int = 0, quick: bool = False) -> Plan:
-    """Return what is to be run.
-
-    Args:
-        trained: the part.
-        model: "tiny", "smollm2", or a model's folder or hub name.
-        seeds: training seeds.
-        tokens: of a run, for settings that do not say it; 0: the study's number.
-        quick: everything tiny, and of the settings the first two.
-    """
+    """Return what is to be run."""
     row, arms = settings_of(trained.env), trained.arms[:2] if quick else trained.arms
     beside = [split for split in trained.splits if split != row.played_by(model).setup.test]
     return plan_study(
@@ -180,20 +153,13 @@ def parts(name: str, found: Sequence[Trainings]) -> list[tuple[Trained, Training
 
 @dataclass(frozen=True)
 class Outcome:
-    """One setting in one mode of play, on one split.
+    """One setting on one split, with 95 % intervals for new seeds and new tasks; differences are paired over seeds.
 
-    Attributes:
-        line, along: where it stands in the picture; the clone's line is "clone", and it stands everywhere.
-        mode: "sampled" or "greedy".
-        seeds: how many.
-        success: with a 95 % interval, for new seeds and new tasks; of one seed for new tasks.
-        less_base: less the setting that it is compared with, paired over the seeds of both; None: there is none.
-        less_clone: less its clones; None for clones.
+    The line of the clones, which stand everywhere, is "clone".
     """
 
     line: str
     along: str
-    mode: str
     seeds: int
     success: Interval
     less_base: Interval | None
@@ -201,10 +167,7 @@ class Outcome:
 
 
 def outcomes(trained: Trained, trainings: Trainings, mode: str) -> list[Outcome]:
-    """Compute all outcomes in one mode: the clone's, then the settings' in their order.
-
-    Where splits are compared, each has one outcome per split, and nothing is a setting's base.
-    """
+    """Compute all outcomes in one mode: the clone's, then the settings'; where splits are compared, one per split."""
     clones = {record.seed: record for record in trainings.of(CLONE, CLONE)}
     test = trainings.config.learning.setup.test
     # A study on one split has no name for it.
@@ -212,7 +175,7 @@ def outcomes(trained: Trained, trainings: Trainings, mode: str) -> list[Outcome]
     found = []
     for split, name in splits.items():
         base = [_played(clone, split, test, mode) for clone in clones.values()]
-        found.append(Outcome(CLONE, name, mode, len(base), success_interval(base), None, None))
+        found.append(Outcome(CLONE, name, len(base), success_interval(base), None, None))
     for arm in trained.arms:
         records = trainings.of(arm.setting, FINAL)
         for split, name in splits.items() if records else ():
@@ -220,7 +183,7 @@ def outcomes(trained: Trained, trainings: Trainings, mode: str) -> list[Outcome]
             less = [_played(clones[record.seed], split, test, mode) for record in records]
             found.append(
                 Outcome(
-                    arm.line, name or arm.along, mode, len(own), success_interval(own),
+                    arm.line, name or arm.along, len(own), success_interval(own),
                     None if trained.splits else _less(arm, records, trainings, mode), paired_difference(own, less),
                 )
             )  # fmt: skip
@@ -260,14 +223,8 @@ def _outcomes(trained: Trained, trainings: Trainings) -> Table:
     by_mode = {mode: outcomes(trained, trainings, mode) for mode in MODES}
     if trained.splits:
         return _splits(trained, trainings, by_mode)
-    heads = [
-        "setting",
-        trained.along,
-        "seeds",
-        *(f"{mode} %" for mode in MODES),
-        *(f"{mode} - clone" for mode in MODES),
-    ]
-    heads += [f"{mode} - base" for mode in MODES]
+    shown = [f"{mode}{what}" for what in (" %", " - clone", " - base") for mode in MODES]
+    heads = ["setting", trained.along, "seeds", *shown]
     lines = []
     for pair in zip(*by_mode.values(), strict=True):
         first = pair[0]
@@ -318,12 +275,8 @@ def _costs(trained: Trained, trainings: Trainings) -> Table:
         ]
         for method, cost in found.items()
     ]  # fmt: skip
-    return Table(
-        trainings.config.name,
-        heads,
-        lines,
-        "Shares of the wall time of training, without validation; means over seeds.",
-    )
+    caption = "Shares of the wall time of training, without validation; means over seeds."
+    return Table(trainings.config.name, heads, lines, caption)
 
 
 def panels(name: str, found: Sequence[Trainings]) -> tuple[list[Panel], list[Bars]]:

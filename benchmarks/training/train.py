@@ -14,15 +14,15 @@ from rich.console import Console
 
 from agentgym.outside.text import read_json_lines
 from agentgym.trajectory import StepTable
-from baselines.callbacks import SAMPLES_FILE, Tracker
-from baselines.metrics import LOG_FILE, Row, read_log
+from baselines.records.callbacks import SAMPLES_FILE, Tracker
+from baselines.records.metrics import LOG_FILE, Row, read_log
+from baselines.records.watch import kept_in, told
 from baselines.runs import card
 from baselines.runs.engine import Engine
 from baselines.runs.plan import GIB, Plan, duration
 from baselines.runs.run import MERGED_FOLDER, Run, carry_out
 from baselines.runs.settings import RunSettings
 from baselines.trainer import FINAL_FOLDER, Callback, Trainer
-from baselines.watch import kept_in, told
 from benchmarks.console import NONE, say, shown
 from benchmarks.json_files import created
 from benchmarks.machine import describe_machine
@@ -77,7 +77,6 @@ class _Live:
         self._cost = 0.0
 
     def left(self, trainer: Trainer) -> str:
-        """Return the time that is left in words; "" at the end."""
         missing = self._settings.training.iterations - trainer.iteration
         measured = len(self._done) > 2
         each = (self._done[-1] - self._done[0]) / (len(self._done) - 1) if measured else self._plan.seconds["total"]
@@ -106,23 +105,7 @@ def run_training(
     attention: str | None = None,
     test_tasks: int = 0,
 ) -> Path:
-    """Train, or go on where an earlier run of the same settings was stopped, and return the path of its page.
-
-    Args:
-        settings: of the run.
-        folder: gets checkpoints, log, samples, the final policy and the page, which follows the run.
-        console: shows the progress.
-        plan: what the run should take.
-        trackers: "tensorboard", "wandb" and "trackio".
-        project: of the trackers.
-        engine: who writes the replies; None: the loop over the model itself.
-        lanes: into which the episodes that are played side by side are divided.
-        attention: transformers' name of the attention; None: the plan's.
-        test_tasks: held-out tasks that the final policy plays; 0: none.
-
-    Raises:
-        OtherConfigurationError: the folder holds a run on other data.
-    """
+    """Train, or go on where an earlier run of the same settings was stopped, and return the path of its page."""
     numbers = settings.training
     job = Job("method", numbers.seed, settings.config.methods[0])
     live = _Live(settings, folder, plan)
@@ -156,7 +139,6 @@ def run_training(
 
 
 def _against(plan: Plan, rows: list[Row]) -> Table:
-    """What was planned, beside what was measured."""
     last = [row for row in rows if row["iteration"]][-10:]
 
     def mean(key: str) -> str:
@@ -225,7 +207,6 @@ def page(folder: Path, settings: RunSettings, plan: Plan, *, left: str = "") -> 
 
 
 def _last(rows: list[Row], key: str, scale: float, unit: str) -> str:
-    """The newest value of a column in words; a mark where there is none."""
     values = [row[key] for row in rows if row.get(key) is not None]
     return f"{scale * values[-1]:,.1f}{unit}" if values else NONE
 

@@ -11,6 +11,7 @@ steps; beside each what GRPO and GraphGPO make of the same trees.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -224,5 +225,5 @@ STUDY = Study(
     run=lambda config, name, context, progress: [
         *measure_player(config, name, progress), *measure_trees(config, name, progress)
     ],
-    summary=lambda config, players, context: {"scores": [score for scores in players for score in scores]},
+    summary=lambda config, players, context: {"scores": list(itertools.chain.from_iterable(players))},
 )  # fmt: skip

@@ -21,8 +21,8 @@ from benchmarks.study import Found, Study
 from benchmarks.truth import episodes as playing
 from benchmarks.truth import measures as measuring
 from benchmarks.truth.credits import CHOSEN, OWN, SETS, credits_called, graph_else_vine, names_of
-from benchmarks.truth.league import LEAST, enough, vine_credit
-from benchmarks.truth.pages import SHOWN
+from benchmarks.truth.league import LEAST, vine_credit
+from benchmarks.truth.pages import SHOWN, mean_title
 from benchmarks.truth.truths import truths_of
 
 #: What the combinations are held against: what papers have published.
@@ -51,14 +51,12 @@ class Contest:
     seconds: float
 
     def place(self, credit: str, size: int) -> Place:
-        """Return the place of a credit, or raise KeyError."""
         found = {(place.credit, place.size): place for place in self.places}
         if (credit, size) not in found:
             raise KeyError(f"no {credit!r} at group size {size}")
         return found[credit, size]
 
     def best_published(self, measure: str, size: int) -> Place:
-        """Return the published method with the largest estimate of a measure."""
         names = {credit.name for credit in PUBLISHED}
         places = [place for place in self.places if place.size == size and place.credit in names]
         return max(places, key=lambda place: -np.inf if (found := place.measures[measure]) is None else found.mean)
@@ -81,7 +79,7 @@ def run_contest(config: playing.TruthConfig, env: str, context: Any, progress: P
         played = playing.play(config, env, name, progress)
         episodes = played.table
         success[name] = float(episodes.trajectory_won.mean())
-        if not enough(success[name]):
+        if success[name] < LEAST:
             continue
         truth = truths_of(config, played, progress)[0][0]
         truth_name, n_tasks = truth.name, episodes.n_groups
@@ -144,11 +142,8 @@ def _credits(contests: Sequence[Contest], measure: str, size: int) -> Table:
         [name, *(measuring.number(contest.place(name, size).measures[measure], measure) for contest in contests)]
         for name in names
     ]  # fmt: skip
-    title = f"{measuring.EXPLAINED[measure][0].capitalize()}, mean over players, groups of {size}"
-    heads = ["credit", *(contest.env for contest in contests)]
-    return Table(
-        title, heads, rows, explained=measuring.explained([measure]) if size == contests[0].places[-1].size else {}
-    )
+    explained = measuring.explained([measure]) if size == contests[0].places[-1].size else {}
+    return Table(mean_title(measure, size), ["credit", *(contest.env for contest in contests)], rows, "", explained)
 
 
 def _above(contests: Sequence[Contest], size: int) -> Table:
@@ -186,5 +181,4 @@ def configure(
 STUDY = Study(
     name="combinations", file="combinations.json", version=1, part="environment", record=Contest, results=Contests,
     configure=configure, parts=lambda config: list(config.players), run=run_contest, page=page,
-    summary=lambda config, contests, context: {"contests": contests},
 )  # fmt: skip

@@ -114,11 +114,7 @@ def graph_else_vine(vine: Credit) -> Credit:
 
 
 def names_of(name: str) -> list[str]:
-    """Return the names of the credits of a set.
-
-    Raises:
-        ResultsError: there is no such set.
-    """
+    """Return the names of the credits of a set."""
     if name not in SETS:
         own = "; a function of your own stands beside the methods in --methods of the default benchmark"
         raise ResultsError(f"unknown set of credits {name!r}; {suggest(name, SETS)}{own if ':' in name else ''}")

@@ -67,14 +67,11 @@ VALIDATION, TEST = "validation", "test"
 
 @dataclass(frozen=True)
 class TruthConfig:
-    """What was asked for.
+    """What was asked for: by environment and name shares of the expert's actions and job folders.
 
-    Attributes:
-        players, models: by environment and name, probability of the expert's action, and job folder.
-        sizes: of groups, each dividing `episodes` (per task) and the next larger size.
-        continuations: of each state and choice, for truth by Monte-Carlo; `check`: also where distances are known.
-        branches: continuations of each state that `vine` is given; 0: it does not take part.
-        weights: fingerprints of the models.
+    Group `sizes` divide `episodes` (per task) and the next larger size. `continuations` of each state and choice are
+    for truth by Monte-Carlo, with `check` also where distances are known; `branches` of each state are what `vine` is
+    given; `weights` are fingerprints of the models.
     """
 
     players: dict[str, dict[str, float]]
@@ -94,7 +91,6 @@ class TruthConfig:
 
     @property
     def words(self) -> str:
-        """Tasks and episodes."""
         counts = ", ".join(f"{env} {count}" for env, count in self.tasks.items())
         return f"{self.split.capitalize()} tasks: {counts}; {self.episodes} episodes each, cut into groups."
 
@@ -256,7 +252,6 @@ class Played:
     saved: dict[tuple[Any, int], Any]
 
     def snapshot(self, row: int) -> Any:
-        """Return the environment as it was before the step of a row."""
         return self.saved[self.table.trajectories[self.table.trajectory[row]], int(self.table.t[row])]
 
 

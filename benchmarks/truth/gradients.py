@@ -22,7 +22,6 @@ from scipy.stats import t as student
 
 from agentgym.checks import suggest
 from agentgym.trajectory import Floats, StepTable
-from benchmarks.console import NONE
 from benchmarks.json_files import ResultsError
 from benchmarks.processes import Progress
 from benchmarks.report.page import Figure, Page, Table
@@ -31,7 +30,7 @@ from benchmarks.statistics import CONFIDENCE, Interval
 from benchmarks.study import Found, Study
 from benchmarks.truth import episodes as playing
 from benchmarks.truth.credits import CHOSEN, RANDOM, REFERENCE, SETS, credits_called
-from benchmarks.truth.measures import DIGITS, decimals, split_groups
+from benchmarks.truth.measures import DIGITS, decimals, number, split_groups
 from benchmarks.truth.processes import PROCESSES, Process
 from wrappers.credit.group import number_pairs
 from wrappers.credit.method import Credit
@@ -77,14 +76,9 @@ class Given:
 
 @dataclass(frozen=True)
 class Measured:
-    """One process.
+    """One process: `steps` is the mean of an episode, `success` exact, `zero` the share of steps of no true advantage.
 
-    Attributes:
-        states, steps: of the process; mean number per episode.
-        success: exact probability.
-        zero: share of steps whose true advantage is 0.
-        errors: error of advantages by so many continuations each, exact; see `Process.sampling_error`.
-        sampled: the same, of continuations that were drawn for every step of the first batch.
+    `errors` of advantages by so many continuations each are exact, `sampled` ones drawn for steps of the first batch.
     """
 
     process: str
@@ -98,7 +92,6 @@ class Measured:
     seconds: float
 
     def of(self, credit: str, measure: str, size: int) -> Interval | None:
-        """Return one measure, None also where the credit was not given."""
         found = (each.measures[measure] for each in self.given if (each.credit, each.size) == (credit, size))
         return next(found, None)
 
@@ -183,7 +176,10 @@ def measure(config: GradientsConfig, name: str, progress: Progress) -> Measured:
     truth, noise = process.truth(table), rng.standard_normal(len(table))
     drawn = {str(count): _drawn_error(process, table, count, rng) for count in CONTINUATIONS}
     references = {TRUTH: truth, DISTANCE: process.distance_gain(table), RANDOM: noise}
-    beside = [Credit(each, REFERENCE, "", functools.partial(_known, values)) for each, values in references.items()]
+    beside = [
+        Credit(each, REFERENCE, "", functools.partial(lambda values, part: values, values))
+        for each, values in references.items()
+    ]
     credits = [*credits_called(config.credits, learned=False), *beside]
     given = []
     for i, size in enumerate(config.sizes):
@@ -203,10 +199,6 @@ def measure(config: GradientsConfig, name: str, progress: Progress) -> Measured:
         given=given,
         seconds=round(time.perf_counter() - begin, 1),
     )
-
-
-def _known(values: Floats, part: StepTable) -> Floats:
-    return values
 
 
 def _drawn_error(process: Process, table: StepTable, count: int, rng: np.random.Generator) -> float:
@@ -275,10 +267,6 @@ def _processes(found: Gradients) -> Table:
     return Table("Processes and their players", heads, rows, words)
 
 
-def _number(interval: Interval | None) -> str:
-    return NONE if interval is None else decimals(interval.mean)
-
-
 def _merged(names: Sequence[str], cells: Mapping[str, list[str]]) -> list[list[str]]:
     """One row for all credits with the same cells."""
     alike: dict[tuple[str, ...], list[str]] = {}
@@ -291,7 +279,10 @@ def _cells(
     measured: Sequence[Measured], names: Sequence[str], picked: Sequence[tuple[str, int]]
 ) -> dict[str, list[str]]:
     """Cells of credits, a process each, of some measures at some sizes."""
-    return {name: [" / ".join(_number(each.of(name, *pick)) for pick in picked) for each in measured] for name in names}
+    return {
+        name: [" / ".join(number(each.of(name, *pick), "within") for pick in picked) for each in measured]
+        for name in names
+    }  # fmt: skip
 
 
 def _all(measured: Sequence[Measured], names: Sequence[str], size: int) -> Table:
@@ -354,6 +345,5 @@ def _reported(found: Gradients) -> dict[str, str]:
 STUDY = Study(
     name="gradients", file="gradients.json", version=1, part="process", record=Measured, results=Gradients,
     configure=configure, parts=lambda config: config.processes, page=page,
-    run=lambda config, part, context, progress: measure(config, part, progress),
-    summary=lambda config, measured, context: {"measured": measured}, published=True,
+    run=lambda config, part, context, progress: measure(config, part, progress), published=True,
 )  # fmt: skip

@@ -25,10 +25,7 @@ _PLACES = 0.5
 
 @dataclass(frozen=True)
 class Labels:
-    """Which situations count as the same state: "own" is the learning benchmark's key, others compare texts.
-
-    Texts of at least the cosine `threshold` are one state (None: equal ones); `adverts`: share of pages with adverts.
-    """
+    """What counts as one state: by the key "own", else texts of a cosine from `threshold` on (None: equal ones)."""
 
     key: str = "own"
     threshold: float | None = None
@@ -36,7 +33,6 @@ class Labels:
 
     @property
     def noise(self) -> str:
-        """The share of pages with adverts, in words."""
         return f"{100 * self.adverts:.0f} %"
 
 

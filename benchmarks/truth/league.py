@@ -1,16 +1,13 @@
 """`league` and `ranking`: credit methods held against the true advantage of every step; nothing is trained.
 
-Every player plays the same tasks of an environment, `episodes` times each. The episodes of a task are cut into groups
-of 2, 4, 8, .., smaller ones inside larger ones, so that all group sizes credit the same rows. What a method gives a row
-is held against what the step was really worth, see `benchmarks.truth.truths`. A part is one player in one environment.
-
-`ranking` is the league in Sokoban: more levels, every measure at every group size, and the truth itself as a credit.
+The episodes of a task are cut into groups of 2, 4, 8, .., smaller ones inside larger ones, so that all group sizes
+credit the same rows. A part is one player in one environment. `ranking` is the league in Sokoban: more levels, every
+measure at every group size, and the truth itself as a credit.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +17,6 @@ import numpy as np
 import typer
 
 from agentgym.trajectory import Floats, StepTable
-from benchmarks.json_files import ResultsError
 from benchmarks.processes import Progress
 from benchmarks.statistics import Interval
 from benchmarks.study import Found, Study
@@ -28,7 +24,7 @@ from benchmarks.truth import credits as sets
 from benchmarks.truth import episodes as playing
 from benchmarks.truth.distances import kinds_of_steps
 from benchmarks.truth.graphs import Diagnosis, diagnose
-from benchmarks.truth.measures import MEASURES, bootstrap_weights, intervals, samples, split_groups
+from benchmarks.truth.measures import bootstrap_weights, intervals, samples, split_groups
 from benchmarks.truth.pages import page
 from benchmarks.truth.truths import Truth, agreement, ceiling, state_continuations, truths_of
 from wrappers.credit.method import Credit
@@ -59,14 +55,9 @@ class Score:
 class Held:
     """All credits held against one truth of one player's steps; lists have an entry per group size.
 
-    Attributes:
-        known: share of steps whose truth is known; the others are left out.
-        error: mean standard error of a step's truth; 0: it is exact.
-        spread: standard deviation of the (finite) truth over steps.
-        ceilings: see `benchmarks.truth.truths.ceiling`; None: the truth is exact, or nothing compares.
-        signs: share of changes to which both halves of the continuations give the same sign; likewise.
-        comparable: share of these steps in a state where the group took actions of different truth.
-        steps: of an exact truth, see `benchmarks.truth.distances.kinds_of_steps`.
+    `known`: share of steps whose truth is known; `error`: mean standard error of a truth, 0: exact; `spread`: standard
+    deviation of the finite truth; `signs`: share of changes to which both halves of the continuations give the same
+    sign, None as of `ceilings`: exact; `comparable`: share of steps in a state where actions differ in truth.
     """
 
     truth: str
@@ -84,17 +75,15 @@ class Held:
         return next((score for score in self.scores if (score.credit, score.size) == (credit, size)), None)
 
     def measure(self, credit: str, measure: str, size: int) -> Interval | None:
-        """Return one measure of a score, None where there is nothing to measure."""
         score = self.score(credit, size)
         return None if score is None else score.measures[measure]
 
 
 @dataclass(frozen=True)
 class Standing:
-    """One player in one environment, and what all credits made of its episodes.
+    """One player in one environment: `worth` is the mean return, costs are steps of continuations per step.
 
-    `worth` is the mean return of an episode; `steps`, `states` and `choices` count rows, states of tasks and actions in
-    them; costs are steps of continuations per step; `held` has the environment's main truth first.
+    `choices` counts the actions of all states of tasks; `held` has the environment's main truth first.
     """
 
     env: str
@@ -118,7 +107,7 @@ class Standing:
     @property
     def counts(self) -> bool:
         """Whether the player counts in means: methods that go by outcomes need some that were won."""
-        return enough(self.success)
+        return self.success >= LEAST
 
 
 @dataclass(frozen=True)
@@ -131,10 +120,9 @@ class League(Found):
     @property
     def credits(self) -> dict[str, Score]:
         """An example of every credit, by name, in the order in which they were measured."""
-        found: dict[str, Score] = {}
-        for score in (score for standing in self.standings for score in standing.main.scores):
-            found.setdefault(score.credit, score)
-        return found
+        scores = [score for standing in self.standings for score in standing.main.scores]
+        names = dict.fromkeys(score.credit for score in scores)
+        return {name: next(score for score in scores if score.credit == name) for name in names}
 
     def mean(self, env: str, credit: str, measure: str, size: int) -> float | None:
         """Return a measure's mean over the players of an environment that count; None: nothing could be measured."""
@@ -149,29 +137,20 @@ class League(Found):
         return [standing for standing in self.standings if standing.env == env and standing.counts]
 
 
-def enough(success: float) -> bool:
-    """Return whether a player who wins this share of the episodes counts in means."""
-    return success >= LEAST
-
-
 def _mean(intervals: Iterable[Interval | None]) -> float | None:
     found = [interval.mean for interval in intervals if interval is not None]
     return sum(found) / len(found) if found else None
 
 
 def measure(
-    config: playing.TruthConfig,
-    env: str,
-    name: str,
-    progress: Progress = lambda done, total, words: None,
-    more: Sequence[Credit] = (),
+    config: playing.TruthConfig, env: str, name: str, progress: Progress = lambda done, total, words: None
 ) -> Standing:
-    """Let one player play one environment, give every credit (and `more`) in groups of every size, and measure them."""
+    """Let one player play one environment, give every credit in groups of every size, and measure them."""
     begin = time.perf_counter()
     played = playing.play(config, env, name, progress)
     table = played.table
     truths, truth_steps = truths_of(config, played, progress)
-    credits, vine_steps = [*sets.credits_called(config.credits, name in config.models[env]), *more], 0
+    credits, vine_steps = sets.credits_called(config.credits, name in config.models[env]), 0
     if config.branches:
         branched, vine_steps = vine_credit(config, played)
         credits.append(branched)
@@ -299,30 +278,14 @@ def configure_ranking(
     )  # fmt: skip
 
 
-def check(found: League) -> None:
-    """Raise `ResultsError` where a player lacks a score of a credit that it needs nothing else for."""
-    for standing in found.standings:
-        for held in standing.held:
-            scores = {(score.credit, score.size): score for score in held.scores}
-            for credit in {credit for credit, _ in scores}:
-                missing = [size for size in found.config.sizes if (credit, size) not in scores]
-                if missing:
-                    who = f"{standing.env}, {standing.player}"
-                    raise ResultsError(f"{who} has no score of {credit!r} at group size {missing[0]}")
-            for score in held.scores:
-                if not {*score.measures} == {*score.differences} == {*MEASURES}:
-                    raise ResultsError(f"{standing.player}, {score.credit!r}: expected the measures {MEASURES}")
-
-
 def _study(name: str, version: int, configure: Any) -> Study[playing.TruthConfig, Standing, League]:
     return Study(
         name=name, file=f"{name}.json", version=version, part="player", record=Standing, results=League,
-        configure=configure, page=functools.partial(page, name), check=check,
+        configure=configure, page=page,
         parts=lambda config: [
             f"{env}, {name}" for env in config.players for name in (*config.players[env], *config.models[env])
         ],
         run=lambda config, part, context, progress: measure(config, *part.partition(", ")[::2], progress),
-        summary=lambda config, standings, context: {"standings": standings},
     )  # fmt: skip
 
 

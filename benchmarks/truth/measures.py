@@ -53,10 +53,9 @@ DIGITS = 9
 
 @dataclass(frozen=True, eq=False)
 class Comparisons:
-    """Which steps are compared: sets of rows, each the steps of one group out of one state.
+    """K rows of known worth (-inf allowed) with task and set: the steps of one group out of one state.
 
-    Of K rows whose worth is known: numbers of rows, worth (-inf allowed), task and set. A set is *comparable* when its
-    true values differ; the others have nothing to rank.
+    A set is *comparable* when its true values differ; the others have nothing to rank.
     """
 
     rows: Ints

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.console import NONE
 from benchmarks.report import assemble
-from benchmarks.report.page import Cell, Figure, Page, Table
+from benchmarks.report.page import Cell, Figure, Page, Table, ruled
 from benchmarks.report.panels import Panel, draw
 from benchmarks.statistics import Interval
 from benchmarks.truth.credits import BASELINE, RANDOM, WITHOUT_ROWS
@@ -44,7 +44,7 @@ _GROUPS = {
 }
 
 
-def page(name: str, found: League) -> Page:
+def page(found: League) -> Page:
     """Return tables and a picture: of means where several environments were played, else of every player."""
     config, last = found.config, max(found.config.sizes)
     several = len(config.players) > 1
@@ -83,13 +83,7 @@ def page(name: str, found: League) -> Page:
 
 def by_part(credits: Iterable[Score], cells: Callable[[Score], Sequence[Cell]]) -> list[Sequence[Cell] | None]:
     """Return a row per credit: its name, then its cells; a rule between parts."""
-    rows: list[Sequence[Cell] | None] = []
-    last = ""
-    for score in credits:
-        rows += [None] if last and score.part != last else []
-        rows.append([score.credit, *cells(score)])
-        last = score.part
-    return rows
+    return ruled((score.part, [score.credit, *cells(score)]) for score in credits)
 
 
 def _means(found: League, measure: str, size: int) -> Table:
@@ -111,12 +105,15 @@ def _means(found: League, measure: str, size: int) -> Table:
         ceilings = ["exact" if env in exact else number(found.ceiling(env, size), measure) for env in envs]
         rows += [None, ["ceiling", *ceilings]]
         caption = _caption(found)
-    title = f"{EXPLAINED[measure][0].capitalize()}, mean over players, groups of {size}"
-    return Table(title, ["credit", *envs], rows, caption, explained([measure]))
+    return Table(mean_title(measure, size), ["credit", *envs], rows, caption, explained([measure]))
+
+
+def mean_title(measure: str, size: int) -> str:
+    """Return the title of a table of means over players."""
+    return f"{EXPLAINED[measure][0].capitalize()}, mean over players, groups of {size}"
 
 
 def _players(found: League, env: str, size: int, less: bool = False) -> Table:
-    """One row per credit, one column per player of an environment; the rank, or what it is above `BASELINE`'s."""
     standings = [each for each in found.standings if each.env == env]
     heads = [f"{each.player}, {100 * each.success:.0f} % won" for each in standings]
 
@@ -131,7 +128,6 @@ def _players(found: League, env: str, size: int, less: bool = False) -> Table:
 
 
 def _sizes(found: League, standing: Standing) -> Table:
-    """One row per credit of a player: its rank at every group size, and all measures at the largest."""
     sizes, held = found.config.sizes, standing.main
     columns = [(SHOWN[0], size) for size in sizes] + [(measure, sizes[-1]) for measure in _LARGEST.values()]
     heads = ["credit", *(f"{EXPLAINED[SHOWN[0]][0]} {size}" for size in sizes), *_LARGEST]
@@ -209,19 +205,17 @@ def is_main(score: Score) -> bool:
     return score.credit in ("grpo", f"{score.method} step") or (score.part == FITTED and score.credit == score.method)
 
 
-def heat_map(found: League, dpi: int = 120) -> Any:
+def heat_map(found: League) -> Any:
     """Draw the rank of credits by environments, one panel per group size."""
     envs, sizes = list(found.config.players), found.config.sizes
     names = [name for name in found.credits if "," not in name]
-    values = {
-        size: np.array([[_or_nan(found.mean(env, name, SHOWN[0], size)) for env in envs] for name in names])
-        for size in sizes
-    }
-    best = np.argsort(-np.nan_to_num(values[sizes[-1]]).mean(axis=1), kind="stable")
+    means = [[[found.mean(env, name, SHOWN[0], size) for env in envs] for name in names] for size in sizes]
+    values = np.array(means, float)  # None: nan
+    best = np.argsort(-np.nan_to_num(values[-1]).mean(axis=1), kind="stable")
     width = 2.2 + (0.55 + 0.42 * len(envs)) * len(sizes)
-    figure, grid = assemble.new_figure(1, len(sizes), (width, 1.6 + 0.235 * len(names)), dpi, sharey=True)
-    for panel, size in zip(grid[0], sizes, strict=True):
-        cells = np.vstack((values[size][best], [_or_nan(found.ceiling(env, size)) for env in envs]))
+    figure, grid = assemble.new_figure(1, len(sizes), (width, 1.6 + 0.235 * len(names)), 120, sharey=True)
+    for panel, size, shown in zip(grid[0], sizes, values, strict=True):
+        cells = np.vstack((shown[best], np.array([found.ceiling(env, size) for env in envs], float)))
         panel.imshow(cells, cmap="viridis", vmin=0, vmax=1, aspect="auto")
         for (row, column), value in np.ndenumerate(cells):
             last = row == len(names)
@@ -236,10 +230,6 @@ def heat_map(found: League, dpi: int = 120) -> Any:
         panel.set_title(f"groups of {size}", fontsize=10)
         panel.grid(False)
     return figure
-
-
-def _or_nan(value: float | None) -> float:
-    return np.nan if value is None else value
 
 
 def _panels(found: League) -> list[Panel]:

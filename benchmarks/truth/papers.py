@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
 from baselines.environments.registry import settings_of
@@ -31,15 +30,7 @@ from benchmarks.truth import episodes as playing
 from benchmarks.truth.credits import bellman, graph_steps
 from benchmarks.truth.graphs import GRAPHS, aliased, graph_sums
 from benchmarks.truth.labels import Labels, noise_of, shown_again, with_states
-from benchmarks.truth.measures import (
-    EXPLAINED,
-    bootstrap_weights,
-    estimate,
-    explained,
-    interval_of,
-    intervals,
-    samples,
-)
+from benchmarks.truth.measures import EXPLAINED, bootstrap_weights, estimate, explained, interval_of, intervals, samples
 from benchmarks.truth.truths import truths_of
 from wrappers.credit.gigpo import gigpo, step_level
 from wrappers.credit.graphgpo import graphgpo
@@ -63,12 +54,9 @@ _SHARES = ("shared", "singletons", "ties", "reached", "mixed", ALIASED)
 class Against:
     """What is held against the true worth of steps: credits in groups of all sizes, under every labelling of states.
 
-    Attributes:
-        shown: measures; the first one is drawn.
-        panel, line, along: coordinates of the picture; `label` names the horizontal axis.
-        base: coordinates that replace a cell's own in the one that it is compared with; {}: nothing is compared.
-        graphs: ratios of `benchmarks.truth.graphs.GRAPHS`, or "aliased", in a table of graphs.
-        everywhere: whether all environments are played; else those whose settings name the study.
+    Of the measures `shown` the first one is drawn, over the coordinate `along`, called `label`. `base` replaces a
+    cell's coordinates by those that it is compared with. Where not `everywhere`, environments whose settings name the
+    study are played.
     """
 
     credits: tuple[Credit, ...] = ()
@@ -173,11 +161,7 @@ class Cell(GraphCell):
 
 @dataclass(frozen=True)
 class Episodes:
-    """Who played an environment, and what the steps were truly worth.
-
-    Of the steps whose truth is known (`known`, a share): those of lost episodes that were worth something, and those of
-    won episodes that were not.
-    """
+    """Who played an environment, and of the steps of known truth the shares that belie an episode's outcome."""
 
     env: str
     player: str
@@ -210,6 +194,18 @@ class AgainstFound:
     measured: list[Measured]
 
 
+@dataclass(frozen=True)
+class AgainstResults(Found):
+    """The file of a study's part without training."""
+
+    config: AgainstConfig
+    measured: list[Measured]
+
+    @property
+    def against(self) -> AgainstFound:
+        return AgainstFound(self.config, self.machine, self.measured)
+
+
 def environments(name: str) -> list[str]:
     """Return the environments of a study, those of `--quick` first."""
     everywhere = AGAINST[name].everywhere
@@ -234,12 +230,6 @@ def make_against(
     names = list(dict.fromkeys(f"{each.method} {each.variant}".strip() for each in against.credits))
     keys = [f"{each.key} {each.noise}" for each in against.labels]
     return AgainstConfig(name, dataclasses.replace(league, players=players, credits=names), keys)
-
-
-def run_against(config: AgainstConfig, folder: Path, console: Console | None = None) -> AgainstFound:
-    """Measure the environments that are not finished yet; errors as of `benchmarks.study.Study.play`."""
-    found = STUDY.play(config, folder, console)
-    return AgainstFound(found.config, found.machine, found.measured)
 
 
 def measure(
@@ -381,19 +371,16 @@ def _varying(cells: Sequence[GraphCell], names: Sequence[str]) -> list[str]:
 def _graph_table(against: Against, found: AgainstFound) -> Table:
     cells = [cell for measured in found.measured for cell in measured.graphs]
     varying = _varying(cells, (ENV, KEY, NOISE, SIZE))
+    # A share in percent, any other ratio with two decimals.
+    units = {name: "sign" if name in _SHARES else "within" for name in against.graphs}
     lines = [
-        [*(str(getattr(cell, name)) for name in varying), *(graph_value(cell, name) for name in against.graphs)]
+        [*(str(getattr(cell, name)) for name in varying), *(estimate(cell.measures[of], units[of]) for of in units)]
         for cell in cells
     ]
     percents = "Shares in percent. " if set(against.graphs) & set(_SHARES) else ""
     caption = f"{percents}{'' if against.credits else _who(found)}"
     heads = [*(_HEADS[name] for name in varying), *against.graphs]
     return Table("Graphs of groups", heads, lines, caption, {name: f"{_GRAPHS[name]}." for name in against.graphs})
-
-
-def graph_value(cell: GraphCell, name: str) -> str:
-    """Return a ratio with its interval: a share in percent, any other with two decimals."""
-    return estimate(cell.measures[name], "sign" if name in _SHARES else "within")
 
 
 def _steps(found: AgainstFound) -> Table:
@@ -442,23 +429,9 @@ def panels(found: AgainstFound) -> Iterator[Panel]:
         yield Panel(name, against.label, EXPLAINED[against.shown[0]][0] if against.credits else "", lines)
 
 
-def page(found: AgainstResults) -> Page:
-    """Return the tables of a study's part without training."""
-    whole = AgainstFound(found.config, found.machine, found.measured)
-    return Page(found.config.study, "Credit and state keys, held against the true worth of steps.", tables(whole))
-
-
-@dataclass(frozen=True)
-class AgainstResults(Found):
-    """The file of a study's part without training."""
-
-    config: AgainstConfig
-    measured: list[Measured]
-
-
 STUDY = Study(
     name="against", file="against.json", version=1, part="environment", record=Measured, results=AgainstResults,
-    configure=make_against, parts=lambda config: list(config.league.players), page=page,
+    configure=make_against, parts=lambda config: list(config.league.players),
+    page=lambda found: Page(found.config.study, "", tables(found.against)),
     run=lambda config, env, context, progress: measure(config, AGAINST[config.study], env, progress),
-    summary=lambda config, measured, context: {"measured": measured},
 )  # fmt: skip

@@ -10,7 +10,6 @@ context of one clone.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,9 +23,7 @@ from agentgym.checks import suggest
 from agentgym.rollout import collect
 from agentgym.trajectory import Floats, Reply, StepTable
 from baselines.environments.registry import settings_of
-from baselines.environments.settings import TINY
 from baselines.evaluation import at_temperature
-from baselines.runs.config import make_config as make_learning_config
 from baselines.runs.stack import make_envs
 from baselines.scorers.privileged import PrivilegedConfig, PrivilegedScorer, recorded
 from benchmarks.console import NONE, arguments
@@ -37,10 +34,10 @@ from benchmarks.report.page import Page, Table
 from benchmarks.statistics import Interval, paired_t
 from benchmarks.study import Found, Study, Tell
 from benchmarks.training.informed import CONTEXTS
-from benchmarks.training.learning import cloned
+from benchmarks.training.learning import cloned_for
 from benchmarks.training.run import learned_config
 from benchmarks.truth.episodes import tasks_of
-from benchmarks.truth.measures import bootstrap_weights, decimals, intervals, samples
+from benchmarks.truth.measures import bootstrap_weights, decimals, estimate, intervals, samples
 from wrappers.credit.rlcsd import contrasts_of
 from wrappers.credit.scores import written_tokens
 from wrappers.distance import Distances, distance_gains
@@ -55,18 +52,7 @@ PLAYED: tuple[Control, ...] = ("right", "wrong")
 
 @dataclass(frozen=True)
 class PrivilegedStudyConfig:
-    """The options of the command.
-
-    Attributes:
-        env: environment, with the arguments `options`.
-        policy: job folder of a learning benchmark; "": clones are learned first, in the folder of the results.
-        contexts: which are asked.
-        tasks, episodes: held-out tasks, and episodes of each.
-        resamples: of intervals.
-        seeds: of the clones and their episodes.
-        quick: a small clone.
-        clone_contexts: what clones learn to read, see `baselines.environments.settings.Setup`.
-    """
+    """The options of the command; `policy` "": clones are learned first, which read `clone_contexts`."""
 
     env: str
     options: dict[str, Any]
@@ -82,16 +68,9 @@ class PrivilegedStudyConfig:
 
 @dataclass(frozen=True)
 class Asked:
-    """One context of one clone.
+    """One context of one clone, by control: success `gained` above `plain`, where it is known before a step.
 
-    Attributes:
-        seed: of the clone.
-        plain: success of the clone without a context.
-        gained: by control, success of the same policy with the context less `plain`, with an interval over tasks; none
-            where the context is not known before a step.
-        shares: by control, of steps that have it.
-        gaps: by control, mean gap of a token.
-        ranks: by control and number, rank correlation within states with the exact gains; None: nothing to compare.
+    Also the share of steps that have it, the mean gap of a token, and by number the rank with the exact gains.
     """
 
     context: str
@@ -182,18 +161,12 @@ def ask(config: PrivilegedStudyConfig, part: str, stages: Callable[[int], Stage]
 
 
 class Informed:
-    """Plays with a context before every prompt: the teacher itself.
-
-    Args:
-        stage: whose policy and notes.
-        told: returns the context of a task and a state key; None: the prompt stays as it is.
-    """
+    """Plays with a context before every prompt, which `told` returns of task and state key (None: without)."""
 
     def __init__(self, stage: Stage, told: Callable[[str, str], str | None]) -> None:
         self._stage, self._told = stage, told
 
     def act(self, observations: Sequence[Any], infos: Mapping[str, Any], rng: np.random.Generator) -> list[Reply]:
-        """Return the policy's replies to the prompts with their blocks."""
         given = []
         for place, messages in enumerate(observations):
             key = infos["canonical_key"][place] if "canonical_key" in infos else infos["state_key"][place]
@@ -244,12 +217,8 @@ def prepare(config: PrivilegedStudyConfig, folder: Path, tell: Tell) -> Iterator
     def stage(seed: int) -> Stage:
         job = Path(config.policy)
         if not config.policy:
-            learning = make_learning_config(
-                row, methods=["grpo"], seeds=config.seeds, model=TINY, history=None,
-                sizes=row.quick if config.quick else row.full,
-            )  # fmt: skip
-            setup = dataclasses.replace(learning.setup, clone_contexts=config.clone_contexts)
-            job = cloned(dataclasses.replace(learning, setup=setup), folder / "learning", seed, tell)
+            more: Any = {"quick": config.quick, "seeds": config.seeds, "contexts": config.clone_contexts}
+            job = cloned_for(row, folder / "learning", seed, tell, **more)
         learned = learned_config(job)
         policy = at_temperature(HuggingFacePolicy.from_pretrained(job / "model", device="cpu"), learned.temperature)
         distances = Distances(make_envs(learned, config.tasks * config.episodes))
@@ -292,15 +261,6 @@ def configure(
     )  # fmt: skip
 
 
-def parts_of(config: PrivilegedStudyConfig) -> list[str]:
-    """Return "context, clone seed" for all that are asked."""
-    return [f"{context}, clone {seed}" for seed in config.seeds for context in config.contexts]
-
-
-def _summary(config: PrivilegedStudyConfig, asked: list[Asked], stages: Callable[[int], Stage]) -> Mapping[str, Any]:
-    return {"steps": sum(len(stages(seed).table) for seed in config.seeds), "asked": asked}
-
-
 def _all(values: Sequence[Interval | None]) -> Interval | None:
     """The mean over clones, from the lowest to the highest end of their intervals."""
     known = [value for value in values if value is not None]
@@ -330,10 +290,8 @@ def rows_of(found: PrivilegedResults) -> list[list[str]]:
                 float(np.mean([getattr(each, name)[control] for each in mine])) for name in ("shares", "gaps")
             )
             ranks = (_rank(_all([each.ranks[control][name] for each in mine])) for name in NUMBERS)
-            cells = NONE if gained is None else (
-                f"{100 * gained.mean:+.0f} [{100 * gained.low:+.0f}, {100 * gained.high:+.0f}]"
-            )  # fmt: skip
-            rows.append([context, control, f"{100 * share:.0f} %", f"{gap:.2f}", cells, *ranks])
+            more = estimate(gained, "sign", "+")
+            rows.append([context, control, f"{100 * share:.0f} %", f"{gap:.2f}", more, *ranks])
     return rows
 
 
@@ -367,5 +325,9 @@ def page(found: PrivilegedResults) -> Page:
 
 STUDY = Study(
     name="privileged", file="privileged.json", version=2, part="context", record=Asked, results=PrivilegedResults,
-    configure=configure, parts=parts_of, run=ask, summary=_summary, page=page, prepare=prepare,
+    configure=configure, run=ask, page=page, prepare=prepare,
+    parts=lambda config: [f"{context}, clone {seed}" for seed in config.seeds for context in config.contexts],
+    summary=lambda config, asked, stages: {
+        "steps": sum(len(stages(seed).table) for seed in config.seeds), "asked": asked
+    },
 )  # fmt: skip

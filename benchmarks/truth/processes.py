@@ -31,13 +31,10 @@ _GAMMA = 0.95
 
 @dataclass(frozen=True, eq=False)
 class Process:
-    """A decision process with its player: S states, the first one is the start, and A actions.
+    """A decision process with its player: S states, the first one is the start, and A actions, at most `horizon` steps.
 
-    Attributes:
-        moves: float64 (S, A, S + 2), probabilities of next states; the last two are success and failure.
-        policy: float64 (S, A), 0 where an action is not admissible.
-        horizon: most steps of an episode.
-        states, actions: their names.
+    `moves` are float64 (S, A, S + 2), probabilities of next states, the last two success and failure; `policy` is
+    float64 (S, A), 0 where an action is not admissible.
     """
 
     moves: Floats
@@ -48,14 +45,7 @@ class Process:
 
     @classmethod
     def of(cls, start: Hashable, outcomes: Outcomes, horizon: int, sharpness: float = 0.0) -> Process:
-        """Explore a process.
-
-        Args:
-            start: first state; others are found from it.
-            outcomes: of a state; `WON` and `LOST` end an episode.
-            horizon: most steps of an episode.
-            sharpness: the player is a softmax of the best discounted values, times this; 0: uniform.
-        """
+        """Explore a process; its player is a softmax of the best discounted values, times `sharpness` (0: uniform)."""
         found: dict[Hashable, dict[str, list[tuple[float, Any]]]] = {}
         ahead: list[Any] = [start]
         while ahead:
@@ -150,7 +140,6 @@ class Process:
         return table.t, states[table.state], actions[table.action], states[table.next_state]
 
     def truth(self, table: StepTable) -> Floats:
-        """Return the advantage of each row, float64 (N,)."""
         t, state, action, _ = self.rows(table)
         return np.asarray(self.advantages[t, state, action], np.float64)
 

@@ -23,22 +23,21 @@ import typer
 from agentgym.checks import suggest
 from agentgym.rollout import collect
 from agentgym.trajectory import Floats, StepTable
-from baselines.environments.settings import TINY, tasks
+from baselines.environments.settings import tasks
 from baselines.environments.sokoban import SOKOBAN
 from baselines.evaluation import at_temperature
 from baselines.runs.config import Config
-from baselines.runs.config import make_config as make_learning_config
 from baselines.runs.stack import make_envs, trainer_config, training_tasks
 from benchmarks.console import NONE
 from benchmarks.json_files import ResultsError
 from benchmarks.processes import Progress
-from benchmarks.report.page import Cell, Page, Table
+from benchmarks.report.page import Cell, Page, Table, ruled
 from benchmarks.statistics import Interval
 from benchmarks.study import Found, Study, Tell
-from benchmarks.training.learning import cloned
+from benchmarks.training.learning import cloned_for
 from benchmarks.training.run import learned_config
 from benchmarks.truth.distances import distance_changes, state_distances
-from benchmarks.truth.measures import EXPLAINED, MEASURES, Sample, bootstrap_weights, intervals, number, samples
+from benchmarks.truth.measures import EXPLAINED, Sample, bootstrap_weights, intervals, number, samples
 from wrappers.credit.agentprm import GAMMA, action_targets, gains
 from wrappers.credit.evidence import agreement, pair_accuracy
 
@@ -77,11 +76,7 @@ class ScorersConfig:
 
 @dataclass(frozen=True)
 class Point:
-    """A scorer after some iterations, on the held-out levels.
-
-    Measures and `agreement` are of its step credit, pairs (`wrappers.credit.evidence.pair_accuracy`) of its scores;
-    `loss` is the mean since the point before.
-    """
+    """A scorer after some iterations: measures of its step credit, pairs of its scores, `loss` since the last point."""
 
     iterations: int
     measures: dict[str, Interval | None]
@@ -93,11 +88,7 @@ class Point:
 
 @dataclass(frozen=True)
 class ScorerResult:
-    """One scorer: a point before it has learned and one per number of iterations asked for.
-
-    Seconds are medians of the processor, of a batch: scoring it, learning from it, and the policy's update; 0 for
-    references.
-    """
+    """One scorer; seconds of the processor are medians of a batch: scoring, learning, the policy's own update."""
 
     name: str
     kind: str
@@ -200,7 +191,6 @@ class HeldOut:
         return cls(*parts[group_size], bootstrap_weights(played.n_groups, resamples, seed))
 
     def measures(self, credit: Floats) -> dict[str, Interval | None]:
-        """How well step credit (N,) ranks, with 95 % intervals over levels."""
         return intervals(self.sample.sums(credit), self.weights)
 
     @cached_property
@@ -364,11 +354,7 @@ def prepare(config: ScorersConfig, folder: Path, tell: Tell) -> Iterator[tuple[F
     try:
         job = Path(config.policy)
         if not config.policy:
-            sizes = SOKOBAN.quick if config.sizes == QUICK else SOKOBAN.full
-            learning = make_learning_config(
-                SOKOBAN, methods=["grpo"], seeds=[config.seed], model=TINY, history=None, sizes=sizes
-            )
-            job = cloned(learning, folder / "learning", config.seed, tell)
+            job = cloned_for(SOKOBAN, folder / "learning", config.seed, tell, quick=config.sizes == QUICK)
         fixed = FixedPolicy(job, config.sizes, config.seed)
         tell(f"playing {config.sizes.levels} x {config.sizes.episodes} held-out episodes")
         yield fixed, fixed.held_out(config.resamples)
@@ -385,21 +371,12 @@ def _summary(
     return {"held_out": episodes, "results": results}
 
 
-def check(found: ScorersResults) -> None:
-    """Raise `ResultsError` where a point holds other measures."""
-    for result in found.results:
-        for point in result.points:
-            if set(point.measures) != set(MEASURES):
-                raise ResultsError(f"{result.name}: expected the measures {MEASURES}, got {[*point.measures]}")
-
-
 _SHOWN = ("within", "same", "overall")
 HEADS = ("scorer", "after", "rank", "same", "overall", "graph", "pairs", "centred", "loss", "cost")
 
 
 def page(found: ScorersResults) -> Page:
     """One line per scorer and number of iterations."""
-    rows: list[Sequence[Cell] | None] = []
     config, sizes, held_out = found.config, found.config.sizes, found.held_out
     caption = (
         f"{sizes.groups} training levels x {sizes.group_size} episodes per iteration, at the policy's learning rate. "
@@ -408,10 +385,12 @@ def page(found: ScorersResults) -> Page:
         "of steps in a state where the group took actions of different worth. Scores of states become credit as their "
         "change over a step, where the outcome stands behind the last; the others are credit as they are."
     )
-    for result in found.results:
-        beside = [result.name, f"({result.kind})"] + [""] * len(result.points)
-        rows += [None] if rows else []
-        rows += [_line(words, result, point) for words, point in zip(beside, result.points, strict=False)]
+    beside = {result.name: [result.name, f"({result.kind})"] + [""] * len(result.points) for result in found.results}
+    rows = ruled(
+        (result.name, _line(words, result, point))
+        for result in found.results
+        for words, point in zip(beside[result.name], result.points, strict=False)
+    )
     explained = {
         "after": "iterations of learning.",
         "rank": EXPLAINED["within"][1],
@@ -453,7 +432,7 @@ def _line(words: str, result: ScorerResult, point: Point) -> list[Cell]:
 
 STUDY = Study(
     name="scorers", file="scorers.json", version=1, part="scorer", record=ScorerResult, results=ScorersResults,
-    configure=configure, parts=lambda config: config.scorers, summary=_summary, page=page, check=check, prepare=prepare,
+    configure=configure, parts=lambda config: config.scorers, summary=_summary, page=page, prepare=prepare,
     run=lambda config, part, context, progress: learn(
         part, SCORERS[part], context[0], context[1], config.sizes, config.seed, progress
     ),

@@ -23,7 +23,6 @@ from rich.console import Console
 from agentgym.outside.files import write_file
 from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY
-from baselines.runs.config import make_config
 from baselines.runs.stack import holds_model
 from benchmarks import json_files
 from benchmarks.console import explained, parse_seeds, say, telling
@@ -35,7 +34,7 @@ from benchmarks.report.page import Page, Table, print_page
 from benchmarks.report.panels import draw
 from benchmarks.training import options, records
 from benchmarks.training.head_to_head import Plan
-from benchmarks.training.learning import cloned
+from benchmarks.training.learning import cloned_for
 from benchmarks.training.options import SIZES, WHAT, WHERE, check_model, of
 from benchmarks.training.records import Trainings, load_folder
 from benchmarks.training.run import learned_config
@@ -44,7 +43,7 @@ from benchmarks.training.studies import only, plan_of, run_trained
 from benchmarks.training.studies import panels as trained_panels
 from benchmarks.training.studies import tables as trained_tables
 from benchmarks.truth import papers
-from benchmarks.truth.papers import AgainstFound, environments, make_against, run_against
+from benchmarks.truth.papers import AgainstFound, environments, make_against
 
 VERSION = 1
 #: The parts of a study.
@@ -53,12 +52,7 @@ AGAINST, TRAINED = "against", "trained"
 
 @dataclass(frozen=True)
 class Found:
-    """What a study found: the whole file.
-
-    Attributes:
-        against: the part without training; None: not run.
-        trained: the part with training, per environment; without settings that belong to other studies.
-    """
+    """The whole file: the part without training (None: not run), and per environment the study's own trainings."""
 
     version: int
     study: str
@@ -67,20 +61,13 @@ class Found:
 
 
 def load(path: Path) -> Found:
-    """Read and check.
+    """Read and check."""
 
-    Raises:
-        ResultsError: no such file, not JSON, not a study's, or of another version; names the file.
-    """
-    found = json_files.load(Found, path)
-    if found.version != VERSION:
-        raise ResultsError(f"{path}: this code reads version {VERSION}, got {found.version}; run the study again")
-    for trained in found.trained:
-        try:
+    def check(found: Found) -> None:
+        for trained in found.trained:
             records.check(trained)
-        except ResultsError as error:
-            raise ResultsError(f"{path}: {error}") from None
-    return found
+
+    return json_files.load(Found, path, version=VERSION, check=check)
 
 
 @dataclass(frozen=True)
@@ -92,16 +79,11 @@ class PaperStudy:
 
     @property
     def command(self) -> Callable[..., None]:
-        """The typer command."""
 
         def command(
             quick: options.Quick = False,
             part: Annotated[
-                str | None,
-                of(
-                    WHAT,
-                    "against: only what is held against the truth; trained: only training.",
-                ),
+                str | None, of(WHAT, "against: only what is held against the truth; trained: only training.")
             ] = None,
             model: Annotated[
                 str | None,
@@ -160,7 +142,7 @@ class PaperStudy:
                         raise ResultsError(f"{self.name}: nothing to run, it has no such part{whose}")
                     found = Found(VERSION, self.name, against or before.against, trained or before.trained)
                     json_files.write_json(found, record)
-                print_page(page_of(self, found), console)
+                print_page(Page(self.question, self.question, tables(self, found)), console)
                 for path in write_report(self, found, place, page):
                     say(console, f"written: {path}")
             if quick:
@@ -176,10 +158,8 @@ def _folder(model: str | None, *, quick: bool) -> Path:
     >>> _folder("runs/webshop/clone-seed0", quick=True).as_posix()
     'runs/studies-quick-runs-webshop-clone-seed0'
     """
-    words = ["studies", *(["quick"] if quick else [])]
-    if model is not None:
-        words.append(re.sub(r"[^\w.]+", "-", model).strip("-."))
-    return Path("runs") / "-".join(words)
+    whose = [re.sub(r"[^\w.]+", "-", model).strip("-.")] if model is not None else []
+    return Path("runs") / "-".join(["studies", *["quick"] * quick, *whose])
 
 
 def _against(
@@ -195,14 +175,10 @@ def _against(
         weights, envs = check_model(model), environments(name)
         with telling(console, "cloning") as tell:
             for env in envs[:1] if quick else envs:
-                row = settings_of(env)
-                played = row.played_by(weights)
-                learning = make_config(
-                    row, methods=["grpo"], seeds=[0], model=weights, history=None,
-                    sizes=played.quick if quick else played.full,
-                )  # fmt: skip
-                models[env] = cloned(learning, place / "clones" / f"{env}-{Path(model).name}", 0, tell)
-    return run_against(make_against(name, quick=quick, models=models, tasks=tasks, seed=seed), place / name, console)
+                folder = place / "clones" / f"{env}-{Path(model).name}"
+                models[env] = cloned_for(settings_of(env), folder, 0, tell, quick=quick, model=weights)
+    config = make_against(name, quick=quick, models=models, tasks=tasks, seed=seed)
+    return papers.STUDY.play(config, place / name, console).against
 
 
 def _plans(study: PaperStudy, model: str | None, seeds: Sequence[int], tokens: int, quick: bool) -> list[Plan]:
@@ -221,16 +197,12 @@ def _is_job(model: str) -> bool:
 
 
 def found_in(study: PaperStudy, folder: Path) -> Found:
-    """Return what a folder holds of a study: its own file, or the runs of a head to head that it would train.
-
-    Raises:
-        ResultsError: it holds neither, or a file is damaged.
-    """
-    path = folder / f"{study.name}.json"
-    names = {trained.env for trained in TRAINED_PARTS.get(study.name, ())}
+    """Return what a folder holds of a study: its own file, or the runs of a head to head that it would train."""
+    path, parts = folder / f"{study.name}.json", TRAINED_PARTS.get(study.name, ())
+    names = {trained.env for trained in parts}
     if path.is_file() or not any((folder / f"{name}.json").is_file() for name in names):
         return load(path)
-    wanted = [arm.setting for trained in TRAINED_PARTS.get(study.name, ()) for arm in trained.arms]
+    wanted = [arm.setting for trained in parts for arm in trained.arms]
     return Found(VERSION, study.name, None, [
         only(each, wanted, [record.seed for record in each.records])
         for each in load_folder(folder) if each.config.name in names
@@ -238,36 +210,27 @@ def found_in(study: PaperStudy, folder: Path) -> Found:
 
 
 def write_report(study: PaperStudy, found: Found, out: Path, page: Path | None = None) -> list[Path]:
-    """Write `<out>/<name>.md` and `<out>/<name>.png`, and return what was written.
+    """Write tables and picture as `<out>/<name>.md` and `<out>/<name>.png`, and return what was written.
 
-    With a Markdown page, the text between its lines `<!-- <name> -->` and `<!-- end of <name> -->` is replaced instead
-    (`ResultsError` without such lines), and the picture goes to the folder images beside it. The page names the command
-    that prints the tables.
+    With a Markdown page, the text between its marks is replaced by the picture and the command that prints the tables,
+    and the picture goes to the folder images beside the page.
     """
+    name, folder = f"{study.name}.png", out
+    if page is not None:
+        name, folder = f"study_{study.name.replace('-', '_')}.png", page.parent / "images"
     out.mkdir(parents=True, exist_ok=True)
-    picture = out / f"{study.name}.png" if page is None else page.parent / "images" / picture_name(study)
-    picture.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     drawn, bars = trained_panels(study.name, found.trained)
     against = [] if found.against is None else list(papers.panels(found.against))
-    assemble.write_picture(draw([*against, *drawn], bars), picture)
+    assemble.write_picture(draw([*against, *drawn], bars), folder / name)
     if page is None:
         path = out / f"{study.name}.md"
-        write_file(path, section(study, found, picture.name).encode())
-        return [path, picture]
-    text = figure(study, found, f"images/{picture.name}")
-    write_file(page, replaced(page.read_text(encoding="utf-8"), study.name, text).encode())
-    return [picture, page]
-
-
-def picture_name(study: PaperStudy) -> str:
-    """Return the name of a study's picture in the folder of pictures."""
-    return f"study_{study.name.replace('-', '_')}.png"
-
-
-def section(study: PaperStudy, found: Found, picture: str) -> str:
-    """Return tables with their captions, and the picture."""
-    shown = [f"{markdown_table(table.heads, table.texts)}\n\n{filled(table.caption)}" for table in tables(study, found)]
-    return "\n\n".join([*shown, figure(study, found, picture)])
+        parts = [f"{markdown_table(each.heads, each.texts)}\n\n{filled(each.caption)}" for each in tables(study, found)]
+        write_file(path, "\n\n".join([*parts, figure(study, found, name)]).encode())
+        return [path, folder / name]
+    text = replaced(page.read_text(encoding="utf-8"), study.name, figure(study, found, f"images/{name}"))
+    write_file(page, text.encode())
+    return [folder / name, page]
 
 
 def figure(study: PaperStudy, found: Found, picture: str) -> str:
@@ -277,17 +240,10 @@ def figure(study: PaperStudy, found: Found, picture: str) -> str:
     return f"![{study.question}]({picture})\n\n{filled(f'Measured on {made}.')}\n"
 
 
-def page_of(study: PaperStudy, found: Found) -> Page:
-    """The tables as a page for the terminal."""
-    return Page(study.question, study.question, tables(study, found))
-
-
 def tables(study: PaperStudy, found: Found) -> list[Table]:
     """Return all tables of a study, those of the part without training first."""
-    return [
-        *([] if found.against is None else papers.tables(found.against)),
-        *trained_tables(study.name, found.trained),
-    ]
+    against = [] if found.against is None else papers.tables(found.against)
+    return [*against, *trained_tables(study.name, found.trained)]
 
 
 #: Studies of the records of the head to head.

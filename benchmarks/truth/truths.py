@@ -55,7 +55,6 @@ class Values:
         return np.asarray(gains[self.choice], np.float64)
 
     def errors(self, discount: int) -> Floats:
-        """Return the standard error of every row's advantage, float64 (N,)."""
         gains = self._gains(discount)
         error = gains.std(axis=1, ddof=1) / np.sqrt(gains.shape[1])
         return np.asarray(error[self.choice], np.float64)

@@ -287,8 +287,6 @@ def test_snapshot_replays_exactly(env_id: str) -> None:
 @pytest.mark.parametrize("make", [gym.make, partial(gym.make_vec, num_envs=2, autoreset_mode="Disabled")])
 def test_a_copy_goes_on_in_the_middle_of_an_episode(env_id: str, make: Any, copied: Any) -> None:
     for form in forms(env_id):
-        if form.get("order") == "simultaneous":
-            continue  # a copied partner answers an act that it was asked for before the copy was made
         env = make(env_id, **form)
         env.reset(seed=3)
         *_, over, cut, info = env.step("hm" if make is gym.make else ["hm"] * 2)

@@ -14,9 +14,9 @@ import torch
 from agentgym.trajectory import StepTable
 from baselines.evaluation import evaluate
 from baselines.experience import Experience, beside
-from baselines.metrics import Row
+from baselines.play.rollouts import Timed, play_groups
 from baselines.recipes import RECIPES
-from baselines.rollouts import Timed, play_groups
+from baselines.records.metrics import Row
 from baselines.scorers.scorer import ScorerConfig
 from baselines.trainer import Trainer
 from policies.huggingface import HuggingFacePolicy

@@ -14,9 +14,9 @@ from agentgym.trajectory import Reply, StepTable
 from baselines.batch import make_batch
 from baselines.config import TrainerConfig
 from baselines.learner import Learner
-from baselines.metrics import Row
+from baselines.play.reply_costs import cut_off, less_divergence, less_overlong, without_cut_off, written
 from baselines.recipes import RECIPES
-from baselines.reply_costs import cut_off, less_divergence, less_overlong, without_cut_off, written
+from baselines.records.metrics import Row
 from baselines.trainer import Trainer
 from baselines.update import Limits, sequences
 from policies.huggingface import HuggingFacePolicy

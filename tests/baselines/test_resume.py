@@ -13,7 +13,7 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from agentgym.outside.files import LockedError
-from baselines.metrics import read_log
+from baselines.records.metrics import read_log
 from tests.baselines.corridor_learning import TASKS, babbling_policy
 from tests.baselines.test_trainer import ROOT, digest, repeatable, trainer
 from tests.refusals import refuses

@@ -21,11 +21,11 @@ from safetensors.torch import load_file
 from agentgym.rollout import collect
 from agentgym.trajectory import StepTable
 from baselines.batch import make_batch
-from baselines.checkpoint import checkpoints, describe_credit
 from baselines.evaluation import evaluate
-from baselines.metrics import LOG_FILE, Row, read_log, without_times
 from baselines.recipes import RECIPES
 from baselines.recipes.definition import Recipe
+from baselines.records.checkpoint import checkpoints, describe_credit
+from baselines.records.metrics import LOG_FILE, Row, read_log, without_times
 from baselines.trainer import Trainer
 from baselines.update import score_batch
 from policies.huggingface import HuggingFacePolicy
@@ -333,7 +333,7 @@ def test_methods_are_described_with_their_options() -> None:
 
 SCRIPT = """
 import json
-from baselines.metrics import without_times
+from baselines.records.metrics import without_times
 from tests.baselines.test_trainer import babbling_policy, digest, trainer
 policy = babbling_policy()
 rows = trainer(policy, iterations=3).run()

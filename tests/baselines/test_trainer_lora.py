@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from agentgym.rollout import collect
-from baselines.checkpoint import load_checkpoint
 from baselines.evaluation import evaluate
-from baselines.metrics import Row, without_times
 from baselines.recipes import RECIPES
+from baselines.records.checkpoint import load_checkpoint
+from baselines.records.metrics import Row, without_times
 from baselines.scorers.critic import Critic
 from baselines.trainer import Trainer
 from policies.huggingface import HuggingFacePolicy

@@ -11,8 +11,8 @@ import torch
 import agentgym  # noqa: F401  # registers the environments
 from baselines.config import Checkpoints, Loss, TrainerConfig, Validation
 from baselines.imitation.cloning import clone
-from baselines.metrics import without_times
 from baselines.recipes import recipe
+from baselines.records.metrics import without_times
 from baselines.trainer import Trainer
 from policies.vision.policy import VisionPolicy
 from policies.vision.tiny import tiny_vision_policy

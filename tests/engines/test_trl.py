@@ -20,10 +20,10 @@ import agentgym  # noqa: E402, F401
 from baselines.batch import make_batch  # noqa: E402
 from baselines.config import Loss, Optimiser, TrainerConfig  # noqa: E402
 from baselines.engines import prompting  # noqa: E402
+from baselines.engines.sequences import token_sequences  # noqa: E402
 from baselines.engines.trl import CreditGRPO, _steps, _turns  # noqa: E402
 from baselines.recipes import recipe  # noqa: E402
 from baselines.recipes.definition import Recipe  # noqa: E402
-from baselines.sequences import token_sequences  # noqa: E402
 from baselines.update import update  # noqa: E402
 from policies.tiny import tiny_policy  # noqa: E402
 from tests.refusals import refuses  # noqa: E402

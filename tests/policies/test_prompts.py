@@ -8,7 +8,7 @@ import pytest
 
 from agentgym.registry import ROWS
 from agentgym.rollout.recorder import TableBuilder
-from baselines.sequences import token_sequences
+from baselines.engines.sequences import token_sequences
 from policies.huggingface import HuggingFacePolicy
 from policies.prompts import PromptEncoder, PromptTooLongError
 from policies.tiny import tiny_policy, tiny_tokenizer

@@ -264,7 +264,7 @@ def kill_while(work: Callable[[int], None], milliseconds: float) -> int:
 def checkpoint(iteration: int) -> Any:
     import torch
 
-    from baselines.checkpoint import Checkpoint
+    from baselines.records.checkpoint import Checkpoint
 
     weights = {"w": torch.full((SIZE,), float(iteration))}
     return Checkpoint({"a": 1}, iteration, 1.0, weights, {"state": {}})
@@ -272,7 +272,7 @@ def checkpoint(iteration: int) -> Any:
 
 def check_checkpoint(milliseconds: float) -> None:
     """After a kill the newest checkpoint that was finished is there, or the one that was being written, whole."""
-    from baselines.checkpoint import load_checkpoint, save_checkpoint
+    from baselines.records.checkpoint import load_checkpoint, save_checkpoint
 
     def work(pipe: int) -> None:
         for iteration in range(1, 10_000):
@@ -305,7 +305,7 @@ def limited(size: int, work: Callable[[], None]) -> Callable[[int], None]:
 
 def check_full_disk(size: int) -> None:
     """A checkpoint that does not fit is an OSError and leaves the one before."""
-    from baselines.checkpoint import load_checkpoint, save_checkpoint
+    from baselines.records.checkpoint import load_checkpoint, save_checkpoint
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -341,7 +341,7 @@ def check_table(milliseconds: float) -> None:
 
 def check_log(milliseconds: float) -> None:
     """After a kill a training log holds every row that was finished, and can be gone on with."""
-    from baselines.metrics import MetricsLog, read_log
+    from baselines.records.metrics import MetricsLog, read_log
 
     def work(pipe: int) -> None:
         log = MetricsLog(folder)

@@ -232,7 +232,7 @@ def load_table(folder: Path) -> None:
 
 
 def load_log(folder: Path) -> None:
-    from baselines.metrics import read_log
+    from baselines.records.metrics import read_log
 
     assert all(isinstance(row["iteration"], int) for row in read_log(folder / "log.jsonl"))
 
@@ -250,7 +250,7 @@ def results_file() -> Files:
 def checkpoint_file() -> Files:
     import torch
 
-    from baselines.checkpoint import Checkpoint, save_checkpoint
+    from baselines.records.checkpoint import Checkpoint, save_checkpoint
 
     weights = {"w": torch.arange(64, dtype=torch.float32)}
     with tempfile.TemporaryDirectory() as name:
@@ -262,7 +262,7 @@ def checkpoint_file() -> Files:
 def load_checkpoint(folder: Path) -> None:
     import torch
 
-    from baselines import checkpoint
+    from baselines.records import checkpoint
 
     with contextlib.redirect_stderr(io.StringIO()):
         found = checkpoint.load_checkpoint(folder, {"a": 1})

@@ -40,7 +40,7 @@ def bpo(table: StepTable, *, preset: str = "default", **options: Unpack[BPOOptio
 
     Args:
         table: N steps of finished groups, with branches (`agentgym.rollout.collect_tree`). Without branches only the
-            episode level remains: `wrappers.credit.rloo`.
+            episode level remains, compared with the others.
 
     >>> table = StepTable.from_arrays(group=["g"] * 4, trajectory=["a", "a", "b", "c"], t=[0, 1, 1, 0],
     ...     state=["s", "u", "u", "s"], action=["right", "up", "down", "left"], next_state=["u", "goal", "pit", "pit"],

@@ -321,8 +321,8 @@ def declaration(function: Callable[..., object]) -> tuple[Any, dict[str, Any]]:
 def all_options(function: Callable[..., object], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return every option of a credit method, `given` overriding the preset; without declared options `given`.
 
-    >>> from wrappers.credit import rloo
-    >>> all_options(rloo, {"preset": "authors", "penalty": "advantage"})["invalid_penalty"]
+    >>> from wrappers.credit import grpo
+    >>> all_options(grpo, {"preset": "authors", "penalty": "advantage"})["invalid_penalty"]
     0.1
     """
     found = vars(function).get(_DECLARED)

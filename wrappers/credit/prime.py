@@ -21,8 +21,7 @@ from wrappers.credit.forks import discounted_sums, over_forks
 from wrappers.credit.group import others_factor
 from wrappers.credit.method import NEEDS_MODEL, PENALTY, Method
 from wrappers.credit.options import EpisodeOptions, credit, option, presets
-from wrappers.credit.returns import penalties
-from wrappers.credit.rloo import against_others
+from wrappers.credit.returns import against_others, penalties
 from wrappers.credit.scores import reply_tokens, token_scores, written_tokens
 from wrappers.credit.token_gae import whiten
 

@@ -18,8 +18,7 @@ from wrappers.credit.evidence import GateOptions, trust, worth
 from wrappers.credit.group import number_pairs, others_factor, visit_advantages
 from wrappers.credit.method import PENALTY, Method
 from wrappers.credit.options import StatisticsOptions, credit, option, presets
-from wrappers.credit.returns import episode_level, mean_returns, penalties
-from wrappers.credit.rloo import against_others
+from wrappers.credit.returns import against_others, episode_level, mean_returns, penalties
 from wrappers.credit.scores import step_scores
 
 

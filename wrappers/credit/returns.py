@@ -10,10 +10,11 @@ from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Floats, Ints, StepTable
 from agentgym.trajectory.forks import chain_sums
-from wrappers.credit.forks import Forest, discounted_sums, over_forks
-from wrappers.credit.group import episode_advantages, standardise
+from wrappers.credit.forks import Forest, discounted_sums, first_rows, over_forks
+from wrappers.credit.group import episode_advantages, others_factor, standardise
 from wrappers.credit.options import (
     LARGEST,
+    EpisodeOptions,
     OutcomeOptions,
     PenaltyOptions,
     StatisticsOptions,
@@ -145,3 +146,20 @@ def checked_rewards(reward: Floats) -> Floats:
         row = int(np.argmin(np.abs(reward) <= LARGEST))
         raise ValueError(f"rewards must be within +-{LARGEST:g}; the reward of row {row} is {reward[row]}")
     return reward
+
+
+def _shared_against_others(table: StepTable, options: EpisodeOptions) -> Floats:
+    centred, members, times = shared_level(table, _mean_only(options))
+    return centred * others_factor(table.group[members], table.n_groups, times)[table.group]
+
+
+@over_forks(shared=_shared_against_others)
+def against_others(table: StepTable, options: EpisodeOptions) -> Floats:
+    """Return float64 (N,): an episode's score less the mean of the other episodes of its group."""
+    centred = episode_advantages(table, episode_scores(table, options), _mean_only(options))
+    members = table.group[first_rows(table)] if options["over"] == "trajectories" else table.group
+    return centred * others_factor(members, table.n_groups)[table.group]
+
+
+def _mean_only(options: EpisodeOptions) -> StatisticsOptions:
+    return {**options, "std": "none", "ddof": 1, "eps": 0.0}

@@ -10,11 +10,9 @@ from __future__ import annotations
 from typing import Unpack
 
 from agentgym.trajectory import Floats, StepTable
-from wrappers.credit.forks import first_rows, over_forks
-from wrappers.credit.group import episode_advantages, others_factor
 from wrappers.credit.method import EPISODE, PENALTY, Credit, Method
-from wrappers.credit.options import EpisodeOptions, StatisticsOptions, credit
-from wrappers.credit.returns import episode_scores, penalties, shared_level
+from wrappers.credit.options import EpisodeOptions, credit
+from wrappers.credit.returns import against_others, penalties
 from wrappers.credit.wrapper import CreditWrapper
 
 
@@ -29,23 +27,6 @@ def rloo(table: StepTable, *, preset: str = "paper", **options: Unpack[EpisodeOp
     array([ 1. , -0.5, -0.5])
     """
     return against_others(table, options) - penalties(table, options, "advantage")
-
-
-def _shared_against_others(table: StepTable, options: EpisodeOptions) -> Floats:
-    centred, members, times = shared_level(table, _mean_only(options))
-    return centred * others_factor(table.group[members], table.n_groups, times)[table.group]
-
-
-@over_forks(shared=_shared_against_others)
-def against_others(table: StepTable, options: EpisodeOptions) -> Floats:
-    """Return float64 (N,): `rloo` before the penalty "advantage"."""
-    centred = episode_advantages(table, episode_scores(table, options), _mean_only(options))
-    members = table.group[first_rows(table)] if options["over"] == "trajectories" else table.group
-    return centred * others_factor(members, table.n_groups)[table.group]
-
-
-def _mean_only(options: EpisodeOptions) -> StatisticsOptions:
-    return {**options, "std": "none", "ddof": 1, "eps": 0.0}
 
 
 class RLOO(CreditWrapper, method=rloo): ...

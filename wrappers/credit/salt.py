@@ -16,8 +16,7 @@ from wrappers.credit.forks import over_forks
 from wrappers.credit.group import episode_advantages, group_means, number_pairs
 from wrappers.credit.method import PENALTY, STEP, Credit, Method
 from wrappers.credit.options import StatisticsOptions, credit, option
-from wrappers.credit.returns import episode_scores, penalties
-from wrappers.credit.rloo import against_others
+from wrappers.credit.returns import against_others, episode_scores, penalties
 from wrappers.credit.state_graph import StateGraph
 from wrappers.credit.wrapper import CreditWrapper
 

@@ -66,7 +66,7 @@ def vine(
 
     Args:
         table: N steps of finished groups, with branches (`agentgym.rollout.collect_tree`). Without branches the whole
-            episode is one segment: `wrappers.credit.rloo`, if all episodes of a group begin in one state.
+            episode is one segment, compared with the others, if all episodes of a group begin in one state.
         continuations: trajectories that estimate the states they begin in, for groups of the same name, in place of the
             table's; `pool` then has no effect. They also give the value of a state cut off by a time limit, 0
             otherwise.

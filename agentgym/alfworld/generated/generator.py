@@ -332,7 +332,7 @@ class GeneratedGames(OfTypes):
     def by_index(self, split: str, index: int) -> Game:
         if index >= self.count(split):
             raise IndexError(index)
-        if self._kinds is TASK_TYPES:
+        if self._kinds == TASK_TYPES:
             return self._game(split, index)
         block, position = divmod(index, sum(PROPORTIONS[kind] for kind in self._kinds))
         kinds = schedule(self._fixed["seed"], split, block)

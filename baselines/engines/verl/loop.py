@@ -18,9 +18,9 @@ from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetr
 from agentgym.rollout import collect
 from agentgym.rollout.recorder import UnscoredError
 from agentgym.trajectory import StepTable
-from baselines.engine_rows import steps_of
 from baselines.engines import check_release, prompting
-from baselines.sequences import token_sequences
+from baselines.engines.engine_rows import steps_of
+from baselines.engines.sequences import token_sequences
 from policies.decode.sampler import Completion, Decoding
 from policies.engines.engine import EngineSampler
 from policies.huggingface import HuggingFacePolicy

@@ -11,8 +11,8 @@ from tensordict import TensorDict
 from verl.trainer.ppo.utils import need_critic
 from verl.trainer.ppo.v1 import PPOTrainerSync, register_trainer
 
-from baselines.engine_rows import EngineRow, credited
 from baselines.engines import check_credit, check_release
+from baselines.engines.engine_rows import EngineRow, credited
 from baselines.recipes import recipe
 
 

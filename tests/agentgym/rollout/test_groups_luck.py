@@ -22,8 +22,8 @@ from agentgym.rollout import collect
 from agentgym.rollout.lanes import InTurn, collect_lanes
 from agentgym.rollout.tree import collect_tree
 from agentgym.trajectory import Reply, StepTable
-from baselines.dynamic_sampling import sample_groups
 from baselines.evaluation import evaluate
+from baselines.play.dynamic_sampling import sample_groups
 from policies.scripted import RandomPolicy
 from tests.corridor import CorridorVectorEnv
 from tests.playing import Scripted, corridor, stock

@@ -9,7 +9,7 @@ from agentgym.rollout import collect
 from agentgym.rollout.lanes import LaneError, Played, answers_of, collect_lanes
 from agentgym.rollout.recorder import UnscoredError
 from agentgym.trajectory import Reply
-from baselines.rollouts import Timed
+from baselines.play.rollouts import Timed
 from tests.agentgym.rollout.test_groups import Strings, UnjudgedEnv, check_corridor_dynamics, disabled
 from tests.playing import corridor, of
 from tests.refusals import refuses

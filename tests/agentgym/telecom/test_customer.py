@@ -143,7 +143,7 @@ class Fixed:
 
 def test_policies_and_models_in_the_slot_of_sotopia_are_customers() -> None:
     from agentgym.sotopia.models import act_request
-    from baselines.second_player import PolicyPartner
+    from baselines.play.second_player import PolicyPartner
 
     acts = [write(Act("action", "toggle_data()")), write(Act("speak", "It is done."))]
     policy = Fixed(*(f"<action>{act}</action>" for act in acts))

@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 from typer.testing import CliRunner
 
-from baselines.metrics import read_log, without_times
+from baselines.records.metrics import read_log, without_times
 from baselines.runs.engine import ENGINE_FOLDER, Engine
 from benchmarks.run import app
 from policies.decode.loop import LoopSampler

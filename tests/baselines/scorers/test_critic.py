@@ -15,8 +15,8 @@ import torch
 from agentgym.rollout import collect
 from agentgym.trajectory import Reply, StepTable
 from baselines.evaluation import evaluate
-from baselines.metrics import Row
 from baselines.recipes import RECIPES
+from baselines.records.metrics import Row
 from baselines.scorers.critic import Critic, CriticConfig, value_error
 from baselines.scorers.value_model import explained_variance
 from baselines.trainer import Trainer

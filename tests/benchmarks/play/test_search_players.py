@@ -13,10 +13,8 @@ pytest.importorskip("torch")
 import typer
 from typer.testing import CliRunner
 
-from benchmarks.json_files import ResultsError
 from benchmarks.play.search_players import METHODS, STUDY, drawn
 from benchmarks.report.page import html
-from tests.refusals import refuses
 
 APP = typer.Typer()
 APP.command()(STUDY.command)
@@ -40,7 +38,7 @@ def study(folder):
     return STUDY.load(folder / "search.json")
 
 
-def test_searches_solve_within_their_budgets(study) -> None:
+def test_every_method_plays_with_every_budget_and_stays_within(study):
     assert [(score.player, score.budget) for score in study.scores] == [
         ("alone", 0), *((method, budget) for method in METHODS for budget in (50, 200)),
     ]  # fmt: skip
@@ -48,9 +46,15 @@ def test_searches_solve_within_their_budgets(study) -> None:
         assert len(score.success) == 12
         assert score.steps <= score.budget
         assert score.tokens == score.scored == 0  # the random policy writes none
+
+
+def test_search_solves_what_random_moves_do_not(study):
     solved = {(score.player, score.budget): score.success.count("1") for score in study.scores}
     assert solved["mcts", 200] > solved["alone", 0]
     assert solved["mcts", 200] >= solved["best_of_n", 200]
+
+
+def test_the_graph_of_a_search_holds_what_was_simulated(study):
     graphs = {(graph.method, graph.stage): graph for graph in drawn(study)}
     assert {method for method, _ in graphs} == set(METHODS)
     for (method, stage), graph in graphs.items():
@@ -67,6 +71,9 @@ def test_searches_solve_within_their_budgets(study) -> None:
             if target.distance is not None:
                 assert source.distance is not None
                 assert source.distance <= target.distance + 1
+
+
+def test_a_tree_of_the_root_counts_its_simulations(study):
     score = next(score for score in study.scores if (score.player, score.budget) == ("mcts", 50))
     graph = score.graph
     assert graph is not None
@@ -107,13 +114,6 @@ def test_wrong_options_say_what_was_expected(options, words, tmp_path):
     result = run(*options, "--out", tmp_path / "out")
     assert result.exit_code == 2
     assert words in " ".join(re.sub(r"[│╭╮╰╯─]", " ", result.output).split())
-
-
-def test_a_damaged_file_is_named(folder, tmp_path):
-    found = json.loads((folder / "search.json").read_text("utf-8"))
-    found["scores"][0]["success"] = "01"
-    (tmp_path / "search.json").write_text(json.dumps(found), "utf-8")
-    refuses(ResultsError, r"search\.json: 'alone' has no character", lambda: STUDY.load(tmp_path / "search.json"))
 
 
 def test_a_cloned_policy_searches_with_its_own_probabilities(finished_run, tmp_path):

@@ -42,7 +42,7 @@ def test_texts_are_new_objects_of_full_length() -> None:
     everything = [*apart["state"], *apart["next_state"]]
     assert len(set(map(id, everything))) == 48
     texts = FreshTexts(3, 4, 10)
-    table = texts.fresh_table()
+    table = StepTable.from_arrays(**texts.columns())
     for name in ("group", "trajectory", "t", "reward", "won", "valid", "terminated"):
         np.testing.assert_array_equal(getattr(table, name), getattr(texts.table, name))
     pairs = set(zip(table.group.tolist(), texts.table.state.tolist(), table.state.tolist(), strict=True))

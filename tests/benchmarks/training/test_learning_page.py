@@ -23,11 +23,13 @@ from benchmarks.training.learning import STUDY, CurvePoint
 from benchmarks.training.learning_page import (
     band_words,
     caption,
+    cells,
     curve_series,
+    difference,
     draw_curves,
     kind_tables,
     page_data,
-    table_rows,
+    success,
 )
 from benchmarks.training.run import KindScore
 
@@ -62,7 +64,7 @@ def test_the_page_holds_table_curves_episodes_and_graphs(found, finished_run):
         assert f'<th scope="row">{policy}</th>' in page
     data = data_of(page)
     for mode in ("greedy", "sampled"):
-        assert data["curves"][mode] == [dataclasses.asdict(series) for series in curve_series(found, mode)]
+        assert data["curves"][mode] == curve_series(found, mode)
     assert list(data["episodes"]) == ["random", "expert", "clone", "grpo", "rewardflow"]
     assert len(data["graphs"]) == 4
     assert all(0 <= node[axis] <= 1 for graph in data["graphs"] for node in graph["nodes"] for axis in "xy")
@@ -93,12 +95,9 @@ def test_every_symbol_of_the_boards_has_a_tile(found):
     assert symbols - {"\n"} <= set(data["tiles"])
 
 
-def test_texts_tiles_and_colours() -> None:
+def test_text_environments_are_shown_as_text():
     assert tile_names("AgentRL/ALFWorld-v0") is None
     assert tile_names("AgentRL/Sokoban-v0")["X"] == "box"
-    names = ["grpo", "rloo", "gigpo", "rewardflow", "graphgpo"]
-    assert len({colour_of(name) for name in names}) == 5
-    assert colour_of("a new method").startswith("#")
 
 
 def test_observations_cannot_break_out_of_the_data(found):
@@ -111,35 +110,34 @@ def test_observations_cannot_break_out_of_the_data(found):
     assert data_of(page)["episodes"][episode.policy][0]["frames"][0]["text"] == evil
 
 
-def test_leads_rows_and_captions(found) -> None:
+def test_the_lead_says_what_was_trained_and_from_where(found):
     assert "Tiny language-model policies are cloned" in render(found)
     other = dataclasses.replace(found, config=dataclasses.replace(found.config, model="some/folder", clone_tasks=0))
     assert "Language-model policies are trained without a warm start" in render(other)
-    rows = {row.policy: row for row in table_rows(found)}
-    assert list(rows) == ["random", "expert", "clone", "grpo", "rewardflow"]
+
+
+def test_rows_are_averages_over_seeds(found):
+    assert [row[0] for row in STUDY.shown(found).tables[0].texts] == ["random", "expert", "clone", "grpo", "rewardflow"]
     for policy in ("clone", "grpo"):
         greedy = found.of(policy, "greedy")
         assert [score.seed for score in greedy] == [0, 1]
         solved = sum(score.success.count("1") for score in greedy)
-        assert rows[policy].greedy.mean == pytest.approx(solved / 24)
-        assert rows[policy].mean_length == pytest.approx(sum(score.mean_length for score in greedy) / 2)
-    assert rows["expert"].greedy.mean == 1.0
-    for row in table_rows(found):
-        assert (row.difference is not None) == (row.policy in ("grpo", "rewardflow"))
-        assert (row.seconds is None) == (row.policy in ("random", "expert"))
-    assert table_rows(found)[0].greedy is None
-    assert table_rows(found)[1].sampled is None
-    rows = {row.policy: row for row in table_rows(found)}
+        assert success(found, policy, "greedy").mean == pytest.approx(solved / 24)
+        assert cells(found, policy)[4] == f"{sum(score.mean_length for score in greedy) / 2:.1f}"
+    assert success(found, "expert", "greedy").mean == 1.0
+
+
+def test_only_methods_are_compared_and_only_trained_policies_have_a_time(found):
+    for policy in ("random", "expert", "clone", "grpo", "rewardflow"):
+        assert (difference(found, policy) is not None) == (policy in ("grpo", "rewardflow"))
+        assert (cells(found, policy)[-1] == "-") == (policy in ("random", "expert"))
+    assert success(found, "random", "greedy") is success(found, "expert", "sampled") is None
+
+
+def test_the_difference_is_that_of_the_success_rates(found):
     for method in ("grpo", "rewardflow"):
-        assert rows[method].difference.mean == pytest.approx(rows[method].greedy.mean - rows["clone"].greedy.mean)
-    assert caption(found).startswith("12 held-out test tasks, 2 training seeds.")
-    assert "admissible" not in caption(found)
-    setup = dataclasses.replace(found.config.setup, policy={"admissible": True})
-    limited = dataclasses.replace(found, config=dataclasses.replace(found.config, setup=setup))
-    assert caption(limited).endswith("Models write admissible commands only, and are trained under that restriction.")
-    assert band_words(found) == "mean of 2 seeds; band: 95 % t interval over seeds; 6 validation tasks each"
-    one = dataclasses.replace(found, config=dataclasses.replace(found.config, seeds=[0]))
-    assert band_words(one) == "one seed; band: 95 % Wilson interval over 6 validation tasks"
+        own, clone = (success(found, policy, "greedy").mean for policy in (method, "clone"))
+        assert difference(found, method).mean == pytest.approx(own - clone)
 
 
 @pytest.mark.parametrize("width", [60, 80, 130])
@@ -156,6 +154,14 @@ def test_the_terminal_shows_every_policy_and_number_at_any_width(finished_run, t
         assert all(policy in " ".join(lines) for policy in ("random", "expert", "clone", "grpo", "rewardflow"))
     if width >= 80:
         assert "100.0" in " ".join(lines)
+
+
+def test_the_caption_says_how_many_tasks_and_seeds(found):
+    assert caption(found).startswith("12 held-out test tasks, 2 training seeds.")
+    assert "admissible" not in caption(found)
+    setup = dataclasses.replace(found.config.setup, policy={"admissible": True})
+    limited = dataclasses.replace(found, config=dataclasses.replace(found.config, setup=setup))
+    assert caption(limited).endswith("Models write admissible commands only, and are trained under that restriction.")
 
 
 def test_kinds_of_tasks_have_a_table_per_split(found):
@@ -181,12 +187,11 @@ def test_curves_average_seeds_at_shared_iterations(found):
     }
     runs = [dataclasses.replace(run, curve=curves[run.seed]) if run.method == "grpo" else run for run in found.runs]
     series = curve_series(dataclasses.replace(found, runs=runs), "greedy")[0]
-    assert series.method == "grpo"
-    assert series.iteration == [0, 2]
-    assert series.seconds == [0, 20]
-    assert series.mean == pytest.approx([0.3, 0.5])
-    assert all(low <= mean <= high for low, mean, high in zip(series.low, series.mean, series.high, strict=True))
-    assert curve_series(dataclasses.replace(found, runs=runs), "sampled")[0].mean == pytest.approx([0.1, 0.4])
+    assert (series["method"], series["iteration"], series["seconds"]) == ("grpo", [0, 2], [0, 20])
+    assert series["mean"] == pytest.approx([0.3, 0.5])
+    bands = zip(series["low"], series["mean"], series["high"], strict=True)
+    assert all(low <= mean <= high for low, mean, high in bands)
+    assert curve_series(dataclasses.replace(found, runs=runs), "sampled")[0]["mean"] == pytest.approx([0.1, 0.4])
 
 
 def test_the_picture_is_a_large_png(found, tmp_path):
@@ -196,3 +201,15 @@ def test_the_picture_is_a_large_png(found, tmp_path):
     width, height = (int.from_bytes(content[at : at + 4], "big") for at in (16, 20))
     assert width > 1000
     assert height > 700
+
+
+def test_the_band_is_explained(found):
+    assert band_words(found) == "mean of 2 seeds; band: 95 % t interval over seeds; 6 validation tasks each"
+    one = dataclasses.replace(found, config=dataclasses.replace(found.config, seeds=[0]))
+    assert band_words(one) == "one seed; band: 95 % Wilson interval over 6 validation tasks"
+
+
+def test_methods_have_distinct_colours():
+    names = ["grpo", "rloo", "gigpo", "rewardflow", "graphgpo"]
+    assert len({colour_of(name) for name in names}) == 5
+    assert colour_of("a new method").startswith("#")

@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 from agentgym.outside.text import DataError
 from baselines.environments.registry import settings_of
 from baselines.imitation.episodes import read_episodes
-from baselines.metrics import read_log, without_times
 from baselines.recipes import RECIPES
 from baselines.recipes.papers import paper
+from baselines.records.metrics import read_log, without_times
 from baselines.runs.settings import run_settings
 from benchmarks.run import app
 from benchmarks.training import train as train_page

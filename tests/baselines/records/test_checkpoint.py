@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 
 from agentgym.outside.files import damage, seal
 from agentgym.outside.text import DataError
-from baselines.checkpoint import (
+from baselines.records.checkpoint import (
     Checkpoint,
     deferred,
     describe_run,

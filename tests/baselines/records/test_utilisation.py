@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import torch
 
-from baselines import utilisation
-from baselines.utilisation import (
+from baselines.records import utilisation
+from baselines.records.utilisation import (
     PeakMemory,
     decode_seconds,
     forward_flops,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from agentgym.trajectory import Bools, Floats, Reply, StepTable, Trajectory
 from agentgym.trajectory.episode import plain_steps
 from baselines.batch import scored_rows
-from baselines.sequences import TokenSequence
+from baselines.engines.sequences import TokenSequence
 
 _COLUMNS = ("t", "state", "action", "next_state", "reward", "valid", "terminated", "truncated", "won")
 

@@ -21,8 +21,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from baselines.checkpoint import best_policies, checkpoints
-from baselines.metrics import Row
+from baselines.records.checkpoint import best_policies, checkpoints
+from baselines.records.metrics import Row
 
 PATIENCE = 10
 REFUSED, REFUSED_FOR = 0.5, 3
@@ -121,9 +121,9 @@ def _refused(rows: Sequence[Row], over: bool, kept: Mapping[int, str]) -> str:
         return ""
     return (
         f"{rates[-1]:.0%} of the actions are refused, {rates[0]:.0%} were {REFUSED_FOR - 1} iterations before: look at "
-        "what the policy writes (baselines.callbacks.Samples) and at the reply parser around the environment; clone "
-        "an expert or demonstrations first (baselines.imitation.cloning.clone), or allow admissible commands only "
-        "(HuggingFacePolicy(..., admissible=True))"
+        "what the policy writes (baselines.records.callbacks.Samples) and at the reply parser around the environment; "
+        "clone an expert or demonstrations first (baselines.imitation.cloning.clone), or allow admissible commands "
+        "only (HuggingFacePolicy(..., admissible=True))"
     )
 
 

@@ -15,7 +15,7 @@ from agentgym.outside.files import write_file
 from agentgym.outside.packages import install_package
 from agentgym.outside.text import clean, read_json_lines
 from agentgym.trajectory import StepTable
-from baselines.metrics import Row
+from baselines.records.metrics import Row
 
 if TYPE_CHECKING:
     from baselines.trainer import Trainer

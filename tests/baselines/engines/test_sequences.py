@@ -5,7 +5,7 @@ import pytest
 
 from agentgym.trajectory import Reply, StepTable
 from baselines.batch import make_batch
-from baselines.sequences import TokenSequence, token_sequences
+from baselines.engines.sequences import TokenSequence, token_sequences
 from policies.prompts import FIRST_PICTURE
 from tests.refusals import refuses
 

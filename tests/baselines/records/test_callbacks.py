@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from baselines.callbacks import Samples, Tracker
+from baselines.records.callbacks import Samples, Tracker
 from tests.baselines.corridor_learning import TASKS
 from tests.baselines.test_trainer import trainer
 from tests.refusals import refuses

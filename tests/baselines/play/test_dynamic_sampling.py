@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from agentgym.trajectory import StepTable
-from baselines.dynamic_sampling import Sample, sample_groups
+from baselines.play.dynamic_sampling import Sample, sample_groups
 from baselines.recipes import RECIPES
 from tests.baselines.corridor_learning import babbling_policy
 from tests.baselines.test_trainer import digest, repeatable, trainer

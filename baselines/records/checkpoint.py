@@ -36,7 +36,7 @@ from agentgym.outside.files import damage, new_folder, restore_folder, seal
 from agentgym.outside.text import DataError, read_json
 from baselines.config import TRAINING_RULES, TrainerConfig, by_name
 from baselines.experience import Experience
-from baselines.tensor_folder import join, read_tensors, split, write_tensors
+from baselines.records.tensor_folder import join, read_tensors, split, write_tensors
 from policies.training import fingerprint
 
 #: What an earlier version wrote.

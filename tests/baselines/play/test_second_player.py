@@ -11,7 +11,7 @@ from agentgym.rollout import collect
 from agentgym.sotopia.env import SotopiaEnv
 from agentgym.sotopia.players import PLAYERS
 from agentgym.trajectory import Reply
-from baselines.second_player import PolicyPartner
+from baselines.play.second_player import PolicyPartner
 from policies.scripted import RandomPolicy, tagged
 from tests.refusals import refuses
 from wrappers.prompt import PromptWindow, VectorPromptWindow

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from baselines.tensor_folder import join, read_tensors, split, write_tensors
+from baselines.records.tensor_folder import join, read_tensors, split, write_tensors
 from tests.refusals import refuses
 
 

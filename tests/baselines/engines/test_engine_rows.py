@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from agentgym.trajectory import Reply, StepTable
-from baselines.engine_rows import EngineRow, credited, steps_of
-from baselines.sequences import token_sequences
+from baselines.engines.engine_rows import EngineRow, credited, steps_of
+from baselines.engines.sequences import token_sequences
 from tests.refusals import refuses
 from wrappers.credit import reinforce_plus_plus
 

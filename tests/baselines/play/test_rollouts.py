@@ -6,8 +6,8 @@ import pytest
 from agentgym.rollout import collect
 from agentgym.trajectory import Reply
 from baselines.batch import make_batch
+from baselines.play.rollouts import Timed, episodes_of, play_groups, steps_to_branch_at
 from baselines.recipes import recipe
-from baselines.rollouts import Timed, episodes_of, play_groups, steps_to_branch_at
 from baselines.trainer import Trainer
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor
 from tests.refusals import refuses

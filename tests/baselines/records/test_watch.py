@@ -11,8 +11,8 @@ import pytest
 from agentgym.outside.files import seal
 from baselines.config import TRAINING_RULES
 from baselines.evaluation import Evaluation
-from baselines.metrics import LOG_FILE, Row, read_log
-from baselines.watch import kept_in, told, unfinished, watch
+from baselines.records.metrics import LOG_FILE, Row, read_log
+from baselines.records.watch import kept_in, told, unfinished, watch
 from tests.baselines.corridor_learning import small_policy
 from tests.baselines.test_trainer import repeatable, trainer
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentgym.outside.text import DataError
-from baselines.metrics import MetricsLog, read_about, read_log, without_times
+from baselines.records.metrics import MetricsLog, read_about, read_log, without_times
 from tests.refusals import refuses
 
 

@@ -1,0 +1,1 @@
+"""What a run writes: log, checkpoints, samples, warnings, speed."""
