@@ -1,7 +1,6 @@
 """An environment in plain Gymnasium that knows nothing of this project: groups of episodes, credit, training.
 
-The way in from here: docs/tutorials/own-environment.md.
-Run: python examples/own_environment.py
+The way in from here: docs/tutorials/own-environment.md. Run: python examples/own_environment.py
 """
 
 import string
@@ -56,13 +55,12 @@ class Words:
         return [Reply(str(rng.choice(["up", "down"]))) for _ in observations]
 
 
-def make(num_envs: int) -> SyncVectorEnv:
+def make(count: int) -> SyncVectorEnv:
     """Return Gymnasium's own vector environment."""
-    makers = [lambda: gym.wrappers.TimeLimit(Stairs(), 8)] * num_envs
-    return SyncVectorEnv(makers, autoreset_mode=AutoresetMode.DISABLED)
+    return SyncVectorEnv([lambda: gym.wrappers.TimeLimit(Stairs(), 8)] * count, autoreset_mode=AutoresetMode.DISABLED)
 
 
-tasks = [{"start": 1}, {"start": 2}, {"start": 3}]
+tasks = [{"start": start} for start in (1, 2, 3)]
 table = collect(make(12), Words(), tasks=tasks, group_size=4, seed=0)
 print(f"{table.n_groups} groups, {table.n_trajectories} episodes, {table.trajectory_won.mean():.0%} won; a lost one:")
 episodes = np.split(table.order, table.offsets[1:-1])

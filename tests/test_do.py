@@ -75,9 +75,12 @@ def test_pip_shows_what_it_does(checkout: Path) -> None:
         assert not call.startswith("-m pip install") or "-q" not in call
 
 
-@pytest.mark.parametrize(("engine", "pins"), [("trl", "constraints.txt"), ("verl", "constraints-verl.txt")])
+@pytest.mark.parametrize(
+    ("engine", "pins", "extras"),
+    [("trl", "constraints.txt", "trl,bench,smollm2,dev"), ("verl", "constraints-verl.txt", "verl,dev")],
+)
 def test_an_engine_has_an_environment_and_where_it_must_versions_of_its_own(
-    checkout: Path, engine: str, pins: str
+    checkout: Path, engine: str, pins: str, extras: str
 ) -> None:
     tests = checkout / "tests" / "engines"
     tests.mkdir(parents=True)
@@ -85,7 +88,7 @@ def test_an_engine_has_an_environment_and_where_it_must_versions_of_its_own(
     shutil.copy(ROOT / "constraints-verl.txt", checkout)
     (checkout / ".venv").rename(checkout / f".venv-{engine}")
     calls, _ = do(checkout, "engines", engine, "-x")
-    assert installed(calls) == ["", f"{engine},dev"]
+    assert installed(calls) == ["", extras]
     assert all(f"-c {pins}" in call for call in calls if call.startswith("-m pip install"))
     assert calls[-1] == f"-m pytest tests/engines/test_{engine}.py -x"
     assert installed(do(checkout, "engines", engine)[0]) == []

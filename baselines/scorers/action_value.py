@@ -105,6 +105,7 @@ class ActionValue(ValueScorer):
 def action_loss(said: Tensor, target: Tensor, kind: ActionLoss) -> Tensor:
     """Return the error of each value: the cross-entropy of a soft label by a logit, or the squared error; any shape.
 
+    >>> import torch
     >>> action_loss(torch.tensor([0.0, 0.0]), torch.tensor([1.0, 0.5]), "cross-entropy")
     tensor([0.6931, 0.6931])
     >>> action_loss(torch.tensor([0.5, 2.0]), torch.tensor([1.0, 2.0]), "squared")

@@ -121,7 +121,7 @@ gym.register("Plain-v0", Plain, max_episode_steps=2)
 @pytest.fixture
 def own(tmp_path, monkeypatch):
     (tmp_path / "my_worlds.py").write_text(OWN)
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     yield "my_worlds:{}-v0".format
     sys.modules.pop("my_worlds", None)
 

@@ -82,7 +82,7 @@ def test_keys_are_compared_on_one_play(tmp_path):
     [
         (["--player", "dice"], "expected one of commands, verbs"),
         (["--env", "webshop", "--split", "test"], "infos of 'webshop' lack inventory, location"),
-        (["--env", "chess"], "got 'chess'"),
+        (["--env", "chess"], "'chess': this study compares state keys of the project's households"),
         (["--data", "/nowhere"], "/nowhere"),
     ],
 )

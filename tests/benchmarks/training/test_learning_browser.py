@@ -81,9 +81,9 @@ def test_the_chart_follows_its_buttons(page, finished_run):
     for shown, mode in ((greedy, "greedy"), (sampled, "sampled")):
         first, second = curve_series(STUDY.load(finished_run / "results.json"), mode)
         grpo, rewardflow = (
-            [line.method, pytest.approx([100 * mean for mean in line.mean])] for line in (first, second)
+            [line["method"], pytest.approx([100 * mean for mean in line["mean"]])] for line in (first, second)
         )
-        colours = [first.colour, second.colour]
+        colours = [first["colour"], second["colour"]]
         assert {(panel["x"], panel["from"]) for panel in shown} == {("iteration", 0)}
         # All means in colour, then each method with its own band, and only its own, before the others in grey.
         assert shown[0]["lines"] == [[*grpo, colours[0]], [*rewardflow, colours[1]]]
