@@ -82,7 +82,7 @@ class MetricsLog:
         self._rewrite()
         if self._tensorboard:
             # purge_step hides what an earlier, interrupted process wrote past the checkpoint.
-            self._writer = self._make_writer(str(self._folder / "tensorboard"), purge_step=iteration + 1)
+            self._writer = self._make_writer(str(self._folder / "tensorboard"), purge_step=iteration + 1)  # type: ignore[operator]
 
     def amend(self, row: Row) -> None:
         """Put a row in the place of the newest, in memory and file."""
