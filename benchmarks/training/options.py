@@ -105,7 +105,7 @@ def method_names() -> list[str]:
         top, _, below = package.partition(".")
         spec = importlib.util.find_spec(top)  # a package's own file is not run
         for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
-            for path in sorted(set((Path(folder) / below).glob("*.py")) - {Path(folder) / below / "method.py"}):
+            for path in sorted((Path(folder) / below).glob("*.py")):
                 found += re.findall(rf'\b{called}\(\s*"(\w+)"', path.read_text(encoding="utf-8"))
     return list(dict.fromkeys(found))
 

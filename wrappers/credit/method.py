@@ -3,7 +3,7 @@
 Each file of this folder may define `METHODS`, a tuple of `Method`; recipes, search spaces, colours and measured credits
 are derived from it:
 
-    METHODS = (Method("mine", mine, "An episode's return against the others' mean.", PENALTY, colour="#CC79A7"),)
+    METHODS = (Method(NAME, function, "An episode's return against the others' mean.", PENALTY, colour="#CC79A7"),)
 
 `wrappers` does not import `baselines`: its functions are named "module:function", its scorers by module name.
 """
