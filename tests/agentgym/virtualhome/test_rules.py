@@ -243,7 +243,7 @@ def test_texts_are_the_same_over_hash_seeds() -> None:
         "        print(world.step(wild_line(rng, scene)), world.changes())\n"
         "    print(world.get_state(), world.fingerprint())\n"
     )
-    said = {printed(code, seed) for seed in ("0", "4711")}
+    said = {printed(code, seed) for seed in ("0", "1")}
     assert len(said) == 1
     assert said.pop().count("'CLOSE'") > 50
 
