@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from policies.decode.batch import KeyedBatch
+from policies.decode.graph import StepGraphs
 from policies.decode.kept import KeptKeys, TokenCounts
 from policies.decode.sampler import Completion, Decoding, Restriction, allowed_next, append_tokens, pick
 from policies.prompts import Prompt
@@ -40,9 +41,14 @@ class Continuous:
     """
 
     def __init__(
-        self, model: Any, decoding: Decoding, kept: KeptKeys | None = None, counts: TokenCounts | None = None
+        self,
+        model: Any,
+        decoding: Decoding,
+        kept: KeptKeys | None = None,
+        counts: TokenCounts | None = None,
+        graphs: StepGraphs | None = None,
     ) -> None:
-        self._model, self._decoding, self._kept, self._counts = model, decoding, kept, counts
+        self._model, self._decoding, self._kept, self._counts, self._graphs = model, decoding, kept, counts, graphs
         self._waiting: list[Request] = []
         self._live: list[Request] = []
         self._batch: KeyedBatch | None = None
@@ -70,7 +76,7 @@ class Continuous:
         if not self._waiting or not room or len(self._waiting) < _SHARE * len(self._live):
             return
         new, self._waiting = self._waiting[:room], self._waiting[room:]
-        read = KeyedBatch(self._model, [each.prompt for each in new], self._kept, self._counts)
+        read = KeyedBatch(self._model, [each.prompt for each in new], self._kept, self._counts, self._graphs)
         self.passes += 1
         self._live += new
         draws = [each.draws for each in new if each.draws is not None]

@@ -91,6 +91,8 @@ class _Cuda:
             for each in self._seen:
                 if "synchronizing CUDA operation" in str(each.message):
                     self._note(f"{Path(each.filename).name}:{each.lineno}")
+                elif "CUDA graphs" in str(each.message):
+                    raise each.message  # type: ignore[misc]
 
     live = staticmethod(torch.cuda.memory_allocated)
     peak = staticmethod(torch.cuda.max_memory_allocated)
@@ -111,6 +113,8 @@ def waits() -> Any:
     finally:
         NATIVE.watch(None)
         del found["to device"]
+        if GPU.startswith("cuda"):
+            print(dict(found), file=sys.stderr)  # where
 
 
 def moved(policy: HuggingFacePolicy, precision: torch.dtype | None) -> HuggingFacePolicy:
@@ -158,6 +162,8 @@ def rollout(precision: torch.dtype | None) -> dict[str, Any]:
         while len(done) < 4:
             done += queue.get()
     found["waits_of_a_token_in_lanes"] = sum(counted.values()) / max(len(reply.token_ids) for _, reply in done)
+    keeping = small(precision, **settings, reuse=True)
+    found["kept"] = [[reply.token_ids for reply in act(keeping)] for _ in range(2)]
     infos = {"admissible_actions": np.array([["go up", "go to"], ["up"], ["go", "up"], ["the"]], object)}
     restricted = small(precision, admissible=True)
     replies = act(restricted, infos)
