@@ -117,9 +117,19 @@ class StepGraphs:
         self._leave()
         self._shape: _Shape | None = None
         self._shapes: dict[tuple[int, int], _Shape] = {}
-        self._storage: list[Tensor] = []  # of each layer
+        self._storage: Tensor | None = None  # a line for each layer
         self._weights: list[int] = []
         self._pool: Any = None
+
+    def place(self, model: Any, batch: KeyedBatch, layers: int, n: int, columns: int, key: Tensor) -> Tensor:
+        """Return keys and values of a new batch, (layers, 2, n, h, at least `columns`, size), of the type of `key`."""
+        columns = rounded(columns, least=COLUMNS)
+        if self._owner() is not None:  # which this batch will join
+            return key.new_zeros(layers, 2, n, key.shape[1], columns, key.shape[3])
+        self._look_at(model)
+        found = self._view(layers, rounded(n), columns, key)
+        self._owner = weakref.ref(batch)
+        return found[:, :, :n]
 
     def append(self, model: Any, batch: KeyedBatch, tokens: Tensor, lengths: list[int], width: int) -> Tensor:
         """Add a token to every row of a batch, whose keys move here; return the next logits, float32 (n, V).
@@ -128,16 +138,14 @@ class StepGraphs:
             tokens: int64 (n,).
             lengths: of the rows with these tokens, which stand in column `width` - 1.
         """
-        shape, n = self._shape, len(lengths)
+        n = len(lengths)
         if self._owner() is not batch:
             self._leave()
-            weights = [weight.data_ptr() for weight in model.parameters()]
-            if weights != self._weights:
-                self.clear()
-                self._weights = weights
-            shape = None
-        # A joined batch has tensors of its own again.
-        if shape is None or not n <= shape.rows < 2 * n or width > shape.columns or not self._holds(batch):
+            self._look_at(model)
+            self._shape = None
+        shape, inside = self._shape, self._holds(batch)
+        columns = batch.keys[0].shape[3] if inside else 0
+        if not inside or shape is None or not n <= shape.rows < 2 * n or shape.columns != columns or width > columns:
             shape = self._enter(model, batch, n, width)
         shape.begin(lengths, width, tokens)
         if shape.run is None:
@@ -147,8 +155,15 @@ class StepGraphs:
         assert shape.logits is not None
         return shape.logits[:n]
 
+    def _look_at(self, model: Any) -> None:
+        weights = [weight.data_ptr() for weight in model.parameters()]
+        if weights != self._weights:
+            self.clear()
+            self._weights = weights
+
     def _holds(self, batch: KeyedBatch) -> bool:
-        return batch.keys[0].untyped_storage().data_ptr() == self._storage[0].untyped_storage().data_ptr()
+        own = self._storage
+        return own is not None and batch.keys[0].untyped_storage().data_ptr() == own.untyped_storage().data_ptr()
 
     def _leave(self) -> None:
         """Let the batch whose keys are here have copies."""
@@ -157,25 +172,32 @@ class StepGraphs:
             batch.keys = [each.clone() for each in batch.keys]
         self._owner = _nobody
 
-    def _enter(self, model: Any, batch: KeyedBatch, n: int, width: int) -> _Shape:
-        rows, columns = rounded(n), rounded(width, least=COLUMNS)
-        two, _, heads, _, size = batch.keys[0].shape
-        need = two * rows * heads * columns * size
-        grows, inside = not self._storage or self._storage[0].numel() < need, self._storage and self._holds(batch)
-        if grows:
+    def _view(self, layers: int, rows: int, columns: int, key: Tensor) -> Tensor:
+        """Return the storage as (layers, 2, rows, h, columns, size), larger than before where it is too small."""
+        need = 2 * rows * key.shape[1] * columns * key.shape[3]
+        if self._storage is None or self._storage.shape[1] < need:
             self._shapes, self._pool = {}, None  # they hold the addresses of what is replaced
-            self._most = max(self._most, need)  # after `clear` the tensors need not grow step by step again
-        slots = []
-        for layer, each in enumerate(batch.keys):  # one layer at a time is there twice
-            if grows:
-                self._storage[layer : layer + 1] = [each.new_zeros(self._most)]
-            elif inside:
-                each = each.clone()
-            slots.append(self._storage[layer][:need].view(two, rows, heads, columns, size))
-            slots[layer][:, :n, :, : width - 1] = each[:, :, :, : width - 1]
-            batch.keys[layer] = slots[layer][:, :n]
+            self._most = max(self._most, need)  # after `clear` it need not grow step by step again
+            self._storage = None
+            self._storage = key.new_zeros(layers, self._most)
+        return self._storage[:, :need].view(layers, 2, rows, key.shape[1], columns, key.shape[3])
+
+    def _enter(self, model: Any, batch: KeyedBatch, n: int, width: int) -> _Shape:
+        rows, inside, held = rounded(n), self._holds(batch), batch.keys
+        columns = held[0].shape[3] if inside else 0
+        if width > columns:
+            columns = rounded(width + COLUMNS, least=COLUMNS)
+        layout = held[0].stride() if inside else ()
+        slots = list(self._view(len(held), rows, columns, held[0][0]).unbind())
+        inside = inside and self._holds(batch)  # the storage may have grown
+        if not inside or layout != slots[0].stride():
+            for layer, each in enumerate(held):  # one layer at a time is there twice
+                source = each[:, :, :, : width - 1]
+                slots[layer][:, :n, :, : width - 1] = source.clone() if inside else source
+                held[layer] = slots[layer][:, :n]
         self._owner = weakref.ref(batch)
-        self._shape = self._shapes.setdefault((rows, columns), _Shape(model, slots))
+        shape = self._shapes.get((rows, columns))
+        self._shape = self._shapes[rows, columns] = shape or _Shape(model, slots)
         return self._shape
 
     def _start(self, shape: _Shape) -> None:

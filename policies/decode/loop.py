@@ -122,7 +122,7 @@ class LoopSampler:
         completions = [Completion() for _ in prompts]
         rows = list(range(len(prompts)))
         allowed = allowed_next(completions, rows, restrictions)
-        drawn = None if draws is None else torch.from_numpy(draws[:, 0]).to(logits.device)
+        drawn = None if draws is None else torch.from_numpy(draws[:, 0]).to(logits.device, non_blocking=True)
         tokens, logprobs = pick(logits, drawn, decoding.temperature, allowed)
         append_tokens(completions, rows, tokens, logprobs, allowed, decoding)
         return completions

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from policies.decode import graph
+from policies.decode import graph, reading
 from policies.decode.batch import KeyedBatch
 from policies.decode.continuous import Continuous, Request
 from policies.decode.graph import StepGraphs
@@ -29,7 +29,9 @@ def recorded(monkeypatch):
     return found
 
 
-def test_replies_are_those_of_exact_shapes(recorded):
+@pytest.mark.parametrize("few", [256, 4, 0])  # rows with more new tokens are read one by one
+def test_replies_are_those_of_exact_shapes(recorded, monkeypatch, few):
+    monkeypatch.setattr(reading, "_FEW", few)
     model = qwen()
     expected, _ = play(LoopSampler(model, reuse=True), turns=9, rows=8)
     sampler = LoopSampler(model, reuse=True, graphs=True)
@@ -37,7 +39,7 @@ def test_replies_are_those_of_exact_shapes(recorded):
     assert [one.token_ids for one in found] == [one.token_ids for one in expected]
     for one, other in zip(found, expected, strict=True):
         assert one.logprobs == pytest.approx(other.logprobs, abs=1e-5)
-    assert {columns for _, columns in recorded} == {64, 128}
+    assert {columns for _, columns in recorded} == {64, 128, 192}
     assert {rows for rows, _ in recorded} == {4, 3, 2, 1}  # four side by side; fewer where half have ended
     before = len(recorded)
     sampler.forget()
@@ -78,9 +80,9 @@ def test_graphs_are_dropped_with_their_weights(recorded):
     with torch.no_grad():
         for each in (model, other, model):
             torch.testing.assert_close(after(each, graphs), after(each, None), atol=1e-5, rtol=1e-5)
-    assert recorded == [(2, 64)] * 3
+    assert recorded == [(2, 128)] * 3
     graphs.clear()
-    assert not graphs._storage
+    assert graphs._storage is None
 
 
 @pytest.mark.parametrize("what", ["cannot be recorded", "replays other logits"])
