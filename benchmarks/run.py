@@ -57,11 +57,9 @@ STUDIES = {
 }  # fmt: skip
 SPEED = {
     "throughput": "benchmarks.speed.throughput:STUDY",
-    "gpu": "benchmarks.speed.gpu:gpu",
-    "lanes": "benchmarks.speed.lanes:STUDY",
+    "gpu": "benchmarks.speed.first_hour:gpu",
     "rollouts": "benchmarks.speed.rollouts:STUDY",
     "updates": "benchmarks.speed.updates:STUDY",
-    "endpoint": "benchmarks.speed.sotopia_dialogues:STUDY",
     "search": "benchmarks.speed.searchqa_index:STUDY",
     "shop-scale": "benchmarks.speed.webshop_scale:STUDY",
 }
@@ -78,20 +76,6 @@ COMMANDS = {
     "report": "benchmarks.training.command:report",
     "check": "benchmarks.training.command:check",
 }
-#: Names of 0.2, not in the help, with the options they had: gone with the next release.
-FORMER = {
-    **{
-        name: STUDIES[name]
-        for name in (
-            "league", "ranking", "branching", "scorers", "shaping", "search-players", "aliasing", "hindsight",
-            "merging", "crossplay",
-        )
-    },
-    **SPEED,
-    "panel": COMMANDS["play"],
-}  # fmt: skip
-
-
 #: What the help says of commands that are groups.
 _GROUPS = {"study": "Answer one question with a table and a page.", "speed": "Measure speed and memory."}
 #: Plain text: importing rich for it would cost more than all the rest of the help.
@@ -122,14 +106,13 @@ class Commands(TyperGroup):
     """Commands by name: functions, studies or groups of them, in files that are imported when they are run."""
 
     places: Mapping[str, Any] = COMMANDS
-    former: Mapping[str, Any] = FORMER
     listing = False
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.places)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        place = {**self.former, **self.places}.get(cmd_name)
+        place = self.places.get(cmd_name)
         if place is None:
             return None
         if self.listing:
@@ -141,7 +124,7 @@ class Commands(TyperGroup):
             found = found[cmd_name] if isinstance(found, Mapping) else found
             alone.command(cmd_name, cls=Command)(found if inspect.isfunction(found) else found.command)
         else:
-            group = type("Group", (Commands,), {"places": place, "former": {}})
+            group = type("Group", (Commands,), {"places": place})
             alone = typer.Typer(cls=group, no_args_is_help=True, add_completion=False, **_SETTINGS)
             alone.callback(help=_GROUPS[cmd_name])(lambda: None)
         made = typer.main.get_command(alone)

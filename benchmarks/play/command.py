@@ -55,7 +55,6 @@ Out = Annotated[Path, typer.Option(help="Folder of the results.")]
 
 
 def play(
-    context: typer.Context,
     name: Annotated[
         str | None,
         typer.Argument(
@@ -74,7 +73,6 @@ def play(
             "Default: all that need no folder."
         ),
     ] = None,
-    policy: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
     samples: Samples = 1,
     option: Options = None,
     steps: Steps = None,
@@ -88,11 +86,11 @@ def play(
 ) -> None:
     """Play a panel of tasks and print success with intervals, per kind of task; finished episodes are kept."""
     console = Console()
-    names = [*(player or ()), *(policy or ())]
+    names = player or []
     if name is None:
         print_panels(console)
         return
-    if not names and not env_and_split(name)[1] and context.info_name == "play":
+    if not names and not env_and_split(name)[1]:
         from agentgym.play import main
 
         raise typer.Exit(main([name, *(word for each in option or () for word in ("--set", each))]))

@@ -22,7 +22,7 @@ _COSTS = ("ms", "µs", "s", "MB")
 
 @dataclass(frozen=True)
 class Measurement:
-    """A figure, or a peer's or a limit where it is not `ours`; None: not measured. Of times and memory less is better.
+    """A figure, or a peer's or a limit where it is not `ours`. Of times and memory less is better.
 
     `loop_seconds` are those of ten million additions meanwhile, see `benchmarks.speed.timing`; with a `column` a row of
     the table has several figures.
@@ -32,7 +32,7 @@ class Measurement:
     section: str
     what: str
     ours: bool
-    value: float | None
+    value: float
     unit: str
     loop_seconds: float | None = None
     column: str = ""
@@ -46,13 +46,9 @@ class Measurement:
         return cls(key, section, what, ours, found, unit)
 
     @property
-    def absent(self) -> str:
-        return ""
-
-    @property
     def scaled(self) -> float | None:
         """A speed where ten million additions take `REFERENCE_SECONDS`; None where no loop ran."""
-        if self.value is None or self.loop_seconds is None:
+        if self.loop_seconds is None:
             return None
         return Speed(self.value, self.loop_seconds).scaled
 
@@ -103,23 +99,22 @@ class Speeds(Found):
 
 def ratios(found: Sequence[Measurement], comparisons: Iterable[Comparison]) -> list[Ratio]:
     """Return the comparisons of which both figures were measured."""
-    by_key = {each.key: (each, each.value) for each in found if each.value is not None}
+    by_key = {each.key: each for each in found}
     result = []
     for each in comparisons:
         if each.ours in by_key and each.other in by_key:
-            (ours, mine), (_, other) = by_key[each.ours], by_key[each.other]
-            result.append(Ratio(ours.section, each.what, other / mine if ours.unit in _COSTS else mine / other))
+            ours, other = by_key[each.ours], by_key[each.other]
+            value = other.value / ours.value if ours.unit in _COSTS else ours.value / other.value
+            result.append(Ratio(ours.section, each.what, value))
     return result
 
 
 def amount(measurement: Measurement) -> str:
-    """Return value and unit, rounded to the digits that repeat; or why there is no value.
+    """Return value and unit, rounded to the digits that repeat.
 
     >>> amount(Measurement("k", "steps", "w", True, 123456.7, "steps/s"))
     '123,000 steps/s'
     """
-    if measurement.value is None:
-        return f"absent: {measurement.absent}"
     if not measurement.unit and measurement.value.is_integer():
         return f"{measurement.value:,.0f}"
     return f"{_rounded(measurement.value)} {measurement.unit}".rstrip()

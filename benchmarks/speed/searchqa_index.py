@@ -16,7 +16,6 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from agentgym.searchqa.official import read_questions
 from agentgym.searchqa.retrieval.index_folder import build_index, open_index
 from agentgym.searchqa.retrieval.lexical import LexicalRetriever
 from agentgym.searchqa.retrieval.remote import HttpRetriever
@@ -164,8 +163,6 @@ def write_synthetic(path: Path, passages: int, questions: int) -> list[Question]
 
 def measure_scale(corpus: Path, questions: Sequence[Question], folder: Path) -> dict[str, tuple[str, float, str]]:
     """Build the index of a corpus in a new folder, open it and search, each in a fresh process."""
-    if folder.exists():
-        raise ValueError(f"{folder} exists: what building costs cannot be measured; remove it or name another folder")
     built, _ = costs_of(build_index, corpus, folder)
     searched, found = costs_of(_search, folder, list(questions))
     return {
@@ -214,10 +211,7 @@ def _batched(retriever: Retriever, texts: Sequence[str]) -> tuple[list[Found], f
 
 def configure(
     passages: Annotated[str, typer.Option(help="Sizes of made-up corpora, separated by commas.")] = "10000,100000",
-    corpus: Annotated[Path | None, typer.Option(help="A corpus file, in the place of made-up ones.")] = None,
-    questions: Annotated[Path | None, typer.Option(help="Its questions, with supporting passages.")] = None,
-    queries: Annotated[int, typer.Option(min=1, help="Number of questions on a made-up corpus.")] = 2_000,
-    folder: Annotated[Path | None, typer.Option(help="Keep corpora and indexes here. Default: removed.")] = None,
+    queries: Annotated[int, typer.Option(min=1, help="Number of questions on each.")] = 2_000,
     quick: Annotated[bool, typer.Option("--quick", help="One corpus of 1,000 passages; for CI.")] = False,
 ) -> SpeedConfig:
     """Measure building, opening and searching the lexical index of Search-QA."""
@@ -227,32 +221,16 @@ def configure(
         sizes = []
     if not sizes or min(sizes) < 1:
         raise typer.BadParameter(f"expected numbers of passages such as 10000,100000, got {passages!r}")
-    if (corpus is None) != (questions is None):
-        raise typer.BadParameter("a corpus needs its questions, and questions their corpus", param_hint="--corpus")
-    given = {
-        name: str(path) for name, path in {"corpus": corpus, "questions": questions, "folder": folder}.items() if path
-    }
-    return SpeedConfig(["index"] if corpus else [f"{size}" for size in sizes], {"queries": queries, **given})
+    return SpeedConfig([f"{size}" for size in sizes], {"queries": queries})
 
 
 def measure(config: SpeedConfig, part: str, folder: Path) -> Part:
-    """Measure one corpus."""
-    options = config.options
-    try:
-        with tempfile.TemporaryDirectory() as temporary:
-            where = Path(options.get("folder", temporary))
-            where.mkdir(parents=True, exist_ok=True)
-            if "corpus" in options:
-                path, read = Path(options["corpus"]), read_questions(Path(options["questions"]))
-                asked: list[Question] = [(each.text, each.supports) for each in read if each.supports]
-                if not asked:
-                    raise ValueError(f"{options['questions']}: no question names the passages that support its answer")
-            else:
-                path = where / f"passages-{part}.jsonl"
-                asked = write_synthetic(path, int(part), options["queries"])
-            found = measure_scale(path, asked, where / f"index-{part}")
-    except (ValueError, OSError) as error:
-        raise typer.BadParameter(str(error)) from None
+    """Measure one corpus, which is removed with its index."""
+    with tempfile.TemporaryDirectory() as place:
+        corpus = Path(place, "passages.jsonl")
+        found = measure_scale(
+            corpus, write_synthetic(corpus, int(part), config.options["queries"]), Path(place, "index")
+        )
     title = "lexical index of Search-QA, three hits a query"
     return Part([
         Measurement(f"{key}_{part}", title, words, True, value, unit, column=part)

@@ -68,7 +68,7 @@ def test_episodes_kinds_and_replies_are_counted() -> None:
 
 @pytest.mark.slow
 def test_the_command_counts_what_is_done_in_every_environment(tmp_path: Path):
-    given = ["hindsight", "--tasks", "4", "--group-size", "3", "--clone-tasks", "0", "--out", str(tmp_path)]
+    given = ["study", "hindsight", "--tasks", "4", "--group-size", "3", "--clone-tasks", "0", "--out", str(tmp_path)]
     shown = CliRunner().invoke(app, given)
     assert shown.exit_code == 0, shown.output
     rows = json.loads((tmp_path / "hindsight.json").read_text())["relabelled"]
@@ -90,7 +90,7 @@ def test_the_command_counts_what_is_done_in_every_environment(tmp_path: Path):
 
 @pytest.mark.parametrize("given", [["--env", "chess"], ["--tasks", "0"]])
 def test_wrong_options_are_refused(given: list[str]):
-    assert CliRunner().invoke(app, ["hindsight", *given]).exit_code == 2
+    assert CliRunner().invoke(app, ["study", "hindsight", *given]).exit_code == 2
 
 
 @pytest.mark.slow

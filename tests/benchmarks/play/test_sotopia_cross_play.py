@@ -55,7 +55,7 @@ class Absent:
 
 def test_the_command_prints_a_table_and_writes_its_figures(tmp_path: Path) -> None:
     out = tmp_path / "some"
-    given = ["crossplay", "--players", "silent,fair", "--partners", "rules", "--tasks", "8", "--out", str(out)]
+    given = ["study", "crossplay", "--players", "silent,fair", "--partners", "rules", "--tasks", "8", "--out", str(out)]
     done = CliRunner().invoke(app, given)
     assert done.exit_code == 0, done.output
     silent, fair = STUDY.load(out / "crossplay.json").cells
@@ -66,6 +66,6 @@ def test_the_command_prints_a_table_and_writes_its_figures(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("given", [["--players", "nobody"], ["--players", "fair,fair"], ["--split", "tset"]])
 def test_the_command_says_what_is_wrong(given: list[str]) -> None:
-    done = CliRunner().invoke(app, ["crossplay", *given])
+    done = CliRunner().invoke(app, ["study", "crossplay", *given])
     assert done.exit_code == 2
     assert "did you mean" in done.output or "different names" in done.output or "known:" in done.output

@@ -10,7 +10,7 @@ from benchmarks.speed.webshop_scale import STUDY
 
 @pytest.mark.slow
 def test_a_small_shop_is_measured_and_kept(tmp_path):
-    command = ["shop-scale", "--products", "300", "--queries", "5", "--out", str(tmp_path / "shop")]
+    command = ["speed", "shop-scale", "--products", "300", "--queries", "5", "--out", str(tmp_path / "shop")]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.output
     assert "300 generated products" in result.output
