@@ -36,17 +36,14 @@ except ModuleNotFoundError as error:
 STUDIES = {
     "league": "benchmarks.truth.league:LEAGUE",
     "ranking": "benchmarks.truth.league:RANKING",
-    "branching": "benchmarks.truth.branching:STUDY",
     "combinations": "benchmarks.truth.combinations:STUDY",
     "gradients": "benchmarks.truth.gradients:STUDY",
     "scorers": "benchmarks.truth.scorers:STUDY",
     "privileged": "benchmarks.truth.privileged:STUDY",
     "shaping": "benchmarks.training.shaping:STUDY",
     "aliasing": "benchmarks.keys.aliasing:STUDY",
-    "merging": "benchmarks.keys.merging:STUDY",
     "hindsight": "benchmarks.keys.hindsight:STUDY",
     "search-players": "benchmarks.play.search_players:STUDY",
-    "crossplay": "benchmarks.play.sotopia_cross_play:STUDY",
     **dict.fromkeys(
         (
             "seen-unseen", "rollout-budget", "group-size", "distance", "normalisation", "cosine-threshold", "adverts",

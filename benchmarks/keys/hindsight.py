@@ -1,8 +1,7 @@
 """`hindsight`: how many failed episodes are successes of another task, and which tasks these are.
 
 Players are random, half the expert, and a tiny clone. What is relabelled is played once more in a single environment
-without wrappers. With `--updates`, policies are cloned from random play, without and with what it did, and play
-held-out tasks.
+without wrappers.
 """
 
 from __future__ import annotations
@@ -26,15 +25,13 @@ from agentgym.trajectory import Reply, StepTable
 from baselines.environments.registry import SETTINGS, settings_of
 from baselines.environments.settings import TINY, tasks
 from baselines.runs.config import Config, make_config
-from baselines.runs.stack import cloning, held_out_tasks, make_envs, new_policy
+from baselines.runs.stack import cloning, make_envs, new_policy
 from benchmarks.console import NONE
 from benchmarks.processes import Progress
 from benchmarks.report.page import Page, Table
 from benchmarks.study import Found, Study
 from policies.scripted import SILENT, ExpertPolicy, RandomPolicy
 
-#: Steps per update.
-BATCH = 32
 RANDOM, HALF, CLONE = "random", "half expert", "clone"
 #: Kinds of tasks whose distance is known: fewest and most commands.
 _LENGTHS = ((1, 3), (4, 6), (7, 9))
@@ -49,7 +46,6 @@ class HindsightConfig:
     group_size: int
     clone_tasks: int
     seed: int
-    updates: int
 
 
 @dataclass(frozen=True)
@@ -92,24 +88,11 @@ class HalfExpert:
 
 
 @dataclass(frozen=True)
-class Learned:
-    """Success on held-out tasks, greedy and at temperature 1, of a tiny policy that learned from random play alone."""
-
-    env: str
-    source: str
-    steps: int
-    updates: int
-    greedy: float
-    sampled: float
-
-
-@dataclass(frozen=True)
 class HindsightFound(Found):
-    """The whole file: what became of episodes, or what was learned from them."""
+    """The whole file: what became of episodes; version 1 had a field more."""
 
     config: HindsightConfig
     relabelled: list[Relabelled]
-    learned: list[Learned]
 
 
 def environments() -> list[str]:
@@ -177,41 +160,10 @@ def measure_hindsight(
     )
 
 
-def measure_learning(
-    env: str, config: Config, chosen: Sequence[Mapping[str, Any]], *, group_size: int, updates: int, seed: int
-) -> list[Learned]:
-    """Clone fresh policies from random play of `chosen` tasks: its won episodes, and these with what the others did."""
-    from baselines.evaluation import evaluate
-    from baselines.imitation.cloning import Demonstrator, imitate, won_steps
-
-    envs, student = make_envs(config, len(chosen) * group_size), new_policy(config, seed)
-    random = Demonstrator(student, RandomPolicy())
-    played = collect(envs, random, tasks=chosen, group_size=group_size, seed=seed)
-    done = relabel_goals(played, envs, cut_loops=True, demonstrate=student.demonstrate, seed=seed)
-    won = won_steps(played)
-    found = list[Learned]()
-    for source, steps in (("won", won), ("won, and done", [*won, *won_steps(done)])):
-        policy = new_policy(config, seed)
-        batches = -(-len(steps) // BATCH)
-        given = {**cloning(config), "epochs": -(-updates // batches), "batch_size": BATCH}
-        imitate(policy, steps, seed=seed, enough=lambda finished: finished >= updates, **given)
-        test, test_envs = held_out_tasks(config), make_envs(config, config.eval_tasks)
-        greedy, sampled = (
-            evaluate(test_envs, policy, test, seed=seed, temperature=temperature).success_rate
-            for temperature in (0.0, 1.0)
-        )
-        found.append(Learned(env, source, len(steps), updates, greedy, sampled))
-    return found
-
-
-def _run(config: HindsightConfig, env: str, context: Any, progress: Progress) -> list[Relabelled | Learned]:
+def _run(config: HindsightConfig, env: str, context: Any, progress: Progress) -> list[Relabelled]:
     row, seed = settings_of(env), config.seed
     sizes = dataclasses.replace(row.full, clone_tasks=config.clone_tasks)
     learning = make_config(row, methods=["grpo"], seeds=[seed], model=TINY, history=None, sizes=sizes)
-    sized: dict[str, int] = {"group_size": config.group_size, "seed": seed}
-    if config.updates:
-        chosen = tasks(learning.setup.train, config.tasks)
-        return [*measure_learning(env, learning, chosen, updates=config.updates, **sized)]
     # who is scripted needs nothing made easier
     whole = dataclasses.replace(learning, setup=row.pretrained_setup or row.setup)
     players: list[tuple[str, Policy, Config]] = [(RANDOM, RandomPolicy(), whole), (HALF, HalfExpert(), whole)]
@@ -221,12 +173,12 @@ def _run(config: HindsightConfig, env: str, context: Any, progress: Progress) ->
         policy, advised = new_policy(learning, seed), make_envs(learning, config.clone_tasks, expert=True)
         clone(policy, advised, tasks(learning.setup.train, config.clone_tasks), seed=seed, **cloning(learning))
         players.append((CLONE, policy, learning))
-    found: list[Relabelled | Learned] = []
+    found: list[Relabelled] = []
     for player, who, played in players:
         progress(len(found), len(players), "players")
         # behind those that the clone has learned from
         chosen = tasks(played.setup.train, config.tasks, config.clone_tasks)
-        found.append(measure_hindsight(env, player, who, played, chosen, **sized))
+        found.append(measure_hindsight(env, player, who, played, chosen, group_size=config.group_size, seed=seed))
     return found
 
 
@@ -242,9 +194,6 @@ def configure(
         int | None, typer.Option(min=0, help="Episodes that the clone learns from; 0: no clone. Default: 500.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the episodes and the clone.")] = 0,
-    updates: Annotated[
-        int, typer.Option(min=0, help="Instead, clone from random play, with and without what it did, so many updates.")
-    ] = 0,
 ) -> HindsightConfig:
     """Measure how many failed episodes are exact successes of another task, and which."""
     known = environments()
@@ -257,20 +206,12 @@ def configure(
             )
     clones = (0 if quick else 500) if clone_tasks is None else clone_tasks
     return HindsightConfig(
-        env or known, number or (4 if quick else 64), group_size or (4 if quick else 8), clones, seed, updates
+        env or known, number or (4 if quick else 64), group_size or (4 if quick else 8), clones, seed
     )  # fmt: skip
 
 
 def _page(found: HindsightFound) -> Page:
     title = "Which tasks did failed episodes do?"
-    if found.config.updates:
-        heads = ["environment", "learned from", "steps", "updates", "greedy", "sampled"]
-        learned = [
-            [each.env, each.source, f"{each.steps:,}", str(each.updates), f"{each.greedy:.1%}", f"{each.sampled:.1%}"]
-            for each in found.learned
-        ]
-        words = "A tiny policy that has learned from random play alone, on held-out tasks"
-        return Page(title, "Exact hindsight: every task is played again.", [Table(words, heads, learned)])
     relabelled = found.relabelled
     rows = [
         [
@@ -294,16 +235,8 @@ def _page(found: HindsightFound) -> Page:
     return Page(title, "Exact hindsight: every task is played again.", tables)
 
 
-def _summary(config: HindsightConfig, found: list[list[Relabelled | Learned]], context: Any) -> Mapping[str, Any]:
-    rows = [row for each in found for row in each]
-    return {
-        "relabelled": [row for row in rows if isinstance(row, Relabelled)],
-        "learned": [row for row in rows if isinstance(row, Learned)],
-    }
-
-
 STUDY = Study(
-    name="hindsight", file="hindsight.json", version=1, part="environment", record=list[Relabelled | Learned],
+    name="hindsight", file="hindsight.json", version=2, part="environment", record=list[Relabelled],
     results=HindsightFound, configure=configure, parts=lambda config: config.envs, run=_run, page=_page,
-    summary=_summary,
+    summary=lambda config, found, context: {"relabelled": [row for each in found for row in each]},
 )  # fmt: skip

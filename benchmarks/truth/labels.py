@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import re
+import zlib
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,16 +13,17 @@ import gymnasium as gym
 import numpy as np
 
 import agentgym  # noqa: F401  # registers the environments
-from agentgym.trajectory import StepTable
+from agentgym.trajectory import Floats, StepTable
 from agentgym.trajectory.columns import intern
 from baselines.environments.settings import SIDE_BY_SIDE
 from benchmarks.json_files import ResultsError
-from benchmarks.keys.merging import bag_of_words
 from wrappers.prompt import text_of
 from wrappers.similar_states import merge_similar_states
 
 #: Share of the places on a page with adverts that hold one.
 _PLACES = 0.5
+#: Dimensions of `bag_of_words`.
+_BUCKETS = 1024
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,20 @@ class Labels:
     @property
     def noise(self) -> str:
         return f"{100 * self.adverts:.0f} %"
+
+
+def bag_of_words(states: Sequence[Hashable]) -> Floats:
+    """Return one vector of word counts per text, float64 (n, 1024); needs no model.
+
+    >>> vectors = bag_of_words(["Ada wrote notes.", "notes Ada wrote", "boats"])
+    >>> bool((vectors[0] == vectors[1]).all()), float(vectors[0] @ vectors[2])
+    (True, 0.0)
+    """
+    vectors = np.zeros((len(states), _BUCKETS))
+    for row, state in zip(vectors, states, strict=True):
+        for word in re.findall(r"\w+", str(state).lower()) or ["nothing"]:
+            row[zlib.crc32(word.encode()) % _BUCKETS] += 1
+    return vectors
 
 
 def with_states(part: StepTable, shown: StepTable | None, labels: Labels) -> StepTable:

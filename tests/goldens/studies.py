@@ -101,7 +101,6 @@ _SMALL = (
 _QUICK: dict[str, tuple[str, str, bool]] = {
     "league": ("study league --quick --out OUT", "league.json", False),
     "ranking": ("study ranking --quick --out OUT", "ranking.json", False),
-    "branching": ("study branching --quick --out OUT", "branching.json", True),
     "combinations": ("study combinations --quick --split test --out OUT", "combinations.json", False),
     "scorers": ("study scorers --quick --out OUT", "scorers.json", True),
     "shaping": ("study shaping --quick --jobs 1 --out OUT", "shaping.json", True),
@@ -111,8 +110,6 @@ _QUICK: dict[str, tuple[str, str, bool]] = {
         "study aliasing --env virtualhome --tasks 4 --repeats 2 --out OUT", "aliasing.json", False,
     ),
     "hindsight": ("study hindsight --tasks 4 --group-size 4 --clone-tasks 0 --out OUT", "hindsight.json", False),
-    "merging": ("study merging --questions 6 --group-size 4 --out OUT", "merging.json", False),
-    "crossplay": ("study crossplay --tasks 6 --out OUT", "crossplay.json", False),
     "head-to-head": ("head-to-head --quick --jobs 1 --out OUT", "sokoban.json", False),
     **{
         f"head-to-head-{env}": (

@@ -1,6 +1,5 @@
 """What failed episodes become, counted: on a level by hand, and on a few episodes of every environment."""
 
-import dataclasses
 import json
 from pathlib import Path
 
@@ -14,12 +13,8 @@ from agentgym.rollout import collect
 from agentgym.rollout.hindsight import relabel_goals
 from agentgym.trajectory import Reply, StepTable
 from baselines.environments.registry import settings_of
-from baselines.environments.settings import TINY, tasks
-from baselines.runs.config import make_config
-from baselines.runs.stack import make_envs
-from benchmarks.keys.hindsight import HalfExpert, environments, kind_of, measure_learning, wins_again
+from benchmarks.keys.hindsight import HalfExpert, environments, kind_of, wins_again
 from benchmarks.run import app
-from policies.scripted import RandomPolicy
 
 CORRIDOR = "level:########/#P_X__O#/########"
 
@@ -91,17 +86,3 @@ def test_the_command_counts_what_is_done_in_every_environment(tmp_path: Path):
 @pytest.mark.parametrize("given", [["--env", "chess"], ["--tasks", "0"]])
 def test_wrong_options_are_refused(given: list[str]):
     assert CliRunner().invoke(app, ["study", "hindsight", *given]).exit_code == 2
-
-
-@pytest.mark.slow
-def test_what_random_play_did_is_learned_beside_what_it_won():
-    row = settings_of("sokoban")
-    sizes = dataclasses.replace(row.quick, eval_tasks=8)
-    config = make_config(row, methods=["grpo"], seeds=[0], model=TINY, history=None, sizes=sizes)
-    won, both = measure_learning("sokoban", config, tasks("train", 12), group_size=4, updates=3, seed=0)
-    envs = make_envs(config, 48)
-    played = collect(envs, RandomPolicy(), tasks=tasks("train", 12), group_size=4, seed=0)
-    assert won.steps == (played.won & played.valid).sum()
-    assert both.steps == won.steps + len(relabel_goals(played, envs, cut_loops=True))
-    assert {(one.env, one.updates) for one in (won, both)} == {("sokoban", 3)}
-    assert all(share * 8 == round(share * 8) for one in (won, both) for share in (one.greedy, one.sampled))
