@@ -46,10 +46,9 @@ STUDIES = {
     "search-players": "benchmarks.play.search_players:STUDY",
     **dict.fromkeys(
         (
-            "seen-unseen", "rollout-budget", "group-size", "distance", "normalisation", "cosine-threshold", "adverts",
-            "graph-statistics", "staleness", "share-of-time",
+            "seen-unseen", "rollout-budget", "group-size", "distance", "normalisation", "staleness", "share-of-time",
         ),
-        "benchmarks.truth.studies:STUDIES",
+        "benchmarks.training.studies:STUDIES",
     ),
 }  # fmt: skip
 SPEED = {

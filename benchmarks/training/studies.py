@@ -1,28 +1,43 @@
-"""The trained part of the papers' studies: settings of the head to head from the same clones, without a search.
+"""The papers' smaller questions that training answers: `benchmarks.run study NAME`.
 
-A study is a row of `TRAINED`; `benchmarks.truth.studies` joins it with what is held against the truth.
+Runs are those of the head to head, without a search, from the same clones. A folder holds
+
+    <name>.json     what a study found: its tables and picture are made of it
+    <name>/         its page
+    trained/, trained-splits/   runs of all studies, see `benchmarks.training.head_to_head`
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated, Any
 
+import typer
 from rich.console import Console
 
+from agentgym.outside.files import write_file
 from baselines.environments.registry import settings_of
+from baselines.environments.settings import TINY
 from baselines.runs.stack import CLONE, SAMPLED
-from benchmarks.console import NONE
-from benchmarks.report.page import Table
-from benchmarks.report.panels import Bars, Panel
+from benchmarks import json_files
+from benchmarks.console import NONE, explained, parse_seeds, say
+from benchmarks.machine import usable_cores
+from benchmarks.report import assemble
+from benchmarks.report.markdown import filled, replaced
+from benchmarks.report.page import Figure, Page, Table, print_page, write_page
+from benchmarks.report.panels import Bars, Panel, draw
 from benchmarks.statistics import Interval, independent_difference, paired_difference, percent, points, success_interval
+from benchmarks.training import options, records
 from benchmarks.training.head_to_head import Plan, plan_study, run_study
 from benchmarks.training.head_to_head_page import INTERVALS, MODES, PARTS, Cost, cost_of
-from benchmarks.training.records import FINAL, Record, Trainings
+from benchmarks.training.options import SIZES, WHAT, WHERE, check_model, of
+from benchmarks.training.records import FINAL, Record, Trainings, load_folder
 
+VERSION = 1
 #: Folder of all runs that play the test split alone, and of those that play further ones. Studies share runs.
 _PLAIN, _SPLITS = "trained", "trained-splits"
 
@@ -300,3 +315,136 @@ def panels(name: str, found: Sequence[Trainings]) -> tuple[list[Panel], list[Bar
 
 def _percent(interval: Interval) -> Interval:
     return Interval(100 * interval.mean, 100 * interval.low, 100 * interval.high)
+
+
+@dataclass(frozen=True)
+class Found:
+    """The whole file: per environment the study's own trainings; what older records have in `against` is not read."""
+
+    version: int
+    study: str
+    trained: list[Trainings]
+    against: Any = None
+
+
+def load(path: Path) -> Found:
+    """Read and check."""
+
+    def check(found: Found) -> None:
+        for trained in found.trained:
+            records.check(trained)
+
+    return json_files.load(Found, path, version=VERSION, check=check)
+
+
+@dataclass(frozen=True)
+class PaperStudy:
+    """One study: the rows of its name in `TRAINED`."""
+
+    name: str
+    question: str
+
+    @property
+    def command(self) -> Callable[..., None]:
+
+        def command(
+            quick: options.Quick = False,
+            model: options.Model = TINY,
+            seeds: Annotated[str | None, of(WHAT, "Training seeds. Default: 0-2; quick: 0.")] = None,
+            tokens: Annotated[
+                int | None, of(SIZES, "Reply tokens of a run whose setting does not name them.", min=1)
+            ] = None,
+            jobs: options.Jobs = None,
+            page: Annotated[
+                Path | None, of(WHERE, "Also write the picture into this Markdown page, between its marks.")
+            ] = None,
+            rebuilt: Annotated[
+                Path | None,
+                of(WHERE, "Run nothing: read what this folder holds of the study, a head to head's too.", "--from"),
+            ] = None,
+            out: options.Out = None,
+        ) -> None:
+            """QUESTION.
+
+            Prints the tables, and writes NAME.json and a page. Ctrl-C and the same command again: what is finished is
+            kept, and studies share their runs.
+            """
+            console = Console()
+            place = out or rebuilt or Path("runs") / ("studies-quick" if quick else "studies")
+            with explained("stopped; the same command continues where it was", "What is finished is kept."):
+                if rebuilt:
+                    if quick or any(given is not None for given in (seeds, tokens, jobs)):
+                        raise typer.BadParameter("nothing is run: leave out what says how", param_hint="--from")
+                    found = found_in(self, rebuilt)
+                else:
+                    numbers = parse_seeds(seeds or ("0" if quick else "0-2"))
+                    weights, processes = check_model(model), jobs or (1 if quick else usable_cores())
+                    plans = [
+                        plan_of(each, weights, numbers, tokens=tokens or 0, quick=quick)
+                        for each in TRAINED[self.name][: 1 if quick else None]
+                    ]
+                    done = [run_trained(plan, place, processes=processes, console=console) for plan in plans]
+                    found = Found(VERSION, self.name, done)
+                    json_files.write_json(found, place / f"{self.name}.json")
+                shown = page_of(self, found)
+                print_page(shown, console)
+                (place / self.name).mkdir(parents=True, exist_ok=True)
+                for path in [*write_page(shown, place / self.name), *(write_figure(self, found, page) if page else ())]:
+                    say(console, f"written: {path}")
+            if quick:
+                say(console, "A smoke test: that everything works, not an answer.", "yellow")
+
+        command.__doc__ = (command.__doc__ or "").replace("QUESTION.", self.question)
+        return command
+
+
+def found_in(study: PaperStudy, folder: Path) -> Found:
+    """Return what a folder holds of a study: its own file, or the runs of a head to head that it would train."""
+    path, asked = folder / f"{study.name}.json", TRAINED[study.name]
+    names = {trained.env for trained in asked}
+    if path.is_file() or not any((folder / f"{name}.json").is_file() for name in names):
+        return load(path)
+    wanted = [arm.setting for trained in asked for arm in trained.arms]
+    return Found(VERSION, study.name, [
+        only(each, wanted, [record.seed for record in each.records])
+        for each in load_folder(folder) if each.config.name in names
+    ])  # fmt: skip
+
+
+def page_of(study: PaperStudy, found: Found) -> Page:
+    """Return the tables and the picture of a study."""
+    drawn = Figure(f"{study.name}.png", study.question, lambda: draw(*panels(study.name, found.trained)))
+    return Page(study.question, study.question, tables(study.name, found.trained), figures=[drawn])
+
+
+def write_figure(study: PaperStudy, found: Found, page: Path) -> list[Path]:
+    """Replace the text between a study's marks on a Markdown page by its picture, which goes to images beside it."""
+    name = f"study_{study.name.replace('-', '_')}.png"
+    picture = page.parent / "images" / name
+    picture.parent.mkdir(parents=True, exist_ok=True)
+    assemble.write_picture(draw(*panels(study.name, found.trained)), picture)
+    text = replaced(page.read_text(encoding="utf-8"), study.name, figure(study, found, f"images/{name}"))
+    write_file(page, text.encode())
+    return [picture, page]
+
+
+def figure(study: PaperStudy, found: Found, picture: str) -> str:
+    """Return the picture and the machine; the site and `--from` show the tables."""
+    made = "; ".join(dict.fromkeys(each.machine.hardware for each in found.trained))
+    return f"![{study.question}]({picture})\n\n{filled(f'Measured on {made}.')}\n"
+
+
+#: Studies of the records of the head to head.
+SHARED = ("share-of-time",)
+STUDIES: dict[str, PaperStudy] = {
+    name: PaperStudy(name, question)
+    for name, question in {
+        "seen-unseen": "Does what is learned hold where training never was?",
+        "rollout-budget": "What do more rollouts of a task, or of a whole training, bring?",
+        "group-size": "How many episodes should a group have, where the number of episodes is given?",
+        "distance": "Is a state worth what its nearest success says, or what all successes say in the mean?",
+        "normalisation": "Should advantages be divided by a standard deviation?",
+        "staleness": "What does training lose by episodes of older weights?",
+        "share-of-time": "Where does the time of training go, and how much of it is credit?",
+    }.items()
+}
