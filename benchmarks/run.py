@@ -46,7 +46,7 @@ STUDIES = {
     "search-players": "benchmarks.play.search_players:STUDY",
     **dict.fromkeys(
         (
-            "seen-unseen", "rollout-budget", "group-size", "distance", "normalisation", "staleness", "share-of-time",
+            "seen-unseen", "rollout-budget", "group-size", "distance", "normalisation", "staleness",
         ),
         "benchmarks.training.studies:STUDIES",
     ),

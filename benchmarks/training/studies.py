@@ -29,13 +29,13 @@ from benchmarks.machine import usable_cores
 from benchmarks.report import assemble
 from benchmarks.report.markdown import filled, replaced
 from benchmarks.report.page import Figure, Page, Table, print_page, write_page
-from benchmarks.report.panels import Bars, Panel, draw
+from benchmarks.report.panels import Panel, draw
 from benchmarks.statistics import Interval, independent_difference, paired_difference, percent, points, success_interval
 from benchmarks.training import options, records
 from benchmarks.training.head_to_head import Plan, plan_study, run_study
-from benchmarks.training.head_to_head_page import INTERVALS, MODES, PARTS, Cost, cost_of
+from benchmarks.training.head_to_head_page import INTERVALS, MODES
 from benchmarks.training.options import SIZES, WHAT, WHERE, check_model, of
-from benchmarks.training.records import FINAL, Record, Trainings, load_folder
+from benchmarks.training.records import FINAL, Record, Trainings
 
 VERSION = 1
 #: Folder of all runs that play the test split alone, and of those that play further ones. Studies share runs.
@@ -58,7 +58,7 @@ class Trained:
 
     `along` is what the horizontal axis is called; `tokens` are those of a run, unless its setting says otherwise;
     `sizes` replace those of the environment's learning benchmark. `splits`, names by what they are called there, the
-    test split among them, are all played and are the horizontal axis. `shares`: shown is where the time went.
+    test split among them, are all played and are the horizontal axis.
     """
 
     env: str
@@ -67,7 +67,6 @@ class Trained:
     tokens: int
     sizes: Mapping[str, int] = field(default_factory=dict)
     splits: Mapping[str, str] = field(default_factory=dict)
-    shares: bool = False
 
 
 #: Episodes per iteration of every trained run.
@@ -105,8 +104,6 @@ def _aged(method: str) -> Iterator[Arm]:
 
 
 _SCALE = "divided by the deviation of"
-#: By outcomes, by states, by graphs; with a critic, with a reward model, with continuations.
-_TIMED = ("grpo", "gigpo", "hgpo", "rewardflow", "graphgpo", "frontier", "ppo", "istar", "tree_grpo", "vine")
 _TWO = (Arm("grpo", "grpo", ""), Arm("graphgpo", "graphgpo", "", "grpo"))
 _BOARDS = functools.partial(Trained, "sokoban", tokens=100_000, sizes={"eval_tasks": 256})
 _HOUSEHOLDS = Trained(
@@ -125,7 +122,6 @@ TRAINED: dict[str, tuple[Trained, ...]] = {
     ),
     "normalisation": (_BOARDS((*_unscaled("grpo"), *_unscaled("gigpo"), *_unscaled("graphgpo")), _SCALE),),
     "staleness": (Trained("corridor", (*_aged("grpo"), *_aged("graphgpo")), "updates behind", tokens=3_000),),
-    "share-of-time": (_BOARDS(tuple(Arm(method, method, "") for method in _TIMED), "method", shares=True),),
 }  # fmt: skip
 
 
@@ -220,18 +216,9 @@ def _played(record: Record, split: str, test: str, mode: str) -> str:
     return record.test[mode] if split == test else record.beside[split][mode]
 
 
-def costs(trained: Trained, trainings: Trainings) -> dict[str, Cost]:
-    """Return what every setting that was trained took."""
-    found = {arm.setting: trainings.of(arm.setting, FINAL) for arm in trained.arms}
-    return {setting: cost_of(records) for setting, records in found.items() if records}
-
-
 def tables(name: str, found: Sequence[Trainings]) -> list[Table]:
     """Return the tables of what a study trained."""
-    return [
-        _costs(trained, trainings) if trained.shares else _outcomes(trained, trainings)
-        for trained, trainings in parts(name, found)
-    ]
+    return [_outcomes(trained, trainings) for trained, trainings in parts(name, found)]
 
 
 def _outcomes(trained: Trained, trainings: Trainings) -> Table:
@@ -279,29 +266,10 @@ def _caption(trainings: Trainings) -> str:
     )
 
 
-def _costs(trained: Trained, trainings: Trainings) -> Table:
-    found = costs(trained, trainings)
-    spent = [part for part in PARTS if any(part in cost.shares for cost in found.values())]
-    heads = ["environment", "method", "seeds", "iterations", "s per iteration", *(f"{part} %" for part in spent)]
-    lines = [
-        [
-            trainings.config.name, method, str(cost.runs), f"{cost.iterations:.0f}", f"{cost.iteration_seconds:.2f}",
-            *(f"{100 * cost.shares[part]:.1f}" if part in cost.shares else NONE for part in spent),
-        ]
-        for method, cost in found.items()
-    ]  # fmt: skip
-    caption = "Shares of the wall time of training, without validation; means over seeds."
-    return Table(trainings.config.name, heads, lines, caption)
-
-
-def panels(name: str, found: Sequence[Trainings]) -> tuple[list[Panel], list[Bars]]:
-    """Return the panels of what a study trained: success over its settings, and shares of time."""
-    drawn, bars = list[Panel](), list[Bars]()
+def panels(name: str, found: Sequence[Trainings]) -> list[Panel]:
+    """Return the panels of what a study trained: success over its settings."""
+    drawn = list[Panel]()
     for trained, trainings in parts(name, found):
-        if trained.shares:
-            shares = {method: cost.shares for method, cost in costs(trained, trainings).items()}
-            bars.append(Bars(trainings.config.name, "share of training [%]", shares))
-            continue
         lines: dict[str, dict[str, Interval]] = {}
         places = list(dict.fromkeys(arm.along for arm in trained.arms))
         for each in outcomes(trained, trainings, SAMPLED):
@@ -310,7 +278,7 @@ def panels(name: str, found: Sequence[Trainings]) -> tuple[list[Panel], list[Bar
                 lines.setdefault(each.line, {})[place] = _percent(each.success)
         title = f"{trainings.config.name}: trained, sampled play"
         drawn.append(Panel(title, trained.along, "success [%]", lines))
-    return drawn, bars
+    return drawn
 
 
 def _percent(interval: Interval) -> Interval:
@@ -360,7 +328,7 @@ class PaperStudy:
             ] = None,
             rebuilt: Annotated[
                 Path | None,
-                of(WHERE, "Run nothing: read what this folder holds of the study, a head to head's too.", "--from"),
+                of(WHERE, "Run nothing: read what this folder holds of the study.", "--from"),
             ] = None,
             out: options.Out = None,
         ) -> None:
@@ -375,7 +343,7 @@ class PaperStudy:
                 if rebuilt:
                     if quick or any(given is not None for given in (seeds, tokens, jobs)):
                         raise typer.BadParameter("nothing is run: leave out what says how", param_hint="--from")
-                    found = found_in(self, rebuilt)
+                    found = load(rebuilt / f"{self.name}.json")
                 else:
                     numbers = parse_seeds(seeds or ("0" if quick else "0-2"))
                     weights, processes = check_model(model), jobs or (1 if quick else usable_cores())
@@ -398,22 +366,9 @@ class PaperStudy:
         return command
 
 
-def found_in(study: PaperStudy, folder: Path) -> Found:
-    """Return what a folder holds of a study: its own file, or the runs of a head to head that it would train."""
-    path, asked = folder / f"{study.name}.json", TRAINED[study.name]
-    names = {trained.env for trained in asked}
-    if path.is_file() or not any((folder / f"{name}.json").is_file() for name in names):
-        return load(path)
-    wanted = [arm.setting for trained in asked for arm in trained.arms]
-    return Found(VERSION, study.name, [
-        only(each, wanted, [record.seed for record in each.records])
-        for each in load_folder(folder) if each.config.name in names
-    ])  # fmt: skip
-
-
 def page_of(study: PaperStudy, found: Found) -> Page:
     """Return the tables and the picture of a study."""
-    drawn = Figure(f"{study.name}.png", study.question, lambda: draw(*panels(study.name, found.trained)))
+    drawn = Figure(f"{study.name}.png", study.question, lambda: draw(panels(study.name, found.trained)))
     return Page(study.question, study.question, tables(study.name, found.trained), figures=[drawn])
 
 
@@ -422,7 +377,7 @@ def write_figure(study: PaperStudy, found: Found, page: Path) -> list[Path]:
     name = f"study_{study.name.replace('-', '_')}.png"
     picture = page.parent / "images" / name
     picture.parent.mkdir(parents=True, exist_ok=True)
-    assemble.write_picture(draw(*panels(study.name, found.trained)), picture)
+    assemble.write_picture(draw(panels(study.name, found.trained)), picture)
     text = replaced(page.read_text(encoding="utf-8"), study.name, figure(study, found, f"images/{name}"))
     write_file(page, text.encode())
     return [picture, page]
@@ -434,8 +389,6 @@ def figure(study: PaperStudy, found: Found, picture: str) -> str:
     return f"![{study.question}]({picture})\n\n{filled(f'Measured on {made}.')}\n"
 
 
-#: Studies of the records of the head to head.
-SHARED = ("share-of-time",)
 STUDIES: dict[str, PaperStudy] = {
     name: PaperStudy(name, question)
     for name, question in {
@@ -445,6 +398,5 @@ STUDIES: dict[str, PaperStudy] = {
         "distance": "Is a state worth what its nearest success says, or what all successes say in the mean?",
         "normalisation": "Should advantages be divided by a standard deviation?",
         "staleness": "What does training lose by episodes of older weights?",
-        "share-of-time": "Where does the time of training go, and how much of it is credit?",
     }.items()
 }

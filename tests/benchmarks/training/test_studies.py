@@ -20,17 +20,13 @@ from benchmarks.machine import Machine
 from benchmarks.report.markdown import replaced
 from benchmarks.run import app
 from benchmarks.training.head_to_head import plan_study
-from benchmarks.training.head_to_head_page import Cost
 from benchmarks.training.records import Point, Record, Setting, Trainings, check, save
 from benchmarks.training.studies import (
-    SHARED,
     STUDIES,
     TRAINED,
     Arm,
     Trained,
-    costs,
     figure,
-    found_in,
     load,
     outcomes,
     plan_of,
@@ -38,7 +34,6 @@ from benchmarks.training.studies import (
 )
 from website.method_results import with_studies
 
-#: Studies whose page is made of the head to head's records.
 DOCS = Path(__file__).parents[3] / "docs"
 RECORDS = DOCS / "studies" / "records"
 
@@ -86,13 +81,13 @@ def test_a_study_trains_what_is_missing(tmp_path):
 
 
 def test_studies_share_their_runs(tmp_path):
-    (plan, made), (other, others) = _planned("normalisation"), _planned("share-of-time")
+    (plan, made), (other, others) = _planned("normalisation"), _planned("distance")
     assert plan.config == other.config
     _hold(tmp_path / "trained", plan, list({**made, **others}.values()))
-    shared = run("share-of-time", "--quick", "--out", tmp_path)
+    shared = run("distance", "--quick", "--out", tmp_path)
     assert shared.exit_code == 0, shared.output
     assert "3 of 3 runs are finished" in shared.output
-    (trained,) = load(tmp_path / "share-of-time.json").trained
+    (trained,) = load(tmp_path / "distance.json").trained
     # Of the other study's runs those that this one asks for.
     assert [record.method for record in trained.records] == list(others)
 
@@ -110,12 +105,6 @@ def test_a_page_is_rebuilt_from_the_file_alone(tmp_path):
     assert "Measured on " in text
     assert (tmp_path / "docs" / "images" / "study_distance.png").stat().st_size > 1000
     assert "rewardflow" in (tmp_path / "out" / "distance" / "report.md").read_text(encoding="utf-8")
-
-
-def test_times_are_read_from_the_records_of_a_head_to_head(tmp_path):
-    result = run("share-of-time", "--from", DOCS / "results" / "head-to-head", "--out", tmp_path)
-    assert result.exit_code == 0, result.output
-    assert "graphgpo" in result.output
 
 
 @pytest.mark.parametrize(
@@ -178,15 +167,6 @@ def test_splits_of_records_made_by_hand():
     assert found[2].less_clone.mean == 0.5
 
 
-def test_costs_of_records_made_by_hand():
-    shares = {"environment": 0.25, "generation": 0.5, "credit": 0.05, "update": 0.2}
-    found = costs(
-        Trained("sokoban", ARMS[:1], "method", 1, shares=True), _trainings([_record("grpo", "1100", shares=shares)])
-    )
-    # 100 tokens and 20 seconds in 10 iterations.
-    assert found == {"grpo": Cost(1, 10, 100, 20.0, 2.0, shares)}
-
-
 def test_a_run_is_trained_as_its_name_says():
     records = [_record("clone", "0000"), dataclasses.replace(_record("grpo", "1100"), setting=Setting("rloo", {}))]
     with pytest.raises(ResultsError, match="its name says"):
@@ -212,7 +192,7 @@ def test_every_arm_is_a_setting_and_its_base_is_one_too(name):
 
 @pytest.mark.parametrize("name", list(STUDIES))
 def test_a_page_holds_what_its_records_say(name):
-    found = found_in(STUDIES[name], DOCS / "results" / "head-to-head" if name in SHARED else RECORDS)
+    found = load(RECORDS / f"{name}.json")
     text = (DOCS / "studies.md").read_text(encoding="utf-8")
     assert found.study == name
     assert tables(name, found.trained)
@@ -224,7 +204,7 @@ def test_a_page_holds_what_its_records_say(name):
     assert f"{table.texts[0][0]} | {table.texts[0][1]}" in shown
 
 
-@pytest.mark.parametrize("name", [name for name in TRAINED if name not in SHARED])
+@pytest.mark.parametrize("name", list(TRAINED))
 def test_further_seeds_join_what_is_published(name):
     published = [trained.config for trained in load(RECORDS / f"{name}.json").trained]
     assert published
