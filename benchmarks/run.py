@@ -42,7 +42,6 @@ STUDIES = {
     "privileged": "benchmarks.truth.privileged:STUDY",
     "shaping": "benchmarks.training.shaping:STUDY",
     "aliasing": "benchmarks.keys.aliasing:STUDY",
-    "hindsight": "benchmarks.keys.hindsight:STUDY",
     "search-players": "benchmarks.play.search_players:STUDY",
     **dict.fromkeys(
         (

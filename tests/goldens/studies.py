@@ -109,7 +109,6 @@ _QUICK: dict[str, tuple[str, str, bool]] = {
     "aliasing-virtualhome": (
         "study aliasing --env virtualhome --tasks 4 --repeats 2 --out OUT", "aliasing.json", False,
     ),
-    "hindsight": ("study hindsight --tasks 4 --group-size 4 --clone-tasks 0 --out OUT", "hindsight.json", False),
     "head-to-head": ("head-to-head --quick --jobs 1 --out OUT", "sokoban.json", False),
     **{
         f"head-to-head-{env}": (
