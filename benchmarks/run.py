@@ -55,8 +55,6 @@ SPEED = {
     "gpu": "benchmarks.speed.first_hour:gpu",
     "rollouts": "benchmarks.speed.rollouts:STUDY",
     "updates": "benchmarks.speed.updates:STUDY",
-    "search": "benchmarks.speed.searchqa_index:STUDY",
-    "shop-scale": "benchmarks.speed.webshop_scale:STUDY",
 }
 COMMANDS = {
     "train": "benchmarks.training.command:train",

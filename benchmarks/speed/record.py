@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from benchmarks.console import NONE
-from benchmarks.processes import Progress, in_fresh_process
+from benchmarks.processes import Progress
 from benchmarks.report.page import Cell, Page, Table
 from benchmarks.speed.timing import REFERENCE_SECONDS, Speed
 from benchmarks.study import Found, Study
@@ -147,32 +146,6 @@ def tables(measurements: Sequence[Measurement], compared: Sequence[Ratio] = ()) 
 def _by_loop(measurement: Measurement) -> tuple[str, str]:
     seconds, scaled = measurement.loop_seconds, measurement.scaled
     return ("", "") if seconds is None or scaled is None else (f"{seconds:.2f} s", _rounded(scaled))
-
-
-def memory_of(name: str) -> float:
-    """Return a size of this process in MB by its name in /proc/self/status, such as "VmHWM"; 0 where it is unknown."""
-    try:
-        rows = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-        return int(rows[name].split()[0]) * 1024 / 1e6
-    except (OSError, KeyError):
-        return 0.0
-
-
-def costs_of(work: Callable[..., Any], *given: Any) -> tuple[dict[str, float], Any]:
-    """Return seconds and memory (MB) of a call in a process of its own, by name, and what it returned."""
-    return in_fresh_process(_costs, work, given)
-
-
-def _costs(work: Callable[..., Any], given: Sequence[Any]) -> tuple[dict[str, float], Any]:
-    begin, wall = time.process_time(), time.perf_counter()
-    found = work(*given)
-    spent = {"processor": time.process_time() - begin, "clock": time.perf_counter() - wall}
-    return {**spent, "peak": memory_of("VmHWM"), "private": memory_of("RssAnon")}, found
-
-
-def disk_of(folder: Path) -> float:
-    """Return the size of all files of a folder in MB."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
 
 
 def speed_study(

@@ -153,8 +153,6 @@ _QUICK: dict[str, tuple[str, str, bool]] = {
 #: The same, of what measures time: its figures are there, whatever they are.
 _TIMED: dict[str, tuple[str, str, bool]] = {
     "throughput": ("speed throughput --quick --only sokoban,sotopia --out OUT", "throughput.json", True),
-    "search": ("speed search --passages 200 --queries 10 --out OUT", "search.json", False),
-    "shop-scale": ("speed shop-scale --products 500 --queries 10 --out OUT", "shop-scale.json", False),
 }  # fmt: skip
 
 GOLDENS = [

@@ -5,7 +5,7 @@ import pytest
 from benchmarks.machine import describe_machine
 from benchmarks.report.page import markdown
 from benchmarks.speed import throughput
-from benchmarks.speed.record import Comparison, Measurement, SpeedConfig, Speeds, memory_of, ratios
+from benchmarks.speed.record import Comparison, Measurement, SpeedConfig, Speeds, ratios
 from benchmarks.speed.throughput import STUDY
 from benchmarks.speed.timing import Speed
 
@@ -14,7 +14,7 @@ def measured(key: str, value: float, unit: str = "steps/s") -> Measurement:
     return Measurement(key, key.split("_")[0], key, True, value, unit)
 
 
-def test_ratios_pages_and_memory() -> None:
+def test_ratios_and_pages() -> None:
     speed = Speed(1000.0, 0.45)
     assert Measurement.of("k", "steps", "words", speed).scaled == pytest.approx(500)
     assert measured("memory", 5.0, "MB").scaled is None
@@ -44,4 +44,3 @@ def test_ratios_pages_and_memory() -> None:
         "| our memory | 5.5 MB |", "| gigpo | 8 ms | 1,620 ms |", "| grpo | - | 2.5 µs |", "itself: x 1", "left out",
     ):  # fmt: skip
         assert words in text
-    assert memory_of("NoSuchSize") == 0.0

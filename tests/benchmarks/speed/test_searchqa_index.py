@@ -2,14 +2,10 @@
 
 import contextlib
 import itertools
-from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from benchmarks.run import app
 from benchmarks.speed.searchqa_index import (
-    STUDY,
     SyntheticPassages,
     batches,
     sqlite,
@@ -54,17 +50,3 @@ def test_as_many_questions_are_answered_as_are_counted() -> None:
     seen: list[str] = []
     assert batches("abcdefg", seen.extend, 3)(10) == 12
     assert "".join(seen) == "abcdefbcdefg"
-
-
-@pytest.mark.slow
-def test_the_command(tmp_path: Path) -> None:
-    """A scale is measured in processes of its own."""
-    run = CliRunner()
-    found = run.invoke(app, ["speed", "search", "--passages", "300", "--queries", "40", "--out", str(tmp_path / "o")])
-    assert found.exit_code == 0, found.output
-    assert "recall of supporting passages at 3" in found.output
-    figures = {each.key: each.value for each in STUDY.load(tmp_path / "o" / "search.json").measurements}
-    assert (figures["passages_300"], figures["recall_300"]) == (300, 1.0)
-    assert 0 < figures["own_300"] < figures["peak_300"]
-    wrong = ["speed", "search", "--passages", "many", "--out", str(tmp_path / "wrong")]
-    assert run.invoke(app, wrong).exit_code == 2
