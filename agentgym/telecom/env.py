@@ -169,7 +169,7 @@ class TelecomEnv(TextEnv[str]):
         talk = "" if self.customer is None else f"\n\n{text.TALK}"
         self.instructions = f"{rules}{talk}\n\n{text.FORM}"
         self._submitted: str | None = None
-        self._world = make_world(dict.fromkeys(TABLES, {}), {}, {})
+        self._world = make_world({name: {} for name in TABLES}, {}, {})
 
     def begin(self, options: dict[str, Any]) -> None:
         """Load a case; without options its index is drawn from `self.np_random`."""
@@ -370,7 +370,8 @@ class TelecomEnv(TextEnv[str]):
     def get_state(self) -> Any:
         """Return the id of the case, what differs from its start, and what was shown and done."""
         return (
-            self._task.id, changes(self._world.snapshot(), self._task.start), self._shown, self._errors, self._end, self._seen, self._read, self._left,
+            self._task.id, changes(self._world.snapshot(), self._task.start), self._shown, self._errors, self._end,
+            self._seen, self._read, self._left,
             *(() if self.customer is None else (self._talk, self._failure)),
         )  # fmt: skip
 

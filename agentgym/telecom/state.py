@@ -254,7 +254,7 @@ def _changed(name: str, value: Any, before: Any) -> str:
 
 def changed_rows(table: Table, before: Table) -> Table:
     """Return the records of a table that another one does not have: rows are never removed, and keep their order."""
-    pairs = zip(table.items(), chain(before.values(), repeat(None)))
+    pairs = zip(table.items(), chain(before.values(), repeat(None)), strict=False)
     return {key: record for (key, record), old in pairs if record is not old and record != old}
 
 

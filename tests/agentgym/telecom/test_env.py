@@ -13,8 +13,8 @@ from agentgym.outside.tool_calls import ToolCall
 from agentgym.panels import open_panel
 from agentgym.telecom.env import MOST_ERRORS, TelecomEnv
 from agentgym.telecom.expert import Expert
-from agentgym.telecom.player import TelecomPlayer
 from agentgym.telecom.generated.company import company
+from agentgym.telecom.player import TelecomPlayer
 from agentgym.telecom.rules import TOOLS, begin, call, solved, synchronise
 from agentgym.telecom.state import World
 from agentgym.telecom.tasks import GROUPS, KINDS, GeneratedDesk, Task, open_desk
