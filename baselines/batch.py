@@ -103,13 +103,13 @@ class Batch:
     def to(self, device: torch.device | str) -> Batch:
         return dataclasses.replace(
             self,
-            old_logprobs=self.old_logprobs.to(device),
-            mask=self.mask.to(device),
-            weight=self.weight.to(device),
-            positive=self.positive.to(device),
-            negative=self.negative.to(device),
-            positive_weight=self.positive_weight.to(device),
-            negative_weight=self.negative_weight.to(device),
+            old_logprobs=self.old_logprobs.to(device, non_blocking=True),
+            mask=self.mask.to(device, non_blocking=True),
+            weight=self.weight.to(device, non_blocking=True),
+            positive=self.positive.to(device, non_blocking=True),
+            negative=self.negative.to(device, non_blocking=True),
+            positive_weight=self.positive_weight.to(device, non_blocking=True),
+            negative_weight=self.negative_weight.to(device, non_blocking=True),
         )
 
     def minibatches(

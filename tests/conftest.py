@@ -9,6 +9,8 @@ from hypothesis import settings
 
 # One thread a process unless the caller says otherwise: several test processes share few cores.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Figures are those of a processor; tests of a GPU start processes that see it.
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
 # No test may reach for a model hub.
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("MPLBACKEND", "Agg")

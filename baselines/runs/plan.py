@@ -40,6 +40,7 @@ from baselines.runs.settings import RunSettings
 from baselines.runs.stack import make_envs, new_policy, training_tasks
 from baselines.update import LARGE, auto_tokens
 from policies.decode.batch import READ_TOKENS
+from policies.decode.graph import COLUMNS, rounded
 from policies.decode.kept import KEPT_SHARE
 from policies.pretrained import SEEING, mixed_precision, text_config
 from policies.scoring.attention import may_take_runs
@@ -407,7 +408,8 @@ class Planner:
         casts = precision is not None and dtype.itemsize == 4
         playing = {
             "a copy to play": 2 * found.parameters if casts else dtype.itemsize * found.adapted,
-            "keys and values": side * row * cache,
+            "keys and values": cache
+            * (rounded(side) * rounded(row, least=COLUMNS) if self._gpu and self._keeps else side * row),
             "kept between turns": self._keeps * min(
                 KEPT_SHARE * self.device.memory, episodes * (one.fresh + one.steps * one.reply) * cache
             ),

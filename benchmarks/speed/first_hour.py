@@ -127,7 +127,7 @@ def _probes(part: Part, device: torch.device) -> None:
 
 def _attention(part: Part, device: torch.device) -> None:
     shape = gpus.SHAPES["tiny"]
-    prompts, replies = gpus.random_rows(shape.vocabulary, 200, chain=40)[:2]
+    prompts, replies = gpus.random_rows(shape.vocabulary, 600, chain=40)[:2]
     said = []
     # On a CPU flex attention is compiled for minutes, and there is no flash attention.
     for name in ("eager", "sdpa", *(("flex_attention", "flash_attention_2") if device.type == "cuda" else ())):
@@ -137,7 +137,7 @@ def _attention(part: Part, device: torch.device) -> None:
             model = policy.model.to(torch.bfloat16 if half else torch.float32)
             with torch.no_grad():
                 plain = score_replies(model, prompts, replies)
-                packed = score_packed(model, prompts, replies, tokens_per_pass=100)
+                packed = score_packed(model, prompts, replies, tokens_per_pass=300)
         except (ImportError, ValueError, RuntimeError, NotImplementedError) as error:
             part.figures[name] = None
             said.append(f"{name} does not run here ({str(error).splitlines()[0][:120]})")

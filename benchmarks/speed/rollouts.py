@@ -1,8 +1,8 @@
 """`speed rollouts`: transcripts played by a language model that reads no text twice, and by others that do.
 
 Sokoban's episodes as one growing conversation each, all side by side. transformers' `generate`, and vLLM where it is
-installed, write as many tokens to the prompts of each turn. Processor seconds, so that neighbours on the machine count
-little.
+installed, write as many tokens to the prompts of each turn. Seconds are the processor's, so that neighbours on the
+machine count little; on a GPU the clock's.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PARTS = {
 }
 #: Of the adapter.
 RANK = 16
-COST, TOKENS = "processor seconds of the same episodes", "tokens"
+COST, TOKENS = "seconds of the same episodes: the processor's, or on a GPU the clock's", "tokens"
 
 
 def checked_names(option: str, given: str, known: Iterable[str]) -> list[str]:
@@ -64,16 +64,24 @@ def policy_of(model: str, new_tokens: int, reuse: bool) -> HuggingFacePolicy:
     return HuggingFacePolicy.from_pretrained(folder, max_new_tokens=new_tokens, reuse=reuse, **given)
 
 
+def seconds(device: torch.device) -> float:
+    """Return the processor's seconds so far, or where a GPU computes those of the clock, after its work."""
+    if device.type != "cuda":
+        return time.process_time()
+    torch.cuda.synchronize(device)
+    return time.perf_counter()
+
+
 def play(
     policy: HuggingFacePolicy, tasks: int, turns: int, group_size: int = 1
 ) -> tuple[StepTable, float, TokenCounts]:
-    """Play episodes of each task, all side by side; return their table, processor seconds, and counts of tokens."""
+    """Play episodes of each task, all side by side; return their table, seconds, and counts of tokens."""
     envs = gym.make_vec("AgentRL/Sokoban-v0", tasks * group_size, max_episode_steps=turns, autoreset_mode="Disabled")
     given = [{"split": "train", "index": index} for index in range(tasks)]
-    begin = time.process_time()
+    begin = seconds(policy.device)
     table = collect(VectorTranscript(VectorReplyParser(envs)), policy, tasks=given, group_size=group_size, seed=0)
     counts: TokenCounts = policy.sampler.counts  # type: ignore[attr-defined]
-    return table, time.process_time() - begin, counts
+    return table, seconds(policy.device) - begin, counts
 
 
 def replies_of(table: StepTable) -> list[Reply]:
@@ -98,8 +106,9 @@ def generate(policy: HuggingFacePolicy, turn: list[Reply]) -> None:
     prompts = [torch.tensor(reply.prompt_ids) for reply in turn]
     ids = torch.nn.utils.rnn.pad_sequence(prompts, batch_first=True, padding_side="left")
     lengths = torch.tensor([len(prompt) for prompt in prompts])
+    mask = (torch.arange(ids.shape[1]) >= ids.shape[1] - lengths[:, None]).long()
     policy.model.generate(
-        input_ids=ids, attention_mask=(torch.arange(ids.shape[1]) >= ids.shape[1] - lengths[:, None]).long(),
+        input_ids=ids.to(policy.device), attention_mask=mask.to(policy.device),
         do_sample=True, max_new_tokens=max(len(reply.token_ids) for reply in turn), pad_token_id=0,
     )  # fmt: skip
 
@@ -133,20 +142,20 @@ def measure(config: SpeedConfig, part: str, folder: Path) -> Part:
     policy = policy_of(model, new, part != "whole")
     if part.startswith("adapter"):
         policy = add_lora(policy, LoraSettings(RANK), seed=0)
-    table, seconds, counts = play(policy, transcripts, turns)
+    table, spent, counts = play(policy, transcripts, turns)
     replies = replies_of(table)
     if not ours:
         with tempfile.TemporaryDirectory() as work:
             write = vllm_writer(policy, Path(work)) if part == "vllm" else functools.partial(generate, policy)
-            begin = time.process_time()
+            begin = seconds(policy.device)
             for turn in range(turns):
                 if said := [reply for reply, t in zip(replies, table.t, strict=True) if t == turn]:
                     write(said)
-            seconds = time.process_time() - begin
+            spent = seconds(policy.device) - begin
     written = sum(len(reply.token_ids) for reply in replies)
     found = [
-        Measurement(f"{part}_seconds", COST, what, ours, seconds, "s", column="seconds"),
-        Measurement(f"{part}_rate", COST, what, ours, written / seconds, "1/s", column="reply tokens a second"),
+        Measurement(f"{part}_seconds", COST, what, ours, spent, "s", column="seconds"),
+        Measurement(f"{part}_rate", COST, what, ours, written / spent, "1/s", column="reply tokens a second"),
     ]
     if ours:
         columns = {

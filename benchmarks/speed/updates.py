@@ -1,14 +1,13 @@
 """`speed updates`: an update of a language model on the same rows, with the default settings and without, and in TRL.
 
-TRL's figure is the loss, its gradient and the step alone, of rows that are in its memory already. Processor seconds:
-the ways take turns, and the least of some rounds counts.
+TRL's figure is the loss, its gradient and the step alone, of rows that are in its memory already. Seconds are
+counted as in `speed rollouts`: the ways take turns, and the least of some rounds counts.
 """
 
 from __future__ import annotations
 
 import functools
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,7 +24,7 @@ from baselines.imitation.cloning import demonstrations, imitate
 from baselines.recipes.definition import Recipe
 from baselines.update import make_optimizer, update
 from benchmarks.speed.record import Comparison, Measurement, Part, SpeedConfig, speed_study
-from benchmarks.speed.rollouts import checked_names, distinct_tokens, play, policy_of, replies_of
+from benchmarks.speed.rollouts import checked_names, distinct_tokens, play, policy_of, replies_of, seconds
 from policies.huggingface import HuggingFacePolicy
 
 PARTS = {
@@ -127,15 +126,15 @@ def measure(config: SpeedConfig, part: str, folder: Path) -> Part:
         least = dict.fromkeys(ways, float("inf"))
         for _ in range(rounds):
             for name, work_of in ways.items():
-                begin = time.process_time()
+                begin = seconds(policy.device)
                 work_of()
-                least[name] = min(least[name], time.process_time() - begin)
+                least[name] = min(least[name], seconds(policy.device) - begin)
     of_rows = sum(len(reply.prompt_ids) + len(reply.token_ids) for reply in read)
     what = f"{PARTS[part]}: {len(read)} rows, {of_rows:,} tokens, {distinct_tokens(read):,} distinct"
     return Part(
         [
-            Measurement(f"{part}_{name}", what, WAYS[name], not name.startswith("trl"), seconds, "s")
-            for name, seconds in least.items()
+            Measurement(f"{part}_{name}", what, WAYS[name], not name.startswith("trl"), spent, "s")
+            for name, spent in least.items()
         ],
         skipped,
     )

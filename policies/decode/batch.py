@@ -13,10 +13,12 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import Tensor, nn
 
+from policies.decode.graph import StepGraphs
 from policies.decode.kept import KeptKeys, TokenCounts
-from policies.pretrained import pictures_of
+from policies.decode.reading import Part, Reading
+from policies.pretrained import pictures_of, text_config
 from policies.prompts import Prompt
-from policies.scoring.attention import attend, may_take_runs, with_runs
+from policies.scoring.attention import attend, attend_grouped, may_take_runs, with_runs
 from policies.scoring.head import logits_at, pad, takes_positions
 
 #: Most tokens, padding included, of one pass over prompts; a longer prompt is one by itself.
@@ -67,21 +69,30 @@ class _Row(NamedTuple):
 class KeyedBatch:
     """Replies in progress of a model that takes runs (`takes_runs`): each new token of the prompts is read once.
 
-    Each layer has a tensor of keys and values, (2, n, heads, columns, size), so that one at a time has two when they
-    grow. Rows end in the same column.
+    `keys` has a tensor of keys and values for each layer, (2, n, heads, columns, size), so that one at a time has two
+    when they grow. Rows end in the same column. With `graphs` they lie there, steps have few shapes, and prompts are
+    read in few kernels; `room` is for tokens to come.
     """
 
     logits: Tensor
 
     def __init__(
-        self, model: Any, prompts: Sequence[Prompt], kept: KeptKeys | None = None, counts: TokenCounts | None = None
+        self,
+        model: Any,
+        prompts: Sequence[Prompt],
+        kept: KeptKeys | None = None,
+        counts: TokenCounts | None = None,
+        graphs: StepGraphs | None = None,
+        room: int = _ROOM,
     ) -> None:
         self._model, self._kept, self._counts = model, kept, counts or TokenCounts()
+        self._graphs, self._room = graphs, room
         self._lengths = [len(prompt) for prompt in prompts]
         self._width = max(self._lengths)
-        self._keys: list[Tensor] = []
+        self.keys: list[Tensor] = []
         self._device = next(model.parameters()).device
         self._mask: Tensor | None = None
+        self._every: Tensor | None = None  # `keys` as one, while prompts are read
         parts: list[list[_Row]] = [[]]
         size = 0
         for row in self._rows(prompts):
@@ -95,6 +106,7 @@ class KeyedBatch:
         logits: dict[int, Tensor] = {}
         for part in parts:
             self._read(prompts, part, logits)
+        self._every = None
         self.logits = torch.stack([logits[row] for row in range(len(prompts))])
 
     def _rows(self, prompts: Sequence[Prompt]) -> list[_Row]:
@@ -119,8 +131,15 @@ class KeyedBatch:
         reads = [(row.number, end - 1) for row, (begin, end) in zip(rows, places, strict=True) if end > begin]
         self._counts.read += ids.shape[1]
 
+        together = None
+        if self._graphs is not None:
+            parts = [Part(row.number, row.length, row.kept, row.first, row.like) for row in rows]
+            together = Reading(parts, self._width, len(self._lengths), self._device)
+
         def attention(layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float | None) -> Tensor:
             slots, found = self._begin(layer, rows, key), []
+            if together is not None:
+                return together(slots, query, key, value, scale)
             for row, (begin, end) in zip(rows, places, strict=True):
                 start = self._width - row.length
                 if row.shared > row.kept:
@@ -133,10 +152,15 @@ class KeyedBatch:
                     found.append(attend(query[:, :, begin:end], whole[:1], whole[1:], scale))
             return torch.cat(found, dim=2)
 
-        columns = torch.tensor([column for _, column in reads]).to(self._device)
-        given = with_runs(attention, positions.to(self._device))
+        columns = torch.tensor([column for _, column in reads]).to(self._device, non_blocking=True)
+        given = with_runs(attention, positions.to(self._device, non_blocking=True))
         last = logits_at(
-            self._model, ids.to(self._device), torch.zeros_like(columns), columns, use_cache=False, **given
+            self._model,
+            ids.to(self._device, non_blocking=True),
+            torch.zeros_like(columns),
+            columns,
+            use_cache=False,
+            **given,
         )
         logits |= dict(zip((number for number, _ in reads), last, strict=True))
         for row in rows:
@@ -145,10 +169,21 @@ class KeyedBatch:
 
     def _begin(self, layer: int, rows: Sequence[_Row], key: Tensor) -> Tensor:
         """Return the keys and values of a layer, with what is kept of some rows."""
-        if len(self._keys) == layer:
+        if self._graphs is not None:
+            if self._every is None:
+                layers, columns = text_config(self._model).num_hidden_layers, self._width + self._room
+                self._every = self._graphs.place(self._model, self, layers, len(self._lengths), columns, key)
+                self.keys = list(self._every.unbind())
+            for row in rows if layer == 0 else ():
+                place = self._width - row.length
+                for piece in row.pieces:
+                    self._every[:, :, row.number, :, place : place + piece.shape[3]] = piece
+                    place += piece.shape[3]
+            return self.keys[layer]
+        if len(self.keys) == layer:
             shape = (2, len(self._lengths), key.shape[1], self._width + _ROOM, key.shape[3])
-            self._keys.append(key.new_zeros(shape))
-        slots = self._keys[layer]
+            self.keys.append(key.new_zeros(shape))
+        slots = self.keys[layer]
         for row in rows:
             place = self._width - row.length
             for piece in row.pieces:
@@ -160,37 +195,37 @@ class KeyedBatch:
         left, moved = set(rows), sorted((row for row in rows if row >= len(rows)), reverse=True)
         order = [row if row in left else moved.pop() for row in range(len(rows))]
         moves = [(place, row) for place, row in enumerate(order) if place != row]
-        for slots in self._keys:
+        for slots in self.keys:
             for place, row in moves:
                 slots[:, place] = slots[:, row]
-        self._keys = [slots[:, : len(order)] for slots in self._keys]
+        self.keys = [slots[:, : len(order)] for slots in self.keys]
         self._lengths, self._mask = [self._lengths[row] for row in order], None
-        return order, torch.tensor(order).to(self._device)
+        return order, torch.tensor(order).to(self._device, non_blocking=True)
 
     def append(self, tokens: Tensor) -> None:
-        for layer, slots in enumerate(self._keys if self._width == self._keys[0].shape[3] else ()):
-            self._keys[layer] = torch.nn.functional.pad(slots, (0, 0, 0, _ROOM))
-        positions = torch.tensor(self._lengths)[:, None].to(self._device)
         self._width += 1
         self._lengths = [length + 1 for length in self._lengths]
         self._counts.written += len(self._lengths)
+        if self._graphs is not None:
+            self.logits = self._graphs.append(self._model, self, tokens, self._lengths, self._width)
+            return
+        for layer, slots in enumerate(self.keys if self._width > self.keys[0].shape[3] else ()):
+            self.keys[layer] = torch.nn.functional.pad(slots, (0, 0, 0, _ROOM))
+        positions = (torch.tensor(self._lengths) - 1)[:, None].to(self._device, non_blocking=True)
         if min(self._lengths) == self._width:
             self._mask = None
         elif self._mask is None:
             starts = torch.tensor([self._width - length for length in self._lengths])
-            self._mask = (torch.arange(self._width) >= starts[:, None])[:, None, None].to(self._device)
+            self._mask = (torch.arange(self._width) >= starts[:, None])[:, None, None].to(
+                self._device, non_blocking=True
+            )
         else:
             self._mask = torch.nn.functional.pad(self._mask, (0, 1), value=True)
 
         def attention(layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float | None) -> Tensor:
-            keys, values = self._keys[layer][:, :, :, : self._width]
+            keys, values = self.keys[layer][:, :, :, : self._width]
             keys[:, :, -1], values[:, :, -1] = key[:, :, 0], value[:, :, 0]
-            # All query heads of a group see the same keys: they are as good as several queries of one head.
-            grouped = query.view(len(query), key.shape[1], -1, query.shape[3])
-            found = torch.nn.functional.scaled_dot_product_attention(
-                grouped, keys, values, attn_mask=self._mask, scale=scale
-            )
-            return found.reshape(query.shape)
+            return attend_grouped(query, keys, values, self._mask, scale)
 
         given = with_runs(attention, positions)
         self.logits = self._model(input_ids=tokens[:, None], use_cache=False, **given).logits[:, -1].float()
@@ -199,20 +234,20 @@ class KeyedBatch:
         """Keep the keys and values of a row, whose tokens these are, for later prompts."""
         if self._kept is not None:
             start = self._width - len(tokens)
-            self._kept.add(tokens, [slots[:, row, :, start : self._width] for slots in self._keys])
+            self._kept.add(tokens, [slots[:, row, :, start : self._width] for slots in self.keys])
 
     def join(self, other: KeyedBatch) -> None:
         """Add the rows of another batch behind these."""
         lengths, mine = [*self._lengths, *other._lengths], len(self._lengths)
-        two, _, heads, _, size = self._keys[0].shape
-        for layer in range(len(self._keys)):
-            joined = self._keys[layer].new_zeros((two, len(lengths), heads, max(lengths) + _ROOM, size))
+        two, _, heads, _, size = self.keys[0].shape
+        for layer in range(len(self.keys)):
+            joined = self.keys[layer].new_zeros((two, len(lengths), heads, max(lengths) + _ROOM, size))
             for batch, rows in ((self, slice(mine)), (other, slice(mine, None))):
                 wide = max(batch._lengths)
-                joined[:, rows, :, max(lengths) - wide : max(lengths)] = batch._keys[layer][
+                joined[:, rows, :, max(lengths) - wide : max(lengths)] = batch.keys[layer][
                     :, :, :, batch._width - wide : batch._width
                 ]
-            self._keys[layer] = other._keys[layer] = joined
+            self.keys[layer] = other.keys[layer] = joined
         self._lengths, self._width, self._mask = lengths, max(lengths), None
         self.logits = torch.cat([self.logits, other.logits])
 
@@ -269,7 +304,7 @@ class PaddedBatch:
         return given
 
     def keep(self, rows: Sequence[int]) -> tuple[list[int], Tensor]:
-        chosen = torch.tensor(rows).to(self._mask.device)
+        chosen = torch.tensor(rows).to(self._mask.device, non_blocking=True)
         # All layers have this method; those with a recurrent state lack `batch_select_indices`.
         self._cache.reorder_cache(chosen)
         self._mask, self._position = self._mask[chosen], self._position[chosen]

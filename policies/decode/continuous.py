@@ -10,12 +10,15 @@ import torch
 from numpy.typing import NDArray
 
 from policies.decode.batch import KeyedBatch
+from policies.decode.graph import StepGraphs
 from policies.decode.kept import KeptKeys, TokenCounts
 from policies.decode.sampler import Completion, Decoding, Restriction, allowed_next, append_tokens, pick
 from policies.prompts import Prompt
 
 #: New prompts are read once they are this share of the rows that are being written, so that a pass reads several.
 _SHARE = 1 / 8
+#: Most columns that are made at once for tokens to come.
+_ROOM = 256
 
 
 @dataclass
@@ -40,9 +43,14 @@ class Continuous:
     """
 
     def __init__(
-        self, model: Any, decoding: Decoding, kept: KeptKeys | None = None, counts: TokenCounts | None = None
+        self,
+        model: Any,
+        decoding: Decoding,
+        kept: KeptKeys | None = None,
+        counts: TokenCounts | None = None,
+        graphs: StepGraphs | None = None,
     ) -> None:
-        self._model, self._decoding, self._kept, self._counts = model, decoding, kept, counts
+        self._model, self._decoding, self._kept, self._counts, self._graphs = model, decoding, kept, counts, graphs
         self._waiting: list[Request] = []
         self._live: list[Request] = []
         self._batch: KeyedBatch | None = None
@@ -70,12 +78,13 @@ class Continuous:
         if not self._waiting or not room or len(self._waiting) < _SHARE * len(self._live):
             return
         new, self._waiting = self._waiting[:room], self._waiting[room:]
-        read = KeyedBatch(self._model, [each.prompt for each in new], self._kept, self._counts)
+        room = min(self._decoding.max_new_tokens, _ROOM)
+        read = KeyedBatch(self._model, [each.prompt for each in new], self._kept, self._counts, self._graphs, room)
         self.passes += 1
         self._live += new
         draws = [each.draws for each in new if each.draws is not None]
         if draws:
-            table = torch.from_numpy(np.stack(draws)).to(read.logits.device)
+            table = torch.from_numpy(np.stack(draws)).to(read.logits.device, non_blocking=True)
             steps = table.new_zeros((len(new), 1), dtype=torch.int64)
             joins = self._draws is not None and self._steps is not None
             self._draws = torch.cat([self._draws, table]) if joins else table  # type: ignore[list-item]

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from policies.decode.batch import KeyedBatch, takes_runs
 from policies.decode.cache import LogitsCache, PlayedModel, weights_version
 from policies.decode.continuous import Continuous, Request
+from policies.decode.graph import StepGraphs
 from policies.decode.kept import KeptKeys, TokenCounts
 from policies.decode.sampler import (
     Completion,
@@ -46,9 +47,10 @@ class LoopSampler:
         model: a Hugging Face causal language model.
         reuse: most bytes of keys and values; True: an eighth of the device's memory; False: none; "auto": True for
             models of 10 million parameters, else False.
+        graphs: steps are recorded as CUDA graphs (`policies.decode.graph`) where keys are kept; None: on a GPU.
     """
 
-    def __init__(self, model: Any, reuse: Reuse = "auto") -> None:
+    def __init__(self, model: Any, reuse: Reuse = "auto", graphs: bool | None = None) -> None:
         if reuse == "auto":
             reuse = sum(weight.numel() for weight in model.parameters()) >= _LARGE
         self.counts = TokenCounts()
@@ -56,11 +58,14 @@ class LoopSampler:
         self._cache = LogitsCache(model)
         self._model = model
         self._version: tuple[float, ...] | None = None
+        cuda = next(model.parameters()).device.type == "cuda"
+        self._graphs = StepGraphs() if graphs or (graphs is None and cuda) else None
         self._kept = KeptKeys(None if reuse is True else int(reuse)) if reuse else None
 
     def share(self, other: LoopSampler) -> None:
         """Use what another sampler of the same model has, whose versions are counted alike."""
         self._played, self._kept, self.counts = other._played, other._kept, other.counts
+        self._graphs = other._graphs
 
     def playing(self, precision: torch.dtype | None) -> Any:
         """Return the model that is decoded with, see `policies.decode.cache.PlayedModel`."""
@@ -68,7 +73,7 @@ class LoopSampler:
 
     def continuous(self, decoding: Decoding) -> Continuous:
         """Return a queue of completions; the model must take runs."""
-        return Continuous(self.playing(decoding.precision), decoding, self._at(decoding), self.counts)
+        return Continuous(self.playing(decoding.precision), decoding, self._at(decoding), self.counts, self._graphs)
 
     def _at(self, decoding: Decoding) -> KeptKeys | None:
         if self._kept is not None:
@@ -117,7 +122,7 @@ class LoopSampler:
         completions = [Completion() for _ in prompts]
         rows = list(range(len(prompts)))
         allowed = allowed_next(completions, rows, restrictions)
-        drawn = None if draws is None else torch.from_numpy(draws[:, 0]).to(logits.device)
+        drawn = None if draws is None else torch.from_numpy(draws[:, 0]).to(logits.device, non_blocking=True)
         tokens, logprobs = pick(logits, drawn, decoding.temperature, allowed)
         append_tokens(completions, rows, tokens, logprobs, allowed, decoding)
         return completions
@@ -153,5 +158,7 @@ class LoopSampler:
     def forget(self) -> None:
         self._cache.clear()
         self._played.forget()
+        if self._graphs is not None:
+            self._graphs.clear()
         if self._kept is not None:
             self._kept.clear()

@@ -181,7 +181,7 @@ def first_logits(
         if counts is not None:
             counts.prompts, counts.read = counts.prompts + sum(map(len, chunk)), counts.read + ids.numel()
         parts.append(logits_at(model, ids, rows, mask.sum(1) - 1, use_cache=False))
-    order = torch.tensor([i for rows_of_pass in passes for i in rows_of_pass], device=device)
+    order = torch.tensor([i for rows_of_pass in passes for i in rows_of_pass]).to(device, non_blocking=True)
     return torch.cat(parts)[order.argsort()]
 
 
@@ -219,7 +219,7 @@ def _complete_chunk(
 ) -> None:
     batch = PaddedBatch(model, [prompts[i] for i in indices], decoding.fill, counts)
     live = indices
-    draws = None if uniforms is None else torch.from_numpy(uniforms[live]).to(batch.logits.device)
+    draws = None if uniforms is None else torch.from_numpy(uniforms[live]).to(batch.logits.device, non_blocking=True)
     for step in range(decoding.max_new_tokens):
         allowed = allowed_next(completions, live, restrictions)
         tokens, logprobs = pick(batch.logits, None if draws is None else draws[:, step], decoding.temperature, allowed)

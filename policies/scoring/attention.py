@@ -78,6 +78,14 @@ def attend(query: Tensor, key: Tensor, value: Tensor, scale: float | None) -> Te
     )
 
 
+def attend_grouped(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scale: float | None) -> Tensor:
+    """Attention of the newest tokens, (n, H, 1, D), to keys and values (n, h, T, D) under a mask (n, 1, 1, T)."""
+    # All query heads of a group see the same keys: they are as good as several queries of one head.
+    grouped = query.view(len(query), key.shape[1], -1, query.shape[3])
+    found = torch.nn.functional.scaled_dot_product_attention(grouped, key, value, attn_mask=mask, scale=scale)
+    return found.reshape(query.shape)
+
+
 def with_runs(runs: Attends, positions: Tensor) -> dict[str, Any]:
     """Return arguments of a forward pass over one line: its runs, and the position of each token, int64 (1, T)."""
     _teach()

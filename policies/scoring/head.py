@@ -42,7 +42,7 @@ def pad(sequences: Sequence[Sequence[int]], *, fill: int, left: bool, device: to
     lengths = torch.tensor([len(one) for one in sequences])
     columns = torch.arange(longest)
     mask = columns >= (longest - lengths)[:, None] if left else columns < lengths[:, None]
-    return torch.tensor(rows, dtype=torch.int64).to(device), mask.to(device)
+    return torch.tensor(rows, dtype=torch.int64).to(device, non_blocking=True), mask.to(device, non_blocking=True)
 
 
 def rectangles(lengths: Sequence[int], tokens: int, rows: int | None = None) -> list[list[int]]:
@@ -74,10 +74,10 @@ def restrict(logits: Tensor, allowed: Sequence[Sequence[int]]) -> Tensor:
     rows = [row for row, ids in enumerate(allowed) for _ in ids]
     columns = [token for ids in allowed for token in ids]
     kept = torch.zeros(logits.shape, dtype=torch.bool, device=logits.device)
-    places = torch.tensor([rows, columns], dtype=torch.int64).to(logits.device)
+    places = torch.tensor([rows, columns], dtype=torch.int64).to(logits.device, non_blocking=True)
     kept[places[0], places[1]] = True
     if not all(map(len, allowed)):
-        kept |= torch.tensor([[not len(ids)] for ids in allowed]).to(logits.device)
+        kept |= torch.tensor([[not len(ids)] for ids in allowed]).to(logits.device, non_blocking=True)
     return logits.masked_fill(~kept, -torch.inf)
 
 

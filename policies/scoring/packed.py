@@ -188,7 +188,7 @@ def score_passes(
             for row, line, columns in reads
         ]
         joined = (np.concatenate([np.asarray(each, np.int64) for each in part]) for part in zip(*parts, strict=True))
-        lines, columns, targets, flat = (torch.from_numpy(part).to(device) for part in joined)
+        lines, columns, targets, flat = (torch.from_numpy(part).to(device, non_blocking=True) for part in joined)
         with autocast(device, precision):
             ids, given = _on(device, inputs)
             if plain:
@@ -205,7 +205,10 @@ def score_passes(
 
 
 def _on(device: torch.device, inputs: dict[str, Any]) -> tuple[Tensor, dict[str, Any]]:
-    given = {name: value.to(device) if isinstance(value, Tensor) else value for name, value in inputs.items()}
+    given = {
+        name: value.to(device, non_blocking=True) if isinstance(value, Tensor) else value
+        for name, value in inputs.items()
+    }
     return given.pop("input_ids"), given | {"use_cache": False}
 
 

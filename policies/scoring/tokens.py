@@ -104,8 +104,8 @@ def score_replies(
         with autocast(device, precision):
             hidden = _read(model, layout, fill, device, lambda *given: hidden_at(*given, use_cache=False)[0])
             found = token_logprobs(
-                model.get_output_embeddings(), hidden[torch.tensor(layout.reads, device=device)],
-                torch.tensor(layout.targets, device=device), temperature=temperature, entropy=entropy,
+                model.get_output_embeddings(), hidden[torch.tensor(layout.reads).to(device, non_blocking=True)],
+                torch.tensor(layout.targets).to(device, non_blocking=True), temperature=temperature, entropy=entropy,
                 allowed=None if allowed is None else by_token(list(zip(allowed, replies, strict=True))),
             )  # fmt: skip
         return TokenScores.from_tokens(replies, *found)
@@ -173,11 +173,15 @@ def _distributions(
     layout = _Layout.of(prompts, replies)
     with autocast(device, precision):
         logits = _read(model, layout, fill, device, lambda *given: logits_at(*given, use_cache=False))
-    read = torch.tensor(layout.reads, device=device)
+    read = torch.tensor(layout.reads).to(device, non_blocking=True)
     if allowed is not None:
         logits = restrict(logits[read], by_token(list(zip(allowed, replies, strict=True))))
         read = torch.arange(len(layout.reads), device=device)
-    return torch.log_softmax(logits / temperature, dim=-1), read, torch.tensor(layout.targets, device=device)
+    return (
+        torch.log_softmax(logits / temperature, dim=-1),
+        read,
+        torch.tensor(layout.targets).to(device, non_blocking=True),
+    )
 
 
 class _Layout(NamedTuple):
@@ -216,15 +220,15 @@ def _read(model: Any, layout: _Layout, fill: int, device: torch.device, at: Call
     for group in _alike(layout.inputs):
         place = {row: i for i, row in enumerate(group)}
         mine = [slot for slot, (row, _) in enumerate(layout.slots) if row in place]
-        rows = torch.tensor([place[layout.slots[slot][0]] for slot in mine], device=device)
-        columns = torch.tensor([layout.slots[slot][1] for slot in mine], device=device)
+        rows = torch.tensor([place[layout.slots[slot][0]] for slot in mine]).to(device, non_blocking=True)
+        columns = torch.tensor([layout.slots[slot][1] for slot in mine]).to(device, non_blocking=True)
         ids, _ = pad([layout.inputs[row] for row in group], fill=fill, left=False, device=device)
         parts.append(at(model, ids, rows, columns))
         order += mine
     if len(parts) == 1:
         return parts[0]
     back = torch.empty(len(order), dtype=torch.int64, device=device)
-    back[torch.tensor(order, device=device)] = torch.arange(len(order), device=device)
+    back[torch.tensor(order).to(device, non_blocking=True)] = torch.arange(len(order), device=device)
     return torch.cat(parts)[back]
 
 

@@ -1,9 +1,11 @@
 """What `tests/baselines/test_fake_device.py` runs in a process of its own: the training path on `device.cpp`.
 
     python -m tests.baselines.fake_device.parts        prints one JSON object: what each part found, or its error
+    python -m tests.baselines.fake_device.parts cuda   the same on a GPU
 
 The device is renamed and made known to PyTorch for the whole process, hence the process. "waits" are transfers to the
-host and results whose size the device alone knows; copies to the device are not counted, as a GPU takes them in turn.
+host and results whose size the device alone knows. Copies to the device are not counted; on a GPU they are, unless they
+are marked as non-blocking.
 """
 
 from __future__ import annotations
@@ -71,6 +73,32 @@ def start() -> Any:
     return native
 
 
+class _Cuda:
+    """A GPU, with the functions of `device.cpp`."""
+
+    def __init__(self) -> None:
+        self._caught: Any = None
+
+    def watch(self, note: Any) -> None:
+        if note is not None:
+            self._note, self._caught = note, warnings.catch_warnings(record=True)
+            self._seen = self._caught.__enter__()
+            warnings.simplefilter("always")
+            torch.cuda.set_sync_debug_mode("warn")
+        else:
+            torch.cuda.set_sync_debug_mode("default")
+            self._caught.__exit__(None, None, None)
+            for each in self._seen:
+                if "synchronizing CUDA operation" in str(each.message):
+                    self._note(f"{Path(each.filename).name}:{each.lineno}")
+                elif "CUDA graphs" in str(each.message):
+                    raise each.message  # type: ignore[misc]
+
+    live = staticmethod(torch.cuda.memory_allocated)
+    peak = staticmethod(torch.cuda.max_memory_allocated)
+    reset_peak = staticmethod(torch.cuda.reset_peak_memory_stats)
+
+
 NATIVE: Any = None
 GPU = "fakegpu:0"
 
@@ -85,6 +113,8 @@ def waits() -> Any:
     finally:
         NATIVE.watch(None)
         del found["to device"]
+        if GPU.startswith("cuda"):
+            print(dict(found), file=sys.stderr)  # where
 
 
 def moved(policy: HuggingFacePolicy, precision: torch.dtype | None) -> HuggingFacePolicy:
@@ -132,6 +162,8 @@ def rollout(precision: torch.dtype | None) -> dict[str, Any]:
         while len(done) < 4:
             done += queue.get()
     found["waits_of_a_token_in_lanes"] = sum(counted.values()) / max(len(reply.token_ids) for _, reply in done)
+    keeping = small(precision, **settings, reuse=True)
+    found["kept"] = [[reply.token_ids for reply in act(keeping)] for _ in range(2)]
     infos = {"admissible_actions": np.array([["go up", "go to"], ["up"], ["go", "up"], ["the"]], object)}
     restricted = small(precision, admissible=True)
     replies = act(restricted, infos)
@@ -316,14 +348,16 @@ PARTS = (rollout, scoring, architectures, training, scorers, resume, lora, cloni
 
 
 def main() -> None:
-    global NATIVE
+    global NATIVE, GPU
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
-    NATIVE = start()
-    found: dict[str, Any] = {}
-    asked = set(sys.argv[1:])
+    asked, found = set(sys.argv[1:]), dict[str, Any]()
+    if "cuda" in asked:
+        GPU, NATIVE = "cuda:0", _Cuda()
+    else:
+        NATIVE = start()
     names = asked & {part.__name__ for part in PARTS} or {part.__name__ for part in PARTS}
     precisions = asked & PRECISIONS.keys() or PRECISIONS.keys()
     for part in PARTS:
