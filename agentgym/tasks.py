@@ -27,7 +27,7 @@ TaskT = TypeVar("TaskT")
 TaskT_co = TypeVar("TaskT_co", covariant=True)
 _T = TypeVar("_T")
 #: Random numbers drawn at a time.
-_NUMBERS = 64
+_NUMBERS = 32
 
 
 class Tasks(Protocol[TaskT_co]):
@@ -184,7 +184,7 @@ class Draws:
         """Return unlimited choices from a seed."""
         # The same numbers as from the tuple, which takes longer to be read.
         rng = np.random.default_rng(np.array(seed, np.uint32) if max(seed) < 2**32 else seed)
-        return cls(number for _ in itertools.count() for number in rng.random(_NUMBERS).tolist())
+        return cls(itertools.chain.from_iterable(rng.random(_NUMBERS).tolist() for _ in itertools.count()))
 
     def uniform(self, low: float = 0.0, high: float = 1.0) -> float:
         """Return a number between low and high."""

@@ -7,8 +7,6 @@ import re
 import zlib
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import compress
-from operator import is_not
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
@@ -31,7 +29,7 @@ from agentgym.telecom.customer import (
 )
 from agentgym.telecom.expert import Expert
 from agentgym.telecom.rules import TOOLS, play, problem, solved
-from agentgym.telecom.state import PERMISSIONS, Difference, World
+from agentgym.telecom.state import PERMISSIONS, TABLES, Difference, changed, changes, make_world
 from agentgym.telecom.tasks import KINDS, REFUEL, GeneratedDesk, OfficialDesk, Task, open_desk
 from agentgym.vector import TextVectorEnv
 
@@ -50,6 +48,7 @@ _SHORT = 200
 _BARE = [write_call(tool.name, {}) for tool in TOOLS.values() if not tool.required]
 _MODES = [write_call("set_network_mode_preference", {"mode": mode}) for mode in
           ("4g_5g_preferred", "4g_only", "3g_only", "2g_only")]  # fmt: skip
+_SILENCE = Talk()
 _ENDS = [write_call(_TRANSFER, {"summary": "I cannot fix the issue."}), "done()"]
 
 
@@ -170,31 +169,35 @@ class TelecomEnv(TextEnv[str]):
         talk = "" if self.customer is None else f"\n\n{text.TALK}"
         self.instructions = f"{rules}{talk}\n\n{text.FORM}"
         self._submitted: str | None = None
+        self._world = make_world({name: {} for name in TABLES}, {}, {})
 
     def begin(self, options: dict[str, Any]) -> None:
         """Load a case; without options its index is drawn from `self.np_random`."""
         self._load(choose(self.tasks, self.split, options, self.np_random))
 
     def _load(self, task: Task) -> None:
-        self._task, self._world = task, World(task.start)
+        self._task = task
         self._shown, self._errors, self._end = task.ticket, 0, False
         self._seen = _named(task.ticket)
         self._read: frozenset[str] = frozenset()
-        self._talk, self._failure, self._submitted = Talk(), "", None
+        self._talk, self._failure, self._submitted = _SILENCE, "", None
         self._left = frozenset(range(len(task.actions)))
-        self._look()
+        self._look(task.start)
 
-    def _look(self) -> None:
-        """Work out what follows from the rest."""
+    def _look(self, values: tuple[Any, ...]) -> None:
+        """Load a world, and work out what follows from it and the rest."""
+        self._world.load(values)
         self._offers, self._difference = self._commands(), Difference(self._task.start)
-        self._judge()
+        self._judge(values)
 
     def _commands(self) -> tuple[str, ...]:
         found = _admissible(self._seen)
         return found if self.customer is None else _spoken(found)
 
-    def _judge(self) -> None:
-        self._held, self._known = sum(solved(self._world, self._task.assertions)), ""
+    def _judge(self, values: tuple[Any, ...]) -> None:
+        """Work out what depends on the values of the world."""
+        self._values, self._known = values, ""
+        self._held = sum(solved(self._world, self._task.assertions))
 
     def act(self, command: str) -> tuple[float, bool, bool]:
         """Play one command; see the class page for the reward."""
@@ -298,8 +301,8 @@ class TelecomEnv(TextEnv[str]):
                 if wanted == name and (name == _TRANSFER or given == arguments)
             }  # fmt: skip
             self._known = ""
-        if not TOOLS[name].reads:
-            self._judge()
+        if not TOOLS[name].reads and (values := self._world.snapshot()) != self._values:
+            self._judge(values)
         return answer, True
 
     def _failed(self, words: str) -> tuple[float, bool, bool]:
@@ -355,7 +358,7 @@ class TelecomEnv(TextEnv[str]):
             made = f"; made {len(self._task.actions) - len(self._left)}" if self._task.actions else ""
             if self._talk.turns:
                 made += f"; {self._heard()}"
-            self._known = self._difference.words(self._world.snapshot()) + made or "as it was"
+            self._known = self._difference.words(self._values) + made or "as it was"
         return self._known
 
     def _heard(self) -> str:
@@ -366,24 +369,19 @@ class TelecomEnv(TextEnv[str]):
 
     def get_state(self) -> Any:
         """Return the id of the case, what differs from its start, and what was shown and done."""
-        values = self._world.snapshot()
-        changed = tuple(compress(enumerate(values), map(is_not, values, self._task.start)))
         return (
-            self._task.id, changed, self._shown, self._errors, self._end, self._seen, self._read, self._left,
+            self._task.id, changes(self._world.snapshot(), self._task.start), self._shown, self._errors, self._end,
+            self._seen, self._read, self._left,
             *(() if self.customer is None else (self._talk, self._failure)),
         )  # fmt: skip
 
     def set_state(self, state: Any) -> None:
         """Load what `get_state` returned."""
-        task_id, changed, self._shown, self._errors, self._end, self._seen, self._read, self._left = state[:8]
-        self._talk, self._failure = state[8:] or (Talk(), "")
+        task_id, found, self._shown, self._errors, self._end, self._seen, self._read, self._left = state[:8]
+        self._talk, self._failure = state[8:] or (_SILENCE, "")
         self._submitted = None
         self._task = self._desk.by_id(task_id, None)
-        values = list(self._task.start)
-        for place, value in changed:
-            values[place] = value
-        self._world = World(tuple(values))
-        self._look()
+        self._look(changed(self._task.start, found))
 
     def content(self, task_id: str) -> Any:
         """Return ticket, faults and goal, see `TextEnv.content`."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any, NamedTuple, get_type_hints
 
 from agentgym.outside.tool_calls import ToolCall
@@ -192,8 +192,8 @@ def _printed(answer: Any) -> str:
     if isinstance(answer, list):
         return f"[{', '.join(map(_printed, answer))}]"
     if isinstance(answer, dict):
-        return f"{{{', '.join(f'{json.dumps(name)}: {_printed(value)}' for name, value in answer.items())}}}"
-    return json.dumps(answer if isinstance(answer, str) else str(answer))
+        return f"{{{', '.join([f'{_quoted(name)}: {_printed(value)}' for name, value in answer.items()])}}}"
+    return _quoted(answer if isinstance(answer, str) else str(answer))
 
 
 def synchronise(world: World) -> None:

@@ -7,8 +7,8 @@ snapshot of the world is the tuple of its fields, and worlds share whatever did 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import compress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, compress, repeat
 from operator import is_not
 from typing import Any
 
@@ -142,6 +142,8 @@ SURROUNDINGS: Mapping[str, Any] = {
 TABLES = ("plans", "customers", "lines", "bills", "devices")
 _NAMES = (*PHONE, *SURROUNDINGS, *TABLES, "made", "owner", "agreed")
 _PLACES = tuple(range(len(_NAMES)))
+#: What follows from the rest.
+_FOLLOWING = ("owner", "agreed")
 
 
 class World:
@@ -223,31 +225,54 @@ class Difference:
 
     def __init__(self, start: tuple[Any, ...]) -> None:
         self._start = self._last = start
-        self._words = [""] * len(start)
+        self._words: dict[int, str] = {}
+        self._text = ""
 
     def words(self, values: tuple[Any, ...]) -> str:
         """Return how a snapshot differs; fields that are as in the one before are not looked at again."""
-        words, start = self._words, self._start
-        for place in compress(_PLACES, map(is_not, values, self._last)):
-            value = values[place]
-            words[place] = "" if value is start[place] else _changed(_NAMES[place], value, start[place])
-        self._last = values
-        return "; ".join(filter(None, words))
+        if values is not self._last:
+            words, start = self._words, self._start
+            for place in compress(_PLACES, map(is_not, values, self._last)):
+                words[place] = _changed(_NAMES[place], values[place], start[place])
+            self._last, self._text = values, "; ".join([words[place] for place in sorted(words) if words[place]])
+        return self._text
 
 
 def _changed(name: str, value: Any, before: Any) -> str:
     """Return how a value differs, "" where it does not."""
-    if name in ("owner", "agreed") or value == before:
+    if value is before or name in _FOLLOWING or value == before:
         return ""
     if name not in TABLES:
         return f"{name}={value}"
     found = []
-    for key, record in value.items():
+    for key, record in changed_rows(value, before).items():
         old = before.get(key, {})
-        if record is not old:
-            changed = (f"{each}={inner}" for each, inner in record.items() if old.get(each, ...) != inner)
-            found.append(f"{key} {', '.join(changed)}")
+        fields = [f"{each}={inner}" for each, inner in record.items() if old.get(each, ...) != inner]
+        found.append(f"{key} {', '.join(fields)}")
     return "; ".join(found)
+
+
+def changed_rows(table: Table, before: Table) -> Table:
+    """Return the records of a table that another one does not have: rows are never removed, and keep their order."""
+    pairs = zip(table.items(), chain(before.values(), repeat(None)), strict=False)
+    return {key: record for (key, record), old in pairs if record is not old and record != old}
+
+
+def changes(values: tuple[Any, ...], start: tuple[Any, ...]) -> tuple[tuple[int, Any], ...]:
+    """Return what a snapshot has that another one does not, as places and values; of a table its changed rows."""
+    places = [place for place in compress(_PLACES, map(is_not, values, start)) if _NAMES[place] not in _FOLLOWING]
+    return tuple(
+        (place, changed_rows(values[place], start[place]) if _NAMES[place] in TABLES else values[place])
+        for place in places
+    )
+
+
+def changed(start: tuple[Any, ...], found: Iterable[tuple[int, Any]]) -> tuple[Any, ...]:
+    """Return the snapshot of which `found` are the `changes` to another one."""
+    values = list(start)
+    for place, value in found:
+        values[place] = {**start[place], **value} if _NAMES[place] in TABLES else value
+    return tuple(values)
 
 
 def paths(world: World) -> Iterator[tuple[str, Any]]:

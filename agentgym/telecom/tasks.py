@@ -12,7 +12,7 @@ from agentgym.outside.tool_calls import ToolCall
 from agentgym.tasks import Draws, NumberedTasks
 from agentgym.telecom.generated.company import company
 from agentgym.telecom.rules import begin
-from agentgym.telecom.state import World
+from agentgym.telecom.state import PHONE, World
 
 #: Data that a customer accepts to pay for, in GB.
 REFUEL = 2.0
@@ -132,6 +132,8 @@ KINDS: Mapping[str, tuple[str, ...]] = {
 }
 #: Faults that no tool mends: the case belongs to a person.
 HOPELESS = ("lock_sim_card_pin", "contract_end_suspension")
+#: Faults that change more than the phone: the account, the place, or what is asked for.
+_BEYOND = frozenset({*GROUPS["bill"], *GROUPS["usage"], *GROUPS["roaming"], *HOPELESS})
 _BREAK = {name: maker for group in GROUPS.values() for name, maker in group.items()}
 _WANTED: Mapping[str, tuple[ToolCall, ...]] = {
     "service": _calls("assert_service_status", expected_status="connected"),
@@ -159,6 +161,7 @@ _TICKETS: Mapping[str, str] = {
 }
 #: Splits, with the eighths of a digest that belong to them; "test_hard" has more faults than the others.
 _SPLITS = {"train": range(6), "valid": range(6, 7), "test": range(7, 8), "test_hard": range(8)}
+_NUMBERS = {split: number for number, split in enumerate(_SPLITS)}
 
 
 class GeneratedDesk(NumberedTasks[Task]):
@@ -183,24 +186,33 @@ class GeneratedDesk(NumberedTasks[Task]):
         return _generated(self.faults, self.kinds, self.hopeless, split, index)
 
 
-@lru_cache(maxsize=20_000)
+@lru_cache(maxsize=4096)
 def _generated(
     faults: tuple[int, int], kinds: tuple[str, ...], hopeless: bool, split: str, index: int
 ) -> Task:  # fmt: skip
-    draws = Draws.seeded(7, list(_SPLITS).index(split), index)
+    draws = Draws.seeded(7, _NUMBERS[split], index)
     least, most = faults if split != "test_hard" else (faults[1] + 1, faults[1] + 4)
+    large = _large(kinds, least)
     while True:
-        kind = draws.pick([each for each in kinds if len(KINDS[each]) >= least] or ["mms"])
-        count = min(least + draws.below(most - least + 1), len(KINDS[kind]))
-        groups = sorted(draws.sample(KINDS[kind], count), key=KINDS[kind].index)
-        names = tuple([draws.pick(_variants(group, hopeless and kind == "service")) for group in groups])
+        kind = draws.pick(large)
+        rows = KINDS[kind]
+        drawn = draws.sample(rows, min(least + draws.below(most - least + 1), len(rows)))
+        variants = _variants(hopeless and kind == "service")
+        names = tuple([draws.pick(variants[row]) for row in sorted(drawn, key=rows.index)])
         if _eighth(kind, names) in _SPLITS[split]:
             return _made(f"{split}/{index}", kind, names, draws)
 
 
 @cache
-def _variants(group: str, hopeless: bool) -> list[str]:
-    return [name for name in GROUPS[group] if hopeless or name not in HOPELESS]
+def _large(kinds: tuple[str, ...], least: int) -> list[str]:
+    """Return the kinds of which a case can have so many faults."""
+    return [kind for kind in kinds if len(KINDS[kind]) >= least] or ["mms"]
+
+
+@cache
+def _variants(hopeless: bool) -> dict[str, list[str]]:
+    """Return the faults of each row, with or without those that no tool mends."""
+    return {row: [name for name in GROUPS[row] if hopeless or name not in HOPELESS] for row in GROUPS}
 
 
 @lru_cache(maxsize=20_000)
@@ -222,7 +234,21 @@ def _people() -> list[list[_Person]]:
 
 def _made(task_id: str, kind: str, names: tuple[str, ...], draws: Draws) -> Task:
     person = draws.pick(draws.pick(_people()))
-    start = _broken(person, names)
+    ticket, rest, assertions, actions = _beside(kind, person, tuple([name for name in names if name in _BEYOND]))
+    return Task(task_id, kind, names, ticket, _phone_with(names) + rest, assertions, actions)
+
+
+@cache
+def _beside(
+    kind: str, person: _Person, names: tuple[str, ...]
+) -> tuple[str, tuple[Any, ...], tuple[ToolCall, ...], tuple[ToolCall, ...]]:
+    """Return ticket, all values of the start but those of the phone, assertions and actions of a case.
+
+    Args:
+        kind: of the case.
+        person: whose phone it is.
+        names: those faults of the case that are in `_BEYOND`: nothing here depends on the others.
+    """
     assertions, actions = list(_WANTED[kind]), tuple[ToolCall, ...]()
     if "overdue_bill_suspension" in names:
         assertions += _calls("assert_no_overdue_bill", overdue_bill_id=_overdue_bill(person))
@@ -233,27 +259,22 @@ def _made(task_id: str, kind: str, names: tuple[str, ...], draws: Draws) -> Task
         actions = _calls("transfer_to_human_agents", **_SUMMARY)
     place = "abroad" if any(name in GROUPS["roaming"] for name in names) else "at home"
     ticket = _TICKETS[kind].format(name=person.name, number=person.number, place=place, refuel=REFUEL)
-    return Task(task_id, kind, names, ticket, start, tuple(assertions), actions)
+    return ticket, _broken(person, names)[len(PHONE) :], tuple(assertions), actions
+
+
+@cache
+def _phone_with(names: tuple[str, ...]) -> tuple[Any, ...]:
+    """Return the values of a phone with faults: anybody's, since all lines are alike before a fault."""
+    return _broken(_people()[0][0], names)[: len(PHONE)]
 
 
 def _broken(person: _Person, names: tuple[str, ...]) -> tuple[Any, ...]:
     """Return the world with faults, brought about one after the other."""
-    world = World(_untouched(person))
-    for name in names:
-        begin(world, _breaking(name, person))
-    return world.snapshot()
-
-
-@cache
-def _untouched(person: _Person) -> tuple[Any, ...]:
     world = World(company().snapshot())
     begin(world, _calls("set_user_info", name=person.name, phone_number=person.number))
+    for name in names:
+        begin(world, _BREAK[name](person))
     return world.snapshot()
-
-
-@cache
-def _breaking(name: str, person: _Person) -> tuple[ToolCall, ...]:
-    return _BREAK[name](person)
 
 
 class OfficialDesk:

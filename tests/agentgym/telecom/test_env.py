@@ -4,17 +4,20 @@ import json
 import pickle
 from collections import Counter
 from itertools import count
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from agentgym.outside.tool_calls import ToolCall
 from agentgym.panels import open_panel
 from agentgym.telecom.env import MOST_ERRORS, TelecomEnv
 from agentgym.telecom.expert import Expert
+from agentgym.telecom.generated.company import company
 from agentgym.telecom.player import TelecomPlayer
-from agentgym.telecom.rules import TOOLS, call, solved, synchronise
+from agentgym.telecom.rules import TOOLS, begin, call, solved, synchronise
 from agentgym.telecom.state import World
-from agentgym.telecom.tasks import KINDS, GeneratedDesk, Task, open_desk
+from agentgym.telecom.tasks import GROUPS, KINDS, GeneratedDesk, Task, open_desk
 from tests.oracles import oracle
 from tests.refusals import refuses
 
@@ -52,6 +55,19 @@ def test_every_generated_case_is_broken_and_can_be_solved(split: str) -> None:
         task = DESK.by_index(split, index)
         assert task.actions or not all(solved(World(task.start), task.assertions))
         assert len(solve(task)) <= 2 * len(task.faults) + 4
+
+
+def test_a_case_begins_as_if_its_faults_were_brought_about_one_after_the_other() -> None:
+    desk = GeneratedDesk((1, 9), tuple(KINDS), 1000, True)
+    maker = {name: each for row in GROUPS.values() for name, each in row.items()}
+    for task in (desk.by_index(split, index) for split in desk.splits for index in range(300)):
+        world, done = World(company().snapshot()), World(task.start)
+        customer, line = done.owner
+        person = SimpleNamespace(customer=customer, line=line, name=done.name, number=done.phone_number)
+        begin(world, [ToolCall("set_user_info", {"name": person.name, "phone_number": person.number})])
+        for fault in task.faults:
+            begin(world, maker[fault](person))
+        assert world.snapshot() == task.start
 
 
 def test_the_expert_never_needs_more_calls_than_the_published_ones() -> None:
@@ -176,6 +192,25 @@ def test_a_snapshot_is_small_and_exact() -> None:
     other.restore(kept)
     assert other.step("check_wifi_calling_status()")[0] == shown[0]
     assert max(fresh, len(pickle.dumps(kept))) < 1000  # bytes: what differs from the start, and no table
+
+
+def test_keys_depend_on_the_state_alone() -> None:
+    env, _ = begun()
+    customer, line = env._world.owner
+    ours = f'customer_id="{customer}", line_id="{line}"'
+    switches = [f"{word}_roaming({ours})" for word in ("disable", "enable")]
+    if not env._world.lines[line]["roaming_enabled"]:
+        switches.reverse()
+    suspended = env.step(f'suspend_line({ours}, reason="test")')[4]["state_key"]
+    env.step(switches[0])
+    assert env.step(switches[1])[4]["state_key"] == suspended  # a row that is again as it was is not named
+    env.step(f"refuel_data({ours}, gb_amount=2.0)")
+    key = env.describe(True)["state_key"]
+    kept = pickle.dumps(env.snapshot())
+    other = TelecomEnv()
+    assert other.restore(pickle.loads(kept))[1]["state_key"] == key
+    assert len(kept) < 2500  # bytes: of a table the rows that changed
+    assert other.step("toggle_data()")[4]["state_key"] == env.step("toggle_data()")[4]["state_key"] != key
 
 
 def test_rewards_by_hand() -> None:

@@ -133,6 +133,18 @@ def test_a_world_shares_what_does_not_change_and_says_what_did() -> None:
     assert solved(world, [ToolCall("assert_no_overdue_bill", {"overdue_bill_id": "none"})]) == [True]
 
 
+def test_a_number_is_that_of_the_first_customer_who_has_it() -> None:
+    world = at_home()
+    for number in [line["phone_number"] for line in world.lines.values()]:
+        owners = [
+            row for row in world.customers.values()
+            if number in [row["phone_number"], *(world.lines[line]["phone_number"] for line in row["line_ids"])]
+        ]  # fmt: skip
+        assert call(world, "get_customer_by_phone", {"phone_number": number})[0] == json.dumps(
+            owners[0] | {"created_at": owners[0]["created_at"].replace("T", " ")}
+        )
+
+
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
