@@ -17,12 +17,10 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing.context import SpawnProcess
-from typing import Any, TypeVar
+from typing import Any
 
-R = TypeVar("R")
 #: Called with (done, total, a few words).
 Progress = Callable[[int, int, str], None]
 _ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -185,10 +183,3 @@ def _watch_parent() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(_GRACE)
         os.kill(os.getpid(), signal.SIGKILL)
-
-
-def in_fresh_process(work: Callable[..., R], *arguments: Any) -> R:
-    """Return what a function of a module returns in a process of its own, which ends with this one."""
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=context, initializer=end_with_parent) as pool:
-        return pool.submit(work, *arguments).result()

@@ -36,34 +36,25 @@ except ModuleNotFoundError as error:
 STUDIES = {
     "league": "benchmarks.truth.league:LEAGUE",
     "ranking": "benchmarks.truth.league:RANKING",
-    "branching": "benchmarks.truth.branching:STUDY",
     "combinations": "benchmarks.truth.combinations:STUDY",
     "gradients": "benchmarks.truth.gradients:STUDY",
     "scorers": "benchmarks.truth.scorers:STUDY",
     "privileged": "benchmarks.truth.privileged:STUDY",
     "shaping": "benchmarks.training.shaping:STUDY",
     "aliasing": "benchmarks.keys.aliasing:STUDY",
-    "merging": "benchmarks.keys.merging:STUDY",
-    "hindsight": "benchmarks.keys.hindsight:STUDY",
     "search-players": "benchmarks.play.search_players:STUDY",
-    "crossplay": "benchmarks.play.sotopia_cross_play:STUDY",
     **dict.fromkeys(
         (
-            "seen-unseen", "rollout-budget", "group-size", "distance", "normalisation", "cosine-threshold", "adverts",
-            "graph-statistics", "staleness", "share-of-time",
+            "seen-unseen", "rollout-budget", "group-size", "distance", "normalisation", "staleness",
         ),
-        "benchmarks.truth.studies:STUDIES",
+        "benchmarks.training.studies:STUDIES",
     ),
 }  # fmt: skip
 SPEED = {
     "throughput": "benchmarks.speed.throughput:STUDY",
-    "gpu": "benchmarks.speed.gpu:gpu",
-    "lanes": "benchmarks.speed.lanes:STUDY",
+    "gpu": "benchmarks.speed.first_hour:gpu",
     "rollouts": "benchmarks.speed.rollouts:STUDY",
     "updates": "benchmarks.speed.updates:STUDY",
-    "endpoint": "benchmarks.speed.sotopia_dialogues:STUDY",
-    "search": "benchmarks.speed.searchqa_index:STUDY",
-    "shop-scale": "benchmarks.speed.webshop_scale:STUDY",
 }
 COMMANDS = {
     "train": "benchmarks.training.command:train",
@@ -78,20 +69,6 @@ COMMANDS = {
     "report": "benchmarks.training.command:report",
     "check": "benchmarks.training.command:check",
 }
-#: Names of 0.2, not in the help, with the options they had: gone with the next release.
-FORMER = {
-    **{
-        name: STUDIES[name]
-        for name in (
-            "league", "ranking", "branching", "scorers", "shaping", "search-players", "aliasing", "hindsight",
-            "merging", "crossplay",
-        )
-    },
-    **SPEED,
-    "panel": COMMANDS["play"],
-}  # fmt: skip
-
-
 #: What the help says of commands that are groups.
 _GROUPS = {"study": "Answer one question with a table and a page.", "speed": "Measure speed and memory."}
 #: Plain text: importing rich for it would cost more than all the rest of the help.
@@ -122,14 +99,13 @@ class Commands(TyperGroup):
     """Commands by name: functions, studies or groups of them, in files that are imported when they are run."""
 
     places: Mapping[str, Any] = COMMANDS
-    former: Mapping[str, Any] = FORMER
     listing = False
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.places)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        place = {**self.former, **self.places}.get(cmd_name)
+        place = self.places.get(cmd_name)
         if place is None:
             return None
         if self.listing:
@@ -141,7 +117,7 @@ class Commands(TyperGroup):
             found = found[cmd_name] if isinstance(found, Mapping) else found
             alone.command(cmd_name, cls=Command)(found if inspect.isfunction(found) else found.command)
         else:
-            group = type("Group", (Commands,), {"places": place, "former": {}})
+            group = type("Group", (Commands,), {"places": place})
             alone = typer.Typer(cls=group, no_args_is_help=True, add_completion=False, **_SETTINGS)
             alone.callback(help=_GROUPS[cmd_name])(lambda: None)
         made = typer.main.get_command(alone)

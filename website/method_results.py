@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from benchmarks.report.markdown import filled, markdown_table, replaced
 from benchmarks.training.head_to_head_page import draw_method, section
 from benchmarks.training.records import Trainings, load_folder
-from benchmarks.truth.studies import SHARED, STUDIES, found_in
-from benchmarks.truth.studies import tables as tables_of_study
+from benchmarks.training.studies import STUDIES, load
+from benchmarks.training.studies import tables as tables_of_study
 from website.tables import Table, described, tables, with_options
 
 if TYPE_CHECKING:
@@ -111,11 +111,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def with_studies(markdown: str, docs: Path) -> str:
     """The page of the studies with the tables that its records say."""
-    for name, study in STUDIES.items():
-        records = docs / ("results/head-to-head" if name in SHARED else "studies/records")
+    for name in STUDIES:
+        found = load(docs / "studies" / "records" / f"{name}.json")
         shown = [
             f"{markdown_table(table.heads, table.texts)}\n\n{filled(table.caption)}\n"
-            for table in tables_of_study(study, found_in(study, records))
+            for table in tables_of_study(name, found.trained)
         ]
         mark = f"<!-- {name} -->\n"
         markdown = markdown.replace(mark, f"{mark}\n" + "\n".join(shown))

@@ -137,7 +137,5 @@ ALFWORLD = EnvSettings(
         "pick_cool_then_place_in_recep": "Cool",
         "pick_two_obj_and_place": "Pick2",
     },
-    scripted=Scripted(
-        48, (0.23, 0.31, 0.41), studies=("rollout-budget", "distance", "normalisation", "cosine-threshold")
-    ),
+    scripted=Scripted(48, (0.23, 0.31, 0.41)),
 )

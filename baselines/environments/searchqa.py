@@ -170,5 +170,5 @@ SEARCHQA = EnvSettings(
             instructions=False,
         )
     },
-    scripted=Scripted(32, (0.48, 0.72, 0.88), studies=("distance", "cosine-threshold")),
+    scripted=Scripted(32, (0.48, 0.72, 0.88)),
 )

@@ -169,14 +169,12 @@ class Scripted:
         optimal: probability of the expert's action, for about 25, 50 and 75 % success.
         others: what is played else; None: whatever is admissible.
         outcome: what an episode is worth: its "return", or 1 if it is "won".
-        studies: names of the papers' studies that it takes part in, besides those of all environments.
     """
 
     tasks: int
     optimal: tuple[float, float, float]
     others: tuple[str, ...] | None = None
     outcome: Literal["return", "won"] = "return"
-    studies: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ SOKOBAN = EnvSettings(
     tiles=_board_tiles,
     data={"levels": ""},
     # Moves into walls are played too; rewards of single pushes say little of success.
-    scripted=Scripted(128, (0.16, 0.33, 0.52), DIRECTIONS, "won", ("rollout-budget", "distance", "normalisation")),
+    scripted=Scripted(128, (0.16, 0.33, 0.52), DIRECTIONS, "won"),
 )
 
 #: The same boards as pictures: 48 x 48 pixels for the tiny model, which reads a cell at a time, 96 x 96 for any other.

@@ -122,5 +122,5 @@ VIRTUALHOME = EnvSettings(
         "work": "Work",
         "rest": "Rest",
     },
-    scripted=Scripted(8, (0.25, 0.42, 0.58), studies=("distance",)),
+    scripted=Scripted(8, (0.25, 0.42, 0.58)),
 )

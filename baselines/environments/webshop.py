@@ -155,5 +155,5 @@ WEBSHOP = EnvSettings(
     advisers={"shopper": _shopper, "quick_shopper": _quick_shopper},
     key=_page,
     return_name="score",
-    scripted=Scripted(16, (0.42, 0.58, 0.71), studies=("distance", "cosine-threshold", "adverts")),
+    scripted=Scripted(16, (0.42, 0.58, 0.71)),
 )

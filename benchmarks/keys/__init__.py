@@ -1,1 +1,1 @@
-"""What counts as the same state or the same task: state keys that mix, keys that merge, tasks done in hindsight."""
+"""What counts as the same state: how often state keys mix states."""

@@ -27,10 +27,9 @@ from baselines.runs.stack import RANDOM
 from benchmarks import json_files
 from benchmarks.console import arguments, explained, patient, say, stop, telling
 from benchmarks.json_files import ResultsError, write_json
-from benchmarks.play.panel import choose_panel, env_and_split, folder_of, journal, play_panel
+from benchmarks.play.panel import choose_panel, env_and_split, folder_of, play_panel
 from benchmarks.play.players import Player, Sampling, config_of, find_player, label_of, prompted, scripted
 from benchmarks.play.prompting import METHODS, Examples, Method, expert_examples
-from benchmarks.play.reflexion import COSTS, costs_of, print_costs
 from benchmarks.play.results import PanelResults, print_panels, print_results
 from policies.engines.chat_api import sent_messages
 
@@ -55,7 +54,6 @@ Out = Annotated[Path, typer.Option(help="Folder of the results.")]
 
 
 def play(
-    context: typer.Context,
     name: Annotated[
         str | None,
         typer.Argument(
@@ -74,7 +72,6 @@ def play(
             "Default: all that need no folder."
         ),
     ] = None,
-    policy: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
     samples: Samples = 1,
     option: Options = None,
     steps: Steps = None,
@@ -88,11 +85,11 @@ def play(
 ) -> None:
     """Play a panel of tasks and print success with intervals, per kind of task; finished episodes are kept."""
     console = Console()
-    names = [*(player or ()), *(policy or ())]
+    names = player or []
     if name is None:
         print_panels(console)
         return
-    if not names and not env_and_split(name)[1] and context.info_name == "play":
+    if not names and not env_and_split(name)[1]:
         from agentgym.play import main
 
         raise typer.Exit(main([name, *(word for each in option or () for word in ("--set", each))]))
@@ -153,14 +150,10 @@ def prompt(
     ] = None,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds of one try of a request.")] = 60.0,
     retries: Annotated[int, typer.Option(min=0, help="Further tries of a request.")] = 4,
-    price: Annotated[
-        str, typer.Option(help="Of a million tokens read and a million written, as READ,WRITTEN.")
-    ] = "0,0",
     most_requests: Annotated[
         int | None, typer.Option(min=1, help="Budget: answers, of all runs in the folder.")
     ] = None,
     most_tokens: Annotated[int | None, typer.Option(min=1, help="Budget: tokens read and written.")] = None,
-    most_cost: Annotated[float | None, typer.Option(min=0, help="Budget: money, in the unit of --price.")] = None,
     seed: Seed = 0,
     places: Places = 16,
     download: Download = False,
@@ -168,12 +161,12 @@ def prompt(
     out: Out = Path("runs/panels"),
 ) -> None:
     """Prompt a model on a panel: vanilla, chain of thought, ReAct or Reflexion, over an endpoint or here."""
-    console, budget = Console(), Budget(most_requests, most_tokens, most_cost)
+    console, budget = Console(), Budget(most_requests, most_tokens)
     if endpoint is None and (budget != Budget() or body or key_variable):
         raise typer.BadParameter("budgets, --body and --key-variable are for an --endpoint")
-    limits = {"--most-requests": most_requests, "--most-tokens": most_tokens, "--most-cost": most_cost}
+    limits = {"--most-requests": most_requests, "--most-tokens": most_tokens}
     with _explained(" or ".join(flag for flag, limit in limits.items() if limit is not None)):
-        way, prices = _method(method, trials, admissible), _prices(price)
+        way = _method(method, trials, admissible)
         sampling = dataclasses.replace(_sampling(way, temperature, max_tokens, body or ()), download=download)
         found, row = choose_panel(name, _given(option, steps), count, pictures=endpoint is not None)
         who = model if endpoint is None else f"{model}@{endpoint}"
@@ -185,17 +178,14 @@ def prompt(
         if endpoint is not None:
             more = {
                 "send_seed": send_seed, "key_variable": key_variable, "timeout": timeout, "retries": retries,
-                "prices": prices, "budget": budget, "concurrency": places,
+                "budget": budget, "concurrency": places,
             }  # fmt: skip
             sampling = dataclasses.replace(sampling, endpoint={**sampling.endpoint, **more})
         player = prompted(find_player(who, row, found.arguments, sampling, folder), way, chosen, folder)
         results = _played(found, player, folder, console, samples=samples, seed=seed, places=places)
     if chosen.episodes:
         write_json(chosen, folder / EXAMPLES)
-    costs = costs_of(folder, journal(folder).entries, way.trials, prices)
-    write_json(costs, folder / COSTS)
     print_results([results], row, console)
-    print_costs(costs, console)
     if endpoint is not None:
         say(console, f"this run: {player.policy.endpoint.usage}")  # type: ignore[attr-defined]
     say(console, f"results: {folder}")
@@ -250,14 +240,6 @@ def _sampling(method: Method, temperature: float, max_tokens: int, body: Sequenc
     sent: dict[str, Any] = {**method.body, "temperature": temperature, "max_tokens": max_tokens, **given}
     written = sent.pop("temperature"), sent.pop("max_tokens")
     return Sampling(*written, endpoint={"extra": {name: value for name, value in sent.items() if value is not None}})
-
-
-def _prices(text: str) -> tuple[float, float]:
-    try:
-        read, written = (float(each) for each in text.split(","))
-    except ValueError:
-        raise typer.BadParameter(f"expected READ,WRITTEN such as 2.5,10, got {text!r}", param_hint="--price") from None
-    return read, written
 
 
 def _examples(found: OpenPanel, row: EnvSettings, model: str, shots: int, given: Path | None) -> Examples:

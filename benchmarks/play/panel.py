@@ -311,7 +311,7 @@ def choose_panel(
             raise
         raise ResultsError(
             f"{row.id} has no list of tasks, which a panel is made of: give it `tasks`, see agentgym.tasks; "
-            "without one it can be played by hand, by `play` without --player and --policy"
+            "without one it can be played by hand, by `play` without --player"
         ) from None
     if not found.tasks:
         raise ResultsError(f"split {split!r} has no task for these arguments: {options | data}")

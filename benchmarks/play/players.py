@@ -87,7 +87,7 @@ def _on_panel(config: Config, options: Mapping[str, Any]) -> Config:
 
 
 def _config(row: EnvSettings, model: str) -> Config:
-    return make_config(row, methods=["grpo"], seeds=[0], model=model, history=None, sizes=row.full)
+    return make_config(row, methods=[], seeds=[0], model=model, history=None, sizes=row.full)
 
 
 #: A policy, how its environment is played, and what stands in the results.

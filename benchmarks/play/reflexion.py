@@ -1,11 +1,10 @@
-"""Reflexion on a panel: several trials of the same tasks, with a note after each lost one; and what prompting costs.
+"""Reflexion on a panel: several trials of the same tasks, with a note after each lost one.
 
 In each trial all tasks that are not won yet are played, then the model writes a note on each lost episode, but after
 the last trial. The folder also holds
 
     trials.jsonl   the episode of every trial, with its observations and replies
     notes.jsonl    the notes
-    costs.json     requests, tokens and money, task by task
 
 The panel counts the first won episode, or the last one, with the tokens and seconds of all trials and notes.
 """
@@ -14,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,15 +21,13 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from rich.console import Console
 
 from agentgym.outside.chat.wire import ChatFailure
 from agentgym.rollout import Policy, act_each
-from benchmarks.console import table
 from benchmarks.play.panel import Answers, Episode, Lines, ToDo, Unscored, play, tokens
 from policies.search.reflexion import reflection_prompt, story_of, with_notes
 
-TRIALS, NOTES, COSTS = "trials.jsonl", "notes.jsonl", "costs.json"
+TRIALS, NOTES = "trials.jsonl", "notes.jsonl"
 #: Separates the draws of notes from those of episodes.
 _NOTE = 1
 
@@ -50,7 +47,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Note:
-    """The note on a lost trial, and its cost."""
+    """The note on a lost trial, its tokens and seconds."""
 
     task: str
     sample: int
@@ -159,68 +156,3 @@ class _Memory:
             seconds=sum(each.seconds for each in episodes) + noting,
             generation=sum(each.generation for each in episodes) + noting,
         )
-
-
-@dataclass(frozen=True)
-class Cost:
-    """Requests (replies, notes included), tokens read and written, and their price."""
-
-    requests: int
-    prompt_tokens: int
-    reply_tokens: int
-    money: float
-
-
-@dataclass(frozen=True)
-class Costs:
-    """The file `costs.json`: prices are of a million tokens read and a million written.
-
-    `won_by_trial`: share of episodes that were won in the first trial, in the first two, and so on.
-    """
-
-    prices: tuple[float, float]
-    whole: Cost
-    tasks: dict[str, Cost]
-    won_by_trial: list[float]
-
-
-def costs_of(
-    folder: Path, episodes: Mapping[tuple[str, int], Episode], trials: int, prices: tuple[float, float]
-) -> Costs:
-    """Return the costs of a player's folder, for the episodes that count, by task and sample."""
-    asked: list[Episode | Note] = list(episodes.values())
-    won_in = dict.fromkeys(episodes, 0)
-    if trials > 1:
-        played = Lines(folder / TRIALS, Trial).entries
-        asked = [*(each.episode for each in played.values()), *Lines(folder / NOTES, Note).entries.values()]
-        won_in = {(task, sample): trial for (task, sample, trial), each in played.items() if each.episode.won}
-    by_task: dict[str, list[Episode | Note]] = {task: [] for task, _ in episodes}
-    for each in asked:
-        by_task[each.task].append(each)
-    won = [won_in[key] for key, episode in episodes.items() if episode.won]
-    shares = [sum(number <= trial for number in won) / len(episodes) for trial in range(trials)]
-    return Costs(prices, _cost(asked, prices), {task: _cost(own, prices) for task, own in by_task.items()}, shares)
-
-
-def _cost(asked: Sequence[Episode | Note], prices: tuple[float, float]) -> Cost:
-    read = int(sum(each.prompt_tokens for each in asked))
-    written = int(sum(each.reply_tokens for each in asked))
-    requests = sum(each.steps if isinstance(each, Episode) else 1 for each in asked)
-    return Cost(requests, read, written, (read * prices[0] + written * prices[1]) / 1e6)
-
-
-def print_costs(costs: Costs, console: Console) -> None:
-    """Print the costs of all tasks, of one on average, and of the dearest one."""
-    dearest = max(costs.tasks.values(), key=lambda cost: cost.prompt_tokens + cost.reply_tokens)
-    lines = []
-    for name, cost, among in (
-        ("all tasks", costs.whole, 1), ("a task, mean", costs.whole, len(costs.tasks)), ("the dearest", dearest, 1),
-    ):  # fmt: skip
-        counts = (cost.requests, cost.prompt_tokens, cost.reply_tokens)
-        digits = 1 if among > 1 else 0
-        lines.append([name, *(f"{count / among:,.{digits}f}" for count in counts), f"{cost.money / among:.4f}"])
-    console.print(table(["", "requests", "tokens read", "written", "cost"], lines, title="costs"))
-    if len(costs.won_by_trial) > 1:
-        heads = ["", *(f"{number}" for number in range(1, len(costs.won_by_trial) + 1))]
-        shares = ["won %", *(f"{100 * share:.1f}" for share in costs.won_by_trial)]
-        console.print(table(heads, [shares], title="won within so many trials"))

@@ -119,7 +119,7 @@ def prepare(config: SearchConfig, folder: Path, tell: Tell) -> Iterator[tuple[Po
     """Yield the policy, and how the environment is shown to it."""
     if config.policy == RANDOM:
         row = settings_of(config.env)
-        played = make_config(row, methods=["grpo"], seeds=[0], model=TINY, history=None, sizes=row.full)
+        played = make_config(row, methods=[], seeds=[0], model=TINY, history=None, sizes=row.full)
         yield RandomPolicy(), dataclasses.replace(played, setup=dataclasses.replace(played.setup, plenty={}))
         return
     import transformers

@@ -16,9 +16,7 @@ FORMATS: dict[str, str] = {
     "lines": "JSON lines with 'task' (or 'task_id', 'gamefile') and 'actions', also 'observations', 'won' and 'score'",
     "steps": "JSON lines with 'kind', a 'reset' and then 'step' rows, of the original engine",
     "verl": "JSON lines with 'input', 'output' and 'score', a row per step, as verl-agent dumps them",
-    "ragen": "JSON lines with 'history', the states, actions and rewards of RAGEN's environment manager",
     "react": "the text that ReAct prints: a game's name, then 'Act 1: ...' and 'Obs 1: ...'",
-    "reflexion": "the trial log of Reflexion: 'Environment #0:', '> action' lines and 'STATUS: OK'",
 }
 _TASKS = ("task_id", "task", "gamefile", "game")
 _WON = ("won", "success", "is_success")
@@ -27,7 +25,6 @@ _NOW, _OFFERED = "current observation is:", "Your admissible actions of the curr
 _TAKEN = re.compile(r"already taken (\d+) step")
 _ACT, _OBS = re.compile(r"Act (\d+): ?(.*)"), re.compile(r"Obs (\d+): ?(.*)")
 _SUM = re.compile(r"\d+ r (True|False|[01](?:\.0)?) rs \[")
-_TASK_TEXT = "Here is the task:"
 #: verl-agent's reward of a won episode, and the characters that it plays of a reply without tags.
 _VERL_WON, _VERL_TAIL = 10.0, 30
 
@@ -84,9 +81,9 @@ def read_log(path: Path, form: str | None = None) -> list[LoggedEpisode]:
         raise ResultsError(f"{path}: no such file; expected a log of episodes")
     try:
         form = form or _format_of(path)
-        if form in ("react", "reflexion"):
+        if form == "react":
             lines = list(enumerate(read_text(path).replace("\r\n", "\n").split("\n"), start=1))
-            found = list(_react(lines) if form == "react" else _reflexion(lines))
+            found = list(_react(lines))
         else:
             found = list(_READERS[form](path, read_json_lines(path)))
     except (DataError, OSError) as error:
@@ -101,16 +98,13 @@ def _format_of(path: Path) -> str:
     if line.lstrip().startswith("{"):
         _, row = next(read_json_lines(path))
         keys = row.keys() if isinstance(row, dict) else set()
-        for form, needed in (("lines", "actions"), ("verl", "output"), ("ragen", "history"), ("steps", "kind")):
+        for form, needed in (("lines", "actions"), ("verl", "output"), ("steps", "kind")):
             if needed in keys:
                 return form
         said = f"an object with {', '.join(sorted(keys)) or 'nothing':.200}"
     else:
-        text = read_text(path)
-        if re.search(r"^Act 1: ", text, re.MULTILINE):
+        if re.search(r"^Act 1: ", read_text(path), re.MULTILINE):
             return "react"
-        if re.search(r"^Environment #\d+:", text, re.MULTILINE):
-            return "reflexion"
         said = repr(line[:80])
     known = "; ".join(f"{name}: {looks}" for name, looks in FORMATS.items())
     raise ResultsError(f"{path}, line {number}: unknown format, {said}; known are {known}")
@@ -221,28 +215,6 @@ def _verl_action(reply: str) -> str:
     return text[-_VERL_TAIL:] if begin < 0 or end < 0 else text[begin + len("<action>") : end].strip()
 
 
-def _ragen(path: Path, rows: Iterable[tuple[int, Any]]) -> Iterator[LoggedEpisode]:
-    for number, row in rows:
-        where = f"{path}, line {number}"
-        turns = row.get("history") if isinstance(row, dict) else None
-        if not isinstance(turns, list) or not turns or not all(isinstance(turn, dict) for turn in turns):
-            raise ResultsError(f"{where}: expected 'history', a list of at least one turn, got {row!r:.120}")
-        steps: list[LoggedStep] = []
-        states = [turn.get("state") for turn in turns]
-        for turn, after in zip(turns, [*states[1:], None], strict=True):
-            actions = _texts(turn, "actions", where) or []
-            last, shown = len(actions) - 1, after if isinstance(after, str) else None
-            steps += [LoggedStep(each, shown if i == last else None, number) for i, each in enumerate(actions)]
-        opening = states[0] if isinstance(states[0], str) else None
-        named = next((row[key] for key in _TASKS if isinstance(row.get(key), str)), "")
-        metrics = row.get("metrics")
-        told = {} if metrics is None else metrics
-        if not isinstance(told, dict):
-            raise ResultsError(f"{where}: 'metrics' must be an object, got {told!r:.80}")
-        told = {name.rpartition("/")[2]: value for name, value in told.items()}
-        yield LoggedEpisode(number, named, opening, tuple(steps), _won(row | told, where), None)
-
-
 def _react(lines: Iterable[tuple[int, str]]) -> Iterator[LoggedEpisode]:
     """Read the name of a game, a line for the kind of prompt, the first text, and then acts and observations."""
     episode: _Reading | None = None
@@ -277,34 +249,6 @@ def _react(lines: Iterable[tuple[int, str]]) -> Iterator[LoggedEpisode]:
         yield told(episode).done()
 
 
-def _reflexion(lines: Iterable[tuple[int, str]]) -> Iterator[LoggedEpisode]:
-    """Read what stands between "Environment #0:" and "STATUS: OK": prompts and memory, the task, steps behind "> "."""
-    episode: _Reading | None = None
-    telling, part = False, list[str]()
-
-    def told(episode: _Reading) -> _Reading:
-        episode.show("\n".join(part).strip())
-        part.clear()
-        return episode
-
-    for number, line in lines:
-        if re.fullmatch(r"Environment #\d+:", line.strip()):
-            episode, telling = _Reading(number), False
-        elif episode is None:
-            continue
-        elif line.startswith("STATUS:"):
-            yield told(episode).done(line.split()[-1] == "OK")
-            episode = None
-        elif line.rstrip().endswith(_TASK_TEXT):
-            episode, telling = _Reading(episode.line), True
-        elif telling and line.startswith(">"):
-            told(episode).steps.append(LoggedStep(line[1:].strip(), None, number))
-        elif telling:
-            part.append(line)
-            continue
-        part.clear()
-
-
 _READERS: dict[str, Callable[[Path, Iterable[tuple[int, Any]]], Iterator[LoggedEpisode]]] = {
-    "lines": _lines, "steps": _steps, "verl": _verl, "ragen": _ragen,
+    "lines": _lines, "steps": _steps, "verl": _verl,
 }  # fmt: skip

@@ -1,8 +1,8 @@
-"""Pictures of estimates over named places, one panel beside the other, and of shares as bars."""
+"""Pictures of estimates over named places, one panel beside the other."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +18,6 @@ _ROOM = 40
 #: Okabe and Ito's palette without yellow, and a marker for each, so that lines differ in more than colour.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _MARKERS = "osD^vPX"
-#: Parts of an iteration, from the palette.
-_PARTS = {"environment": "#56B4E9", "generation": "#0072B2", "credit": "#D55E00", "update": "#E69F00"}
 
 
 @dataclass(frozen=True)
@@ -32,27 +30,16 @@ class Panel:
     lines: dict[str, dict[str, Interval]]
 
 
-@dataclass(frozen=True)
-class Bars:
-    """One panel: a bar for each name, of parts that sum to a whole."""
-
-    title: str
-    xlabel: str
-    shares: Mapping[str, Mapping[str, float]]
-
-
-def draw(panels: Sequence[Panel], bars: Sequence[Bars] = ()) -> Any:
+def draw(panels: Sequence[Panel]) -> Any:
     """Return a matplotlib figure of all panels; estimates have their intervals."""
-    count = len(panels) + len(bars)
+    count = len(panels)
     columns = min(_WIDE, count)
     high = -(-count // columns)
     figure, grid = assemble.new_figure(high, columns, (1.2 + 3.4 * columns, 0.7 + 2.9 * high), 90)
     names = list(dict.fromkeys(line for panel in panels for line in panel.lines))
     for place, axes in enumerate(grid.flat):
-        if place < len(panels):
+        if place < count:
             _draw_lines(axes, panels[place], names)
-        elif place < count:
-            _draw_bars(axes, bars[place - len(panels)])
         else:
             axes.set_visible(False)
     handles: dict[str, Any] = {}
@@ -83,16 +70,3 @@ def _draw_lines(axes: Any, panel: Panel, names: list[str]) -> None:
     axes.set_title(assemble.label(panel.title), fontsize=10)
     axes.set_ylabel(panel.ylabel, fontsize=8)
     axes.tick_params(axis="y", labelsize=8)
-
-
-def _draw_bars(axes: Any, bars: Bars) -> None:
-    methods = bars.shares
-    left = dict.fromkeys(methods, 0.0)
-    for part in _PARTS:
-        widths = [100 * shares[part] for shares in methods.values()]
-        axes.barh(list(methods), widths, left=list(left.values()), color=_PARTS[part], label=part, height=0.6)
-        left = {method: left[method] + width for method, width in zip(methods, widths, strict=True)}
-    axes.invert_yaxis()
-    axes.set_xlabel(bars.xlabel, fontsize=8)
-    axes.set_title(assemble.label(bars.title), fontsize=10)
-    axes.tick_params(labelsize=8)

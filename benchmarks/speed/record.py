@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from benchmarks.console import NONE
-from benchmarks.processes import Progress, in_fresh_process
+from benchmarks.processes import Progress
 from benchmarks.report.page import Cell, Page, Table
 from benchmarks.speed.timing import REFERENCE_SECONDS, Speed
 from benchmarks.study import Found, Study
@@ -22,7 +21,7 @@ _COSTS = ("ms", "µs", "s", "MB")
 
 @dataclass(frozen=True)
 class Measurement:
-    """A figure, or a peer's or a limit where it is not `ours`; None: not measured. Of times and memory less is better.
+    """A figure, or a peer's or a limit where it is not `ours`. Of times and memory less is better.
 
     `loop_seconds` are those of ten million additions meanwhile, see `benchmarks.speed.timing`; with a `column` a row of
     the table has several figures.
@@ -32,7 +31,7 @@ class Measurement:
     section: str
     what: str
     ours: bool
-    value: float | None
+    value: float
     unit: str
     loop_seconds: float | None = None
     column: str = ""
@@ -46,13 +45,9 @@ class Measurement:
         return cls(key, section, what, ours, found, unit)
 
     @property
-    def absent(self) -> str:
-        return ""
-
-    @property
     def scaled(self) -> float | None:
         """A speed where ten million additions take `REFERENCE_SECONDS`; None where no loop ran."""
-        if self.value is None or self.loop_seconds is None:
+        if self.loop_seconds is None:
             return None
         return Speed(self.value, self.loop_seconds).scaled
 
@@ -103,23 +98,22 @@ class Speeds(Found):
 
 def ratios(found: Sequence[Measurement], comparisons: Iterable[Comparison]) -> list[Ratio]:
     """Return the comparisons of which both figures were measured."""
-    by_key = {each.key: (each, each.value) for each in found if each.value is not None}
+    by_key = {each.key: each for each in found}
     result = []
     for each in comparisons:
         if each.ours in by_key and each.other in by_key:
-            (ours, mine), (_, other) = by_key[each.ours], by_key[each.other]
-            result.append(Ratio(ours.section, each.what, other / mine if ours.unit in _COSTS else mine / other))
+            ours, other = by_key[each.ours], by_key[each.other]
+            value = other.value / ours.value if ours.unit in _COSTS else ours.value / other.value
+            result.append(Ratio(ours.section, each.what, value))
     return result
 
 
 def amount(measurement: Measurement) -> str:
-    """Return value and unit, rounded to the digits that repeat; or why there is no value.
+    """Return value and unit, rounded to the digits that repeat.
 
     >>> amount(Measurement("k", "steps", "w", True, 123456.7, "steps/s"))
     '123,000 steps/s'
     """
-    if measurement.value is None:
-        return f"absent: {measurement.absent}"
     if not measurement.unit and measurement.value.is_integer():
         return f"{measurement.value:,.0f}"
     return f"{_rounded(measurement.value)} {measurement.unit}".rstrip()
@@ -152,32 +146,6 @@ def tables(measurements: Sequence[Measurement], compared: Sequence[Ratio] = ()) 
 def _by_loop(measurement: Measurement) -> tuple[str, str]:
     seconds, scaled = measurement.loop_seconds, measurement.scaled
     return ("", "") if seconds is None or scaled is None else (f"{seconds:.2f} s", _rounded(scaled))
-
-
-def memory_of(name: str) -> float:
-    """Return a size of this process in MB by its name in /proc/self/status, such as "VmHWM"; 0 where it is unknown."""
-    try:
-        rows = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-        return int(rows[name].split()[0]) * 1024 / 1e6
-    except (OSError, KeyError):
-        return 0.0
-
-
-def costs_of(work: Callable[..., Any], *given: Any) -> tuple[dict[str, float], Any]:
-    """Return seconds and memory (MB) of a call in a process of its own, by name, and what it returned."""
-    return in_fresh_process(_costs, work, given)
-
-
-def _costs(work: Callable[..., Any], given: Sequence[Any]) -> tuple[dict[str, float], Any]:
-    begin, wall = time.process_time(), time.perf_counter()
-    found = work(*given)
-    spent = {"processor": time.process_time() - begin, "clock": time.perf_counter() - wall}
-    return {**spent, "peak": memory_of("VmHWM"), "private": memory_of("RssAnon")}, found
-
-
-def disk_of(folder: Path) -> float:
-    """Return the size of all files of a folder in MB."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
 
 
 def speed_study(

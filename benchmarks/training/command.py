@@ -153,15 +153,13 @@ def report(folder: Annotated[Path, typer.Argument(help="Folder with a results.js
 
 
 def check(folder: Annotated[Path, typer.Argument(help="Folder of a finished benchmark.")]) -> None:
-    """Check that a finished benchmark left all that learning leaves behind, or `gpu` every figure (for CI)."""
-    from benchmarks.speed.gpu_results import RESULTS, check_results
+    """Check that a finished benchmark left all that learning leaves behind (for CI)."""
     from benchmarks.training.artefacts import check_artefacts
 
     if not folder.is_dir():
         raise stop(f"{folder}: no such folder", 2)
-    measured = (folder / RESULTS).is_file()
     try:
-        for line in check_results(folder) if measured else check_artefacts(folder):
+        for line in check_artefacts(folder):
             say(None, line)
     except DataError as error:
         raise stop(str(error), 1) from None

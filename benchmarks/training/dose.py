@@ -8,7 +8,7 @@ whole. Keys of a record's `dose`, which records from before have not:
     credit     sum of |A| over all steps
     silent     share of steps with credit 0
     decisions  share of steps in states where one admissible action is optimal and another is not, of sampled play at
-               the end; where the environment knows its optimal actions (Telecom names one of them: at most this share)
+               the end; where the environment knows its optimal actions (if it names only one: at most this share)
 """
 
 from __future__ import annotations

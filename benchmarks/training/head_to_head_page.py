@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -51,18 +50,6 @@ INTERVALS = "95 % intervals for new seeds and new tasks (with one seed: for new 
 AGREEING = "Where the seeds happen to agree, an interval speaks of tasks alone, and is too narrow for new seeds."
 
 
-@dataclass(frozen=True)
-class Cost:
-    """What training took: means over runs, without cloning and validation; shares are of the wall time, by `PARTS`."""
-
-    runs: int
-    iterations: float
-    tokens: float
-    processor_seconds: float
-    iteration_seconds: float
-    shares: dict[str, float]
-
-
 def by_success(study: Trainings) -> dict[str, list[Record]]:
     """Return the final runs by method, clones first, then the reference, then the others by sampled success."""
     finals = {method: study.of(method, FINAL) for method in study.methods}
@@ -100,18 +87,6 @@ def _less(records: Sequence[Record], others: Sequence[Record], mode: str) -> str
     return points(paired_t(bits(mine).mean(1) - bits(theirs).mean(1))[0])
 
 
-def cost_of(records: Sequence[Record]) -> Cost:
-    """Return what runs of one method took, at least one of them."""
-    return Cost(
-        len(records),
-        _mean([record.iterations for record in records]),
-        _mean([record.tokens for record in records]),
-        _mean([record.processor_seconds for record in records]),
-        _mean([record.seconds / max(record.iterations, 1) for record in records]),
-        {part: _mean([record.shares[part] for record in records]) for part in PARTS if part in records[0].shares},
-    )
-
-
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
@@ -120,9 +95,13 @@ def costs(study: Trainings) -> list[list[str]]:
     """Return the cells of all methods, in the order of `COSTS`."""
     lines = []
     for method, records in list(by_success(study).items())[1:]:
-        cost = cost_of(records)
-        shares = [f"{100 * cost.shares[part]:.0f}" if part in cost.shares else NONE for part in PARTS]
-        spent = [f"{cost.iterations:.0f}", f"{cost.tokens:,.0f}", f"{cost.processor_seconds:.0f}"]
+        shares = [
+            f"{100 * _mean([record.shares[part] for record in records]):.0f}" if part in records[0].shares else NONE
+            for part in PARTS
+        ]
+        means = {name: _mean([getattr(each, name) for each in records]) for name in ("iterations", "tokens")}
+        spent = [f"{means['iterations']:.0f}", f"{means['tokens']:,.0f}"]
+        spent.append(f"{_mean([record.processor_seconds for record in records]):.0f}")
         lines.append([method, *spent, *shares, *dose.cells([record.dose for record in records])])
     return lines
 

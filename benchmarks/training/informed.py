@@ -21,7 +21,7 @@ from benchmarks.training.records import FINAL, Record, Trainings
 CONTEXTS = {"expert": 0.25, "sibling": 1.0}
 CONTROLS = ("right", "wrong", "task")
 METHODS = ("rlsd", "rlcsd", "sdpo")
-#: Settings that a head to head chose in the corridor; the methods of contexts have GRPO's rate. Those that teach where
+#: Settings that an earlier head to head chose; the methods of contexts have GRPO's rate. Those that teach where
 #: all lost keep such groups, the others have them replaced, as tuned GRPO does.
 _RATE, _REPLACED = "learning_rate=0.0008", "rollout.resample_rounds=10"
 GRPO = f"grpo {_RATE} {_REPLACED}"

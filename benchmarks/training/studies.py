@@ -1,28 +1,43 @@
-"""The trained part of the papers' studies: settings of the head to head from the same clones, without a search.
+"""The papers' smaller questions that training answers: `benchmarks.run study NAME`.
 
-A study is a row of `TRAINED`; `benchmarks.truth.studies` joins it with what is held against the truth.
+Runs are those of the head to head, without a search, from the same clones. A folder holds
+
+    <name>.json     what a study found: its tables and picture are made of it
+    <name>/         its page
+    trained/, trained-splits/   runs of all studies, see `benchmarks.training.head_to_head`
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated, Any
 
+import typer
 from rich.console import Console
 
+from agentgym.outside.files import write_file
 from baselines.environments.registry import settings_of
+from baselines.environments.settings import TINY
 from baselines.runs.stack import CLONE, SAMPLED
-from benchmarks.console import NONE
-from benchmarks.report.page import Table
-from benchmarks.report.panels import Bars, Panel
+from benchmarks import json_files
+from benchmarks.console import NONE, explained, parse_seeds, say
+from benchmarks.machine import usable_cores
+from benchmarks.report import assemble
+from benchmarks.report.markdown import filled, replaced
+from benchmarks.report.page import Figure, Page, Table, print_page, write_page
+from benchmarks.report.panels import Panel, draw
 from benchmarks.statistics import Interval, independent_difference, paired_difference, percent, points, success_interval
+from benchmarks.training import options, records
 from benchmarks.training.head_to_head import Plan, plan_study, run_study
-from benchmarks.training.head_to_head_page import INTERVALS, MODES, PARTS, Cost, cost_of
+from benchmarks.training.head_to_head_page import INTERVALS, MODES
+from benchmarks.training.options import SIZES, WHAT, WHERE, check_model, of
 from benchmarks.training.records import FINAL, Record, Trainings
 
+VERSION = 1
 #: Folder of all runs that play the test split alone, and of those that play further ones. Studies share runs.
 _PLAIN, _SPLITS = "trained", "trained-splits"
 
@@ -43,7 +58,7 @@ class Trained:
 
     `along` is what the horizontal axis is called; `tokens` are those of a run, unless its setting says otherwise;
     `sizes` replace those of the environment's learning benchmark. `splits`, names by what they are called there, the
-    test split among them, are all played and are the horizontal axis. `shares`: shown is where the time went.
+    test split among them, are all played and are the horizontal axis.
     """
 
     env: str
@@ -52,7 +67,6 @@ class Trained:
     tokens: int
     sizes: Mapping[str, int] = field(default_factory=dict)
     splits: Mapping[str, str] = field(default_factory=dict)
-    shares: bool = False
 
 
 #: Episodes per iteration of every trained run.
@@ -90,8 +104,6 @@ def _aged(method: str) -> Iterator[Arm]:
 
 
 _SCALE = "divided by the deviation of"
-#: By outcomes, by states, by graphs; with a critic, with a reward model, with continuations.
-_TIMED = ("grpo", "gigpo", "hgpo", "rewardflow", "graphgpo", "frontier", "ppo", "istar", "tree_grpo", "vine")
 _TWO = (Arm("grpo", "grpo", ""), Arm("graphgpo", "graphgpo", "", "grpo"))
 _BOARDS = functools.partial(Trained, "sokoban", tokens=100_000, sizes={"eval_tasks": 256})
 _HOUSEHOLDS = Trained(
@@ -110,7 +122,6 @@ TRAINED: dict[str, tuple[Trained, ...]] = {
     ),
     "normalisation": (_BOARDS((*_unscaled("grpo"), *_unscaled("gigpo"), *_unscaled("graphgpo")), _SCALE),),
     "staleness": (Trained("corridor", (*_aged("grpo"), *_aged("graphgpo")), "updates behind", tokens=3_000),),
-    "share-of-time": (_BOARDS(tuple(Arm(method, method, "") for method in _TIMED), "method", shares=True),),
 }  # fmt: skip
 
 
@@ -205,18 +216,9 @@ def _played(record: Record, split: str, test: str, mode: str) -> str:
     return record.test[mode] if split == test else record.beside[split][mode]
 
 
-def costs(trained: Trained, trainings: Trainings) -> dict[str, Cost]:
-    """Return what every setting that was trained took."""
-    found = {arm.setting: trainings.of(arm.setting, FINAL) for arm in trained.arms}
-    return {setting: cost_of(records) for setting, records in found.items() if records}
-
-
 def tables(name: str, found: Sequence[Trainings]) -> list[Table]:
     """Return the tables of what a study trained."""
-    return [
-        _costs(trained, trainings) if trained.shares else _outcomes(trained, trainings)
-        for trained, trainings in parts(name, found)
-    ]
+    return [_outcomes(trained, trainings) for trained, trainings in parts(name, found)]
 
 
 def _outcomes(trained: Trained, trainings: Trainings) -> Table:
@@ -264,29 +266,10 @@ def _caption(trainings: Trainings) -> str:
     )
 
 
-def _costs(trained: Trained, trainings: Trainings) -> Table:
-    found = costs(trained, trainings)
-    spent = [part for part in PARTS if any(part in cost.shares for cost in found.values())]
-    heads = ["environment", "method", "seeds", "iterations", "s per iteration", *(f"{part} %" for part in spent)]
-    lines = [
-        [
-            trainings.config.name, method, str(cost.runs), f"{cost.iterations:.0f}", f"{cost.iteration_seconds:.2f}",
-            *(f"{100 * cost.shares[part]:.1f}" if part in cost.shares else NONE for part in spent),
-        ]
-        for method, cost in found.items()
-    ]  # fmt: skip
-    caption = "Shares of the wall time of training, without validation; means over seeds."
-    return Table(trainings.config.name, heads, lines, caption)
-
-
-def panels(name: str, found: Sequence[Trainings]) -> tuple[list[Panel], list[Bars]]:
-    """Return the panels of what a study trained: success over its settings, and shares of time."""
-    drawn, bars = list[Panel](), list[Bars]()
+def panels(name: str, found: Sequence[Trainings]) -> list[Panel]:
+    """Return the panels of what a study trained: success over its settings."""
+    drawn = list[Panel]()
     for trained, trainings in parts(name, found):
-        if trained.shares:
-            shares = {method: cost.shares for method, cost in costs(trained, trainings).items()}
-            bars.append(Bars(trainings.config.name, "share of training [%]", shares))
-            continue
         lines: dict[str, dict[str, Interval]] = {}
         places = list(dict.fromkeys(arm.along for arm in trained.arms))
         for each in outcomes(trained, trainings, SAMPLED):
@@ -295,8 +278,125 @@ def panels(name: str, found: Sequence[Trainings]) -> tuple[list[Panel], list[Bar
                 lines.setdefault(each.line, {})[place] = _percent(each.success)
         title = f"{trainings.config.name}: trained, sampled play"
         drawn.append(Panel(title, trained.along, "success [%]", lines))
-    return drawn, bars
+    return drawn
 
 
 def _percent(interval: Interval) -> Interval:
     return Interval(100 * interval.mean, 100 * interval.low, 100 * interval.high)
+
+
+@dataclass(frozen=True)
+class Found:
+    """The whole file: per environment the study's own trainings; what older records have in `against` is not read."""
+
+    version: int
+    study: str
+    trained: list[Trainings]
+    against: Any = None
+
+
+def load(path: Path) -> Found:
+    """Read and check."""
+
+    def check(found: Found) -> None:
+        for trained in found.trained:
+            records.check(trained)
+
+    return json_files.load(Found, path, version=VERSION, check=check)
+
+
+@dataclass(frozen=True)
+class PaperStudy:
+    """One study: the rows of its name in `TRAINED`."""
+
+    name: str
+    question: str
+
+    @property
+    def command(self) -> Callable[..., None]:
+
+        def command(
+            quick: options.Quick = False,
+            model: options.Model = TINY,
+            seeds: Annotated[str | None, of(WHAT, "Training seeds. Default: 0-2; quick: 0.")] = None,
+            tokens: Annotated[
+                int | None, of(SIZES, "Reply tokens of a run whose setting does not name them.", min=1)
+            ] = None,
+            jobs: options.Jobs = None,
+            page: Annotated[
+                Path | None, of(WHERE, "Also write the picture into this Markdown page, between its marks.")
+            ] = None,
+            rebuilt: Annotated[
+                Path | None,
+                of(WHERE, "Run nothing: read what this folder holds of the study.", "--from"),
+            ] = None,
+            out: options.Out = None,
+        ) -> None:
+            """QUESTION.
+
+            Prints the tables, and writes NAME.json and a page. Ctrl-C and the same command again: what is finished is
+            kept, and studies share their runs.
+            """
+            console = Console()
+            place = out or rebuilt or Path("runs") / ("studies-quick" if quick else "studies")
+            with explained("stopped; the same command continues where it was", "What is finished is kept."):
+                if rebuilt:
+                    if quick or any(given is not None for given in (seeds, tokens, jobs)):
+                        raise typer.BadParameter("nothing is run: leave out what says how", param_hint="--from")
+                    found = load(rebuilt / f"{self.name}.json")
+                else:
+                    numbers = parse_seeds(seeds or ("0" if quick else "0-2"))
+                    weights, processes = check_model(model), jobs or (1 if quick else usable_cores())
+                    plans = [
+                        plan_of(each, weights, numbers, tokens=tokens or 0, quick=quick)
+                        for each in TRAINED[self.name][: 1 if quick else None]
+                    ]
+                    done = [run_trained(plan, place, processes=processes, console=console) for plan in plans]
+                    found = Found(VERSION, self.name, done)
+                    json_files.write_json(found, place / f"{self.name}.json")
+                shown = page_of(self, found)
+                print_page(shown, console)
+                (place / self.name).mkdir(parents=True, exist_ok=True)
+                for path in [*write_page(shown, place / self.name), *(write_figure(self, found, page) if page else ())]:
+                    say(console, f"written: {path}")
+            if quick:
+                say(console, "A smoke test: that everything works, not an answer.", "yellow")
+
+        command.__doc__ = (command.__doc__ or "").replace("QUESTION.", self.question)
+        return command
+
+
+def page_of(study: PaperStudy, found: Found) -> Page:
+    """Return the tables and the picture of a study."""
+    drawn = Figure(f"{study.name}.png", study.question, lambda: draw(panels(study.name, found.trained)))
+    return Page(study.question, study.question, tables(study.name, found.trained), figures=[drawn])
+
+
+def write_figure(study: PaperStudy, found: Found, page: Path) -> list[Path]:
+    """Replace the text between a study's marks on a Markdown page by its picture, which goes to images beside it."""
+    name = f"study_{study.name.replace('-', '_')}.png"
+    picture = page.parent / "images" / name
+    picture.parent.mkdir(parents=True, exist_ok=True)
+    assemble.write_picture(draw(panels(study.name, found.trained)), picture)
+    text = replaced(page.read_text(encoding="utf-8"), study.name, figure(study, found, f"images/{name}"))
+    write_file(page, text.encode())
+    return [picture, page]
+
+
+def figure(study: PaperStudy, found: Found, picture: str) -> str:
+    """Return the picture and the machine; the site and `--from` show the tables."""
+    made = "; ".join(dict.fromkeys(each.machine.hardware for each in found.trained))
+    return f"![{study.question}]({picture})\n\n{filled(f'Measured on {made}.')}\n"
+
+
+STUDIES: dict[str, PaperStudy] = {
+    name: PaperStudy(name, question)
+    for name, question in {
+        "seen-unseen": "Does what is learned hold where training never was?",
+        "rollout-budget": "What do more rollouts of a task, or of a whole training, bring?",
+        "group-size": "How many episodes should a group have, where the number of episodes is given?",
+        "distance": "Is a state worth what its nearest success says, or what all successes say in the mean?",
+        "normalisation": "Should advantages be divided by a standard deviation?",
+        "staleness": "What does training lose by episodes of older weights?",
+    }.items()
+}

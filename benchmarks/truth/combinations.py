@@ -85,8 +85,8 @@ def run_contest(config: playing.TruthConfig, env: str, context: Any, progress: P
         truth_name, n_tasks = truth.name, episodes.n_groups
         credits = credits_called(config.credits, learned=False)
         if config.branches:
-            vine = vine_credit(config, played)[0]
-            credits += [vine, graph_else_vine(vine)]
+            branched = vine_credit(config, played)[0]
+            credits += [branched, graph_else_vine(branched)]
         for size, (part, sample) in measuring.samples(episodes, truth.values, config.sizes).items():
             progress(len(success), len(config.players[env]), f"players, {len(credits)} credits in groups of {size}")
             for credit in credits:

@@ -18,9 +18,11 @@ from benchmarks.json_files import ResultsError
 from wrappers.credit.fill_silent import fill_silent
 from wrappers.credit.frontier import PRESETS as FRONTIER_PRESETS
 from wrappers.credit.frontier import frontier, frontier_values
+from wrappers.credit.gigpo import gigpo
 from wrappers.credit.graphgpo import graphgpo
 from wrappers.credit.method import ENTROPY, Credit, credits, methods
 from wrappers.credit.potential import potential
+from wrappers.credit.rewardflow import rewardflow
 from wrappers.credit.rloo import rloo
 
 #: Parts of credits that are no method's own.
@@ -95,6 +97,20 @@ COMBINATIONS = (
     # Most changes are for the better: a credit that says so of every step shows what `right` is worth.
     Credit("always right", REFERENCE, "", lambda table: np.ones(len(table))),
 )
+#: The same methods divided by other deviations, and RewardFlow by other distances.
+_flow = functools.partial(rewardflow, alpha_trajectory=0.0)
+_VARIANTS = {
+    "normalisation": tuple(
+        Credit(f"{give.__name__}, std={std}", COMBINED, "", functools.partial(give, std=std))
+        for give in (gigpo, rewardflow, graphgpo) for std in ("group", "batch", "none")
+    ),
+    "distance": (
+        Credit("nearest success", COMBINED, "", _flow),
+        Credit("mean over successes", COMBINED, "", functools.partial(_flow, aggregate="mean")),
+        # The other mean: not over successes, but over the ways that the group took on from a state.
+        Credit("mean over ways on", COMBINED, "", bellman),
+    ),
+}  # fmt: skip
 #: Sets of credits that can be measured, in the order of the tables.
 SETS: Mapping[str, tuple[Credit, ...]] = {
     "methods": LEAGUE,
@@ -102,8 +118,12 @@ SETS: Mapping[str, tuple[Credit, ...]] = {
     "2026": tuple(credit for credit in LEAGUE if credit.recent or credit.name in _BESIDE),
     "all": LEAGUE,
     "combinations": (*LEAGUE, *COMBINATIONS),
+    **{
+        name: (*(credit for credit in LEAGUE if credit.name in _BESIDE), *variants)
+        for name, variants in _VARIANTS.items()
+    },
 }
-_KNOWN = {credit.name: credit for credit in (*SETS["combinations"], *WITH_PROBABILITIES)}
+_KNOWN = {credit.name: credit for credits in (*SETS.values(), WITH_PROBABILITIES) for credit in credits}
 
 
 def graph_else_vine(vine: Credit) -> Credit:

@@ -30,6 +30,7 @@ from benchmarks.json_files import ResultsError
 from benchmarks.play.players import weights_of
 from benchmarks.processes import Job, Progress
 from benchmarks.training.run import learned_config
+from benchmarks.truth.credits import RANDOM, VINE
 from wrappers.canonical import CanonicalStates
 from wrappers.credit.group import number_pairs
 from wrappers.distance import Distances
@@ -164,7 +165,7 @@ def make_config(
         check=check,
         branches=branches,
         gamma=gamma,
-        credits=[*credits, *(["vine"] if branches else []), "random"],
+        credits=[*credits, *([VINE] if branches else []), RANDOM],
         resamples=1000,
         seed=seed,
         split=split,

@@ -245,8 +245,8 @@ def configure(
 ) -> PrivilegedStudyConfig:
     """Hold what a policy says of its steps, once it reads a context, against the exact gains of the steps.
 
-    Every context is asked right, wrong, of another task, unrelated, shuffled and empty. Nothing is trained beside the
-    clones. Prints one table and writes privileged.json.
+    Every context is asked right, wrong, of another task, unrelated, in another order and empty. Nothing is trained
+    beside the clones. Prints one table and writes privileged.json.
     """
     if not settings_of(env).is_known:
         raise ResultsError(f"{env!r}: this study clones an expert by the settings of one of the project's environments")

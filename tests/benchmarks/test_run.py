@@ -259,14 +259,14 @@ def test_a_pretrained_model_is_not_trained_at_the_tiny_models_rate() -> None:
 def test_throughput_finds_an_unusable_folder_before_it_measures(tmp_path, monkeypatch):
     monkeypatch.setattr("benchmarks.speed.environments.measure_world", lambda *_: pytest.fail("measured"))
     (tmp_path / "file").write_text("")
-    status, words = invoke("throughput", "--only", "sokoban", "--out", str(tmp_path / "file" / "figures"))
+    status, words = invoke("speed", "throughput", "--only", "sokoban", "--out", str(tmp_path / "file" / "figures"))
     assert status == 1
     assert "file" in words
     assert "Traceback" not in words
 
 
 def test_throughput_names_the_parts_there_are():
-    status, words = invoke("throughput", "--only", "sokoban,alfwold")
+    status, words = invoke("speed", "throughput", "--only", "sokoban,alfwold")
     assert status == 2
     assert "unknown part 'alfwold'" in words
     assert "did you mean 'alfworld'?" in words
@@ -277,7 +277,7 @@ def test_throughput_ends_in_a_sentence_after_ctrl_c(monkeypatch, tmp_path):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("benchmarks.speed.environments.measure_world", interrupted)
-    status, words = invoke("throughput", "--only", "sokoban", "--out", str(tmp_path / "out"))
+    status, words = invoke("speed", "throughput", "--only", "sokoban", "--out", str(tmp_path / "out"))
     assert (status, "stopped; the same command continues with the next part" in words) == (130, True)
 
 

@@ -99,19 +99,17 @@ _SMALL = (
 )
 #: Name: options, files to read, whether it takes long. A study has the name by which it is asked for.
 _QUICK: dict[str, tuple[str, str, bool]] = {
-    "league": ("league --quick --out OUT", "league.json", False),
-    "ranking": ("ranking --quick --out OUT", "ranking.json", False),
-    "branching": ("branching --quick --out OUT", "branching.json", True),
+    "league": ("study league --quick --out OUT", "league.json", False),
+    "ranking": ("study ranking --quick --out OUT", "ranking.json", False),
     "combinations": ("study combinations --quick --split test --out OUT", "combinations.json", False),
-    "scorers": ("scorers --quick --out OUT", "scorers.json", True),
-    "shaping": ("shaping --quick --jobs 1 --out OUT", "shaping.json", True),
-    "search-players": ("search-players --quick --tasks 8 --budgets 20,60 --out OUT", "*.json", False),
-    "aliasing": ("aliasing --tasks 4 --repeats 2 --out OUT", "aliasing.json", False),
-    "aliasing-virtualhome": ("aliasing --env virtualhome --tasks 4 --repeats 2 --out OUT", "aliasing.json", False),
-    "hindsight": ("hindsight --tasks 4 --group-size 4 --clone-tasks 0 --out OUT", "hindsight.json", False),
-    "merging": ("merging --questions 6 --group-size 4 --out OUT", "merging.json", False),
-    "crossplay": ("crossplay --tasks 6 --out OUT", "crossplay.json", False),
-    "head-to-head": ("head-to-head --quick --jobs 1 --out OUT", "sokoban.json", False),
+    "scorers": ("study scorers --quick --out OUT", "scorers.json", True),
+    "shaping": ("study shaping --quick --jobs 1 --out OUT", "shaping.json", True),
+    "search-players": ("study search-players --quick --tasks 8 --budgets 20,60 --out OUT", "*.json", False),
+    "aliasing": ("study aliasing --tasks 4 --repeats 2 --out OUT", "aliasing.json", False),
+    "aliasing-virtualhome": (
+        "study aliasing --env virtualhome --tasks 4 --repeats 2 --out OUT", "aliasing.json", False,
+    ),
+    "head-to-head": ("head-to-head --quick --jobs 1 --out OUT", "sokoban.json", True),
     **{
         f"head-to-head-{env}": (
             f"head-to-head --env {env} --quick --jobs 1 --tokens 400 --settings 1 --out OUT", f"{env}.json", True,
@@ -129,18 +127,17 @@ _QUICK: dict[str, tuple[str, str, bool]] = {
         f"learning-{env}": (f"--env {env} {_SMALL} --methods grpo,rft --out OUT", "results.json", True)
         for env in ("visualsokoban", "alfworld", "virtualhome", "webshop", "sotopia")
     },
-    "train": ("train --quick --method graphgpo --out OUT", "log.jsonl samples.jsonl", False),
+    "train": ("train --quick --method graphgpo --out OUT", "log.jsonl samples.jsonl", True),
     **{
         f"study-{name}": (f"study {name} --quick --jobs 1 --out OUT", f"{name}.json", dear)
         for name, dear in (
             ("seen-unseen", False), ("rollout-budget", True), ("group-size", False), ("distance", False),
-            ("normalisation", False), ("cosine-threshold", False), ("adverts", False), ("graph-statistics", False),
-            ("staleness", False), ("share-of-time", False),
+            ("normalisation", False), ("staleness", False),
         )
     },
     **{
         f"panel-{panel.replace('/', '-')}": (
-            f"panel {panel} --policy random --policy expert --tasks 4 --out OUT", "*/*/results.json */*/episodes.jsonl",
+            f"play {panel} --player random --player expert --tasks 4 --out OUT", "*/*/results.json */*/episodes.jsonl",
             False,
         )
         for panel in (
@@ -149,18 +146,13 @@ _QUICK: dict[str, tuple[str, str, bool]] = {
         )
     },
     "compare": (
-        "panel sokoban/test --policy random --policy expert --tasks 6 --out OUT && "
+        "play sokoban/test --player random --player expert --tasks 6 --out OUT && "
         "compare OUT/sokoban-test/random OUT/sokoban-test/expert --out OUT/compared.json", "compared.json", False,
     ),
-    "lanes": ("lanes --episodes 8 --delay 0 --repeats 1 --out OUT", "lanes.json", False),
 }  # fmt: skip
 #: The same, of what measures time: its figures are there, whatever they are.
 _TIMED: dict[str, tuple[str, str, bool]] = {
-    "throughput": ("throughput --quick --only sokoban,sotopia --out OUT", "throughput.json", True),
-    "endpoint": ("endpoint --dialogues 4 --delay .01 --turns 4 --repeats 1 --out OUT", "endpoint.json", False),
-    "search": ("search --passages 200 --queries 10 --out OUT", "search.json", False),
-    "shop-scale": ("shop-scale --products 500 --queries 10 --out OUT", "shop-scale.json", False),
-    "gpu": ("gpu --shapes tiny --iterations 1 --warmup 0 --out OUT", "gpu.json", False),
+    "throughput": ("speed throughput --quick --only sokoban,sotopia --out OUT", "throughput.json", True),
 }  # fmt: skip
 
 GOLDENS = [

@@ -419,11 +419,6 @@ def played_row(i: int, word: str) -> dict[str, object]:
     return {**kind, "observation": word, "done": False}
 
 
-def history(text: str) -> str:
-    turns = [{"state": word, "actions": [word, word]} for word in text.split(" ")]
-    return json.dumps({"history": [*turns, {"state": text}], "metrics": {text: 1.0, f"{text}/success": 1.0}})
-
-
 LOGS: dict[str, Parser] = {
     f"log, {name}": partial(log, form, write)
     for name, form, write in (
@@ -435,10 +430,8 @@ LOGS: dict[str, Parser] = {
         ("verl, no end", "verl", lambda text: json.dumps(prompted(text, text, end=""))),
         ("verl, taken", "verl", lambda text: json.dumps(prompted("x", "y", taken=text))),
         ("verl, rows", "verl", partial(rows, lambda i, word: prompted(word, f"<action>{word}</action>", i))),
-        ("ragen", "ragen", history),
         ("react", "react", lambda text: f"{GAME}\nput\n{text}"),
         ("react, end", "react", lambda text: f"{GAME}\nput\n{text} r True rs [\n"),
-        ("reflexion", "reflexion", lambda text: f"Environment #0:\nHere is the task:\n{text}"),
     )
 }
 

@@ -69,7 +69,7 @@ def run(*options):
 
 
 def test_keys_are_compared_on_one_play(tmp_path):
-    code, words = run("aliasing", "--tasks", 3, "--repeats", 2, "--out", tmp_path)
+    code, words = run("study", "aliasing", "--tasks", 3, "--repeats", 2, "--out", tmp_path)
     assert code == 0, words
     assert "alfworld, generated tasks" in words
     found = json.loads((tmp_path / "aliasing.json").read_text("utf-8"))
@@ -87,6 +87,6 @@ def test_keys_are_compared_on_one_play(tmp_path):
     ],
 )
 def test_wrong_use_of_aliasing_is_explained(options, words):
-    code, output = run("aliasing", *options)
+    code, output = run("study", "aliasing", *options)
     assert code == 2, output
     assert words in output

@@ -71,16 +71,6 @@ def react(played):
     return "\n".join(told)
 
 
-def reflexion(played):
-    told = []
-    for number, (_, texts, actions) in enumerate(played):
-        steps = "\n".join(f"> {action}\n{text}" for action, text in zip(actions, texts[1:], strict=True))
-        prompt = "Interact with a household to solve a task. Here are two examples.\nYou are in...\n> go to x\nOn x"
-        head = f"{prompt}\nHere is the task:\n{opening(texts[0])}"
-        told.append(f"\n#####\n\nEnvironment #{number}:\n{head}\n{steps}\n\nSTATUS: OK\n\n#####\n")
-    return "\n".join(told)
-
-
 def verl(played):
     rows = []
     for _, texts, actions in played:
@@ -99,17 +89,7 @@ def verl(played):
     return "\n".join(map(json.dumps, rows))
 
 
-def ragen(played):
-    rows = []
-    for _, texts, actions in played:
-        turns = [
-            {"state": text, "actions": [action], "reward": 0} for text, action in zip(texts, actions, strict=False)
-        ]
-        rows.append({"env_id": 0, "history": [*turns, {"state": texts[-1]}], "metrics": {"ALFWorld/success": 1.0}})
-    return "\n".join(map(json.dumps, rows))
-
-
-@pytest.mark.parametrize("form", [lines, react, reflexion, verl, ragen])
+@pytest.mark.parametrize("form", [lines, react, verl])
 def test_the_same_episodes_agree_in_every_format(form, panel, played, tmp_path):
     log = tmp_path / "log"
     log.write_text(form(played), encoding="utf-8")

@@ -205,7 +205,6 @@ def test_a_fingerprint_is_that_of_the_content(tmp_path):
 def test_all_panels_are_listed_and_anchors_shown_where_there_are_some():
     code, words = run("play")
     assert code == 0
-    assert run("panel") == (code, words)  # its name in 0.2
     assert re.search(r"alfworld/valid_seen@1 140 --option data=PATH", words)
     assert re.search(r"sokoban/6x6/9-12@1 256 -", words)
 

@@ -1,4 +1,4 @@
-"""What the credit part of the throughput benchmark times: fresh texts, and peers that find what ours find."""
+"""What the credit part of the throughput benchmark times: fresh texts, at every size."""
 
 import gc
 
@@ -6,22 +6,7 @@ import numpy as np
 import pytest
 
 from agentgym.trajectory import StepTable
-from benchmarks.speed.credit import (
-    CHARACTERS,
-    FreshTexts,
-    dict_gigpo,
-    matched_texts,
-    measure_sizes,
-    pairwise_leaders,
-    random_walk_table,
-    scanned_returns,
-    similar_vectors,
-    sweeping_propagation,
-)
-from wrappers.credit.gigpo import gigpo
-from wrappers.credit.returns import discounted_returns
-from wrappers.credit.state_graph import StateGraph
-from wrappers.similar_states import cluster_vectors
+from benchmarks.speed.credit import CHARACTERS, FreshTexts, measure_sizes, random_walk_table
 
 
 def test_texts_are_new_objects_of_full_length() -> None:
@@ -56,28 +41,6 @@ def test_texts_are_new_objects_of_full_length() -> None:
     rows = table.order
     inside = np.diff(table.trajectory[rows]) == 0
     assert (table.next_state[rows][:-1][inside] == table.state[rows][1:][inside]).all()
-
-
-def test_peers_find_the_same() -> None:
-    columns = FreshTexts(3, 4, 20).columns()
-    table = StepTable.from_arrays(**columns)
-    np.testing.assert_allclose(scanned_returns(columns, 0.9), discounted_returns(table, 0.9), atol=1e-12)
-    np.testing.assert_allclose(dict_gigpo(columns), gigpo(table), atol=1e-9)
-    assert len(set(gigpo(table).round(6).tolist())) > 10
-    vectors, groups = similar_vectors(0, groups=5, states=12, dimensions=384)
-    found = cluster_vectors(vectors, groups, threshold=0.9).tolist()
-    assert pairwise_leaders(vectors, groups.tolist(), 0.9) == found
-    # Four centres a group, some of their states further than .9 from their leader: neither one cluster nor none.
-    assert 5 < len(set(found)) < 60
-    # Ratio of "red door" and "red doors": 2 * 8 / 17 = 0.94; "blue key" shares too little with either.
-    assert matched_texts(["red door", "blue key", "red doors", "blue keys"], 0.9) == [0, 1, 0, 1]
-    assert matched_texts(["red door", "red doors"], 0.95) == [0, 1]
-    table = random_walk_table(1, groups=2, size=4, length=20)
-    graph = StateGraph.from_table(table)
-    hops = graph.hop_distance()
-    values = sweeping_propagation(table, gamma=0.5, sweeps=100)
-    for group, state, distance in zip(graph.node_group, graph.node_state, hops, strict=True):
-        assert values[group][int(state)] == pytest.approx(0.5**distance)
 
 
 def test_every_method_is_measured_at_every_size(monkeypatch):

@@ -2,20 +2,14 @@
 
 import contextlib
 import itertools
-from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from benchmarks.run import app
 from benchmarks.speed.searchqa_index import (
-    STUDY,
     SyntheticPassages,
     batches,
-    measure_scale,
     sqlite,
     sqlite_search,
-    write_synthetic,
 )
 
 
@@ -56,28 +50,3 @@ def test_as_many_questions_are_answered_as_are_counted() -> None:
     seen: list[str] = []
     assert batches("abcdefg", seen.extend, 3)(10) == 12
     assert "".join(seen) == "abcdefbcdefg"
-
-
-def test_an_index_that_is_there_is_not_measured(tmp_path: Path) -> None:
-    questions = write_synthetic(tmp_path / "c.jsonl", 30, 40)
-    assert len(questions) == 40
-    with pytest.raises(ValueError, match="remove it or name another folder"):
-        measure_scale(tmp_path / "c.jsonl", questions, tmp_path)
-
-
-@pytest.mark.slow
-def test_the_command(tmp_path: Path) -> None:
-    """A scale is measured in processes of its own."""
-    run = CliRunner()
-    found = run.invoke(app, ["search", "--passages", "300", "--queries", "40", "--out", str(tmp_path / "o")])
-    assert found.exit_code == 0, found.output
-    assert "recall of supporting passages at 3" in found.output
-    figures = {each.key: each.value for each in STUDY.load(tmp_path / "o" / "search.json").measurements}
-    assert (figures["passages_300"], figures["recall_300"]) == (300, 1.0)
-    assert 0 < figures["own_300"] < figures["peak_300"]
-    for arguments in (
-        ["--passages", "many"],
-        ["--corpus", "x.jsonl"],
-        ["--corpus", "no.jsonl", "--questions", "no.jsonl"],
-    ):
-        assert run.invoke(app, ["search", *arguments, "--out", str(tmp_path / "wrong")]).exit_code == 2

@@ -1,13 +1,6 @@
-"""Dialogues are measured whole, with offers in every turn; many at a time wait for an endpoint together."""
-
-import json
-from pathlib import Path
-
-import pytest
-from typer.testing import CliRunner
+"""Dialogues are measured whole, with offers in every turn."""
 
 from agentgym.outside.dialogue import parse
-from benchmarks.run import app
 from benchmarks.speed.sotopia_dialogues import (
     NUM_ENVS,
     TURNS,
@@ -16,7 +9,6 @@ from benchmarks.speed.sotopia_dialogues import (
     random_commands,
     record_commands,
 )
-from benchmarks.speed.sotopia_package import VARIABLE, package_rate
 from tests.refusals import refuses
 
 
@@ -35,31 +27,3 @@ def test_dialogues_are_measured() -> None:
     assert all(len(text.split()) == 10 for text in said)
     words = [word for text in said for word in text.split()]
     assert len(set(words)) > 0.999 * len(words)
-
-
-def test_the_package_is_measured_where_it_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv(VARIABLE, raising=False)
-    assert package_rate(True) is None
-    python = tmp_path / "python"
-    python.write_text(
-        '#!/bin/sh\ntest "$SOTOPIA_STORAGE_BACKEND" = local && test -z "$PYTHONPATH" && printf "some words\\n450.5"'
-    )
-    python.chmod(0o755)
-    monkeypatch.setenv("PYTHONPATH", "elsewhere")
-    monkeypatch.setenv(VARIABLE, str(python))
-    assert package_rate(True) == 450.5
-    python.write_text('#!/bin/sh\nprintf "Traceback\\nImportError: no module" >&2\nexit 1')
-    refuses(RuntimeError, "ImportError: no module; install sotopia", package_rate, True)
-
-
-def test_the_command_plays_scored_dialogues_and_writes_its_figures(tmp_path: Path) -> None:
-    pytest.importorskip("aiohttp")
-    sizes = ["--dialogues", "3", "--delay", "0.01", "--turns", "4", "--repeats", "1"]
-    result = CliRunner().invoke(app, ["speed", "endpoint", *sizes, "--out", str(tmp_path)])
-    assert result.exit_code == 0, result.output
-    assert "3 at a time" in result.output
-    found = json.loads((tmp_path / "endpoint.json").read_text())
-    seconds = {each["key"]: each["value"] for each in found["measurements"]}
-    # Two answers of the partner and one of the judge, one after the other.
-    assert seconds["one"] >= 0.03
-    assert found["ratios"][0]["value"] == pytest.approx(seconds["one"] / seconds["many"])

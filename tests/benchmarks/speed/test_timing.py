@@ -17,7 +17,6 @@ from benchmarks.speed.timing import (
     first_visit,
     measure_visits,
     median,
-    numpy_strings,
     open_tasks,
     replay,
     single_rate,
@@ -142,9 +141,6 @@ def test_actions_were_offered_and_tasks_are_those_of_the_resets() -> None:
     drawn = [admissible(infos, np.random.default_rng(seed)) for seed in range(30)]
     assert {tuple(actions[1:]) for actions in drawn} == {("d", "")}
     assert {actions[0] for actions in drawn} == {"a", "b", "c"}
-    strings = numpy_strings(infos, np.random.default_rng(0))
-    assert strings == drawn[0]
-    assert {type(action) for action in strings} == {np.str_}
     envs = gym.make_vec(ALFWORLD, 3, data="generated", num_games=MANY_TASKS, max_episode_steps=2)
     generate.cache_clear()
     open_tasks(3)(envs, 500)

@@ -20,13 +20,20 @@ from benchmarks.machine import Machine
 from benchmarks.report.markdown import replaced
 from benchmarks.run import app
 from benchmarks.training.head_to_head import plan_study
-from benchmarks.training.head_to_head_page import Cost
 from benchmarks.training.records import Point, Record, Setting, Trainings, check, save
-from benchmarks.training.studies import TRAINED, Arm, Trained, costs, outcomes, plan_of
-from benchmarks.truth.studies import SHARED, STUDIES, figure, found_in, load, tables
+from benchmarks.training.studies import (
+    STUDIES,
+    TRAINED,
+    Arm,
+    Trained,
+    figure,
+    load,
+    outcomes,
+    plan_of,
+    tables,
+)
 from website.method_results import with_studies
 
-#: Studies whose page is made of the head to head's records.
 DOCS = Path(__file__).parents[3] / "docs"
 RECORDS = DOCS / "studies" / "records"
 
@@ -35,22 +42,6 @@ def run(*options):
     return CliRunner().invoke(
         app, ["study", *(str(option) for option in options)], env={"COLUMNS": "200", "TERM": "dumb"}
     )
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("studies")
-
-
-#: One with groups of several sizes, one with noise, one without credits.
-@pytest.mark.parametrize("name", ["distance", "adverts", "graph-statistics"])
-def test_studies_measure_something_tiny(name, folder):
-    result = run(name, "--quick", "--part", "against", "--out", folder)
-    assert result.exit_code == 0, result.output
-    found = load(folder / f"{name}.json")
-    assert found.against.measured[0].cells or found.against.measured[0].graphs
-    assert (folder / f"{name}.png").stat().st_size > 1000
-    assert (folder / f"{name}.md").read_text(encoding="utf-8").startswith("| ")
 
 
 def _planned(name):
@@ -90,40 +81,22 @@ def test_a_study_trains_what_is_missing(tmp_path):
 
 
 def test_studies_share_their_runs(tmp_path):
-    (plan, made), (other, others) = _planned("normalisation"), _planned("share-of-time")
+    (plan, made), (other, others) = _planned("normalisation"), _planned("distance")
     assert plan.config == other.config
     _hold(tmp_path / "trained", plan, list({**made, **others}.values()))
-    shared = run("share-of-time", "--quick", "--out", tmp_path)
+    shared = run("distance", "--quick", "--out", tmp_path)
     assert shared.exit_code == 0, shared.output
     assert "3 of 3 runs are finished" in shared.output
-    (trained,) = load(tmp_path / "share-of-time.json").trained
+    (trained,) = load(tmp_path / "distance.json").trained
     # Of the other study's runs those that this one asks for.
     assert [record.method for record in trained.records] == list(others)
 
 
-def test_one_part_leaves_what_the_other_found(tmp_path):
-    plan, made = _planned("normalisation")
-    _hold(tmp_path / "trained", plan, list(made.values()))
-    for part in ("trained", "against"):
-        result = run("normalisation", "--quick", "--part", part, "--out", tmp_path)
-        assert result.exit_code == 0, result.output
-    record = tmp_path / "normalisation.json"
-    found = load(record)
-    assert found.against.measured
-    assert len(found.trained[0].records) == len(made)
-    # A record that cannot be read is said before anything is run.
-    record.write_text("{", encoding="utf-8")
-    result = run("normalisation", "--quick", "--part", "trained", "--out", tmp_path)
-    assert result.exit_code == 2
-    assert "are finished" not in result.output
-
-
-def test_a_page_is_rebuilt_from_the_file_alone(folder, tmp_path):
-    assert run("distance", "--quick", "--part", "against", "--out", folder).exit_code == 0
+def test_a_page_is_rebuilt_from_the_file_alone(tmp_path):
     page = tmp_path / "docs" / "studies.md"
     page.parent.mkdir(parents=True)
     page.write_text("# Title\n\n<!-- distance -->\n<!-- end of distance -->\n\nWords that stay.\n", encoding="utf-8")
-    result = run("distance", "--from", folder, "--page", page)
+    result = run("distance", "--from", RECORDS, "--page", page, "--out", tmp_path / "out")
     assert result.exit_code == 0, result.output
     text = page.read_text(encoding="utf-8")
     assert text.startswith("# Title\n")
@@ -131,22 +104,15 @@ def test_a_page_is_rebuilt_from_the_file_alone(folder, tmp_path):
     assert "(images/study_distance.png)" in text
     assert "Measured on " in text
     assert (tmp_path / "docs" / "images" / "study_distance.png").stat().st_size > 1000
-
-
-def test_times_are_read_from_the_records_of_a_head_to_head(tmp_path):
-    result = run("share-of-time", "--from", DOCS / "results" / "head-to-head", "--out", tmp_path)
-    assert result.exit_code == 0, result.output
-    assert "graphgpo" in result.output
+    assert "rewardflow" in (tmp_path / "out" / "distance" / "report.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         (["distances"], "No such command 'distances'"),
-        (["distance", "--part", "neither"], "against or trained"),
         (["distance", "--from", "nowhere"], "no such file"),
         (["distance", "--from", "nowhere", "--quick"], "nothing is run"),
-        (["seen-unseen", "--part", "against"], "nothing to run"),
         (["distance", "--model", "no/such/model"], "no Hugging Face model"),
     ],
 )
@@ -201,15 +167,6 @@ def test_splits_of_records_made_by_hand():
     assert found[2].less_clone.mean == 0.5
 
 
-def test_costs_of_records_made_by_hand():
-    shares = {"environment": 0.25, "generation": 0.5, "credit": 0.05, "update": 0.2}
-    found = costs(
-        Trained("sokoban", ARMS[:1], "method", 1, shares=True), _trainings([_record("grpo", "1100", shares=shares)])
-    )
-    # 100 tokens and 20 seconds in 10 iterations.
-    assert found == {"grpo": Cost(1, 10, 100, 20.0, 2.0, shares)}
-
-
 def test_a_run_is_trained_as_its_name_says():
     records = [_record("clone", "0000"), dataclasses.replace(_record("grpo", "1100"), setting=Setting("rloo", {}))]
     with pytest.raises(ResultsError, match="its name says"):
@@ -235,19 +192,19 @@ def test_every_arm_is_a_setting_and_its_base_is_one_too(name):
 
 @pytest.mark.parametrize("name", list(STUDIES))
 def test_a_page_holds_what_its_records_say(name):
-    found = found_in(STUDIES[name], DOCS / "results" / "head-to-head" if name in SHARED else RECORDS)
+    found = load(RECORDS / f"{name}.json")
     text = (DOCS / "studies.md").read_text(encoding="utf-8")
     assert found.study == name
-    assert tables(STUDIES[name], found)
+    assert tables(name, found.trained)
     picture = DOCS / "images" / f"study_{name.replace('-', '_')}.png"
     assert picture.stat().st_size > 1000
     assert replaced(text, name, figure(STUDIES[name], found, f"images/{picture.name}")) == text
-    table = tables(STUDIES[name], found)[0]
+    table = tables(name, found.trained)[0]
     shown = with_studies(text, DOCS).split(f"<!-- {name} -->")[1].split(picture.name)[0]
     assert f"{table.texts[0][0]} | {table.texts[0][1]}" in shown
 
 
-@pytest.mark.parametrize("name", [name for name in TRAINED if name not in SHARED])
+@pytest.mark.parametrize("name", list(TRAINED))
 def test_further_seeds_join_what_is_published(name):
     published = [trained.config for trained in load(RECORDS / f"{name}.json").trained]
     assert published

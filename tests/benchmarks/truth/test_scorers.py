@@ -89,7 +89,7 @@ def test_a_scorer_says_nothing_before_it_has_learned_and_something_after(name):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("scorers") / "study"
-    result = CliRunner().invoke(app, ["scorers", "--quick", "--out", str(place)])
+    result = CliRunner().invoke(app, ["study", "scorers", "--quick", "--out", str(place)])
     assert result.exit_code == 0, result.output
     return place
 
@@ -130,7 +130,7 @@ def test_the_same_command_continues_and_changes_nothing_but_times(folder):
     before = json.loads((folder / "scorers.json").read_text("utf-8"))
     kept = (folder / "fewer-steps.json").read_text("utf-8")
     (folder / "critic.json").unlink()
-    result = CliRunner().invoke(app, ["scorers", "--quick", "--out", str(folder)])
+    result = CliRunner().invoke(app, ["study", "scorers", "--quick", "--out", str(folder)])
     assert result.exit_code == 0, result.output
     assert f"{len(SCORERS) - 1} of {len(SCORERS)} scorers are finished" in result.output.replace("\n", " ")
     assert "critic: 2 of 2 iterations" in result.output
