@@ -27,9 +27,10 @@ vars(os).update(fsync=lambda descriptor: None)
 # A shell's background job inherits an ignored Ctrl-C; the tests of interruption send one.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# No deadline (a busy machine is not a bug); the same examples in every CI run.
-settings.register_profile("default", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True)
+# No deadline (a busy machine is not a bug); few examples unless long tests are asked for; in CI always the same.
+examples = 100 if os.environ.get("STEPCREDIT_LONG") == "1" else 20
+settings.register_profile("default", deadline=None, max_examples=examples)
+settings.register_profile("ci", deadline=None, max_examples=examples, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 

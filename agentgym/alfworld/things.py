@@ -2,83 +2,12 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
+
+_TEXT = Path(__file__).with_name("things.toml").read_text("utf-8")
 #: Objects that a receptacle accepts, by type; 436 pairs.
-CAN_CONTAIN: dict[str, tuple[str, ...]] = {
-    name: tuple(words.split())
-    for name, words in {
-        "ArmChair": "Book Box CellPhone Cloth CreditCard KeyChain Laptop Newspaper Pillow RemoteControl",
-        "BathtubBasin": "Cloth DishSponge HandTowel SoapBar",
-        "Bed": "BaseballBat BasketBall Book CellPhone Laptop Pillow TennisRacket",
-        "Cabinet": (
-            "Book Bowl Box CD Candle Cloth Cup DishSponge Glassbottle HandTowel Kettle Ladle Mug Newspaper Pan "
-            "PepperShaker Plate Plunger Pot SaltShaker SoapBar SoapBottle SprayBottle TissueBox ToiletPaper Vase "
-            "WateringCan WineBottle"
-        ),
-        "Cart": "Candle Cloth DishSponge HandTowel Plunger SoapBar SoapBottle SprayBottle TissueBox ToiletPaper",
-        "CoffeeMachine": "Mug",
-        "CoffeeTable": (
-            "Book Bowl Box Candle CellPhone CreditCard KeyChain Laptop Newspaper Pen Pencil Plate RemoteControl "
-            "Statue TissueBox Vase Watch WateringCan"
-        ),
-        "CounterTop": (
-            "AlarmClock Apple Book Bowl Bread ButterKnife CD Candle CellPhone Cloth CreditCard Cup DishSponge Egg "
-            "Fork Glassbottle HandTowel Kettle KeyChain Knife Ladle Laptop Lettuce Mug Pan Pen Pencil "
-            "PepperShaker Plate Pot Potato RemoteControl SaltShaker SoapBar SoapBottle Spatula Spoon SprayBottle "
-            "Statue TissueBox ToiletPaper Tomato Vase WineBottle"
-        ),
-        "Desk": (
-            "AlarmClock BasketBall Book Bowl Box CD CellPhone Cloth CreditCard KeyChain Laptop Mug Pen Pencil "
-            "RemoteControl Statue TennisRacket TissueBox Vase Watch WateringCan"
-        ),
-        "DiningTable": (
-            "AlarmClock Apple BaseballBat BasketBall Book Bowl Box Bread ButterKnife CD Candle CellPhone Cloth "
-            "CreditCard Cup DishSponge Egg Fork Glassbottle Kettle KeyChain Knife Ladle Laptop Lettuce Mug "
-            "Newspaper Pan Pen Pencil PepperShaker Plate Pot Potato RemoteControl SaltShaker SoapBottle Spatula "
-            "Spoon SprayBottle Statue TennisRacket TissueBox Tomato Vase Watch WateringCan WineBottle"
-        ),
-        "Drawer": (
-            "Book ButterKnife CD Candle CellPhone Cloth CreditCard DishSponge Fork HandTowel KeyChain Knife Ladle "
-            "Newspaper Pen Pencil PepperShaker RemoteControl SaltShaker SoapBar SoapBottle Spatula Spoon "
-            "SprayBottle TissueBox ToiletPaper Watch WateringCan"
-        ),
-        "Dresser": (
-            "AlarmClock BasketBall Book Bowl Box CD Candle CellPhone Cloth CreditCard KeyChain Laptop Mug "
-            "Newspaper Pen Pencil Plate RemoteControl SprayBottle Statue TennisRacket TissueBox ToiletPaper Vase "
-            "Watch WateringCan"
-        ),
-        "Fridge": "Apple Bowl Bread Cup Egg Glassbottle Lettuce Mug Pan Plate Pot Potato Tomato WineBottle",
-        "GarbageCan": (
-            "Apple Bread CD Cloth DishSponge Egg HandTowel Lettuce Newspaper Pen Pencil Potato SoapBar SoapBottle "
-            "SprayBottle TissueBox ToiletPaper Tomato WineBottle"
-        ),
-        "HandTowelHolder": "HandTowel",
-        "LaundryHamper": "Cloth",
-        "Microwave": "Apple Bowl Bread Cup Egg Glassbottle Mug Plate Potato Tomato",
-        "Ottoman": "Book Box CellPhone CreditCard KeyChain Laptop Newspaper Pillow RemoteControl",
-        "Safe": "CD CellPhone CreditCard KeyChain Statue Vase Watch",
-        "Shelf": (
-            "AlarmClock Book Bowl Box CD Candle CellPhone Cloth CreditCard Cup DishSponge Glassbottle HandTowel "
-            "Kettle KeyChain Mug Newspaper Pen Pencil PepperShaker Plate Pot RemoteControl SaltShaker SoapBar "
-            "SoapBottle SprayBottle Statue TissueBox ToiletPaper Vase Watch WateringCan WineBottle"
-        ),
-        "SideTable": (
-            "AlarmClock Apple BaseballBat BasketBall Book Bowl Box Bread ButterKnife CD Candle CellPhone Cloth "
-            "CreditCard Cup DishSponge Egg Fork HandTowel Kettle KeyChain Knife Laptop Lettuce Mug Newspaper Pan "
-            "Pen Pencil PepperShaker Plate Pot Potato RemoteControl SaltShaker SoapBar SoapBottle Spatula Spoon "
-            "SprayBottle Statue TennisRacket TissueBox ToiletPaper Tomato Vase Watch WateringCan WineBottle"
-        ),
-        "SinkBasin": (
-            "Apple Bowl ButterKnife Cloth Cup DishSponge Egg Fork Glassbottle HandTowel Kettle Knife Ladle "
-            "Lettuce Mug Pan Plate Pot Potato SoapBar Spatula Spoon Tomato"
-        ),
-        "Sofa": "Book Box CellPhone CreditCard KeyChain Laptop Newspaper Pillow RemoteControl",
-        "StoveBurner": "Kettle Pan Pot",
-        "TVStand": "TissueBox",
-        "ToiletPaperHanger": "ToiletPaper",
-        "Toilet": "Candle Cloth DishSponge HandTowel SoapBar SoapBottle SprayBottle TissueBox ToiletPaper",
-        "TowelHolder": "Towel",
-    }.items()
-}
+CAN_CONTAIN: dict[str, tuple[str, ...]] = {name: tuple(words.split()) for name, words in tomllib.loads(_TEXT).items()}
 
 #: The same in lower case, as in games.
 ACCEPTED: dict[str, frozenset[str]] = {

@@ -152,10 +152,10 @@ def test_vector_equals_single_environments(env_id: str, mode: AutoresetMode) -> 
 
 
 def compare_with_singles(env_id: str, mode: AutoresetMode, form: dict[str, Any]) -> None:
-    n = 5
+    n = 3
     envs: Any = gym.make_vec(env_id, num_envs=n, max_episode_steps=20, autoreset_mode=mode, expert=True, **form)
     singles = [gym.make(env_id, max_episode_steps=20, expert=True, **form) for _ in range(n)]
-    seeds, options = [11, 22, 33, 44, 55], [{"index": i} if i % 2 else None for i in range(n)]
+    seeds, options = [11, 22, 33], [{"index": i} if i % 2 else None for i in range(n)]
     batch, infos = envs.reset(seed=seeds, options=options)
     rows = [env.reset(seed=seed, options=option) for env, seed, option in zip(singles, seeds, options, strict=True)]
     rng = np.random.default_rng(1)

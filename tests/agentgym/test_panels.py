@@ -45,9 +45,7 @@ def test_generated_panels_are_those_that_are_pinned(name: str) -> None:
 def test_another_process_with_another_hash_seed_finds_the_same_panel() -> None:
     code = "from agentgym.panels import *; f = open_panel('sotopia/generated@1'); print(f.hash, f.tasks[7].id)"
     found = open_panel("sotopia/generated@1")
-    for seed in ("77",):
-        told = printed(code, seed)
-        assert told.split() == [found.hash, found.tasks[7].id]
+    assert printed(code, "1").split() == [found.hash, found.tasks[7].id]
 
 
 def test_neither_paths_nor_names_nor_the_order_of_files_and_levels_matter(tmp_path: Path) -> None:

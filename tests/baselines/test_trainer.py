@@ -5,8 +5,6 @@ import hashlib
 import json
 import os
 import signal
-import subprocess
-import sys
 import warnings
 from collections.abc import Callable
 from functools import cache
@@ -32,6 +30,7 @@ from policies.huggingface import HuggingFacePolicy
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, small_policy
 from tests.baselines.scorers.fixed import Fixed
 from tests.corridor import CorridorVectorEnv
+from tests.processes import printed
 from tests.refusals import refuses
 from wrappers.credit.rewardflow import rewardflow
 
@@ -331,35 +330,17 @@ def test_methods_are_described_with_their_options() -> None:
     assert describe_credit(len) == "len"
 
 
-SCRIPT = """
-import json
-from baselines.records.metrics import without_times
-from tests.baselines.test_trainer import babbling_policy, digest, trainer
-policy = babbling_policy()
-rows = trainer(policy, iterations=3).run()
-print(json.dumps([digest(policy), [without_times(row) for row in rows]]))
-"""
+def trained() -> list[Any]:
+    policy = babbling_policy()
+    return [digest(policy), repeatable(trainer(policy, iterations=3).run()), digest(policy)]
 
 
 def test_two_processes_agree_to_the_last_bit() -> None:
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-c", SCRIPT],
-            env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for hash_seed in ("1", "2")
-    ]
-    answers = []
-    for process in started:
-        out, errors = process.communicate()
-        assert process.returncode == 0, errors
-        answers.append(json.loads(out.splitlines()[-1]))
-    assert answers[0] == answers[1]
-    assert len(answers[0][1]) == 4
+    there = printed("import json; from tests.baselines.test_trainer import trained; print(json.dumps(trained()))", "1")
+    here = trained()
+    assert json.loads(there.splitlines()[-1]) == json.loads(json.dumps(here))
+    assert len(here[1]) == 4
+    assert here[0] != here[2]
 
 
 def test_a_resumed_run_whose_log_is_lost_is_refused(tmp_path: Path) -> None:

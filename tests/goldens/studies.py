@@ -109,7 +109,7 @@ _QUICK: dict[str, tuple[str, str, bool]] = {
     "aliasing-virtualhome": (
         "study aliasing --env virtualhome --tasks 4 --repeats 2 --out OUT", "aliasing.json", False,
     ),
-    "head-to-head": ("head-to-head --quick --jobs 1 --out OUT", "sokoban.json", False),
+    "head-to-head": ("head-to-head --quick --jobs 1 --out OUT", "sokoban.json", True),
     **{
         f"head-to-head-{env}": (
             f"head-to-head --env {env} --quick --jobs 1 --tokens 400 --settings 1 --out OUT", f"{env}.json", True,
@@ -127,7 +127,7 @@ _QUICK: dict[str, tuple[str, str, bool]] = {
         f"learning-{env}": (f"--env {env} {_SMALL} --methods grpo,rft --out OUT", "results.json", True)
         for env in ("visualsokoban", "alfworld", "virtualhome", "webshop", "sotopia")
     },
-    "train": ("train --quick --method graphgpo --out OUT", "log.jsonl samples.jsonl", False),
+    "train": ("train --quick --method graphgpo --out OUT", "log.jsonl samples.jsonl", True),
     **{
         f"study-{name}": (f"study {name} --quick --jobs 1 --out OUT", f"{name}.json", dear)
         for name, dear in (

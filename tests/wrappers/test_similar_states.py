@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import wrappers.similar_states
@@ -57,7 +57,6 @@ def angles(*degrees):
 
 
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 25), threshold=st.sampled_from([0.5, 0.8, 0.9, 0.99]))
-@settings(deadline=None, max_examples=60)
 @pytest.mark.parametrize("method", METHODS)
 def test_one_group_equals_the_loops(method, seed, n, threshold):
     vectors = directions(seed, n)
@@ -67,7 +66,6 @@ def test_one_group_equals_the_loops(method, seed, n, threshold):
 
 
 @given(seed=st.integers(0, 10**6), sizes=st.lists(st.integers(1, 12), min_size=1, max_size=8), shuffled=st.booleans())
-@settings(deadline=None, max_examples=40)
 @pytest.mark.parametrize("method", METHODS)
 def test_every_group_is_clustered_as_if_it_were_alone(method, seed, sizes, shuffled):
     groups = np.repeat(np.arange(len(sizes)) * 7 - 3, sizes)
@@ -351,5 +349,4 @@ def test_without_the_extra_the_message_says_what_to_install(monkeypatch):
 
 def test_importing_it_loads_no_torch():
     code = "import wrappers.similar_states, sys; print('torch' in sys.modules, 'sentence_transformers' in sys.modules)"
-    done = printed(code)
-    assert done.split() == ["False", "False"]
+    assert printed(code).split() == ["False", "False"]

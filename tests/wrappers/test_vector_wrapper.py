@@ -325,7 +325,7 @@ def stacks(case: int, mode: AutoresetMode, transcript: bool) -> list[tuple[Any, 
 @pytest.mark.filterwarnings("ignore:.*the policy's commands:UserWarning")
 @pytest.mark.parametrize("mode", AutoresetMode)
 @pytest.mark.parametrize("case", range(len(CASES)), ids=[f"{name[8:-3]}{'+' * bool(more)}" for name, more in CASES])
-@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_playing_on_from_a_fork_is_playing_on(case: int, mode: AutoresetMode, data: st.DataObject) -> None:
     seed, before = data.draw(st.integers(0, 500), "seed"), data.draw(st.integers(0, 12), "steps before the cut")

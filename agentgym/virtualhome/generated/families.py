@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentgym.tasks import Draws
@@ -11,42 +13,13 @@ from agentgym.virtualhome.generated.catalogue import KINDS, VIEWS
 from agentgym.virtualhome.generated.houses import House
 from agentgym.virtualhome.goals import Deed, Goal
 
+_TABLES = tomllib.loads(Path(__file__).with_name("families.toml").read_text("utf-8"))
 #: Main classes of a family in "valid_unseen"; "train" and "valid_seen" have all others.
-HELD_OUT: Final[dict[str, frozenset[str]]] = {
-    name: frozenset(classes.split())
-    for name, classes in {
-        "place": "bowl magazine pillow toothbrush knife tea", "store": "glass juice towel pen bread",
-        "fetch": "plate cheese shirt detergent", "switch_on": "radio desk_lamp fan",
-        "switch_off": "printer bedside_lamp stove", "wash": "pan spoon shirt", "wipe": "coffee_table toilet",
-        "set_table": "bowl", "watch": "armchair", "dress": "hat trousers", "read": "newspaper notebook",
-        "drink": "juice", "cook": "fish tomato", "laundry": "scarf towel", "wash_dishes": "bowl fork", "work": "",
-        "rest": "sofa",
-    }.items()
-}  # fmt: skip
+HELD_OUT: Final = {name: frozenset(classes.split()) for name, classes in _TABLES["held_out"].items()}
 FAMILIES: Final = tuple(HELD_OUT)
-
-#: Task sentences.
-SENTENCES: Final[dict[str, str]] = {
-    "place": "Put {things} on {target}.",
-    "store": "Put {things} in {box} and close it.",
-    "fetch": "Take {thing} out of {box}, put it on {target} and leave {box} closed.",
-    "switch_on": "Switch {devices} on.",
-    "switch_off": "Switch {devices} off.",
-    "wash": "Wash {things}.",
-    "wipe": "Wipe {target} with something in your hand.",
-    "set_table": "Set {table} with {things}.",
-    "watch": "Switch {device} on, sit down on {seat} and watch it.",
-    "dress": "Put on {clothes}.",
-    "read": "Sit down on {seat} and read {book}.",
-    "drink": "Pour {drink} into {cup} and drink from it.",
-    "cook": "Heat {things}: put it in {machine}, close it and switch it on.",
-    "laundry": "Put {things} in {machine}, close it and switch it on.",
-    "wash_dishes": "Wash {things} in {machine}: put in, close and switch on.",
-    "work": "Switch {device} on, sit down on {seat} and type on {keyboard}.",
-    "rest": "Lie down on {bed} and sleep.",
-}
-#: Families in which devices also have to be unplugged.
-UNPLUG: Final = "Switch {devices} off, and plug {plugs} out."
+#: Task sentences, and one where devices also have to be unplugged.
+SENTENCES: Final[dict[str, str]] = _TABLES["sentences"]
+UNPLUG: Final[str] = _TABLES["unplug"]
 
 _SURFACES: Final = ("counter", "dining_table", "coffee_table", "desk", "nightstand", "shelf", "bookcase", "bed", "sofa")
 _DEVICES: Final = tuple(name for name, kind in KINDS.items() if "HAS_SWITCH" in kind.properties and name != "phone")

@@ -6,7 +6,7 @@ import re
 import gymnasium as gym
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import agentgym  # noqa: F401  # registers the id
@@ -70,7 +70,6 @@ def test_goals_by_hand() -> None:
 
 
 @given(st.integers(0, 2**31), st.sampled_from([(), ("ghosts",), ("toggle",), tuple(REPAIRS)]))
-@settings(max_examples=60)
 def test_what_is_done_is_what_a_game_with_that_goal_calls_won(seed: int, repairs: tuple[str, ...]) -> None:
     rng = np.random.default_rng(seed)
     game = random_game(rng, size=4)

@@ -71,7 +71,7 @@ PARTS = st.lists(
 ).map("".join)
 
 
-@settings(derandomize=True, max_examples=500, deadline=None)
+@settings(derandomize=True, max_examples=500)
 @given(PARTS)
 def test_reading_equals_the_published_steps(reply):
     assert parse(reply, "searchr1") == published_searchr1(reply)
@@ -157,7 +157,7 @@ def test_tags_in_retrieved_text_are_made_harmless(tag):
     assert tag in Format("searchr1", escape=False).show([hostile])
 
 
-@settings(derandomize=True, max_examples=300, deadline=None)
+@settings(derandomize=True, max_examples=300)
 @given(PARTS, PARTS, st.sampled_from(["searchr1", "verl_agent"]), st.sampled_from([None, 16, 40]))
 def test_no_passage_can_leave_its_block_or_be_read_as_a_command(title, text, protocol, limit):
     shown = Format(protocol, max_tokens=limit).show([Passage("x", f"{title.replace(chr(10), '')}\n{text}")])

@@ -129,7 +129,7 @@ def naive_f1(answer: str, gold: str) -> float:
 WORDS = st.lists(st.sampled_from(["yes", "no", "ada", "the", "red", "dog,", "A"]), max_size=5).map(" ".join)
 
 
-@settings(derandomize=True, max_examples=300, deadline=None)
+@settings(derandomize=True, max_examples=300)
 @given(WORDS, WORDS)
 def test_f1_equals_a_naive_one_and_is_symmetric(one, other):
     assert f1(one, [other]) == pytest.approx(naive_f1(one, other))
@@ -137,7 +137,7 @@ def test_f1_equals_a_naive_one_and_is_symmetric(one, other):
     assert not exact_match(one, [other]) or (f1(one, [other]) == 1.0 and sub_match(one, [other]))
 
 
-@settings(derandomize=True, max_examples=200, deadline=None)
+@settings(derandomize=True, max_examples=200)
 @given(st.text())
 def test_normalising_twice_changes_nothing_but_new_articles(text):
     """The rule itself is not idempotent ("a an" inside punctuation, say), but what it returns has no loose spaces."""

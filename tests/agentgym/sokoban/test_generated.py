@@ -65,7 +65,7 @@ def test_same_levels_in_another_process_whatever_the_hash_seed() -> None:
         " + generate(3, LevelSpec(8, 8, (3,), 10, 20));"
         "print(hashlib.sha256(''.join(map(board_text, levels)).encode()).hexdigest())"
     )
-    digests = {printed(code, seed) for seed in ("0", "1234")}
+    digests = {printed(code, seed) for seed in ("0", "1")}
     assert len(digests) == 1
 
 

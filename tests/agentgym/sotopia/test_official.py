@@ -318,5 +318,5 @@ print(digest.hexdigest())
 
 
 def test_whole_dialogues_are_the_same_in_any_process() -> None:
-    digests = {printed(SCRIPT, seed) for seed in ("0", "77")}
+    digests = {printed(SCRIPT, seed) for seed in ("0", "1")}
     assert len(digests) == 1

@@ -167,7 +167,7 @@ class Watched(RulesPlayer):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("order", ["round-robin", "simultaneous", "random"])
-def test_ten_thousand_random_episodes_against_rules(order: str) -> None:
+def test_a_thousand_random_episodes_against_rules(order: str) -> None:
     envs = SotopiaVectorEnv(100, role="random", order=order, max_turns=8)
     watch = Watch()
     partner = Watched(watch, envs.envs[0].tasks)
@@ -176,7 +176,7 @@ def test_ten_thousand_random_episodes_against_rules(order: str) -> None:
     rng = np.random.default_rng(0)
     observations, infos = envs.reset(seed=1)
     episodes = 0
-    while episodes < 3_400:
+    while episodes < 350:
         for env, observation, info in zip(envs.envs, observations, infos["agreement"], strict=True):
             watch.see(env.task, env.me, f"{observation} {info}")
         actions = [COMMANDS[i] for i in rng.integers(len(COMMANDS), size=100)]

@@ -118,7 +118,7 @@ def test_the_expert_is_as_short_as_breadth_first_search() -> None:
         for start in (task.start, world.snapshot()):
             here = task._replace(start=start)
             plan = Expert(here).plan(World(start), ())
-            if plan is not None:
+            if plan is not None and (len(plan) < 5 or not tried[5]):  # a search of five levels takes seconds
                 assert len(plan) == naive(here), (task.id, plan)
                 tried[len(plan)] += 1
     assert sum(tried.values()) >= 15

@@ -119,7 +119,7 @@ def test_random_lines_in_random_graphs() -> None:
     assert fuzz(150, 60, seed=1) > 1000
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_hundred_thousand_random_lines() -> None:
     assert fuzz(1000, 100, seed=2) > 10_000
 
@@ -162,8 +162,8 @@ def test_every_line_does_what_the_naive_simulator_does(seed: int, dialect: str) 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_published_houses_against_the_naive_simulator(dialect: str) -> None:
     counts: Counter[bool] = Counter()
-    for number in range(1, 8):
-        counts += against_naive(number, dialect, official_houses.house(number), 150)
+    for number in range(1, 4):
+        counts += against_naive(number, dialect, official_houses.house(number), 100)
     assert counts[True] > 100
 
 
@@ -243,7 +243,7 @@ def test_texts_are_the_same_over_hash_seeds() -> None:
         "        print(world.step(wild_line(rng, scene)), world.changes())\n"
         "    print(world.get_state(), world.fingerprint())\n"
     )
-    said = {printed(code, seed) for seed in ("0", "4711")}
+    said = {printed(code, seed) for seed in ("0", "1")}
     assert len(said) == 1
     assert said.pop().count("'CLOSE'") > 50
 

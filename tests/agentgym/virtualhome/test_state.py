@@ -1,9 +1,8 @@
 """The graph of an episode, its log and its snapshots, against a set of edges."""
 
+import hashlib
 import json
 import pickle
-import subprocess
-import sys
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -155,9 +154,7 @@ def test_the_canonical_hash_is_that_of_the_recordings() -> None:
     nodes = [[number, name, states] for number, name, states in state.nodes()]
     assert nodes[cup] == [CUP, "cup", ["CLEAN", "ON"]]
     text = json.dumps([sorted(nodes), sorted([*map(list, EDGES), [CUP, "CLOSE", MILK]])], separators=(",", ":"))
-    code = "import hashlib, sys; print(hashlib.sha1(sys.stdin.buffer.read()).hexdigest()[:16])"
-    out = subprocess.run([sys.executable, "-c", code], input=text, capture_output=True, text=True, check=True)
-    assert state.canonical_hash() == out.stdout.strip()
+    assert state.canonical_hash() == hashlib.sha1(text.encode()).hexdigest()[:16]
 
 
 def test_the_fingerprint_is_the_same_in_every_process() -> None:
@@ -165,7 +162,7 @@ def test_the_fingerprint_is_the_same_in_every_process() -> None:
         "from tests.agentgym.virtualhome.micro_house import house\nfrom agentgym.virtualhome.state import State\n"
         "state = State(house()); state.add(2, 3, 4); print(state.fingerprint())"
     )
-    said = {printed(code, seed) for seed in ("0", "7")}
+    said = {printed(code, seed) for seed in ("0", "1")}
     state = State(house())
     state.add(2, 3, 4)
     assert said == {f"{state.fingerprint()}\n"}

@@ -43,7 +43,7 @@ def test_the_order_of_choices_counts_for_the_exact_state_only() -> None:
 STATES = st.tuples(st.dictionaries(text, text, max_size=3), text, st.integers(1, 3))
 
 
-@settings(max_examples=300, derandomize=True, deadline=None)
+@settings(max_examples=300, derandomize=True)
 @given(STATES, STATES)
 def test_different_choices_or_ways_back_have_different_keys(
     one: tuple[dict[str, str], str, int], other: tuple[dict[str, str], str, int]
@@ -57,7 +57,6 @@ def test_different_choices_or_ways_back_have_different_keys(
 
 
 @pytest.mark.parametrize("mode", ["text", "text_rich", "url"])
-@settings(max_examples=60)
 @given(seed=st.integers(0, 1000), data=st.data())
 def test_names_and_keys_are_those_of_the_state(mode: str, seed: int, data: st.DataObject) -> None:
     """The environment puts them together from parts of earlier steps; here they are written from nothing."""

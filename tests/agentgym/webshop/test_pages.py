@@ -108,7 +108,7 @@ some_nodes = st.lists(st.builds(Node, st.sampled_from([TEXT, BUTTON, LINK]), st.
 share = st.floats(0, 1)
 
 
-@settings(max_examples=100, derandomize=True, deadline=None)
+@settings(max_examples=100, derandomize=True)
 @given(some_nodes, share, share, st.integers(0, 2**63), st.integers(0, 10**6))
 def test_the_page_stays_and_adverts_are_plain_text(
     page: list[Node], p: float, q: float, episode: int, step: int

@@ -107,7 +107,7 @@ def test_a_shopper_begins_anew_with_the_next_request() -> None:
         assert shopper.act(observation, info["admissible_actions"]).startswith("click[b0")
 
 
-@settings(max_examples=200, derandomize=True, deadline=None)
+@settings(max_examples=200, derandomize=True)
 @given(st.lists(st.tuples(st.text(max_size=80), st.lists(st.text(max_size=12), max_size=4)), max_size=6))
 def test_any_text_is_answered_with_a_command(pages: list[tuple[str, list[str]]]) -> None:
     shopper = WebShopPlayer()
@@ -154,7 +154,7 @@ def test_requests_are_read() -> None:
     assert np.isinf(price_limit("price lower than " + "9" * 400))
 
 
-@settings(max_examples=200, derandomize=True, deadline=None)
+@settings(max_examples=200, derandomize=True)
 @given(st.text(max_size=60), st.lists(st.text(max_size=8), max_size=4))
 def test_any_text_is_a_request(request: str, values: list[str]) -> None:
     assert all(word and word == word.strip() for word in keywords(request))

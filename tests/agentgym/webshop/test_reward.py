@@ -134,7 +134,7 @@ PIECES = ["a", "bc", "bd", "bcd", "size", "small", "x-small", "é\u00a0", "'x'",
 PHRASES = st.lists(st.sampled_from(PIECES), max_size=5)
 
 
-@settings(derandomize=True, max_examples=500, deadline=None)
+@settings(derandomize=True, max_examples=500)
 @given(PHRASES, PHRASES)
 def test_alike_is_a_token_set_ratio_above_85(left, right):
     one, other = " ".join(left), " ".join(right)

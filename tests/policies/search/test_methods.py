@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym.trajectory import Reply
@@ -164,7 +164,6 @@ class Naive:
             gain *= self.gamma
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     start=st.integers(1, 3),
     left=st.floats(0.05, 0.95).filter(lambda left: left != 0.5),  # equal ones are taken in random order
@@ -188,7 +187,6 @@ def test_agrees_with_a_naive_twin(start, left, exploration, gamma, outcome, merg
     assert set(naive.visits) == set(statistics(tree))
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     num_envs=st.integers(1, 9),
     trees=st.integers(1, 5),

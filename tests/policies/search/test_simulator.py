@@ -5,7 +5,7 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym.trajectory import Reply
@@ -30,7 +30,6 @@ class Writer:
         return [Reply(tagged(side), token_ids=(7,) * n) for side, n in zip(sides, lengths, strict=True)]
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     method=st.sampled_from([MCTS(), Beam(2, 2), BestOfN(50)]),
     steps=st.one_of(st.none(), st.integers(0, 40)),

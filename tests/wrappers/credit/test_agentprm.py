@@ -71,7 +71,7 @@ def naive(table: StepTable, unit: str, gamma: float, preset: str) -> Floats:
 @pytest.mark.parametrize("unit", ["history", "state"])
 @pytest.mark.parametrize("preset", ["paper", "authors"])
 @given(seed=st.integers(0, 10**6), gamma=st.floats(0.1, 1))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_equals_its_naive_twin_in_any_order_of_rows(unit: Any, preset: Any, seed: int, gamma: float) -> None:
     table = random_table(seed, groups=2, steps=6, states=4)
     table = rebuild(table, np.random.default_rng(seed).permutation(len(table)))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym.trajectory import Floats, StepTable
@@ -67,7 +67,6 @@ def test_by_hand() -> None:
 
 
 @given(st.integers(0, 10**6), st.floats(0.05, 5), st.booleans())
-@settings(max_examples=30, deadline=None)
 def test_equals_the_regression_in_any_order_of_rows(seed: int, damping: float, centred: bool) -> None:
     rng = np.random.default_rng(seed)
     table = random_table(seed)

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wrappers.credit.naive_branches import naive_bpo
@@ -42,7 +42,6 @@ def test_by_hand() -> None:
 
 
 @given(seed=SEEDS, gamma=st.sampled_from([1.0, 0.9]), lam=st.sampled_from([0.0, 0.95, 1.0]))
-@settings(max_examples=60, deadline=None)
 def test_it_equals_its_naive_twin(seed, gamma, lam):
     table = random_trees(seed)
     np.testing.assert_allclose(
@@ -51,7 +50,6 @@ def test_it_equals_its_naive_twin(seed, gamma, lam):
 
 
 @given(seed=SEEDS)
-@settings(max_examples=25, deadline=None)
 def test_contrasts_of_a_fork_sum_to_zero(seed):
     table = random_trees(seed)
     forest, scores = Forest(table), bpo(table, preset="paper", lam=0.0)
@@ -60,7 +58,6 @@ def test_contrasts_of_a_fork_sum_to_zero(seed):
 
 
 @given(seed=SEEDS)
-@settings(max_examples=25, deadline=None)
 def test_without_branches_it_is_rloo(seed):
     table = random_table(seed)
     np.testing.assert_allclose(bpo(table), rloo(table), rtol=0, atol=1e-9)

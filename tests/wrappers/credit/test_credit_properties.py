@@ -8,7 +8,7 @@ import pkgutil
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import wrappers.credit
@@ -53,7 +53,6 @@ EPISODES = {
     FAMILY["g2po"]: {"alpha_step": 0.0}, FAMILY["ecpo"]: {"alpha_step": 0.0},
 }  # fmt: skip
 SEEDS = st.integers(0, 10**6)
-quick = settings(max_examples=25, deadline=None)
 
 
 def _close(a, b, atol=1e-9):
@@ -61,7 +60,6 @@ def _close(a, b, atol=1e-9):
 
 
 @given(seed=SEEDS)
-@quick
 def test_gigpo_equals_its_naive_twin(seed):
     table = random_table(seed)
     _close(gigpo(table), naive_gigpo(table, 0.95))
@@ -81,7 +79,6 @@ def is_(method, function):
 
 
 @given(seed=SEEDS)
-@quick
 def test_returns_compared_at_a_state_have_zero_mean_there(seed):
     table = random_table(seed)
     node = StateGraph.from_table(table).source
@@ -92,7 +89,6 @@ def test_returns_compared_at_a_state_have_zero_mean_there(seed):
 
 @pytest.mark.parametrize("method", [grpo, rloo, dapo, *EPISODES])
 @given(seed=SEEDS)
-@quick
 def test_episode_scores_have_zero_mean_over_trajectories_or_steps(method, seed):
     table = random_table(seed)
     scores = np.nan_to_num(method(table, **EPISODES.get(method, {})))
@@ -103,7 +99,6 @@ def test_episode_scores_have_zero_mean_over_trajectories_or_steps(method, seed):
 
 @pytest.mark.parametrize("method", OVER_THE_BATCH)
 @given(seed=SEEDS)
-@quick
 def test_whitened_scores_have_mean_0_and_variance_1_over_the_batch(method, seed):
     table = random_table(seed, win=0.5)
     weights = np.random.default_rng(seed).integers(1, 5, len(table))
@@ -114,7 +109,6 @@ def test_whitened_scores_have_mean_0_and_variance_1_over_the_batch(method, seed)
 
 
 @given(seed=SEEDS)
-@quick
 def test_the_baseline_form_keeps_the_zero_mean_of_groups_over_steps(seed):
     table = random_table(seed)
     _close(np.bincount(table.group, weights=reinforce_plus_plus_baseline(table, over="steps")), 0.0)
@@ -122,7 +116,6 @@ def test_the_baseline_form_keeps_the_zero_mean_of_groups_over_steps(seed):
 
 @pytest.mark.parametrize("method", WITH_PRESETS)
 @given(seed=SEEDS)
-@quick
 def test_batches_that_all_fail_score_exactly_0(method, seed):
     table = random_table(seed, win=0.0)
     scores = method(table, invalid_penalty=0.0, **NO_TRAPS.get(getattr(method, "func", method), {}))
@@ -131,7 +124,6 @@ def test_batches_that_all_fail_score_exactly_0(method, seed):
 
 @pytest.mark.parametrize("method", IN_GROUPS)
 @given(seed=SEEDS)
-@quick
 def test_groups_that_fail_among_others_score_exactly_0(method, seed):
     table = random_table(seed, win=0.15)
     failed = ~contrasting_groups(table) & (np.bincount(table.group, weights=table.won) == 0)
@@ -140,7 +132,6 @@ def test_groups_that_fail_among_others_score_exactly_0(method, seed):
 
 
 @given(seed=SEEDS)
-@quick
 def test_groups_that_all_win_get_no_episode_credit(seed):
     table = random_table(seed, win=1.0, states=4, steps=40)
     rows = np.flatnonzero(table.won)
@@ -153,7 +144,6 @@ def test_groups_that_all_win_get_no_episode_credit(seed):
 
 @pytest.mark.parametrize("method", [method for method in METHODS if method not in NOT_SCALED])
 @given(seed=SEEDS, factor=st.sampled_from([0.125, 3.0]))
-@quick
 def test_scaled_rewards_change_only_what_has_no_deviation(method, seed, factor):
     table = random_table(seed)
     scaled = dataclasses.replace(table, reward=table.reward * factor)
@@ -171,7 +161,6 @@ def test_scaled_rewards_change_only_what_has_no_deviation(method, seed, factor):
 @pytest.mark.parametrize("times", [2, 3])
 @pytest.mark.parametrize("method", [method for method in METHODS if method not in COUNTS_VISITS])
 @given(seed=SEEDS)
-@quick
 def test_playing_every_episode_several_times_changes_only_sample_deviations(method, times, seed):
     table = random_table(seed, size=5)
     more = repeated(table, times)
@@ -247,8 +236,7 @@ def test_whatever_a_process_imports_first(first: str) -> None:
         "from wrappers.credit import rewardflow as again, grpo\nfrom wrappers import RewardFlow\n"
         "print(callable(rewardflow), rewardflow is again, callable(grpo), RewardFlow.method.__name__)"
     )
-    result = printed(code)
-    assert result.split() == ["True", "True", "True", "rewardflow"]
+    assert printed(code).split() == ["True", "True", "True", "rewardflow"]
 
 
 #: A step level alone.
@@ -258,7 +246,6 @@ UNITS = Unit.__args__
 
 @pytest.mark.parametrize("unit", UNITS)
 @given(seed=SEEDS)
-@quick
 def test_rewardflow_equals_its_naive_twin(unit, seed):
     table = random_table(seed)
     _close(rewardflow(table, unit=unit), naive(table, "rewardflow", unit=unit, factor=0.9))
@@ -266,7 +253,6 @@ def test_rewardflow_equals_its_naive_twin(unit, seed):
 
 @pytest.mark.parametrize("unit", UNITS)
 @given(seed=SEEDS)
-@quick
 def test_graphgpo_equals_its_naive_twin(unit, seed):
     table = random_table(seed)
     _close(graphgpo(table, unit=unit), naive(table, "graphgpo", unit=unit, factor=0.8))
@@ -274,7 +260,6 @@ def test_graphgpo_equals_its_naive_twin(unit, seed):
 
 @pytest.mark.parametrize("method", [rewardflow, graphgpo])
 @given(seed=SEEDS)
-@quick
 def test_step_scores_have_zero_mean_where_steps_are_compared(method, seed):
     table = random_table(seed, clean=True)
     node = StateGraph.from_table(table).source
@@ -288,7 +273,6 @@ def test_step_scores_have_zero_mean_where_steps_are_compared(method, seed):
 
 @pytest.mark.parametrize("method", [rewardflow, graphgpo])
 @given(seed=SEEDS)
-@quick
 def test_visits_of_an_edge_may_differ_in_worth_and_their_order_does_not_matter(method, seed):
     rng = np.random.default_rng(seed)
     table = random_table(seed, clean=True)
@@ -315,7 +299,6 @@ def test_an_edge_counts_with_the_mean_of_its_visits():
 @pytest.mark.parametrize("aggregate", ["min", "mean"])
 @pytest.mark.parametrize("gamma", [0.5, 0.9, 1.0])
 @given(seed=SEEDS)
-@quick
 def test_rewardflow_steps_telescope(gamma, aggregate, seed):
     # Nothing is pruned in a clean table: the rewards of a trajectory sum to R(s_T) - R(s_0).
     table = random_table(seed, clean=True, goals=2)
@@ -330,7 +313,6 @@ def test_rewardflow_steps_telescope(gamma, aggregate, seed):
 
 
 @given(seed=SEEDS)
-@quick
 def test_rewardflow_steps_telescope_over_what_was_bypassed(seed):
     # The next scored step begins where the last one led, whatever was shown in between.
     table = random_table(seed)
@@ -343,7 +325,6 @@ def test_rewardflow_steps_telescope_over_what_was_bypassed(seed):
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("method", [rewardflow, graphgpo])
 @given(seed=SEEDS)
-@quick
 def test_groups_that_all_fail_get_no_step_credit_whatever_their_rewards(method, unit, seed):
     table = random_table(seed, win=0.1)
     rich = dataclasses.replace(table, reward=np.random.default_rng(seed).normal(size=len(table)))
@@ -352,7 +333,6 @@ def test_groups_that_all_fail_get_no_step_credit_whatever_their_rewards(method, 
 
 
 @given(seed=SEEDS)
-@quick
 def test_hops_are_paths_of_unit_cost(seed):
     table = random_table(seed, goals=2)
     graph = StateGraph.from_table(table)
@@ -361,7 +341,6 @@ def test_hops_are_paths_of_unit_cost(seed):
 
 
 @given(seed=SEEDS)
-@quick
 def test_the_nearest_success_is_never_farther_than_the_mean(seed):
     table = random_table(seed, win=0.6, goals=3)
     graph = StateGraph.from_table(table)
@@ -374,7 +353,6 @@ def test_the_nearest_success_is_never_farther_than_the_mean(seed):
 
 @pytest.mark.parametrize("unit", UNITS)
 @given(seed=SEEDS)
-@quick
 def test_graphgpo_never_scores_the_nearer_of_two_edges_lower(unit, seed):
     # Prop. 4.1. Of two edges out of a state, the one with the smaller d(s') + c never scores lower, and it scores
     # strictly higher where the rewards of the edges out of the state differ by more than rounding.
@@ -395,7 +373,6 @@ def test_graphgpo_never_scores_the_nearer_of_two_edges_lower(unit, seed):
 
 
 @given(seed=SEEDS)
-@quick
 def test_graphgpo_scores_no_edge_above_one_on_a_shortest_way(seed):
     table = random_table(seed, goals=2)
     credit = graphgpo_values(table)
@@ -411,7 +388,6 @@ def test_graphgpo_scores_no_edge_above_one_on_a_shortest_way(seed):
 @pytest.mark.parametrize("invalid", ["bypass", "self_loop"])
 @pytest.mark.parametrize("method", [rewardflow, graphgpo])
 @given(seed=SEEDS)
-@quick
 def test_naming_the_noise_state_does_what_marking_its_rows_does(method, invalid, seed):
     # In these tables exactly the refused steps show "Nothing happens.".
     table = random_table(seed)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import wrappers.credit
@@ -368,7 +368,6 @@ def test_trees_sums_and_marks_by_hand() -> None:
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=25, deadline=None)
 def test_a_forest_equals_its_naive_twin(seed):
     table = random_trees(seed)
     table = StepTable.from_trajectories(
@@ -386,7 +385,6 @@ def test_a_forest_equals_its_naive_twin(seed):
 BRANCHES_PROPERTIES_METHODS = [vine, bpo, tree_grpo]
 WITH_PRESETS = [(method, preset) for method in BRANCHES_PROPERTIES_METHODS for preset in declaration(method)[1]]
 SEEDS = st.integers(0, 10**6)
-quick = settings(max_examples=25, deadline=None)
 
 
 def _close(a, b, atol=1e-9):
@@ -395,7 +393,6 @@ def _close(a, b, atol=1e-9):
 
 @pytest.mark.parametrize("method", BRANCHES_PROPERTIES_METHODS)
 @given(seed=SEEDS)
-@quick
 def test_which_rows_are_scored(method, seed):
     table = random_trees(seed)
     scored = np.isfinite(method(table))
@@ -405,7 +402,6 @@ def test_which_rows_are_scored(method, seed):
 
 @pytest.mark.parametrize(("method", "preset"), WITH_PRESETS)
 @given(seed=SEEDS)
-@quick
 def test_batches_that_all_fail_score_exactly_0(method, preset, seed):
     table = random_trees(seed, win=0.0)
     assert not np.nan_to_num(method(table, preset=preset)).any()
@@ -413,7 +409,6 @@ def test_batches_that_all_fail_score_exactly_0(method, preset, seed):
 
 @pytest.mark.parametrize("method", BRANCHES_PROPERTIES_METHODS)
 @given(seed=SEEDS, factor=st.sampled_from([0.125, 3.0]))
-@quick
 def test_scaled_rewards_change_only_what_has_no_deviation(method, seed, factor):
     table = random_trees(seed)
     scaled = dataclasses.replace(table, reward=table.reward * factor)

@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.refusals import refuses
@@ -135,7 +135,6 @@ def naive(table, gamma, optimism, share):
 
 
 @given(seed=st.integers(0, 10**6), optimism=st.sampled_from([0.0, 0.01, 1.0]))
-@settings(max_examples=15, deadline=None)
 def test_it_equals_its_naive_twin(seed, optimism):
     table = random_table(seed, groups=2, size=4, steps=8, states=5)
     table = cut_off(table, *np.flatnonzero(np.random.default_rng(seed).random(table.n_trajectories) < 0.5))

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym.trajectory import StepTable
@@ -15,8 +15,6 @@ from tests.wrappers.credit.small_tables import episodes
 from tests.wrappers.credit.test_scores import with_logprobs
 from wrappers.credit.grpo import grpo
 from wrappers.credit.hcapo import hcapo, hindsight_ratios
-
-quick = settings(max_examples=25, deadline=None)
 
 TABLE = episodes("s -right-> u -up-> v -up-> goal +", "s -left-> pit")
 #: Likelier in hindsight by e^.5, less likely by e^-.5, as likely; and nothing of the lost one.
@@ -118,7 +116,6 @@ def naive(table: StepTable, hindsight: np.ndarray, plain: np.ndarray, smoothing:
 
 
 @given(seed=st.integers(0, 10**6), smoothing=st.sampled_from([0.0, 0.5]))
-@quick
 def test_equals_plain_loops_whatever_the_order(seed: int, smoothing: float) -> None:
     table, rng = random_table(seed, win=0.5), np.random.default_rng(seed)
     hindsight, plain = -3 * rng.random((2, len(table)))

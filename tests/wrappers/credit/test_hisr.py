@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym.trajectory import Floats, StepTable
@@ -149,7 +149,6 @@ def naive(table: StepTable, predicted: Floats, mattered: Floats, segments: Any, 
 @pytest.mark.parametrize("scale", ["outcome", "one", "predicted"])
 @pytest.mark.parametrize("place", ["end", "spread"])
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=15, deadline=None)
 def test_equals_its_naive_twin_in_any_order_of_rows(scale: Any, place: Any, seed: int) -> None:
     rng = np.random.default_rng(seed)
     table = random_table(seed)

@@ -3,15 +3,13 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym.trajectory import StepTable
 from tests.wrappers.credit.random_tables import random_table, rebuild
 from wrappers.credit.grpo import grpo
 from wrappers.credit.igpo import igpo
-
-quick = settings(max_examples=25, deadline=None)
 
 # Two episodes of a task: a looks twice and answers rightly, b looks once and answers wrongly.
 TABLE = StepTable.from_arrays(
@@ -79,7 +77,6 @@ def naive(table: StepTable, beliefs: np.ndarray, gamma: float, separate: bool) -
 @given(
     seed=st.integers(0, 10**6), gamma=st.sampled_from([0.0, 0.9, 1.0]), compare=st.sampled_from(["joint", "separate"])
 )
-@quick
 def test_equals_plain_loops(compare: Any, seed: int, gamma: float) -> None:
     table = random_table(seed)
     beliefs = np.random.default_rng(seed).random(len(table))
@@ -88,7 +85,6 @@ def test_equals_plain_loops(compare: Any, seed: int, gamma: float) -> None:
 
 
 @given(seed=st.integers(0, 10**6))
-@quick
 def test_names_order_and_a_constant_do_not_matter(seed: int) -> None:
     table = random_table(seed)
     beliefs = np.random.default_rng(seed).random(len(table))

@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wrappers.credit.naive import distances, standard
@@ -174,7 +174,6 @@ def _naive_group(group, o, total):
 
 @pytest.mark.parametrize("preset", list(PRESETS))
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=20, deadline=None)
 def test_equals_its_naive_twin(preset, seed):
     table = random_table(seed, groups=2, states=5, win=0.5)
     twin = _naive(table, PRESETS[preset] | {"gamma": 0.5})

@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym.trajectory import StepTable
@@ -21,7 +21,6 @@ from wrappers.credit.potential import PRESETS, Potential, potential, potential_v
 TABLE = episodes("s -right-> u -up-> goal +", "s -right-> u -down-> pit", "s -left-> pit")
 ROOT = math.sqrt(0.5)  # what two values standardise to
 SEEDS = st.integers(0, 10**6)
-quick = settings(max_examples=25, deadline=None)
 
 
 def values(table=TABLE, **options):
@@ -178,7 +177,6 @@ def test_the_authors_preset_is_their_code(seed):
 
 @pytest.mark.parametrize("preset", [name for name in PRESETS if name != "g2po_authors"])
 @given(seed=SEEDS)
-@quick
 def test_every_preset_equals_its_naive_twin(preset, seed):
     table = random_table(seed, states=5, win=0.5)
     table.truncated[:] = False
@@ -202,7 +200,6 @@ def test_every_combination_equals_its_naive_twin(value, gate, contrast, measure)
 
 @pytest.mark.parametrize("preset", ["pgpo", "g2po", "gagpo"])
 @given(seed=SEEDS)
-@quick
 def test_undiscounted_gains_of_an_episode_sum_to_what_it_got_less_what_its_start_was_worth(preset, seed):
     table = random_table(seed, win=0.5)
     found = potential_values(table, preset=preset, gamma=0.8, discounted=False)
@@ -212,7 +209,6 @@ def test_undiscounted_gains_of_an_episode_sum_to_what_it_got_less_what_its_start
 
 
 @given(seed=SEEDS)
-@quick
 def test_bellmans_values_are_a_fixed_point_between_0_and_1(seed):
     found = potential_values(random_table(seed, win=0.5), preset="gated_bepo", gamma=0.9)
     mean = np.zeros(found.graph.n_nodes)
@@ -223,7 +219,6 @@ def test_bellmans_values_are_a_fixed_point_between_0_and_1(seed):
 
 
 @given(seed=SEEDS)
-@quick
 def test_step_credit_and_episodes_share_the_weight_where_one_takes_what_the_other_leaves(seed):
     table = random_table(seed)
     alone = potential(table, preset="gated_bepo", alpha_step=0.0)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym.trajectory import StepTable
@@ -59,7 +59,6 @@ def naive(table: StepTable, scores: np.ndarray, kept: np.ndarray, gamma: float, 
     silent=st.sampled_from([0.0, 0.3, 0.95]),
     gamma=st.sampled_from([0.9, 1.0]),
 )
-@settings(max_examples=50, deadline=None)
 def test_equals_the_loops_in_any_order_of_rows(seed: int, baseline: Any, silent: float, gamma: float) -> None:
     rng = np.random.default_rng(seed)
     table = random_table(seed % 1000, groups=2, size=3)

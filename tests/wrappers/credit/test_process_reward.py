@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym.trajectory import StepTable
@@ -71,7 +71,6 @@ def naive(
     score_norm=st.sampled_from(["none", "group"]),
     silent=st.sampled_from([0.0, 0.3, 0.9, 1.0]),
 )
-@settings(max_examples=60, deadline=None)
 def test_equals_the_loops_in_any_order_of_rows(
     seed: int, compare: Any, horizon: Any, relative: Any, score_norm: Any, silent: float
 ) -> None:

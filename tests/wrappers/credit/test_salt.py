@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wrappers.credit.random_tables import random_table
@@ -42,7 +42,6 @@ def _naive(table):
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=25, deadline=None)
 def test_equals_its_naive_twin(seed):
     table = random_table(seed, win=0.5)
     np.testing.assert_allclose(salt(table), _naive(table), atol=1e-9)

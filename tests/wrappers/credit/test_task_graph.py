@@ -3,10 +3,7 @@
 import dataclasses
 import math
 import pickle
-import subprocess
-import sys
 from collections.abc import Hashable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym.trajectory import StepTable
+from tests.processes import printed
 from tests.refusals import refuses
 from wrappers.credit.task_graph import TaskGraphs
 
@@ -152,14 +150,9 @@ def test_nothing_depends_on_the_order_of_hashes() -> None:
         "for i in range(40): g.add('t', f's{i * 7 % 13}', f's{i * 5 % 11}', i % 17 == 3)\n"
         "print(g.state_dict())"
     )
-    root = Path(__file__).parents[3]
-    printed = []
-    for seed in ("0", "1"):
-        command, variables = [sys.executable, "-c", code], {"PYTHONHASHSEED": seed}
-        done = subprocess.run(command, cwd=root, env=variables, capture_output=True, text=True, check=True)
-        printed.append(done.stdout)
-    assert printed[0] == printed[1]
-    assert "'s0'" in printed[0]
+    found = printed(code, "0")
+    assert found == printed(code, "1")
+    assert "'s0'" in found
 
 
 def test_a_table_is_added_to_the_tasks_that_its_groups_are_named_after():

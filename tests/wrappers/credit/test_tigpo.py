@@ -98,7 +98,6 @@ def test_episodes_are_compared_with_earlier_ones_too():
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=25, deadline=None)
 def test_without_history_it_is_graphgpo_where_no_way_is_worth_0(seed):
     table = random_table(seed, win=0.5)
     same = {"unit": "visit", "exponent": "next", "unreachable": "infinite", "omega": 0.5}
@@ -110,7 +109,7 @@ def test_without_history_it_is_graphgpo_where_no_way_is_worth_0(seed):
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_more_history_never_makes_a_way_longer(seed):
     old, table = random_table(seed + 1, clean=True, win=0.5), random_table(seed, clean=True)
     history = TaskGraphs()

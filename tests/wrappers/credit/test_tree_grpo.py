@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wrappers.credit.naive_branches import naive_tree_grpo
@@ -60,7 +60,6 @@ def test_penalties():
 @given(
     seed=SEEDS, compare=st.sampled_from(["sum", "nested", "parent", "treerl"]), shared=st.sampled_from(["mean", "sum"])
 )  # fmt: skip
-@settings(max_examples=60, deadline=None)
 def test_it_equals_its_naive_twin(seed, compare, shared):
     table = random_trees(seed)
     expected = naive_tree_grpo(table, compare=compare, shared=shared)
@@ -68,14 +67,12 @@ def test_it_equals_its_naive_twin(seed, compare, shared):
 
 
 @given(seed=SEEDS)
-@settings(max_examples=25, deadline=None)
 def test_without_branches_it_is_grpo(seed):
     table = random_table(seed)
     np.testing.assert_allclose(tree_grpo(table), grpo(table), rtol=0, atol=1e-9)
 
 
 @given(seed=SEEDS)
-@settings(max_examples=25, deadline=None)
 def test_standardising_twice_forgets_the_other_trees(seed):
     table = random_trees(seed, win=0.5)
     tree = Forest(table).tree[table.trajectory]

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.refusals import refuses
@@ -48,7 +48,6 @@ def _naive(turns, values, alpha, gamma, lam, turn_gamma, turn_lam):
 
 
 @given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=40, deadline=None)
 def test_equals_the_loops_with_gaps_between_the_turns(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, width = 3, 30

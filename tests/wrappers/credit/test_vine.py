@@ -1,7 +1,7 @@
 import dataclasses
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym.trajectory import StepTable
@@ -78,7 +78,6 @@ def test_continuations_in_a_table_of_their_own():
 
 
 @given(seed=st.integers(0, 10**6), gamma=st.sampled_from([1.0, 0.9]))
-@settings(max_examples=25, deadline=None)
 def test_with_a_value_for_every_state_it_is_gae_without_lambda(seed, gamma):
     table, rng = random_table(seed), np.random.default_rng(seed)
     places = sorted({(table.groups[g], table.states[s]) for g, s in zip(table.group, table.state, strict=True)})
@@ -100,7 +99,6 @@ def test_with_a_value_for_every_state_it_is_gae_without_lambda(seed, gamma):
     seed=st.integers(0, 10**6), gamma=st.sampled_from([1.0, 0.9]), pool=st.sampled_from(["fork", "state"]),
     gaps=st.sampled_from(["segment", "backwards"]),
 )  # fmt: skip
-@settings(max_examples=60, deadline=None)
 def test_it_equals_its_naive_twin(seed, gamma, pool, gaps):
     table = random_trees(seed)
     found = vine(table, gamma=gamma, pool=pool, gaps=gaps)
@@ -108,7 +106,6 @@ def test_it_equals_its_naive_twin(seed, gamma, pool, gaps):
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=25, deadline=None)
 def test_without_branches_it_is_rloo(seed):
     table = random_table(seed, size=3)  # all episodes begin in one state
     np.testing.assert_allclose(vine(table), rloo(table), rtol=0, atol=1e-9)

@@ -139,7 +139,7 @@ def test_equal_seeds_bring_equal_documents_in_any_process():
         "from tests.agentgym.searchqa.retrieval.test_simulated import env_of, played\n"
         "print([played(env_of(), seed) for seed in range(6)])"
     )
-    again = printed(program, "7")
+    again = printed(program, "1")
     here = [played(env_of(), seed) for seed in range(6)]
     assert again.strip() == repr(here)
     assert len(set(map(tuple, here))) > 1

@@ -61,7 +61,7 @@ def test_long_tokens_are_cut_and_characters_have_classes() -> None:
     assert len(STOP_WORDS) == 33
 
 
-@settings(derandomize=True, max_examples=300, deadline=None)
+@settings(derandomize=True, max_examples=300)
 @given(st.text(alphabet="aZ09_.,:;'\"- \n#é’漢カあก™☺\ufe0f\u200d\u0301🇫א", max_size=300))
 def test_spaces_may_be_cut_first(text):
     assert tokens(text) == [token for chunk in text.split(" ") for token in tokens(chunk)]
@@ -73,7 +73,7 @@ def test_spaces_may_be_cut_first(text):
         assert 0 < len(token) <= LONGEST
 
 
-@settings(derandomize=True, max_examples=300, deadline=None)
+@settings(derandomize=True, max_examples=300)
 @given(st.text(alphabet="aB09_.,:;'- ", max_size=60))
 def test_plain_text_takes_the_same_way_as_any_text(text):
     assert tokens(text) == tokens(text + " ☺")[:-1]

@@ -151,7 +151,7 @@ def test_queries_that_match_nothing(query):
     assert search.top("shoe", 0) == search.top("shoe", -1) == ()
 
 
-@settings(derandomize=True, max_examples=200, deadline=None)
+@settings(derandomize=True, max_examples=200)
 @given(st.text(max_size=40))
 def test_any_query_is_answered(query):
     search = Bm25(build([("a", "red shoe size: 7.5"), ("b", "漢字 blue shoe ™")]))
@@ -187,7 +187,7 @@ texts = [(f"p{i * 7 % 50}", " ".join(f"w{i * j % 13}" for j in range(i))) for i 
 arrays = [np.asarray(value).tobytes() for value in vars(build(texts)).values()]
 print(hashlib.sha256(b"".join(arrays)).hexdigest())
 """
-    found = {printed(code, seed) for seed in ("1", "2")}
+    found = {printed(code, seed) for seed in ("0", "1")}
     assert len(found) == 1
 
 
