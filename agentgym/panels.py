@@ -1,6 +1,7 @@
 """Task panels: named, versioned lists of tasks that are the same on every machine.
 
-A panel is a split under fixed arguments, sorted by digests of the tasks' contents and checked by `panel_pins.json`.
+`panels.toml` defines them. A panel is a split under fixed arguments, sorted by digests of the tasks' contents and
+checked by `panel_pins.json`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
@@ -192,66 +194,9 @@ def _where(found: OpenPanel) -> str:
     return ", ".join(named)[:_SHOWN] or "generated"
 
 
-#: Side of Sokoban boards, shortest and longest optimal solution, step limit.
-_LENGTHS = ((6, 3, 5, 20), (6, 6, 8, 20), (6, 9, 12, 20), (7, 5, 15, 30), (8, 10, 20, 40))
-#: The seven evaluation sets of the papers: split and number of questions.
-_QUESTIONS = {
-    "nq": ("test", 3610),
-    "triviaqa": ("test", 11313),
-    "popqa": ("test", 14267),
-    "hotpotqa": ("dev", 7405),
-    "2wikimultihopqa": ("dev", 12576),
-    "musique": ("dev", 2417),
-    "bamboogle": ("test", 125),
-}
+def _read(row: Mapping[str, Any]) -> Panel:
+    return Panel(**{**row, "env": f"AgentRL/{row['env']}-v0"})
 
 
-def _rules() -> Sequence[Panel]:
-    alfworld, webshop, search, sotopia, home, sokoban, desk = (
-        f"AgentRL/{name}-v0"
-        for name in ("ALFWorld", "WebShop", "SearchQA", "SOTOPIA", "VirtualHome", "Sokoban", "Telecom")
-    )
-    fifty, official, made = {"max_episode_steps": 50}, {"data": "ALFWORLD_DATA"}, {"data": "generated"}
-    shop, synthetic = {"max_episode_steps": 15}, {"goals": "synthetic"}
-    folder, files = {"data": ""}, {"corpus": "", "questions": ""}
-    boxes, levels = {"max_episode_steps": 200}, {"levels": ""}
-    forty, homes = {"max_episode_steps": 40}, {"data": "VIRTUALHOME_DATA"}
-    hundred = {"max_episode_steps": 100}
-    return [
-        Panel("alfworld/valid_seen@1", alfworld, "valid_seen", fifty, official, tasks=140),
-        Panel("alfworld/valid_unseen@1", alfworld, "valid_unseen", fifty, official, tasks=134),
-        Panel("alfworld/generated@1", alfworld, "valid_unseen", {**made, **fifty}),
-        Panel("alfworld/generated-seen@1", alfworld, "valid_seen", {**made, **fifty}),
-        Panel("webshop/small@1", webshop, "test", {**shop, **synthetic, "num_products": 1000}, folder, tasks=500),
-        Panel("webshop/full@1", webshop, "test", {**shop, "goals": "human"}, folder, tasks=500),
-        Panel("webshop/full-synthetic@1", webshop, "test", {**shop, **synthetic}, folder, tasks=500),
-        Panel("webshop/generated@1", webshop, "test", {**shop, **made}),
-        *(
-            Panel(f"sokoban/{size}x{size}/{low}-{high}@1", sokoban, "test",
-                  {"size": size, "min_length": low, "max_length": high, "max_episode_steps": limit}, most=256)
-            for size, low, high, limit in _LENGTHS
-        ),
-        Panel("sokoban/generated@1", sokoban, "test", {"max_episode_steps": 20}, most=256),
-        Panel("boxoban/hard-000@1", sokoban, "all", boxes, levels, tasks=1000),
-        Panel("boxoban/unfiltered-train-000@1", sokoban, "all", boxes, levels, tasks=1000),
-        Panel("boxoban/unfiltered-test@1", sokoban, "all", boxes, levels, tasks=1000),
-        *(
-            Panel(f"searchqa/{source}@1", search, split, {"sources": [source]}, files, tasks=tasks)
-            for source, (split, tasks) in _QUESTIONS.items()
-        ),
-        Panel("searchqa/generated@1", search, "test", {"world_seed": 0}, most=500),
-        Panel("sotopia/all@1", sotopia, "all", {"max_turns": 20}, folder, tasks=450),
-        Panel("sotopia/hard@1", sotopia, "hard", {"max_turns": 20}, folder, tasks=70),
-        Panel("sotopia/numeric@1", sotopia, "numeric", {"max_turns": 20}, folder),
-        Panel("sotopia/generated@1", sotopia, "test", {"max_turns": 20, "world_seed": 0}, most=400),
-        Panel("virtualhome/valid_seen@1", home, "valid_seen", forty, homes),
-        Panel("virtualhome/valid_unseen@1", home, "valid_unseen", forty, homes),
-        Panel("virtualhome/generated@1", home, "valid_unseen", {**made, **forty}),
-        Panel("telecom/base@1", desk, "base", hundred, folder, tasks=114),
-        Panel("telecom/test@1", desk, "test", hundred, folder, tasks=40),
-        Panel("telecom/generated@1", desk, "test", {**hundred, "faults": [1, 4]}, most=256),
-        Panel("telecom/generated-hard@1", desk, "test_hard", {**hundred, "faults": [1, 4]}, most=256),
-    ]  # fmt: skip
-
-
-_PANELS: dict[str, Panel] = {panel.name: panel for panel in _rules()}
+_TEXT = resources.files("agentgym").joinpath("panels.toml").read_text("utf-8")
+_PANELS: dict[str, Panel] = {panel.name: panel for panel in map(_read, tomllib.loads(_TEXT)["panels"])}

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from agentgym.outside.packages import install
+from agentgym.outside.packages import install, needed
 from agentgym.outside.text import DataError, read_json, read_text
 from policies.pretrained import load_model
 from policies.training import fingerprint
@@ -238,8 +238,4 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _peft() -> Any:
-    try:
-        import peft
-    except ImportError as error:
-        raise ImportError(f"adapters need peft: {install('train')}") from error
-    return peft
+    return needed("peft", f"adapters need peft: {install('train')}")

@@ -38,8 +38,8 @@ class Distances(SubEnvWrapper[None]):
         first = getattr(self.unwrapped, "envs", [None])[0]
         if not hasattr(first, "distance"):
             raise ValueError(
-                f"{type(first).__name__} has no distance(), so no step's exact gain is known; Sokoban, ALFWorld, "
-                "VirtualHome, Telecom and Corridor have one, and your own environment may define it"
+                f"{type(first).__name__} has no distance(), so no step's exact gain is known; Sokoban and "
+                "ALFWorld have one, and your own environment may define it"
             )
 
     def begin(self, indices: Sequence[int], shown: Shown) -> None:

@@ -151,7 +151,7 @@ def read_labels(text: str) -> tuple[str, str | None]:
         Action: clean mug 1 with sinkbasin 1
 
     * The first `Action:` counts: the rest of its line, or the next non-empty line. A command that opens a brace
-      (SOTOPIA) ends at the last closing one before the next label. Later text is ignored, since models invent
+      ends at the last closing one before the next label. Later text is ignored, since models invent
       observations.
     * Labels start a line, in any case; they may be numbered (`Action 2:`) or in asterisks, closed after the command or
       before. A command may be in backticks. Text before a thinking model's `</think>` is ignored.

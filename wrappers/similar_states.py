@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from agentgym.outside.packages import install
+from agentgym.outside.packages import install, needed
 from agentgym.outside.text import clean
 from agentgym.trajectory import Floats, Ints, StepTable
 from agentgym.trajectory.columns import intern
@@ -203,14 +203,12 @@ class SentenceEncoder:
         return np.array(self._encoder.encode(texts, **options), np.float32)
 
     def _load(self) -> Any:
-        try:
-            from sentence_transformers import SentenceTransformer  # it brings torch
-        except ImportError as error:
-            raise ImportError(
-                f"SentenceEncoder needs sentence-transformers: {install('embed')} (or give any "
-                "function of your own that takes n states and returns n vectors)"
-            ) from error
-        return SentenceTransformer(self.model, device=self.device)
+        library = needed(  # it brings torch
+            "sentence_transformers",
+            f"SentenceEncoder needs sentence-transformers: {install('embed')} (or give any function of your own that "
+            "takes n states and returns n vectors)",
+        )
+        return library.SentenceTransformer(self.model, device=self.device)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -153,9 +153,9 @@ def tool_environment(make: Callable[[], gym.Env[str, str]], name: str = "ToolEnv
     >>> _ = env.reset(split="test", index=0)
     >>> env.check_status_bar().partition(":")[0], env.get_reward()
     ('Status Bar', 0.0)
-    >>> env = tool_environment(lambda: gymnasium.make("AgentRL/Corridor-v0"))()
-    >>> env.reset(split="train", index=0)[:4], env.act("north")[:4]
-    ('Room', 'Room')
+    >>> env = tool_environment(lambda: gymnasium.make("AgentRL/Sokoban-v0"))()
+    >>> env.reset(split="train", index=0).split()[2], env.act("up").split()[2]
+    ('#S_X_#', '#O_X_#')
     """
     made = make()
     tools = listed_tools(made)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import importlib.util
 import json
@@ -48,6 +49,14 @@ def install(*extras: str) -> str:
 def install_package(package: str) -> str:
     """Return the command that installs a package of others, which is no extra."""
     return f"pip install '{package}'"
+
+
+def needed(module: str, message: str) -> Any:
+    """Import a module of another package; an ImportError with the message where that is not installed."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(message, name=error.name) from error
 
 
 def hidden() -> dict[str, Path]:

@@ -72,7 +72,7 @@ def relabel_goals(
         a `StepTable` of won episodes with `replies`, in the order of the table; may have no rows.
 
     Raises:
-        TypeError: the environment has no exact hindsight (Search-QA, SOTOPIA, adapted ones) or cannot rank tasks.
+        TypeError: the environment has no exact hindsight or cannot rank tasks.
         ValueError: a group label is no task id, autoreset is not disabled, or the environments parse replies and the
             table has none.
     """

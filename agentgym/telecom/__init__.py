@@ -6,8 +6,9 @@ PettingZoo's environments for both.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
+
+from agentgym.outside.packages import install, needed
 
 if TYPE_CHECKING:
     from agentgym.telecom.pettingzoo import TelecomAECEnv, TelecomParallelEnv
@@ -15,21 +16,18 @@ if TYPE_CHECKING:
 
 def parallel_env(**kwargs: Any) -> TelecomParallelEnv:
     """Return the form in which both are asked at once; an ImportError says that PettingZoo is not installed."""
-    env: TelecomParallelEnv = _two_agents().TelecomParallelEnv(**kwargs)
-    return env
+    needed("pettingzoo", _NEEDED)
+    from agentgym.telecom.pettingzoo import TelecomParallelEnv
+
+    return TelecomParallelEnv(**kwargs)
 
 
 def aec_env(**kwargs: Any) -> TelecomAECEnv:
     """Return the form in which both take turns; an ImportError says that PettingZoo is not installed."""
-    env: TelecomAECEnv = _two_agents().TelecomAECEnv(**kwargs)
-    return env
+    needed("pettingzoo", _NEEDED)
+    from agentgym.telecom.pettingzoo import TelecomAECEnv
+
+    return TelecomAECEnv(**kwargs)
 
 
-def _two_agents() -> Any:
-    try:
-        return importlib.import_module("agentgym.telecom.pettingzoo")
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "pettingzoo":
-            raise
-        message = "the two-agent forms of Telecom need PettingZoo: pip install 'stepcredit[multiagent]'"
-        raise ImportError(message) from error
+_NEEDED = f"the two-agent forms of Telecom need PettingZoo: {install('multiagent')}"

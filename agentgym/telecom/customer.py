@@ -1,7 +1,7 @@
 """The customer as a second side: it has the phone, and the desk has only words to reach it.
 
-A customer is a player (`agentgym.outside.dialogue.Player`) of role 1, as a partner in SOTOPIA is. It speaks, leaves, or
-uses a tool of the phone by an act of the kind "action", whose text is the call; what the phone showed is added to it.
+A customer is a player (`agentgym.outside.dialogue.Player`) of role 1. It speaks, leaves, or uses a tool of
+the phone by an act of the kind "action", whose text is the call; what the phone showed is added to it.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ def make_customer(customer: str | Player) -> Player:
         return RulesCustomer()
     if isinstance(customer, str) or not isinstance(customer, Player):
         raise ValueError(
-            "customer must be 'rules' or an object with act(views), such as "
-            f"agentgym.sotopia.models.ModelPlayer.at('MODEL@URL'), got {customer!r:.200}"
+            "customer must be 'rules' or an object with act(views), an agentgym.outside.dialogue.Player, got "
+            f"{customer!r:.200}"
         )
     return customer
 

@@ -69,7 +69,7 @@ class TelecomEnv(TextEnv[str]):
 
     **Sides.** With `side="agent"` the phone is the customer's. The agent has the company's tools and `say(text="...")`,
     whose answer is what the customer says after it did what it was asked to. `customer` is who that is: by rules
-    (`customer.RulesCustomer`), or any player of SOTOPIA's slot, such as a policy or a model behind an endpoint.
+    (`customer.RulesCustomer`), or any player, such as a policy or a model behind an endpoint.
 
     **Reward.** "end": 1 for the call that ends the episode when everything that the task asks for holds, else 0.
     "assertions": the share of it that a step gained, negative where it was lost.
@@ -108,8 +108,7 @@ class TelecomEnv(TextEnv[str]):
         errors_are_valid: count calls that end in an error as valid actions.
         key: what `state_key` is made of, "state" or "seen".
         side: "solo", or "agent": the phone's tools are the customer's.
-        customer: "rules", or an object with `act(views)`, see `agentgym.outside.dialogue.Player`; a player of SOTOPIA's
-            slot is one, such as `agentgym.sotopia.models.ModelPlayer.at("MODEL@URL")`.
+        customer: "rules", or an object with `act(views)`, see `agentgym.outside.dialogue.Player`.
         split: split of episodes whose options name none; None for "train".
         expert: put `expert_action` into info.
         render_mode: "ansi" or None.

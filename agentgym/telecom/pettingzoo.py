@@ -34,7 +34,7 @@ class TelecomAECEnv(AECEnv[str, str, str]):  # type: ignore[misc]  # PettingZoo 
     """The desk, with the company's tools, and the customer, with the phone, in turns.
 
     "desk" acts as the agent of `TelecomEnv(side="agent")`; the turn goes to "customer" with `say(text=...)`. "customer"
-    acts by JSON objects as in SOTOPIA (`agentgym.outside.dialogue.parse`): an "action" whose argument is a call of
+    acts by JSON objects (`agentgym.outside.dialogue.parse`): an "action" whose argument is a call of
     the phone, after which it is in turn again, "speak", "none" or "leave". Both get the reward of the case.
 
     Args:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym.outside.packages import install
+from agentgym.outside.packages import install, needed
 from agentgym.trajectory.file import MOST_REWARD
 
 Ints = NDArray[np.int64]
@@ -158,10 +158,7 @@ def check_states(table: Any) -> None:
 
 def data_frame(table: Any) -> Any:
     """Return the columns of a `StepTable` as a `pandas.DataFrame`, with names for ids and texts for replies."""
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError(f"to_pandas needs pandas: {install('pandas')}") from error
+    pd = needed("pandas", f"to_pandas needs pandas: {install('pandas')}")
     names = {"group": table.groups, "trajectory": table.trajectories, "action": table.actions}
     names |= {"state": table.states, "next_state": table.states}
     columns: dict[str, Any] = {}

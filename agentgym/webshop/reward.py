@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgym.checks import suggest
-from agentgym.outside.packages import install
+from agentgym.outside.packages import install, needed
 from agentgym.outside.text import DataError, read_file, read_json
 from agentgym.webshop.catalogue import Catalogue, Product
 from agentgym.webshop.goals import Goal
@@ -318,13 +318,11 @@ def _table(path: Path) -> Tagger:
 
 
 def _spacy(model: str) -> Tagger:
-    try:
-        import spacy
-    except ImportError as error:
-        raise ImportError(
-            f"noun_tagger 'spacy' needs spaCy: {install('nouns')}, then "
-            f"python -m spacy download {model}; or use noun_tagger='words', which needs nothing"
-        ) from error
+    spacy = needed(
+        "spacy",
+        f"noun_tagger 'spacy' needs spaCy: {install('nouns')}, then python -m spacy download {model}; or use "
+        "noun_tagger='words', which needs nothing",
+    )
     try:
         pipeline = spacy.load(model)
     except OSError as error:

@@ -54,7 +54,7 @@ MODEL = "Qwen/Qwen2.5-1.5B-Instruct"
 _EXACT, _IN_16_BITS = 1e-5, 0.1
 #: Memory may differ from the plan by this part.
 _MEMORY = 0.1
-_ITERATIONS = 10
+_ITERATIONS, _VALIDATED = 10, 8
 
 
 @dataclass
@@ -194,6 +194,7 @@ class _Learning:
         )  # fmt: skip
         options = {"max_episode_steps": 4} if small else {}
         config, source = open_data(settings.config, row, options)
+        config = dataclasses.replace(config, validation_tasks=_VALIDATED)  # twice at either end of the run
         return dataclasses.replace(settings, config=config, source=source)
 
     def weigh(self, part: Part) -> None:

@@ -190,7 +190,7 @@ def score_passes(
         joined = (np.concatenate([np.asarray(each, np.int64) for each in part]) for part in zip(*parts, strict=True))
         lines, columns, targets, flat = (torch.from_numpy(part).to(device, non_blocking=True) for part in joined)
         with autocast(device, precision):
-            ids, given = _on(device, inputs)
+            ids, given = _on(model, inputs)
             if plain:
                 hidden, head = hidden_at(model, ids, lines, columns, **given)[0], model.get_output_embeddings()
             else:
@@ -204,11 +204,15 @@ def score_passes(
     return TokenScores.from_tokens(replies, *(torch.cat(parts)[order] for parts in zip(*figures, strict=True)))
 
 
-def _on(device: torch.device, inputs: dict[str, Any]) -> tuple[Tensor, dict[str, Any]]:
+def _on(model: Any, inputs: dict[str, Any]) -> tuple[Tensor, dict[str, Any]]:
+    device = next(model.parameters()).device
     given = {
         name: value.to(device, non_blocking=True) if isinstance(value, Tensor) else value
         for name, value in inputs.items()
     }
+    if device.type == "cuda" and getattr(model.config, "_attn_implementation", "") == "flex_attention":
+        # PyTorch 2.11 takes a kernel for decoding on lines below 128 tokens, and cannot compile it for some heads.
+        given["kernel_options"] = {"FORCE_USE_FLEX_ATTENTION": True}
     return given.pop("input_ids"), given | {"use_cache": False}
 
 
@@ -222,7 +226,7 @@ def look_alike(
         How much their hidden states differ, relative to the largest number; and how much they may.
     """
     device = next(model.parameters()).device
-    ids, given = _on(device, inputs)
+    ids, given = _on(model, inputs)
     columns = torch.arange(ids.shape[1], device=device)
     # The cache of mixed precision would give these copies, which have no gradient, to the pass that needs one.
     with torch.autocast(device.type, dtype=precision, enabled=precision is not None, cache_enabled=False):

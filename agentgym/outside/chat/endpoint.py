@@ -43,7 +43,7 @@ _KEPT = ("answered", "prompt_tokens", "completion_tokens", "cost")
 
 
 class ChatEndpoint:
-    """Asks a model many requests at once; see docs/environments/sotopia.md.
+    """Asks a model many requests at once.
 
     A request that fails after all tries (see `agentgym.outside.http.HttpClient`) gives a `ChatFailure` and does not
     affect others. Equal requests of one call are sent once, so different samples need different seeds. Keys are in no

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym.outside.packages import install
+from agentgym.outside.packages import install, needed
 from agentgym.outside.text import DataError, read_json
 from agentgym.searchqa.retrieval.index_folder import Progress, run_command, write_json
 from agentgym.searchqa.retrieval.lexical import PassageFile
@@ -198,21 +198,13 @@ def load_encoder(model: str | Path | Encoder, device: str | None) -> Encoder:
     """Return a function from texts to vectors: the given one, or a sentence-transformers model's."""
     if not isinstance(model, (str, Path)):
         return model
-    try:
-        from sentence_transformers import SentenceTransformer
-    except ImportError as error:
-        raise ImportError(_EXTRA) from error
-    transformer = SentenceTransformer(str(model), device=device)
+    transformer = needed("sentence_transformers", _EXTRA).SentenceTransformer(str(model), device=device)
     return lambda texts: transformer.encode(list(texts), show_progress_bar=False, convert_to_numpy=True)
 
 
 def load_faiss() -> Any:
     """Return the module, or raise an ImportError that says how to install it."""
-    try:
-        import faiss
-    except ImportError as error:
-        raise ImportError(_EXTRA) from error
-    return faiss
+    return needed("faiss", _EXTRA)
 
 
 def _prefix(words: str, model: str | Path | Encoder) -> str:

@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from agentgym.outside.packages import install_package
+from agentgym.outside.packages import install_package, needed
 from agentgym.outside.text import DataError
 from agentgym.searchqa.retriever import Found, Hit, Passage, check_search
 
@@ -283,8 +283,4 @@ def _analyzer(stop_words: bool) -> tantivy.TextAnalyzer:
 
 def load_tantivy() -> Any:
     """Return the module, or raise an ImportError that says how to install it."""
-    try:
-        import tantivy
-    except ImportError as error:
-        raise ImportError(f"the lexical retriever needs the package tantivy: {install_package('tantivy')}") from error
-    return tantivy
+    return needed("tantivy", f"the lexical retriever needs the package tantivy: {install_package('tantivy')}")
