@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wrappers.credit
@@ -27,6 +27,8 @@ from tests.wrappers.credit.random_trees import random_trees
 from wrappers.credit.options import declared
 from wrappers.credit.wrapper import CreditWrapper
 
+#: There are 67 methods and presets, and most share their code.
+fewer = settings(max_examples=settings().max_examples // 2)
 #: Presets whose statistics are over the batch, and not over each group alone.
 OVER_THE_BATCH = {"empg", "ragen2", "reinforce_plus_plus", "reinforce_plus_plus_baseline"}
 WHITENED = {("prime", "authors"), ("vine", "authors"), ("rlcsd", "paper"), ("rlcsd", "soft")}
@@ -52,6 +54,7 @@ def close(found: Any, expected: Any) -> None:
 
 @pytest.mark.parametrize(("name", "preset"), WITH_PRESETS)
 @given(seed=st.integers(0, 10**6))
+@fewer
 def test_names_and_order_do_not_matter_and_nothing_is_changed(name: str, preset: str, seed: int) -> None:
     # RewardFlow's node rewards are those of the first sight, a matter of order once a win can be missed.
     table = played(name, seed, **({"win": 1.0} if name == "rewardflow" else {}))
@@ -71,6 +74,7 @@ def test_names_and_order_do_not_matter_and_nothing_is_changed(name: str, preset:
     ("name", "preset"), [each for each in WITH_PRESETS if each[0] not in OVER_THE_BATCH and each not in WHITENED]
 )
 @given(seed=st.integers(0, 10**6))
+@fewer
 def test_groups_do_not_see_each_other(name: str, preset: str, seed: int) -> None:
     table = played(name, seed)
     whole = METHODS[name](table, preset=preset, **beside(name, table))
