@@ -45,7 +45,7 @@ STUDIES = {
     "search-players": "benchmarks.play.search_players:STUDY",
     **dict.fromkeys(
         (
-            "seen-unseen", "rollout-budget", "group-size", "distance", "normalisation", "staleness",
+            "rollout-budget", "group-size", "distance", "normalisation", "staleness",
         ),
         "benchmarks.training.studies:STUDIES",
     ),

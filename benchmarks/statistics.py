@@ -184,21 +184,6 @@ def _paired(first: ArrayLike, second: ArrayLike) -> tuple[float, float, float, i
     return mean, total / d.size, total**2 / scale if scale > 0 else math.inf, levels
 
 
-def independent_difference(first: Interval, second: Interval) -> Interval:
-    """Return first - second of two estimates from different tasks, with an interval from theirs.
-
-    The distances of both estimates to their ends are added as squares (Newcombe 1998, method 10).
-
-    >>> found = independent_difference(Interval(0.75, 0.55, 0.875), Interval(0.5, 0.35, 0.65))
-    >>> found.mean, round(found.low, 6), round(found.high, 6)  # .25 - sqrt(.2^2 + .15^2), .25 + sqrt(.125^2 + .15^2)
-    (0.25, 0.0, 0.445256)
-    """
-    difference = first.mean - second.mean
-    low = math.hypot(first.mean - first.low, second.high - second.mean)
-    high = math.hypot(first.high - first.mean, second.mean - second.low)
-    return Interval(difference, difference - low, difference + high)
-
-
 def bits(success: Sequence[str]) -> NDArray[np.float64]:
     """Turn success strings into a float64 matrix (seeds, tasks).
 

@@ -16,7 +16,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("MPLBACKEND", "Agg")
 # What the shell of whoever runs the tests is set to: data, endpoints and packages of theirs, and how text is shown.
 for variable in (
-    "ALFWORLD_DATA", "VIRTUALHOME_DATA", "SOTOPIA_PYTHON", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENENV_MODE",
+    "ALFWORLD_DATA", "VIRTUALHOME_DATA", "TAU2_PYTHON", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENENV_MODE",
     "FORCE_COLOR", "NO_COLOR", "COLUMNS", "LINES",
 ):  # fmt: skip
     os.environ.pop(variable, None)

@@ -111,11 +111,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def with_studies(markdown: str, docs: Path) -> str:
     """The page of the studies with the tables that its records say."""
-    for name in STUDIES:
+    for name, study in STUDIES.items():
         found = load(docs / "studies" / "records" / f"{name}.json")
         shown = [
             f"{markdown_table(table.heads, table.texts)}\n\n{filled(table.caption)}\n"
-            for table in tables_of_study(name, found.trained)
+            for table in tables_of_study(study, found.trained)
         ]
         mark = f"<!-- {name} -->\n"
         markdown = markdown.replace(mark, f"{mark}\n" + "\n".join(shown))

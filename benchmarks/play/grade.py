@@ -5,7 +5,6 @@ python -m benchmarks.run grade LOG --panel alfworld/valid_unseen@1 --option data
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,9 +26,6 @@ from benchmarks.play.transcripts import FORMATS, LoggedEpisode, LoggedStep, read
 from benchmarks.statistics import wilson_interval
 
 _SCORE_TOLERANCE = 1e-6
-#: ReAct leaves out this beginning of a text; the text that a log shows after a thought is not the engine's.
-_ARRIVAL = re.compile(r"You arrive at [a-z]+ \d+\. ")
-_THOUGHT = "think:"
 #: Characters that are quoted of differing texts, and those before the difference.
 _QUOTED, _BEFORE = 80, 20
 
@@ -121,7 +117,7 @@ class Replay:
             played.append(step.action)
             total += float(reward)
             refused += not info["is_action_valid"]
-            if step.observation is not None and not step.action.startswith(_THOUGHT):
+            if step.observation is not None:
                 wrong = _unlike(step, str(observation), bool(info["is_action_valid"]))
                 texts += not wrong
                 differences += [wrong] if wrong and not differences else []
@@ -154,7 +150,7 @@ def _plain(text: str) -> str:
 def _unlike(step: LoggedStep, shown: str, valid: bool) -> str:
     """What is wrong with the text after a step, "" where it is the engine's."""
     told, engine = _plain(step.observation or ""), _plain(shown)
-    if told in (engine, _ARRIVAL.sub("", engine, count=1)):
+    if told == engine:
         return ""
     told, engine = _apart(told, engine)
     refused = "" if valid else ", which refuses it"

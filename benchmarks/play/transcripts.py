@@ -16,15 +16,11 @@ FORMATS: dict[str, str] = {
     "lines": "JSON lines with 'task' (or 'task_id', 'gamefile') and 'actions', also 'observations', 'won' and 'score'",
     "steps": "JSON lines with 'kind', a 'reset' and then 'step' rows, of the original engine",
     "verl": "JSON lines with 'input', 'output' and 'score', a row per step, as verl-agent dumps them",
-    "react": "the text that ReAct prints: a game's name, then 'Act 1: ...' and 'Obs 1: ...'",
 }
 _TASKS = ("task_id", "task", "gamefile", "game")
 _WON = ("won", "success", "is_success")
-_GAME = re.compile(r"(?:using )?((?:\w+-){4}\d+/trial_\w+)")
 _NOW, _OFFERED = "current observation is:", "Your admissible actions of the current situation"
 _TAKEN = re.compile(r"already taken (\d+) step")
-_ACT, _OBS = re.compile(r"Act (\d+): ?(.*)"), re.compile(r"Obs (\d+): ?(.*)")
-_SUM = re.compile(r"\d+ r (True|False|[01](?:\.0)?) rs \[")
 #: verl-agent's reward of a won episode, and the characters that it plays of a reply without tags.
 _VERL_WON, _VERL_TAIL = 10.0, 30
 
@@ -60,16 +56,8 @@ class _Reading:
     won: bool | None = None
     steps: list[LoggedStep] = field(default_factory=list)
 
-    def show(self, text: str) -> None:
-        """Note the text after the last action, or the first text."""
-        if self.steps:
-            self.steps[-1] = replace(self.steps[-1], observation=text)
-        else:
-            self.opening = text
-
-    def done(self, won: bool | None = None) -> LoggedEpisode:
-        won = self.won if won is None else won
-        return LoggedEpisode(self.line, self.task, self.opening, tuple(self.steps), won, None)
+    def done(self) -> LoggedEpisode:
+        return LoggedEpisode(self.line, self.task, self.opening, tuple(self.steps), self.won, None)
 
 
 def read_log(path: Path, form: str | None = None) -> list[LoggedEpisode]:
@@ -81,11 +69,7 @@ def read_log(path: Path, form: str | None = None) -> list[LoggedEpisode]:
         raise ResultsError(f"{path}: no such file; expected a log of episodes")
     try:
         form = form or _format_of(path)
-        if form == "react":
-            lines = list(enumerate(read_text(path).replace("\r\n", "\n").split("\n"), start=1))
-            found = list(_react(lines))
-        else:
-            found = list(_READERS[form](path, read_json_lines(path)))
+        found = list(_READERS[form](path, read_json_lines(path)))
     except (DataError, OSError) as error:
         raise ResultsError(str(error) if isinstance(error, DataError) else f"{path}: {error}") from None
     if not found:
@@ -103,8 +87,6 @@ def _format_of(path: Path) -> str:
                 return form
         said = f"an object with {', '.join(sorted(keys)) or 'nothing':.200}"
     else:
-        if re.search(r"^Act 1: ", read_text(path), re.MULTILINE):
-            return "react"
         said = repr(line[:80])
     known = "; ".join(f"{name}: {looks}" for name, looks in FORMATS.items())
     raise ResultsError(f"{path}, line {number}: unknown format, {said}; known are {known}")
@@ -202,7 +184,7 @@ def _verl(path: Path, rows: Iterable[tuple[int, Any]]) -> Iterator[LoggedEpisode
         if episode is None:
             raise ResultsError(f"{where}: expected the first step of an episode, got one after {before:.40}")
         if episode.steps:
-            episode.show(now)
+            episode.steps[-1] = replace(episode.steps[-1], observation=now)
         episode.steps.append(LoggedStep(_verl_action(row["output"]), None, number))
     if episode is not None:
         yield episode.done()
@@ -213,40 +195,6 @@ def _verl_action(reply: str) -> str:
     text = reply.lower()
     begin, end = text.find("<action>"), text.find("</action>")
     return text[-_VERL_TAIL:] if begin < 0 or end < 0 else text[begin + len("<action>") : end].strip()
-
-
-def _react(lines: Iterable[tuple[int, str]]) -> Iterator[LoggedEpisode]:
-    """Read the name of a game, a line for the kind of prompt, the first text, and then acts and observations."""
-    episode: _Reading | None = None
-    part: list[str] = []
-
-    def told(episode: _Reading) -> _Reading:
-        """Give the episode the lines since its last action, or the first text without its line of the prompt."""
-        text = "\n".join(part)
-        if part:
-            episode.show(text if episode.steps else text.partition("\n")[2] or text)
-        part.clear()
-        return episode
-
-    for number, line in lines:
-        name, act, seen, end = _GAME.fullmatch(line), _ACT.match(line), _OBS.match(line), _SUM.match(line)
-        if name:
-            if episode is not None:
-                yield told(episode).done()
-            episode = _Reading(number, name[1])
-        elif episode is None:
-            continue
-        elif end:
-            yield told(episode).done(end[1] in ("True", "1", "1.0"))
-            episode = None
-        elif act:
-            told(episode).steps.append(LoggedStep(act[2], None, number))
-        elif seen:
-            part[:] = [seen[2]]
-        else:
-            part.append(line)
-    if episode is not None:
-        yield told(episode).done()
 
 
 _READERS: dict[str, Callable[[Path, Iterable[tuple[int, Any]]], Iterator[LoggedEpisode]]] = {

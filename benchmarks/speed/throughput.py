@@ -1,7 +1,5 @@
 """`speed throughput`: environments and credit, beside peers of the same run.
 
-    python -m benchmarks.run speed throughput --only sokoban,alfworld
-
 Speeds of environments are medians of first visits, other figures the best of several repetitions.
 """
 

@@ -222,30 +222,3 @@ def open_tasks(episodes: int) -> Callable[[VectorEnv, int], None]:
                 choose_task(env.tasks, env.split, {}, rng)
 
     return prepare
-
-
-def single_rate(env: gym.Env[Any, Any], episodes: int, repeats: int) -> Speed:
-    """Return the best speed of `env.step` of one environment, in episodes that it played before, without resets."""
-    rng = np.random.default_rng(0)
-    plans: list[list[str]] = []
-    for seed in range(episodes):
-        _, info = env.reset(seed=seed)
-        plan, over = [], False
-        while not over and info["admissible_actions"]:
-            plan.append(str(rng.choice(info["admissible_actions"])))
-            _, _, terminated, truncated, info = env.step(plan[-1])
-            over = terminated or truncated
-        plans.append(plan)
-
-    def play(plan: list[str]) -> None:
-        for action in plan:
-            env.step(action)
-
-    speeds = []
-    for _ in range(repeats):
-        watch = Stopwatch()
-        for seed, plan in enumerate(plans):
-            env.reset(seed=seed)
-            watch.time(play, plan)
-        speeds.append(watch.speed(sum(map(len, plans))))
-    return best(speeds)

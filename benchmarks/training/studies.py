@@ -4,13 +4,12 @@ Runs are those of the head to head, without a search, from the same clones. A fo
 
     <name>.json     what a study found: its tables and picture are made of it
     <name>/         its page
-    trained/, trained-splits/   runs of all studies, see `benchmarks.training.head_to_head`
+    trained/        runs of all studies, see `benchmarks.training.head_to_head`
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,7 +29,7 @@ from benchmarks.report import assemble
 from benchmarks.report.markdown import filled, replaced
 from benchmarks.report.page import Figure, Page, Table, print_page, write_page
 from benchmarks.report.panels import Panel, draw
-from benchmarks.statistics import Interval, independent_difference, paired_difference, percent, points, success_interval
+from benchmarks.statistics import Interval, paired_difference, percent, points, success_interval
 from benchmarks.training import options, records
 from benchmarks.training.head_to_head import Plan, plan_study, run_study
 from benchmarks.training.head_to_head_page import INTERVALS, MODES
@@ -38,8 +37,8 @@ from benchmarks.training.options import SIZES, WHAT, WHERE, check_model, of
 from benchmarks.training.records import FINAL, Record, Trainings
 
 VERSION = 1
-#: Folder of all runs that play the test split alone, and of those that play further ones. Studies share runs.
-_PLAIN, _SPLITS = "trained", "trained-splits"
+#: Folder of all runs, which studies share.
+_RUNS = "trained"
 
 
 @dataclass(frozen=True)
@@ -53,20 +52,228 @@ class Arm:
 
 
 @dataclass(frozen=True)
-class Trained:
-    """What is trained from the same clones, with the head to head's runs.
+class PaperStudy:
+    """One study: what is trained from the same clones, with the head to head's runs.
 
     `along` is what the horizontal axis is called; `tokens` are those of a run, unless its setting says otherwise;
-    `sizes` replace those of the environment's learning benchmark. `splits`, names by what they are called there, the
-    test split among them, are all played and are the horizontal axis.
+    `sizes` replace those of the environment's learning benchmark.
     """
 
-    env: str
+    name: str
+    question: str
     arms: tuple[Arm, ...]
     along: str
-    tokens: int
+    env: str = "sokoban"
+    tokens: int = 100_000
     sizes: Mapping[str, int] = field(default_factory=dict)
-    splits: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def command(self) -> Callable[..., None]:
+
+        def command(
+            quick: options.Quick = False,
+            model: options.Model = TINY,
+            seeds: Annotated[str | None, of(WHAT, "Training seeds. Default: 0-2; quick: 0.")] = None,
+            tokens: Annotated[
+                int | None, of(SIZES, "Reply tokens of a run whose setting does not name them.", min=1)
+            ] = None,
+            jobs: options.Jobs = None,
+            page: Annotated[
+                Path | None, of(WHERE, "Also write the picture into this Markdown page, between its marks.")
+            ] = None,
+            rebuilt: Annotated[
+                Path | None,
+                of(WHERE, "Run nothing: read what this folder holds of the study.", "--from"),
+            ] = None,
+            out: options.Out = None,
+        ) -> None:
+            """QUESTION.
+
+            Prints the tables, and writes NAME.json and a page. Ctrl-C and the same command again: what is finished is
+            kept, and studies share their runs.
+            """
+            console = Console()
+            place = out or Path("runs") / ("studies-quick" if quick else "studies")
+            with explained("stopped; the same command continues where it was", "What is finished is kept."):
+                if rebuilt:
+                    if quick or any(given is not None for given in (seeds, tokens, jobs)):
+                        raise typer.BadParameter("nothing is run: leave out what says how", param_hint="--from")
+                    found = load(rebuilt / f"{self.name}.json")
+                else:
+                    numbers = parse_seeds(seeds or ("0" if quick else "0-2"))
+                    weights, processes = check_model(model), jobs or (1 if quick else usable_cores())
+                    plan = plan_of(self, weights, numbers, tokens=tokens or 0, quick=quick)
+                    done = run_trained(plan, place, processes=processes, console=console)
+                    found = Found(VERSION, self.name, [done])
+                    json_files.write_json(found, place / f"{self.name}.json")
+                shown = page_of(self, found)
+                print_page(shown, console)
+                (place / self.name).mkdir(parents=True, exist_ok=True)
+                for path in [*write_page(shown, place / self.name), *(write_figure(self, found, page) if page else ())]:
+                    say(console, f"written: {path}")
+            if quick:
+                say(console, "A smoke test: that everything works, not an answer.", "yellow")
+
+        command.__doc__ = (command.__doc__ or "").replace("QUESTION.", self.question)
+        return command
+
+
+def plan_of(study: PaperStudy, model: str, seeds: Sequence[int], *, tokens: int = 0, quick: bool = False) -> Plan:
+    """Return what is to be run."""
+    row, arms = settings_of(study.env), study.arms[:2] if quick else study.arms
+    return plan_study(
+        row, model, [arm.setting for arm in arms], seeds,
+        tokens=None if quick else tokens or study.tokens, settings=0, points=1, changes=study.sizes,
+        quick=quick,
+    )  # fmt: skip
+
+
+def run_trained(plan: Plan, out: Path, *, processes: int, console: Console) -> Trainings:
+    """Run what is not finished yet, and return this plan's records alone; arguments and errors as `run_study`."""
+    return only(run_study(plan, out / _RUNS, processes=processes, console=console), plan.methods, plan.seeds)
+
+
+def only(trainings: Trainings, methods: Sequence[str], seeds: Sequence[int]) -> Trainings:
+    """Return the records of some methods and seeds, and of their clones."""
+    kept = [
+        record for record in trainings.records
+        if record.seed in seeds and (record.stage == CLONE or record.method in methods)
+    ]  # fmt: skip
+    return dataclasses.replace(trainings, records=kept)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One setting, with 95 % intervals for new seeds and new tasks; differences are paired over seeds.
+
+    The line of the clones, which stand everywhere, is "clone".
+    """
+
+    line: str
+    along: str
+    seeds: int
+    success: Interval
+    less_base: Interval | None
+    less_clone: Interval | None
+
+
+def outcomes(study: PaperStudy, trainings: Trainings, mode: str) -> list[Outcome]:
+    """Compute all outcomes in one mode: the clone's, then the settings'."""
+    clones = {record.seed: record.test[mode] for record in trainings.of(CLONE, CLONE)}
+    found = [Outcome(CLONE, "", len(clones), success_interval(list(clones.values())), None, None)]
+    for arm in study.arms:
+        if records := trainings.of(arm.setting, FINAL):
+            own, less = [record.test[mode] for record in records], [clones[record.seed] for record in records]
+            base = _less(arm, records, trainings, mode)
+            found.append(
+                Outcome(arm.line, arm.along, len(own), success_interval(own), base, paired_difference(own, less))
+            )  # fmt: skip
+    return found
+
+
+def _less(arm: Arm, records: Sequence[Record], trainings: Trainings, mode: str) -> Interval | None:
+    """A setting less its base, with the seeds that both were trained with."""
+    bases = {record.seed: record for record in trainings.of(arm.base, FINAL)} if arm.base else {}
+    both = [record for record in records if record.seed in bases]
+    if not both:
+        return None
+    return paired_difference(
+        [record.test[mode] for record in both], [bases[record.seed].test[mode] for record in both]
+    )  # fmt: skip
+
+
+def tables(study: PaperStudy, found: Sequence[Trainings]) -> list[Table]:
+    """Return the tables of what a study trained."""
+    return [_outcomes(study, trainings) for trainings in found]
+
+
+def _outcomes(study: PaperStudy, trainings: Trainings) -> Table:
+    by_mode = {mode: outcomes(study, trainings, mode) for mode in MODES}
+    shown = [f"{mode}{what}" for what in (" %", " - clone", " - base") for mode in MODES]
+    heads = ["setting", study.along, "seeds", *shown]
+    lines = []
+    for pair in zip(*by_mode.values(), strict=True):
+        first = pair[0]
+        line = [first.line, first.along or NONE, str(first.seeds)]
+        line += [percent(each.success) for each in pair]
+        line += [points(each.less_clone) for each in pair]
+        lines.append([*line, *(points(each.less_base) for each in pair)])
+    bases = dict.fromkeys(arm.along for arm in study.arms if any(arm.setting == other.base for other in study.arms))
+    return Table(
+        trainings.config.name, heads, lines, f"{_caption(trainings)} Base: the same line at {', '.join(bases)}."
+    )
+
+
+def _caption(trainings: Trainings) -> str:
+    learning = trainings.config.learning
+    return (
+        f"{trainings.config.name}: success on {learning.eval_tasks} tasks in percent, with {INTERVALS}; differences in "
+        f"points, paired. {trainings.config.token_budget:,} reply tokens a run, "
+        f"temperature {learning.temperature:g}, {learning.groups} tasks x {learning.group_size} episodes an "
+        f"iteration, clones of {learning.clone_tasks} expert episodes."
+    )
+
+
+def panels(study: PaperStudy, found: Sequence[Trainings]) -> list[Panel]:
+    """Return the panels of what a study trained: success over its settings."""
+    drawn = list[Panel]()
+    for trainings in found:
+        lines: dict[str, dict[str, Interval]] = {}
+        places = list(dict.fromkeys(arm.along for arm in study.arms))
+        for each in outcomes(study, trainings, SAMPLED):
+            # The clone has no place of its own where all runs play the same tasks: it stands everywhere.
+            for place in [each.along] if each.along else places:
+                lines.setdefault(each.line, {})[place] = _percent(each.success)
+        title = f"{trainings.config.name}: trained, sampled play"
+        drawn.append(Panel(title, study.along, "success [%]", lines))
+    return drawn
+
+
+def _percent(interval: Interval) -> Interval:
+    return Interval(100 * interval.mean, 100 * interval.low, 100 * interval.high)
+
+
+@dataclass(frozen=True)
+class Found:
+    """The whole file: per environment the study's own trainings; what older records have in `against` is not read."""
+
+    version: int
+    study: str
+    trained: list[Trainings]
+    against: Any = None
+
+
+def load(path: Path) -> Found:
+    """Read and check."""
+
+    def check(found: Found) -> None:
+        for trained in found.trained:
+            records.check(trained)
+
+    return json_files.load(Found, path, version=VERSION, check=check)
+
+
+def page_of(study: PaperStudy, found: Found) -> Page:
+    """Return the tables and the picture of a study."""
+    drawn = Figure(f"{study.name}.png", study.question, lambda: draw(panels(study, found.trained)))
+    return Page(study.question, study.question, tables(study, found.trained), figures=[drawn])
+
+
+def write_figure(study: PaperStudy, found: Found, page: Path) -> list[Path]:
+    """Replace the text between a study's marks on a Markdown page by its picture, which goes to images beside it."""
+    name = f"study_{study.name.replace('-', '_')}.png"
+    picture = page.parent / "images" / name
+    picture.parent.mkdir(parents=True, exist_ok=True)
+    assemble.write_picture(draw(panels(study, found.trained)), picture)
+    text = replaced(page.read_text(encoding="utf-8"), study.name, figure(study, found, f"images/{name}"))
+    write_file(page, text.encode())
+    return [picture, page]
+
+
+def figure(study: PaperStudy, found: Found, picture: str) -> str:
+    """Return the picture and the machine; the site and `--from` show the tables."""
+    made = "; ".join(dict.fromkeys(each.machine.hardware for each in found.trained))
+    return f"![{study.question}]({picture})\n\n{filled(f'Measured on {made}.')}\n"
 
 
 #: Episodes per iteration of every trained run.
@@ -103,300 +310,34 @@ def _aged(method: str) -> Iterator[Arm]:
         yield Arm(f"{fresh} rollout.staleness={age}", method, str(age), fresh)
 
 
-_SCALE = "divided by the deviation of"
-_TWO = (Arm("grpo", "grpo", ""), Arm("graphgpo", "graphgpo", "", "grpo"))
-_BOARDS = functools.partial(Trained, "sokoban", tokens=100_000, sizes={"eval_tasks": 256})
-_HOUSEHOLDS = Trained(
-    "alfworld", _TWO, "split", tokens=100_000, splits={"valid_seen": "seen rooms", "valid_unseen": "unseen rooms"}
-)
-
-TRAINED: dict[str, tuple[Trained, ...]] = {
-    "seen-unseen": (_BOARDS(_TWO, "split", splits={"train": "cloned levels", "test": "new levels"}), _HOUSEHOLDS),
-    "rollout-budget": (_BOARDS((*_budgeted("grpo"), *_budgeted("graphgpo")), "reply tokens of a run"),),
-    "group-size": (_BOARDS((*_sized("grpo"), *_sized("graphgpo")), "episodes of a group"),),
-    "distance": (
-        _BOARDS((
-            Arm("rewardflow", "rewardflow", "nearest"),
-            Arm("rewardflow:aggregate=mean", "rewardflow", "mean", "rewardflow"),
-        ), "distance"),
-    ),
-    "normalisation": (_BOARDS((*_unscaled("grpo"), *_unscaled("gigpo"), *_unscaled("graphgpo")), _SCALE),),
-    "staleness": (Trained("corridor", (*_aged("grpo"), *_aged("graphgpo")), "updates behind", tokens=3_000),),
-}  # fmt: skip
-
-
-def plan_of(trained: Trained, model: str, seeds: Sequence[int], *, tokens: int = 0, quick: bool = False) -> Plan:
-    """Return what is to be run."""
-    row, arms = settings_of(trained.env), trained.arms[:2] if quick else trained.arms
-    beside = [split for split in trained.splits if split != row.played_by(model).setup.test]
-    return plan_study(
-        row, model, [arm.setting for arm in arms], seeds,
-        tokens=None if quick else tokens or trained.tokens, settings=0, points=1, beside=beside, changes=trained.sizes,
-        quick=quick,
-    )  # fmt: skip
-
-
-def run_trained(plan: Plan, out: Path, *, processes: int, console: Console) -> Trainings:
-    """Run what is not finished yet, and return this plan's records alone; arguments and errors as `run_study`."""
-    place = out / (_SPLITS if plan.config.learning.setup.beside else _PLAIN)
-    return only(run_study(plan, place, processes=processes, console=console), plan.methods, plan.seeds)
-
-
-def only(trainings: Trainings, methods: Sequence[str], seeds: Sequence[int]) -> Trainings:
-    """Return the records of some methods and seeds, and of their clones."""
-    kept = [
-        record for record in trainings.records
-        if record.seed in seeds and (record.stage == CLONE or record.method in methods)
-    ]  # fmt: skip
-    return dataclasses.replace(trainings, records=kept)
-
-
-def parts(name: str, found: Sequence[Trainings]) -> list[tuple[Trained, Trainings]]:
-    """Return what was trained, each with its description: that of its environment and its splits."""
-    pairs = []
-    for trainings in found:
-        setup = trainings.config.learning.setup
-        env, splits = settings_of(trainings.config.learning.env).name, {setup.test, *setup.beside}
-        alike = (each for each in TRAINED[name] if each.env == env and splits == ({*each.splits} or {setup.test}))
-        pairs += [(each, trainings) for each in alike]
-    return pairs
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """One setting on one split, with 95 % intervals for new seeds and new tasks; differences are paired over seeds.
-
-    The line of the clones, which stand everywhere, is "clone".
-    """
-
-    line: str
-    along: str
-    seeds: int
-    success: Interval
-    less_base: Interval | None
-    less_clone: Interval | None
-
-
-def outcomes(trained: Trained, trainings: Trainings, mode: str) -> list[Outcome]:
-    """Compute all outcomes in one mode: the clone's, then the settings'; where splits are compared, one per split."""
-    clones = {record.seed: record for record in trainings.of(CLONE, CLONE)}
-    test = trainings.config.learning.setup.test
-    # A study on one split has no name for it.
-    splits = trained.splits or {test: ""}
-    found = []
-    for split, name in splits.items():
-        base = [_played(clone, split, test, mode) for clone in clones.values()]
-        found.append(Outcome(CLONE, name, len(base), success_interval(base), None, None))
-    for arm in trained.arms:
-        records = trainings.of(arm.setting, FINAL)
-        for split, name in splits.items() if records else ():
-            own = [_played(record, split, test, mode) for record in records]
-            less = [_played(clones[record.seed], split, test, mode) for record in records]
-            found.append(
-                Outcome(
-                    arm.line, name or arm.along, len(own), success_interval(own),
-                    None if trained.splits else _less(arm, records, trainings, mode), paired_difference(own, less),
-                )
-            )  # fmt: skip
-    return found
-
-
-def _less(arm: Arm, records: Sequence[Record], trainings: Trainings, mode: str) -> Interval | None:
-    """A setting less its base, with the seeds that both were trained with."""
-    bases = {record.seed: record for record in trainings.of(arm.base, FINAL)} if arm.base else {}
-    both = [record for record in records if record.seed in bases]
-    if not both:
-        return None
-    return paired_difference(
-        [record.test[mode] for record in both], [bases[record.seed].test[mode] for record in both]
-    )  # fmt: skip
-
-
-def _played(record: Record, split: str, test: str, mode: str) -> str:
-    return record.test[mode] if split == test else record.beside[split][mode]
-
-
-def tables(name: str, found: Sequence[Trainings]) -> list[Table]:
-    """Return the tables of what a study trained."""
-    return [_outcomes(trained, trainings) for trained, trainings in parts(name, found)]
-
-
-def _outcomes(trained: Trained, trainings: Trainings) -> Table:
-    by_mode = {mode: outcomes(trained, trainings, mode) for mode in MODES}
-    if trained.splits:
-        return _splits(trained, trainings, by_mode)
-    shown = [f"{mode}{what}" for what in (" %", " - clone", " - base") for mode in MODES]
-    heads = ["setting", trained.along, "seeds", *shown]
-    lines = []
-    for pair in zip(*by_mode.values(), strict=True):
-        first = pair[0]
-        line = [first.line, first.along or NONE, str(first.seeds)]
-        line += [percent(each.success) for each in pair]
-        line += [points(each.less_clone) for each in pair]
-        lines.append([*line, *(points(each.less_base) for each in pair)])
-    bases = dict.fromkeys(arm.along for arm in trained.arms if any(arm.setting == other.base for other in trained.arms))
-    return Table(
-        trainings.config.name, heads, lines, f"{_caption(trainings)} Base: the same line at {', '.join(bases)}."
-    )
-
-
-def _splits(trained: Trained, trainings: Trainings, by_mode: dict[str, list[Outcome]]) -> Table:
-    names = list(trained.splits.values())
-    heads = ["policy", "seeds", *(f"{mode}, {name} %" for mode in MODES for name in names)]
-    heads += [f"{mode}: {names[0]} - {names[-1]}" for mode in MODES]
-    lines = []
-    for line in dict.fromkeys(each.line for each in by_mode[SAMPLED]):
-        rows = {mode: {each.along: each for each in found if each.line == line} for mode, found in by_mode.items()}
-        cells = [line, str(rows[SAMPLED][names[0]].seeds)]
-        cells += [percent(rows[mode][name].success) for mode in MODES for name in names]
-        for mode in MODES:
-            first, last = rows[mode][names[0]].success, rows[mode][names[-1]].success
-            cells.append(points(independent_difference(first, last)))
-        lines.append(cells)
-    return Table(trainings.config.name, heads, lines, _caption(trainings))
-
-
-def _caption(trainings: Trainings) -> str:
-    learning = trainings.config.learning
-    return (
-        f"{trainings.config.name}: success on {learning.eval_tasks} tasks in percent, with {INTERVALS}; differences in "
-        f"points, paired but for those of two splits. {trainings.config.token_budget:,} reply tokens a run, "
-        f"temperature {learning.temperature:g}, {learning.groups} tasks x {learning.group_size} episodes an "
-        f"iteration, clones of {learning.clone_tasks} expert episodes."
-    )
-
-
-def panels(name: str, found: Sequence[Trainings]) -> list[Panel]:
-    """Return the panels of what a study trained: success over its settings."""
-    drawn = list[Panel]()
-    for trained, trainings in parts(name, found):
-        lines: dict[str, dict[str, Interval]] = {}
-        places = list(dict.fromkeys(arm.along for arm in trained.arms))
-        for each in outcomes(trained, trainings, SAMPLED):
-            # The clone has no place of its own where all runs play the same tasks: it stands everywhere.
-            for place in [each.along] if each.along else places:
-                lines.setdefault(each.line, {})[place] = _percent(each.success)
-        title = f"{trainings.config.name}: trained, sampled play"
-        drawn.append(Panel(title, trained.along, "success [%]", lines))
-    return drawn
-
-
-def _percent(interval: Interval) -> Interval:
-    return Interval(100 * interval.mean, 100 * interval.low, 100 * interval.high)
-
-
-@dataclass(frozen=True)
-class Found:
-    """The whole file: per environment the study's own trainings; what older records have in `against` is not read."""
-
-    version: int
-    study: str
-    trained: list[Trainings]
-    against: Any = None
-
-
-def load(path: Path) -> Found:
-    """Read and check."""
-
-    def check(found: Found) -> None:
-        for trained in found.trained:
-            records.check(trained)
-
-    return json_files.load(Found, path, version=VERSION, check=check)
-
-
-@dataclass(frozen=True)
-class PaperStudy:
-    """One study: the rows of its name in `TRAINED`."""
-
-    name: str
-    question: str
-
-    @property
-    def command(self) -> Callable[..., None]:
-
-        def command(
-            quick: options.Quick = False,
-            model: options.Model = TINY,
-            seeds: Annotated[str | None, of(WHAT, "Training seeds. Default: 0-2; quick: 0.")] = None,
-            tokens: Annotated[
-                int | None, of(SIZES, "Reply tokens of a run whose setting does not name them.", min=1)
-            ] = None,
-            jobs: options.Jobs = None,
-            page: Annotated[
-                Path | None, of(WHERE, "Also write the picture into this Markdown page, between its marks.")
-            ] = None,
-            rebuilt: Annotated[
-                Path | None,
-                of(WHERE, "Run nothing: read what this folder holds of the study.", "--from"),
-            ] = None,
-            out: options.Out = None,
-        ) -> None:
-            """QUESTION.
-
-            Prints the tables, and writes NAME.json and a page. Ctrl-C and the same command again: what is finished is
-            kept, and studies share their runs.
-            """
-            console = Console()
-            place = out or rebuilt or Path("runs") / ("studies-quick" if quick else "studies")
-            with explained("stopped; the same command continues where it was", "What is finished is kept."):
-                if rebuilt:
-                    if quick or any(given is not None for given in (seeds, tokens, jobs)):
-                        raise typer.BadParameter("nothing is run: leave out what says how", param_hint="--from")
-                    found = load(rebuilt / f"{self.name}.json")
-                else:
-                    numbers = parse_seeds(seeds or ("0" if quick else "0-2"))
-                    weights, processes = check_model(model), jobs or (1 if quick else usable_cores())
-                    plans = [
-                        plan_of(each, weights, numbers, tokens=tokens or 0, quick=quick)
-                        for each in TRAINED[self.name][: 1 if quick else None]
-                    ]
-                    done = [run_trained(plan, place, processes=processes, console=console) for plan in plans]
-                    found = Found(VERSION, self.name, done)
-                    json_files.write_json(found, place / f"{self.name}.json")
-                shown = page_of(self, found)
-                print_page(shown, console)
-                (place / self.name).mkdir(parents=True, exist_ok=True)
-                for path in [*write_page(shown, place / self.name), *(write_figure(self, found, page) if page else ())]:
-                    say(console, f"written: {path}")
-            if quick:
-                say(console, "A smoke test: that everything works, not an answer.", "yellow")
-
-        command.__doc__ = (command.__doc__ or "").replace("QUESTION.", self.question)
-        return command
-
-
-def page_of(study: PaperStudy, found: Found) -> Page:
-    """Return the tables and the picture of a study."""
-    drawn = Figure(f"{study.name}.png", study.question, lambda: draw(panels(study.name, found.trained)))
-    return Page(study.question, study.question, tables(study.name, found.trained), figures=[drawn])
-
-
-def write_figure(study: PaperStudy, found: Found, page: Path) -> list[Path]:
-    """Replace the text between a study's marks on a Markdown page by its picture, which goes to images beside it."""
-    name = f"study_{study.name.replace('-', '_')}.png"
-    picture = page.parent / "images" / name
-    picture.parent.mkdir(parents=True, exist_ok=True)
-    assemble.write_picture(draw(panels(study.name, found.trained)), picture)
-    text = replaced(page.read_text(encoding="utf-8"), study.name, figure(study, found, f"images/{name}"))
-    write_file(page, text.encode())
-    return [picture, page]
-
-
-def figure(study: PaperStudy, found: Found, picture: str) -> str:
-    """Return the picture and the machine; the site and `--from` show the tables."""
-    made = "; ".join(dict.fromkeys(each.machine.hardware for each in found.trained))
-    return f"![{study.question}]({picture})\n\n{filled(f'Measured on {made}.')}\n"
-
-
+_SIZES = {"eval_tasks": 256}
 STUDIES: dict[str, PaperStudy] = {
-    name: PaperStudy(name, question)
-    for name, question in {
-        "seen-unseen": "Does what is learned hold where training never was?",
-        "rollout-budget": "What do more rollouts of a task, or of a whole training, bring?",
-        "group-size": "How many episodes should a group have, where the number of episodes is given?",
-        "distance": "Is a state worth what its nearest success says, or what all successes say in the mean?",
-        "normalisation": "Should advantages be divided by a standard deviation?",
-        "staleness": "What does training lose by episodes of older weights?",
-    }.items()
-}
+    study.name: study
+    for study in (
+        PaperStudy(
+            "rollout-budget", "What do more rollouts of a task, or of a whole training, bring?",
+            (*_budgeted("grpo"), *_budgeted("graphgpo")), "reply tokens of a run", sizes=_SIZES,
+        ),
+        PaperStudy(
+            "group-size", "How many episodes should a group have, where the number of episodes is given?",
+            (*_sized("grpo"), *_sized("graphgpo")), "episodes of a group", sizes=_SIZES,
+        ),
+        PaperStudy(
+            "distance", "Is a state worth what its nearest success says, or what all successes say in the mean?",
+            (
+                Arm("rewardflow", "rewardflow", "nearest"),
+                Arm("rewardflow:aggregate=mean", "rewardflow", "mean", "rewardflow"),
+            ),
+            "distance", sizes=_SIZES,
+        ),
+        PaperStudy(
+            "normalisation", "Should advantages be divided by a standard deviation?",
+            (*_unscaled("grpo"), *_unscaled("gigpo"), *_unscaled("graphgpo")), "divided by the deviation of",
+            sizes=_SIZES,
+        ),
+        PaperStudy(
+            "staleness", "What does training lose by episodes of older weights?",
+            (*_aged("grpo"), *_aged("graphgpo")), "updates behind", "corridor", 3_000,
+        ),
+    )
+}  # fmt: skip

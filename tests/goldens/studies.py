@@ -131,7 +131,7 @@ _QUICK: dict[str, tuple[str, str, bool]] = {
     **{
         f"study-{name}": (f"study {name} --quick --jobs 1 --out OUT", f"{name}.json", dear)
         for name, dear in (
-            ("seen-unseen", False), ("rollout-budget", True), ("group-size", False), ("distance", False),
+            ("rollout-budget", True), ("group-size", False), ("distance", False),
             ("normalisation", False), ("staleness", False),
         )
     },

@@ -387,7 +387,6 @@ HOUSEHOLD: dict[str, Parser] = {
 
 # Logs of other programs, as `grade` reads them
 
-GAME = "pick_and_place-Mug-None-Desk-308/trial_T2019"
 PROMPT = "You have already taken {taken} step(s). Your current observation is:{now}{end} of the current situation are"
 ADMISSIBLE = "Your admissible actions"
 
@@ -430,8 +429,6 @@ LOGS: dict[str, Parser] = {
         ("verl, no end", "verl", lambda text: json.dumps(prompted(text, text, end=""))),
         ("verl, taken", "verl", lambda text: json.dumps(prompted("x", "y", taken=text))),
         ("verl, rows", "verl", partial(rows, lambda i, word: prompted(word, f"<action>{word}</action>", i))),
-        ("react", "react", lambda text: f"{GAME}\nput\n{text}"),
-        ("react, end", "react", lambda text: f"{GAME}\nput\n{text} r True rs [\n"),
     )
 }
 

@@ -89,7 +89,7 @@ def play(env: Any, task_id: str, actions: Sequence[Any], seed: int) -> list[bool
 
 @pytest.mark.parametrize(("env_id", "kwargs"), ENVIRONMENTS, ids=lambda value: str(value)[:60])
 @given(seed=st.integers(0, 10**6), choose=st.sampled_from(CHOICES), cut_loops=st.booleans(), num_envs=st.integers(1, 5))
-@settings(max_examples=4)
+@settings(max_examples=8)
 def test_every_relabelled_episode_replays_to_won_with_its_last_step(
     env_id: str, kwargs: dict[str, Any], seed: int, choose: Any, cut_loops: bool, num_envs: int
 ) -> None:

@@ -1,6 +1,6 @@
 """Episodes that were played on the original simulators, played again by the checker that lies beside them.
 
-Every 15th episode of each kind is played; STEPCREDIT_TRACES=all plays all 2,075, which takes minutes.
+Every 45th episode of each kind is played; STEPCREDIT_TRACES=all plays all 2,075, which takes minutes.
 """
 
 import importlib.util
@@ -19,7 +19,7 @@ from tests.agentgym.virtualhome import replay_adapter
 from tests.agentgym.virtualhome.official_houses import differences, find, lines_of, scene_of
 
 EPISODES = {"gold_v1": 351, "gold_head": 351, "random_v1": 627, "random_head": 502, "wrapper": 244}
-EVERY = 1 if os.environ.get("STEPCREDIT_TRACES") == "all" else 15
+EVERY = 1 if os.environ.get("STEPCREDIT_TRACES") == "all" else 45
 
 
 def replay(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str) -> str:

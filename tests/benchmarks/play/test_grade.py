@@ -51,26 +51,6 @@ def lines(played):
     return "\n".join(map(json.dumps, rows))
 
 
-def opening(text):
-    return "\n".join(text.split("\n\n")[1:])  # as ReAct shows it
-
-
-def react(played):
-    told = []
-    for number, (task, texts, actions) in enumerate(played, start=1):
-        steps = [("think: where is it?", "OK."), *zip(actions, texts[1:], strict=True)]
-        turns = [f"Act {i}: {action}\nObs {i}: {text}" for i, (action, text) in enumerate(steps, start=1)]
-        told += [
-            task,
-            "pick_and_place put",
-            opening(texts[0]),
-            *turns,
-            f"{number} r True rs [1] cnts [1]",
-            "------------\n",
-        ]
-    return "\n".join(told)
-
-
 def verl(played):
     rows = []
     for _, texts, actions in played:
@@ -89,7 +69,7 @@ def verl(played):
     return "\n".join(map(json.dumps, rows))
 
 
-@pytest.mark.parametrize("form", [lines, react, verl])
+@pytest.mark.parametrize("form", [lines, verl])
 def test_the_same_episodes_agree_in_every_format(form, panel, played, tmp_path):
     log = tmp_path / "log"
     log.write_text(form(played), encoding="utf-8")
@@ -97,9 +77,8 @@ def test_the_same_episodes_agree_in_every_format(form, panel, played, tmp_path):
     assert [line_of(one) for one in graded.grades if one.differences] == []
     assert sorted(one.task for one in graded.grades) == sorted(task for task, _, _ in played)
     for one, (_, texts, actions) in zip(graded.grades, played, strict=True):
-        thought = form is react
-        assert (one.claimed, one.episode.won, one.episode.steps) == (True, True, len(actions) + thought)
-        assert one.episode.invalid == 1 + thought  # "dance", and the thought
+        assert (one.claimed, one.episode.won, one.episode.steps) == (True, True, len(actions))
+        assert one.episode.invalid == 1  # "dance"
         # verl-agent's rows show no text after the last action
         assert one.texts == len(texts) - 1 - (form is verl)
     results = results_of_log(panel, graded)
@@ -206,19 +185,18 @@ def test_episodes_of_the_original_engine_agree(official):
     assert sum(one.texts for one in graded.grades) > 12_000
 
 
-def test_older_episodes_as_react_prints_them_agree_with_the_older_data_and_not_with_others(official, tmp_path):
-    """Without the arrival at a place, which ReAct leaves out."""
+def test_older_episodes_agree_with_the_older_data_and_not_with_others(official, tmp_path):
     chosen = [episode for episode in episodes("old_put") if episode[0]["game"].startswith("valid_unseen/")][:12]
-    arrival = re.compile(r"You arrive at loc \d+\. ")
     played = []
     for episode in chosen:
         until = next((i for i, row in enumerate(episode) if row.get("done")), len(episode)) + 1
-        texts = [arrival.sub("", row["observation"]) for row in episode[:until]]
+        texts = [row["observation"] for row in episode[:until]]
         played.append((task_id_of(episode), texts, [row["action"] for row in episode[1:until]]))
-    (tmp_path / "log.txt").write_text(react(played), encoding="utf-8")
+    (tmp_path / "log.jsonl").write_text(lines(played), encoding="utf-8")
     old = choose_panel("alfworld/valid_unseen", {"data": str(official["old_put"]), "cache": "off"})[0]
-    graded = grade_log(tmp_path / "log.txt", old)
+    graded = grade_log(tmp_path / "log.jsonl", old)
     lost = sum(not episode[-1]["won"] for episode in chosen)
-    assert [one for one in graded.grades if one.differences and "do not win" not in one.differences[0]] == []
-    assert graded.differing == lost  # the log claims that all were won
+    # The log claims that all were won.
+    assert [one for one in graded.grades if one.differences and "do not win" not in one.differences[-1]] == []
+    assert graded.differing == lost
     assert sum(one.texts for one in graded.grades) > 200

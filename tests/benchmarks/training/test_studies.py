@@ -23,9 +23,8 @@ from benchmarks.training.head_to_head import plan_study
 from benchmarks.training.records import Point, Record, Setting, Trainings, check, save
 from benchmarks.training.studies import (
     STUDIES,
-    TRAINED,
     Arm,
-    Trained,
+    PaperStudy,
     figure,
     load,
     outcomes,
@@ -45,14 +44,12 @@ def run(*options):
 
 
 def _planned(name):
-    """The trained part of a study with `--quick`, and runs by method as if they had been made, each with all splits."""
-    (trained, *_) = TRAINED[name]
-    plan = plan_of(trained, "tiny", [0], quick=True)
+    """What a study trains with `--quick`, and runs by method as if they had been made."""
+    plan = plan_of(STUDIES[name], "tiny", [0], quick=True)
     won = "1" * plan.config.learning.eval_tasks
-    beside = {split: {"greedy": won, "sampled": won} for split in plan.config.learning.setup.beside}
     shares = {"environment": 0.25, "generation": 0.5, "credit": 0.05, "update": 0.2}
     return plan, {
-        method: _record(method, won, won, beside, shares if method != "clone" else None)
+        method: _record(method, won, won, shares=shares if method != "clone" else None)
         for method in ("clone", *plan.methods)
     }
 
@@ -65,19 +62,17 @@ def _hold(place, plan, records):
 
 @pytest.mark.slow
 def test_a_study_trains_what_is_missing(tmp_path):
-    plan, made = _planned("seen-unseen")
-    _hold(tmp_path / "trained-splits", plan, [made["clone"], made["grpo"]])
-    result = run("seen-unseen", "--quick", "--out", tmp_path)
+    plan, made = _planned("distance")
+    first, second = plan.methods
+    _hold(tmp_path / "trained", plan, [made["clone"], made[first]])
+    result = run("distance", "--quick", "--out", tmp_path)
     assert result.exit_code == 0, result.output
     # The clone's weights are not there: it is made again, and a run begins with it.
     assert "1 of 3 runs are finished" in result.output
-    (trained,) = load(tmp_path / "seen-unseen.json").trained
+    (trained,) = load(tmp_path / "distance.json").trained
     found = {record.method: record for record in trained.records}
-    assert set(found) == {"clone", "grpo", "graphgpo"}
-    assert found["grpo"] == made["grpo"]
-    # Both splits were played, task by task.
-    assert all(set(record.beside) == {"train"} for record in trained.records)
-    assert all(len(record.beside["train"]["greedy"]) == len(record.test["greedy"]) for record in trained.records)
+    assert set(found) == {"clone", first, second}
+    assert found[first] == made[first]
 
 
 def test_studies_share_their_runs(tmp_path):
@@ -143,28 +138,12 @@ def _record(method, greedy, sampled="1100", beside=None, shares=None):
 def test_outcomes_of_records_made_by_hand():
     trainings = _trainings([_record("clone", "0000"), _record("grpo", "1100"), _record("grpo:std=none", "1110")])
     check(trainings)
-    clone, scaled, plain = outcomes(Trained("sokoban", ARMS, "deviation", 1), trainings, "greedy")
+    clone, scaled, plain = outcomes(PaperStudy("", "", ARMS, "deviation"), trainings, "greedy")
     assert (clone.line, clone.success.mean, clone.less_clone, clone.less_base) == ("clone", 0.0, None, None)
     # Two of four tasks; none of the clone's; no base of its own.
     assert (scaled.success.mean, scaled.less_clone.mean, scaled.less_base) == (0.5, 0.5, None)
     # Three of four: one more than with the deviation.
     assert (plain.along, plain.less_clone.mean, plain.less_base.mean) == ("none", 0.75, 0.25)
-
-
-def test_splits_of_records_made_by_hand():
-    arms, splits = (Arm("grpo", "grpo", ""),), {"train": "old", "test": "new"}
-    records = [
-        _record("clone", "0000", beside={"train": {"greedy": "1000", "sampled": "0000"}}),
-        _record("grpo", "1000", beside={"train": {"greedy": "1110", "sampled": "0000"}}),
-    ]
-    found = outcomes(
-        Trained("sokoban", arms, "split", 1, splits=splits), _trainings(records, beside=["train"]), "greedy"
-    )
-    assert [(each.line, each.along, each.success.mean) for each in found] == [
-        ("clone", "old", 0.25), ("clone", "new", 0.0), ("grpo", "old", 0.75), ("grpo", "new", 0.25),
-    ]  # fmt: skip
-    # Three tasks less one of the clone's, of four.
-    assert found[2].less_clone.mean == 0.5
 
 
 def test_a_run_is_trained_as_its_name_says():
@@ -177,17 +156,16 @@ def test_a_run_is_trained_as_its_name_says():
         Setting.stated("grpo group_size=many")
 
 
-@pytest.mark.parametrize("name", list(TRAINED))
+@pytest.mark.parametrize("name", list(STUDIES))
 def test_every_arm_is_a_setting_and_its_base_is_one_too(name):
-    for trained in TRAINED[name]:
-        plan = plan_of(trained, "tiny", [0])
-        assert len(set(plan.methods)) == len(plan.methods)
-        assert {arm.base for arm in trained.arms} <= {"", *plan.methods}
-        # What a group size changes is the size alone, not the number of episodes.
-        for method in plan.methods:
-            training = plan.settings(method)[0].training
-            if "group_size" in training:
-                assert training["groups"] * training["group_size"] == 128
+    plan = plan_of(STUDIES[name], "tiny", [0])
+    assert len(set(plan.methods)) == len(plan.methods)
+    assert {arm.base for arm in STUDIES[name].arms} <= {"", *plan.methods}
+    # What a group size changes is the size alone, not the number of episodes.
+    for method in plan.methods:
+        training = plan.settings(method)[0].training
+        if "group_size" in training:
+            assert training["groups"] * training["group_size"] == 128
 
 
 @pytest.mark.parametrize("name", list(STUDIES))
@@ -195,21 +173,20 @@ def test_a_page_holds_what_its_records_say(name):
     found = load(RECORDS / f"{name}.json")
     text = (DOCS / "studies.md").read_text(encoding="utf-8")
     assert found.study == name
-    assert tables(name, found.trained)
+    assert tables(STUDIES[name], found.trained)
     picture = DOCS / "images" / f"study_{name.replace('-', '_')}.png"
     assert picture.stat().st_size > 1000
     assert replaced(text, name, figure(STUDIES[name], found, f"images/{picture.name}")) == text
-    table = tables(name, found.trained)[0]
+    table = tables(STUDIES[name], found.trained)[0]
     shown = with_studies(text, DOCS).split(f"<!-- {name} -->")[1].split(picture.name)[0]
     assert f"{table.texts[0][0]} | {table.texts[0][1]}" in shown
 
 
-@pytest.mark.parametrize("name", list(TRAINED))
+@pytest.mark.parametrize("name", list(STUDIES))
 def test_further_seeds_join_what_is_published(name):
     published = [trained.config for trained in load(RECORDS / f"{name}.json").trained]
     assert published
-    # Households have no published runs.
-    assert published == [plan_of(each, "tiny", [0]).config for each in TRAINED[name] if each.env != "alfworld"]
+    assert published == [plan_of(STUDIES[name], "tiny", [0]).config]
 
 
 def test_records_of_another_version_are_refused(tmp_path):
