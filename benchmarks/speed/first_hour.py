@@ -119,7 +119,8 @@ def first_hour(folder: Path, model: str | None, minutes: float, tell: Tell, *, d
 
 def _probes(part: Part, device: torch.device) -> None:
     here = Device.here()
-    matrix = torch.ones(2048 if here.gpu else 256, 2048 if here.gpu else 256, device=device, dtype=torch.bfloat16)
+    size = 8192 if here.gpu else 256
+    matrix = torch.randn(size, size, device=device, dtype=torch.bfloat16)
     seconds = gpus.seconds_of(device, lambda: matrix @ matrix)
     rate = 2 * matrix.shape[0] ** 3 / seconds
     part.figures = {"memory [GiB]": here.memory / GIB, "bf16 [TFLOP/s]": rate / 1e12}

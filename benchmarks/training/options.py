@@ -127,7 +127,7 @@ def check_names(arguments: Sequence[str]) -> None:
 def _check_methods(values: str) -> None:
     known = method_names()
     for each in filter(None, map(str.strip, values.split(","))):
-        name, colon, rest = each.partition(":")
+        name, colon, rest = each.split()[0].partition(":")  # --privileged takes settings behind it
         own = colon and "=" not in rest.partition(":")[0]
         if name not in known and not own:
             raise ValueError(f"unknown method {name!r}; {suggest(name, known)}, or a function of your own: module:name")

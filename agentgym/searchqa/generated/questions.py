@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agentgym.searchqa.generated.world import COUNTRY, EVENT, MAKERS, PERSON, TOWN, WORK, Entity, World, pick
+from agentgym.searchqa.generated.world import COUNTRY, EVENT, MAKERS, PERSON, TABLES, TOWN, WORK, Entity, World, pick
 from agentgym.searchqa.question import Question
 
 #: Sources of questions, in the order of their tables.
@@ -37,34 +37,7 @@ class Fact(NamedTuple):
 
 #: Kind of entity -> facts by name; `{x}` is the entity, other braces depend on it.
 FACTS: dict[str, dict[str, Fact]] = {
-    PERSON: {
-        "birthplace": Fact("In which town was {x} born?", "the town where {x} was born"),
-        "spouse": Fact("Who was married to {x}?", "the {wife} of {x}"),
-        "teacher": Fact("Who was the teacher of {x}?", "the teacher of {x}"),
-        "parent": Fact("Who was the {mother} of {x}?", "the {mother} of {x}"),
-        "masterpiece": Fact("What is the best-known work of {x}?", "the best-known work of {x}"),
-        "born": Fact("In which year was {x} born?"),
-    },
-    WORK: {
-        "creator": Fact("Who {made} {x}?", "the {maker} of {x}"),
-        "setting": Fact("In which town is {x} set?", "the town where {x} is set"),
-        "base": Fact("On which work is {x} based?", "the work that {x} is based on"),
-        "year": Fact("From which year is {x}?"),
-    },
-    EVENT: {
-        "winner": Fact("Who won the {x}?", "the winner of the {x}"),
-        "place": Fact("In which town was the {x} held?", "the town where the {x} was held"),
-        "year": Fact("In which year was the {x} held?"),
-    },
-    TOWN: {
-        "country": Fact("In which country is {x}?", "the country in which {x} lies"),
-        "founded": Fact("In which year was {x} founded?"),
-    },
-    COUNTRY: {
-        "capital": Fact("What is the capital of {x}?", "the capital of {x}"),
-        "currency": Fact("What is the currency of {x}?"),
-        "language": Fact("Which language is spoken in {x}?"),
-    },
+    kind: {name: Fact(*row) for name, row in facts.items()} for kind, facts in TABLES["facts"].items()
 }
 #: Share of questions that use the alias of the first entity, if it has one.
 _BY_ALIAS = 0.2

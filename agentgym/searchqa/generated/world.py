@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-_TABLES = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
+#: Words and questions by name.
+TABLES = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
 
 
 def _words(*lists: str) -> Iterator[tuple[str, ...]]:
-    return (tuple(_TABLES[name].split()) for name in lists)
+    return (tuple(TABLES[name].split()) for name in lists)
 
 
 WOMEN, MEN, SURNAMES, SIDES, REALMS, RIVERS = _words("women", "men", "surnames", "sides", "realms", "rivers")
@@ -25,9 +26,9 @@ _STEMS, _ENDINGS = _words("stems", "endings")
 #: Suffixes of town names after a side, or "... of" in names of countries.
 PLACES = tuple([stem + ending for stem in _STEMS for ending in _ENDINGS])
 #: Kinds of events and what was done there.
-CONTESTS: dict[str, str] = _TABLES["contests"]
+CONTESTS: dict[str, str] = TABLES["contests"]
 #: Occupations: their works, what makers are called, and the verb for making them; `OTHERS` are without works.
-MAKERS: dict[str, tuple[str, str, str]] = {name: tuple(row) for name, row in _TABLES["makers"].items()}
+MAKERS: dict[str, tuple[str, str, str]] = {name: tuple(row) for name, row in TABLES["makers"].items()}
 
 
 PERSON, TOWN, COUNTRY, WORK, EVENT = "person", "town", "country", "work", "event"

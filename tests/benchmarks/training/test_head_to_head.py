@@ -34,7 +34,7 @@ from benchmarks.training.head_to_head import (
     search_job,
 )
 from benchmarks.training.head_to_head_page import section, summary
-from benchmarks.training.options import named_methods
+from benchmarks.training.options import check_names, named_methods
 from benchmarks.training.records import (
     RATES,
     SPACE,
@@ -358,3 +358,9 @@ def test_what_says_how_to_train_is_refused_where_nothing_is_trained(tmp_path):
     result = run("--from", RESULTS / "head-to-head", "--tokens", 5, "--out", tmp_path)
     assert result.exit_code == 2
     assert "nothing is trained" in result.output
+
+
+def test_methods_with_settings_are_known_by_their_names():
+    check_names(["--methods", "grpo learning_rate=0.0008,sdpo:context=expert learning_rate=0.0008"])
+    with pytest.raises(typer.BadParameter, match="unknown method 'grop'"):
+        check_names(["--methods", "grop learning_rate=0.0008"])
