@@ -27,9 +27,7 @@ class _Change(NamedTuple):
 
 
 #: Settings that earlier records lack, as their runs had them; they come first in a record.
-_ADDED = by_name(
-    {"distillation": TrainerConfig().distillation, "rollout": {"probe_every": 0, "on_mismatch": "stop"}}
-)
+_ADDED = by_name({"distillation": TrainerConfig().distillation, "rollout": {"probe_every": 0, "on_mismatch": "stop"}})
 #: How earlier records are read; their flat names of version 0.2 are read by `baselines.config.by_name`.
 _CHANGES = (
     _Change("rollout.probe_every", "memory.microbatch_tokens", None, "auto"),  # both are the default of their time
