@@ -174,9 +174,9 @@ class ToolCreditGRPO(GRPOTrainer):
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         batch = super()._generate_and_score_completions(inputs)
         own = batch["tool_mask"]
-        advantages, mask = (_padded(values, own) for values in (self._advantages, self._scored))
+        advantages, mask = _padded(self._advantages, own), _padded(self._scored, own).to(own.dtype)
         count = self.accelerator.gather((batch["completion_mask"] * mask).sum()).sum()
-        return {**batch, "advantages": advantages, "tool_mask": mask.to(own.dtype), "num_items_in_batch": count}
+        return {**batch, "advantages": advantages, "tool_mask": mask, "num_items_in_batch": count}
 
 
 def _padded(rows: Sequence[Sequence[float] | NDArray[Any]], like: torch.Tensor) -> torch.Tensor:
