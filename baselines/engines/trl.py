@@ -4,7 +4,7 @@
         --output_dir OUT --num_generations 8 --per_device_train_batch_size 8 --learning_rate 1e-6
 
 TRL draws the tasks, clips and updates; rollouts and credit are ours. A rollout is one sequence, so the environments
-show transcripts. Methods with a scorer, and those that play groups again (DAPO), do not fit. Needs the extra `trl`.
+show transcripts. Methods with a scorer, and those that play groups again, do not fit. Needs the extra `trl`.
 """
 
 from __future__ import annotations

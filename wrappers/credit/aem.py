@@ -42,7 +42,7 @@ def aem(
     """Return the advantage of every step; nan: not scored.
 
     Args:
-        advantages: float (N,), of another method; nan: not scored, stays nan. None: of the episode.
+        advantages: float (N,), of another method; nan: not scored, stays nan. None: GRPO's.
         entropies: float (N,), mean token entropy of every reply; nan: unknown, weight 1. None: estimated by
             `wrappers.credit.scores.reply_entropies`.
 

@@ -42,7 +42,7 @@ def empg(
     """Return the advantage of every step; nan: not scored.
 
     Args:
-        advantages: float (N,), of another method; nan: not scored, stays nan. None: of the episode.
+        advantages: float (N,), of another method; nan: not scored, stays nan. None: GRPO's.
         entropies: float (N,), mean token entropy of every reply; nan: unknown, weight 1 and no bonus for the step
             before. None: estimated by `wrappers.credit.scores.reply_entropies`.
 
