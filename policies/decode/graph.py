@@ -92,7 +92,8 @@ class _Shape:
 def record(step: Callable[[], None], pool: Any) -> Callable[[], None]:
     """Return what replays the kernels of a step, which has run before, on a GPU."""
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, pool=pool):
+    # Another thread may update weights meanwhile (`rollout.staleness`).
+    with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
         step()
     return graph.replay
 
