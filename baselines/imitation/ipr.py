@@ -1,15 +1,15 @@
 """IPR: iterative step-level process refinement, Xiong et al. 2024 (2406.11176).
 
-    at each step t of an expert's episode, in its state s_t:
-        own way on       the policy acts, and plays to the end
-        V(a)             mean outcome of N continuations of a frozen policy behind s_t, a: for the expert's action, for
-                         the policy's
-        step pair        what each did from t on, where V differs by more than tau and the outcomes agree with it
-    at t = 0 besides:    whole episodes, the expert's won and the policy's lost
+    for each step t of an expert's episode, from its state s_t:
+        own continuation    the policy acts in s_t and plays to the end of the episode
+        V(a)                mean outcome of N continuations by a frozen policy after action a in s_t, computed for the
+                            expert's action and for the policy's
+        step pair           the two continuations from t on, if V differs by more than tau and the outcomes agree
+    for t = 0 also:         a pair of whole episodes, if the expert won and the policy lost
 
     L = mean over pairs of  -log sigma( beta (sum log pi/pi_ref better - sum log pi/pi_ref worse) )  -  log pi(better)
 
-pi_ref, and who plays the N continuations, is the policy before the first round; they start from snapshots.
+The policy before the first round is pi_ref and plays the N continuations, which start from snapshots.
 """
 
 from __future__ import annotations
@@ -52,13 +52,14 @@ class Shown:
 @fields_checked
 @dataclass(frozen=True)
 class IPR(Preferring):
-    """Learns to prefer, step by step, what more often ends well.
+    """Learns to prefer, at each step, the action whose continuations succeed more often.
 
     Attributes:
-        threshold: tau, in shares of won continuations.
-        episodes: expert episodes that are branched in a round, drawn at random; 0: all.
+        continuations: N, for each of the two actions.
+        threshold: tau, a difference between shares of won continuations.
+        episodes: expert episodes that a round branches, drawn at random; 0: all.
         span: what a step pair holds: "rest", everything from the step on (paper, release), or the "step" alone.
-        hindsight: also branch one failed episode of each task, as a won one of what it did.
+        hindsight: whether one failed episode of each task is branched too, as a won episode of the task it completed.
     """
 
     needs_start: ClassVar[bool] = True
@@ -92,9 +93,9 @@ class IPR(Preferring):
         return {"branched": float(len(steps)), "step_pairs": float(stepwise), **self.preferred(part, pairs)}
 
     def pair(self, step: Shown, own: Trajectory, expert_value: float, own_value: float) -> Preference | None:
-        """Return the step pair of an expert's step and the policy's way on from there, if there is one.
+        """Return the step pair of an expert's step and the policy's continuation from its state, if there is one.
 
-        The policy's way on is the better one only where it has won and is no longer than the expert's.
+        The policy's continuation is the better side only if it won and is no longer than the expert's.
         """
         shown, way = written_replies(step.episode, step.t), written_replies(own)
         if not way:  # the prompt did not fit
@@ -127,7 +128,7 @@ class IPR(Preferring):
         ]
         ways = _played(part, part.policy.with_model(part.start.model), plan, self)
         won = np.array([np.nan if way is None else float(way.won) for way in ways]).reshape(-1, 2, self.continuations)
-        # Continuations that could not be scored count for nothing.
+        # Continuations that could not be scored are left out of the mean.
         known = np.maximum((~np.isnan(won)).sum(2), 1)
         return [(float(expert), float(own)) for expert, own in (np.nansum(won, axis=2) / known).tolist()]
 

@@ -1,8 +1,8 @@
 """Supervised fine-tuning on won episodes: L = - mean over tokens of log pi(token | prompt, tokens before).
 
 SFT   the expert's won episodes
-RFT   these, and the policy's own won episodes, N samples of each task, of those with the same actions one: rejection
-      sampling, Yuan et al. 2023 (2308.01825), as agents' papers use it
+RFT   the expert's and the policy's won episodes: N samples of each task, without repetitions of the same actions
+      (rejection sampling, Yuan et al. 2023, 2308.01825, as papers on agents use it)
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from baselines.records.metrics import Row
 
 @dataclass(frozen=True)
 class Supervised(Imitation):
-    """Learns steps as they are.
+    """Learns the steps of episodes by maximum likelihood.
 
     Attributes:
-        hindsight: also learn what the policy's failed episodes did, as won episodes of that.
+        hindsight: whether the policy's failed episodes are learned too, as won episodes of the task they completed.
     """
 
     epochs: Size = 3
@@ -46,7 +46,7 @@ class Supervised(Imitation):
 @fields_checked
 @dataclass(frozen=True)
 class SFT(Supervised):
-    """More passes over what the clone has learned from: what any other method has to beat."""
+    """Further passes over the data of the clone: the baseline of the other methods."""
 
     name: str = "sft"
 
@@ -60,10 +60,11 @@ class SFT(Supervised):
 @fields_checked
 @dataclass(frozen=True)
 class RFT(Supervised):
-    """Learns what won.
+    """Learns the policy's own won episodes.
 
     Attributes:
-        expert: whether the expert's episodes are learned besides.
+        samples: the policy's episodes per task.
+        expert: whether the expert's episodes are learned too.
     """
 
     name: str = "rft"
