@@ -77,7 +77,7 @@ def unfolded(table: TableT) -> tuple[TableT, Ints]:
         raise ValueError(
             f"the {len(table):,} rows of the table are {int(table.episode_length.sum()):,} when every episode has all "
             f"its rows, more than {MOST_UNFOLDED:,}: cut less deep, keep() fewer episodes, or take what reads forks as "
-            "they are, such as grpo, rloo, graphgpo, rewardflow, vine, bpo or tree_grpo"
+            "they are, such as graphgpo"
         )
     length = table.episode_length
     ends = np.cumsum(length)

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from agentgym.trajectory import Bools, Floats, Reply, StepTable, Trajectory
 from agentgym.trajectory.episode import plain_steps
 from baselines.batch import scored_rows
-from baselines.engines.sequences import TokenSequence
 
 _COLUMNS = ("t", "state", "action", "next_state", "reward", "valid", "terminated", "truncated", "won")
 
@@ -35,11 +34,12 @@ class EngineRow:
     steps: Sequence[Mapping[str, Any]]
 
 
-def steps_of(sequence: TokenSequence, episode: Trajectory) -> list[dict[str, Any]]:
-    """Return the steps of a sequence as plain values.
+def steps_of(episode: Trajectory, rows: Sequence[int], prompt: int) -> list[dict[str, Any]]:
+    """Return steps that stand in one sequence as plain values.
 
     Args:
-        sequence: of a table that holds this episode alone.
+        rows: numbers of the steps; each reply holds the tokens before it in the sequence, and its own.
+        prompt: how many tokens of the sequence come before the completion.
 
     Returns:
         For each step what `agentgym.trajectory.episode.plain_steps` says, and `start` and `stop`, its tokens in the
@@ -47,9 +47,9 @@ def steps_of(sequence: TokenSequence, episode: Trajectory) -> list[dict[str, Any
     """
     plain = plain_steps(episode)
     steps: list[dict[str, Any]] = []
-    for row in sequence.rows:
+    for row in rows:
         reply = episode.steps[row].reply or Reply("")
-        start = len(reply.prompt_ids) - len(sequence.prompt_ids)
+        start = len(reply.prompt_ids) - prompt
         steps.append(plain[row] | {"start": start, "stop": start + len(reply.token_ids)})
     return steps
 

@@ -4,7 +4,7 @@
         --output_dir OUT --num_generations 8 --per_device_train_batch_size 8 --learning_rate 1e-6
 
 TRL draws the tasks, clips and updates; rollouts and credit are ours. A rollout is one sequence, so the environments
-show transcripts. Methods with a scorer, and those that play groups again (DAPO), do not fit. Needs the extra `trl`.
+show transcripts. Methods with a scorer, and those that play groups again, do not fit. Needs the extra `trl`.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ import gymnasium as gym
 import numpy as np
 import torch
 from datasets import Dataset
+from numpy.typing import NDArray
 from transformers import HfArgumentParser
 from trl import GRPOConfig, GRPOTrainer
 from trl.models import unwrap_model_for_generation
 
 from agentgym.rollout import collect
 from agentgym.trajectory import Reply, Step, StepTable, Trajectory
-from agentgym.trajectory.episode import plain_steps
 from baselines.engines import check_credit, check_release, prompting
-from baselines.engines.engine_rows import EngineRow, credited
+from baselines.engines.engine_rows import EngineRow, credited, steps_of
 from baselines.engines.sequences import TokenSequence, token_sequences
 from baselines.play.reply_costs import written
 from baselines.recipes import recipe
@@ -130,10 +130,8 @@ class CreditGRPO(GRPOTrainer):
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         batch = super()._generate_and_score_completions(inputs)
-        advantages = torch.zeros(batch["completion_ids"].shape)
-        for row, one in zip(advantages, inputs, strict=True):
-            row[: len(one["step_advantages"])] = torch.tensor(one["step_advantages"])
-        return {**batch, "advantages": advantages.to(batch["completion_ids"].device)}
+        advantages = _padded([one["step_advantages"] for one in inputs], batch["completion_ids"])
+        return {**batch, "advantages": advantages}
 
 
 class ToolCreditGRPO(GRPOTrainer):
@@ -166,7 +164,7 @@ class ToolCreditGRPO(GRPOTrainer):
         _, tokens, masks, messages, *_ = played
         found = zip(self.environments, tokens, masks, messages, strict=True)
         rows = [
-            EngineRow(str(number // size), str(number), ids, _steps(env, _turns(mask), said))
+            EngineRow(str(number // size), str(number), ids, _steps(env, ids, _turns(mask), said))
             for number, (env, ids, mask, said) in enumerate(found)
         ]
         table, self._advantages, self._scored = credited(rows, self._credit)
@@ -176,12 +174,17 @@ class ToolCreditGRPO(GRPOTrainer):
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         batch = super()._generate_and_score_completions(inputs)
         own = batch["tool_mask"]
-        advantages, mask = torch.zeros(own.shape), torch.zeros(own.shape, dtype=own.dtype)
-        for row, (value, scored) in enumerate(zip(self._advantages, self._scored, strict=True)):
-            advantages[row, : len(value)], mask[row, : len(value)] = map(torch.from_numpy, (value, scored))
-        mask = mask.to(own.device)
+        advantages, mask = _padded(self._advantages, own), _padded(self._scored, own).to(own.dtype)
         count = self.accelerator.gather((batch["completion_mask"] * mask).sum()).sum()
-        return {**batch, "advantages": advantages.to(own.device), "tool_mask": mask, "num_items_in_batch": count}
+        return {**batch, "advantages": advantages, "tool_mask": mask, "num_items_in_batch": count}
+
+
+def _padded(rows: Sequence[Sequence[float] | NDArray[Any]], like: torch.Tensor) -> torch.Tensor:
+    """Return numbers of completion tokens, float32 in the shape (B, C) and on the device of `like`; 0 behind a row."""
+    found = torch.zeros(like.shape)
+    for place, row in zip(found, rows, strict=True):
+        place[: len(row)] = torch.as_tensor(row)
+    return found.to(like.device)
 
 
 def _turns(mask: Sequence[int]) -> list[tuple[int, int]]:
@@ -190,8 +193,10 @@ def _turns(mask: Sequence[int]) -> list[tuple[int, int]]:
     return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
 
 
-def _steps(env: Any, turns: Sequence[tuple[int, int]], messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the steps of an episode that TRL has played, as `baselines.engines.engine_rows.steps_of` does."""
+def _steps(
+    env: Any, tokens: Sequence[int], turns: Sequence[tuple[int, int]], messages: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return the steps of an episode that TRL has played, see `baselines.engines.engine_rows.steps_of`."""
     said, calls = list[str](), list[int]()
     for message in messages:
         if message["role"] == "tool":
@@ -200,8 +205,7 @@ def _steps(env: Any, turns: Sequence[tuple[int, int]], messages: Sequence[Mappin
             said.append(str(message.get("content") or ""))
             calls.append(0)
     made, found = iter(env._steps), list[Step]()
-    spans = []
-    for number, (turn, count) in enumerate(zip(turns, calls, strict=False)):
+    for number, ((start, stop), count) in enumerate(zip(turns, calls, strict=False)):
         last = number == len(turns) - 1
         done = [step for step in (made if last else itertools.islice(made, count)) if step is not None]
         if done:
@@ -212,11 +216,11 @@ def _steps(env: Any, turns: Sequence[tuple[int, int]], messages: Sequence[Mappin
             step = Step(len(found), env._key, "", env._key, 0.0, valid=False)
         else:
             continue
-        found.append(replace(step, reply=Reply(said[number])))
-        spans.append({"start": turn[0], "stop": turn[1]})
+        reply = Reply(said[number], tuple(tokens[:start]), tuple(tokens[start:stop]))
+        found.append(replace(step, reply=reply))
     won, terminated, truncated = env._ended
     episode = Trajectory("", "", won, terminated, truncated or not terminated, tuple(found))
-    return [plain | span for plain, span in zip(plain_steps(episode), spans, strict=True)]
+    return steps_of(episode, range(len(found)), prompt=0)
 
 
 @dataclass

@@ -1,12 +1,14 @@
-"""Preferences between whole episodes of a task: the policy's own (DPO), or against the expert's (ETO).
+"""Preferences between whole episodes of a task: between the policy's own (DPO), or with the expert's (ETO).
 
     L = - log sigma( beta ( sum over better of log pi/pi_ref  -  sum over worse of log pi/pi_ref ) )
 
-The sums are over the reply tokens of an episode.
+The sums run over the reply tokens of an episode.
 
-DPO   Rafailov et al. 2023 (2305.18290): own won and lost episodes; pi_ref is the policy before the first round
-ETO   Song et al. 2024 (2403.02502): where the outcome differs from the expert's; pi_ref is the policy before the round.
-      The release has 3 rounds, with beta .1 in the first and .5 later, where the learning rate is halved
+DPO   Rafailov et al. 2023 (2305.18290): pairs of a won and a lost episode of the policy; pi_ref is the policy before
+      the first round
+ETO   Song et al. 2024 (2403.02502): pairs of an expert's and a policy's episode with different outcomes; pi_ref is the
+      policy before the current round. The release runs 3 rounds: beta is .1 in the first and .5 in later ones, which
+      also halve the learning rate
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ class Preferring(Imitation):
     batch_size: Size = 16
 
     def preferred(self, part: Round, pairs: Sequence[Preference], **changed: Any) -> Row:
-        """Learn pairs, against the start where the method needs one; return figures of `Preferred`."""
+        """Learn pairs, with the start as reference if the method needs one; return the figures of `Preferred`."""
         training = part.setting.training
         options: dict[str, Any] = {
             "beta": self.beta,
@@ -59,12 +61,14 @@ class Preferring(Imitation):
 
 @dataclass(frozen=True)
 class _OwnEpisodes(Preferring):
-    """Plays its own episodes, and those of tasks that failed ones did.
+    """Compares episodes that the policy plays.
 
     Attributes:
-        samples: own episodes per task.
-        margin: None: won episodes are better than lost ones; else those whose return is larger by more than that.
-        hindsight: also take failed episodes, as won ones of what they did; the policy plays those tasks too.
+        samples: the policy's episodes per task.
+        margin: None: won episodes are better than lost ones; a number: an episode is better if its return is larger by
+            more than that.
+        hindsight: whether failed episodes also count as won episodes of the task that they completed; the policy then
+            plays those tasks too.
     """
 
     samples: Size = 1
@@ -72,7 +76,7 @@ class _OwnEpisodes(Preferring):
     hindsight: bool = False
 
     def played(self, part: Round) -> tuple[StepTable, list[Trajectory], list[Trajectory]]:
-        """Return own episodes of the setting's tasks; episodes won in hindsight; own ones of the same tasks."""
+        """Return own episodes of the setting's tasks; episodes won in hindsight; own episodes of their tasks."""
         own = own_episodes(part, samples=self.samples, temperature=self.temperature)
         if not self.hindsight or not len(done := relabelled(part, own)):
             return own, [], []
@@ -83,7 +87,7 @@ class _OwnEpisodes(Preferring):
 @fields_checked
 @dataclass(frozen=True)
 class DPO(_OwnEpisodes):
-    """Learns which of two own episodes of a task is better.
+    """Learns to prefer the better of two of its own episodes of a task.
 
     Attributes:
         per_task: most pairs of a task, drawn at random; 0: all.
@@ -104,11 +108,11 @@ class DPO(_OwnEpisodes):
 @fields_checked
 @dataclass(frozen=True)
 class ETO(_OwnEpisodes):
-    """Learns to prefer the expert's episode to its own failure, again and again.
+    """Learns to prefer the expert's episode to its own failed one; later rounds play with the improved policy.
 
     Attributes:
-        later_beta: in rounds after the first.
-        later_rate: factor on the learning rate in them.
+        later_beta: beta in rounds after the first.
+        later_rate: factor on the learning rate in rounds after the first.
     """
 
     name: str = "eto"

@@ -1,14 +1,14 @@
 """SPEAR: policy gradients on new episodes and self-imitation of good earlier ones, Qin et al. 2025 (2509.22601).
 
-    on policy      A = R - mean of the group (GRPO without division by the deviation), clipped surrogate, no KL
-    buffer         steps of the episodes with A > 0, with the log-probabilities that they were written with;
-                   those older than some rounds are dropped
-    replay         when the buffer is full:  A' = R - median of the groups' means of the last rounds; steps with A' > 0
-                   are learned with the same surrogate, weighted with  c (1 - cos(pi min(t, T) / T)) / 2;  then it is
+    new episodes   A = R - mean of the group (the group comparison without division by the deviation), clipped
+                   surrogate, no KL
+    buffer         the steps of episodes with A > 0, with the log-probabilities from when they were written; steps older
+                   than `tolerance` rounds are dropped
+    replay         once the buffer is full: A' = R - median of the group means of the last rounds. Steps with A' > 0 are
+                   trained with the same surrogate, weighted with c (1 - cos(pi min(t, T) / T)) / 2. Then the buffer is
                    emptied
 
-What makes A' another number than A is that the policy has become better since: an episode that was good is not any
-more, once the median has passed it.
+A' differs from A because the policy improves: an episode that was above its group's mean may be below today's median.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from wrappers.credit.grpo import grpo
 
 @dataclass(frozen=True)
 class Kept:
-    """A step of a good episode: the reply, what its episode was worth, and the round that it was written in."""
+    """A step of a good episode: its reply, the return of its episode, and the round in which it was written."""
 
     reply: Reply
     worth: float
@@ -46,17 +46,18 @@ class Kept:
 @fields_checked
 @dataclass(frozen=True)
 class SPEAR(Imitation):
-    """GRPO that remembers what went well.
+    """A group comparison on new episodes, plus self-imitation from a buffer of good ones.
 
     Groups, temperature, learning rate, clip and mini-batches are those of the setting's training.
 
     Attributes:
-        buffer: steps with which it is full; so many of them, drawn at random, are learned (release: 2048).
-        tolerance: rounds after which a step is too old (release: 5).
-        baseline: group means that the median is taken over, of the last rounds (release: 10240).
+        buffer: size of the buffer in steps, and the most steps of a replay, drawn at random (release: 2048).
+        tolerance: age in rounds above which a step is dropped (release: 5).
+        baseline: how many of the latest group means the median is taken over (release: 10240).
+        coefficient: c, the largest weight of the replay.
         ramp: T, in rounds (release: 100 to 300).
-        hindsight: failed episodes join the buffer as won ones of what they did, with log-probabilities of the policy
-            as it is now.
+        hindsight: whether failed episodes enter the buffer too, relabelled as won episodes of the task that they
+            completed, with the current policy's log-probabilities.
     """
 
     name: str = "spear"
@@ -95,8 +96,8 @@ class SPEAR(Imitation):
             weight = self.coefficient * self.weight(part.number)
             worth = np.array([step.worth for step in good]) - float(np.median(means))
             if good and weight > 0:
-                # Several rounds wrote these: rows alike have old log-probabilities of their own, so none are merged,
-                # and none can be computed again, as the policies that they are of have gone.
+                # Several rounds wrote these steps. Equal rows have different old log-probabilities, so no rows are
+                # merged; the policies of those rounds are gone, so the stored log-probabilities are used.
                 batch = make_batch(_table([step.reply for step in good]), weight * worth, merge=False)
                 stored = config.changed(loss={"old_logprobs": "stored", "tis": None}, rollout={"staleness": 0})
                 update(part.policy, optimizer, batch, stored, rng)

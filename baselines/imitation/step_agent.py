@@ -1,13 +1,13 @@
-"""StepAgent: the expert's action in every visited state, Deng et al. 2024 (2411.03817).
+"""StepAgent: learning from the expert's action in every visited state, Deng et al. 2024 (2411.03817).
 
-    visit      the policy plays; in every state it comes to, the expert is asked what it would do
-    implicit   where they differ, a pair of replies to the same prompt:
-               L = - log sigma( beta (log pi/pi_ref of the expert's reply - log pi/pi_ref of the policy's) )
-    agree      reward 1 where the policy acts as the expert would, else 0, less the mean over the round;
+    collect    the policy plays; the expert gives its action in every state that the policy visits
+    implicit   each state in which the two actions differ gives a pair of replies to the same prompt:
+               L = - log sigma( beta (log pi/pi_ref of the expert's reply - log pi/pi_ref of the policy's reply) )
+    agree      the reward is 1 where the two actions are equal and 0 elsewhere, minus the round's mean reward;
                one clipped policy-gradient update
 
-The paper names an implicit reward and inverse reinforcement learning; no code of it is public. "implicit" is the
-first, "agree" the plainest reward that stands for the second, without a discriminator.
+The paper describes an implicit reward and inverse reinforcement learning; it has no public code. "implicit" is the
+implicit reward. "agree" replaces inverse reinforcement learning by the simplest reward without a discriminator.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from baselines.update import make_optimizer, update
 
 
 class Advised:
-    """A player who notes, for every reply, what the expert would have replied.
+    """A player that records the expert's reply beside each of its own.
 
     Attributes:
-        advice: the expert's reply by the identity of the player's, which `replies` keeps alive.
-        replies: the player's, in the order in which it gave them.
+        advice: the expert's replies, by the `id` of the player's reply, which stays valid as `replies` holds them all.
+        replies: the player's replies, in the order in which they were made.
     """
 
     def __init__(self, player: Policy, expert: Demonstrator) -> None:
@@ -55,18 +55,19 @@ class Advised:
         return replies
 
     def agrees(self, reply: Reply) -> bool:
-        """Say whether the expert would have written the same."""
+        """Return whether the expert's reply has the same text."""
         return reply.text == self.advice[id(reply)].text
 
 
 @fields_checked
 @dataclass(frozen=True)
 class StepAgent(Preferring):
-    """Learns from an expert who looks on.
+    """Learns from the expert's actions in the states that the policy visits.
 
     Attributes:
         form: "implicit" or "agree", see the module.
-        temperature: of sampling; for "agree" that of the setting's training is taken.
+        temperature: of sampling, for "implicit"; "agree" samples at the temperature of the setting's training.
+        samples: episodes per task.
     """
 
     needs_start: ClassVar[bool] = True
@@ -82,7 +83,7 @@ class StepAgent(Preferring):
         player = Advised(sampler(part.policy, temperature), Demonstrator(part.policy))
         tasks = part.setting.tasks
         table = collect(part.setting.envs, player, tasks=tasks, group_size=self.samples, seed=part.seed)
-        # Where the expert is silent (a dead end) nobody knows better.
+        # The expert has no reply in dead ends: those steps are not compared.
         judged = [reply for reply in player.replies if reply.token_ids and player.advice[id(reply)].token_ids]
         agreement = float(np.mean([player.agrees(reply) for reply in judged])) if judged else 0.0
         figures = {"success": float(table.trajectory_won.mean()), "agreement": agreement}

@@ -26,15 +26,10 @@ class _Change(NamedTuple):
     now: Any
 
 
-_ABSENT = object()
+#: Settings that earlier records lack, as their runs had them; they come first in a record.
+_ADDED = by_name({"distillation": TrainerConfig().distillation, "rollout": {"probe_every": 0, "on_mismatch": "stop"}})
 #: How earlier records are read; their flat names of version 0.2 are read by `baselines.config.by_name`.
 _CHANGES = (
-    *(
-        _Change(name, name, _ABSENT, now)
-        for name, now in by_name({"distillation": TrainerConfig().distillation}).items()
-    ),
-    _Change("rollout.probe_every", "rollout.probe_every", _ABSENT, 0),
-    _Change("rollout.on_mismatch", "rollout.on_mismatch", _ABSENT, "stop"),
     _Change("rollout.probe_every", "memory.microbatch_tokens", None, "auto"),  # both are the default of their time
     _Change("", "memory.activation_checkpointing", False, None),  # on a CPU the same
 )
@@ -92,10 +87,9 @@ class Config:
         changed = {
             change.name: change.now
             for change in _CHANGES
-            if change.since not in given and given.get(change.name, _ABSENT) is change.then
+            if change.since not in given and change.name in given and given[change.name] is change.then
         }
-        later = {change.name: change.now for change in _CHANGES if change.then is _ABSENT}
-        object.__setattr__(self, "training", later | given | changed)
+        object.__setattr__(self, "training", _ADDED | given | changed)
 
 
 def make_config(

@@ -69,7 +69,7 @@ class Critic(ValueScorer):
             ValueError: there are no targets.
         """
         if targets is None:
-            raise ValueError("a critic is fitted to returns: its credit method must give targets, as ppo does")
+            raise ValueError("a critic is fitted to returns: its credit method must give targets")
         inputs, clip = Inputs.of(table, self.config.level), self.config.value_clip
         self.find_scale(targets.reshape(len(table), -1)[inputs.written])
         return self.fit_places(

@@ -161,7 +161,7 @@ def test_turns_of_tool_calls_are_the_steps_of_an_episode() -> None:
     # Two calls of a turn, beside one of a tool that is not the environment's.
     said += [{"role": "tool", "name": "act", "content": env.act(way)} for way in (wrong, ways[0])]
     said += [{"role": "tool", "name": "other", "content": "{}"}, {"role": "assistant", "content": "b"}]
-    one, two = (_steps(env, [(0, 3), (5, 6)][:turns], said[: 1 + 4 * (turns - 1)]) for turns in (1, 2))
+    one, two = (_steps(env, range(6), [(0, 3), (5, 6)][:turns], said[: 1 + 4 * (turns - 1)]) for turns in (1, 2))
     assert [(step["action"], step["start"], step["stop"]) for step in one] == [(f"{wrong}\n{ways[0]}", 0, 3)]
     # A turn without a call ends the episode, and is not accepted.
     assert [(step["state"], step["next_state"], step["valid"], step["truncated"]) for step in two] == [
@@ -169,7 +169,7 @@ def test_turns_of_tool_calls_are_the_steps_of_an_episode() -> None:
     ]  # fmt: skip
     said.append({"role": "tool", "name": "act", "content": env.act(ways[1])})
     said.append({"role": "assistant", "content": "after the end"})
-    *_, last = _steps(env, _turns([1, 1, 1, 0, 0, 1, 0, 1]), said)
+    *_, last = _steps(env, range(8), _turns([1, 1, 1, 0, 0, 1, 0, 1]), said)
     assert (last["start"], last["reward"], last["won"], last["terminated"], last["truncated"]) == (
         5,
         1.0,

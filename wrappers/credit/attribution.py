@@ -65,7 +65,7 @@ def attribution(table: StepTable, *, preset: str = "default", **options: Unpack[
         raise ValueError(
             f"attribution solves for a weight per trajectory of a group, in the cube of their number: at most "
             f"{MOST_TRAJECTORIES} trajectories, group {table.groups[largest]!r:.80} has {size[largest]}; divide its "
-            "trajectories among several groups, or take a method that compares states, such as graphgpo"
+            "trajectories among several groups, or take a method that compares states"
         )
     if options["centred"]:
         worth = worth - (np.bincount(group, weights=worth, minlength=table.n_groups) / size)[group]

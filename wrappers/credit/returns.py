@@ -95,7 +95,7 @@ def episode_level(table: StepTable, options: StatisticsOptions) -> Floats:
 
 
 def given_or_episode_level(table: StepTable, advantages: ArrayLike | None, options: StatisticsOptions) -> Floats:
-    """Return the given advantages, float64 (N,), nan: not scored; None: GRPO's.
+    """Return the given advantages, float64 (N,), nan: not scored; None: those of `episode_level`.
 
     Raises:
         ValueError: as `wrappers.credit.scores.step_scores`.

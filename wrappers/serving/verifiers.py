@@ -105,7 +105,7 @@ class GymConfig(vf.EnvConfig):
 
     Attributes:
         group: episodes of a task that are played as one episode of verifiers, each with its trace.
-        method: credit method whose advantages the traces of a group get, "graphgpo" or "gigpo:gamma=.9"; "": none.
+        method: credit method whose advantages the traces of a group get, see `named_credit`; "": none.
     """
 
     agent: vf.AgentConfig = vf.AgentConfig(runtime={"type": "subprocess"})
@@ -135,7 +135,7 @@ class GymEnv(vf.Env[GymConfig]):
 
 
 def named_credit(name: str) -> Callable[[StepTable], Floats]:
-    """Return a credit method by name, with options: "graphgpo" or "gigpo:gamma=.9".
+    """Return a credit method by name, options behind colons: "gigpo:gamma=.9".
 
     Raises:
         ValueError: there is none of this name, or it needs a model's scores.

@@ -9,7 +9,7 @@ verl draws the tasks, serves the model, clips and updates; episodes and credit a
     CreditTrainer   reads the rows of whole groups, gives credit, writes the advantages back
 
 verl's processes find both, under the name "stepcredit", by the entry point of that name in the group `verl.plugins`.
-Methods with a scorer, and those that play groups again (DAPO), do not fit. Needs the extra `verl`.
+Methods with a scorer, and those that play groups again, do not fit. Needs the extra `verl`.
 """
 
 from baselines.engines.verl.loop import HouseLoop

@@ -113,7 +113,7 @@ class HouseLoop(AgentLoopBase):
                 reward_score=float(table.trajectory_return[0]),
                 num_turns=len(table),
                 metrics=AgentLoopMetrics(),
-                extra_fields={**extra, "step": steps_of(one, episode)},
+                extra_fields={**extra, "step": steps_of(episode, one.rows, len(one.prompt_ids))},
             )
             for one in token_sequences(table, table.reward)  # any numbers: the advantages are the trainer's
         ]

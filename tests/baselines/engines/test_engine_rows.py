@@ -27,7 +27,7 @@ def _episode(replies: list[Reply], name: str, won: bool) -> StepTable:
 def _rows(table: StepTable) -> list[EngineRow]:
     (episode,) = table.to_trajectories()
     return [
-        EngineRow("g", f"g_{episode.trajectory}", one.completion_ids, steps_of(one, episode))
+        EngineRow("g", f"g_{episode.trajectory}", one.completion_ids, steps_of(episode, one.rows, len(one.prompt_ids)))
         for one in token_sequences(table, table.reward)
     ]
 
