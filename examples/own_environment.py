@@ -1,6 +1,6 @@
 """An environment in plain Gymnasium that knows nothing of this project: groups of episodes, credit, training.
 
-The way in from here: docs/tutorials/own-environment.md. Run: python examples/own_environment.py
+Continued in docs/tutorials/own-environment.md. Run: python examples/own_environment.py
 """
 
 import string

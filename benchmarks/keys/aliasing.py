@@ -1,4 +1,4 @@
-"""`aliasing`: how often state keys take different states for the same, on random play.
+"""`study aliasing`: how often state keys take different states for the same, on random play.
 
 A visit is a state in which an action was taken. It is aliased when its task has visits of other states with its key.
 """
@@ -137,7 +137,7 @@ def configure(
     number: Annotated[int | None, typer.Option("--tasks", min=1, help="Number of tasks. Default: 134.")] = None,
     repeats: Annotated[int | None, typer.Option(min=1, help="Episodes of each. Default: 8.")] = None,
     player: Annotated[str, typer.Option(help="verbs: a random verb, then a command; commands: any command.")] = "verbs",
-    seed: Annotated[int, typer.Option(min=0, help="Of the draws.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the draws.")] = 0,
 ) -> AliasingConfig:
     """Measure how often state keys mix different states of a household, on random play to the time limit."""
     if player not in PLAYERS:

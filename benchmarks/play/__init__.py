@@ -1,1 +1,1 @@
-"""Benchmarks that let players play."""
+"""Panels of tasks, and who plays them: players, prompted models, searches."""

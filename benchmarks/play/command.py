@@ -39,15 +39,15 @@ Samples = Annotated[int, typer.Option(min=1, help="Episodes of each task.")]
 Options = Annotated[
     list[str] | None,
     typer.Option(
-        help="Argument of the environment, such as data=FOLDER, or for a split task_types=\\[1,2]. "
+        help="Argument of the environment, such as data=FOLDER, or for a split task_types=[1,2]. "
         "May be given several times."
     ),
 ]
-Steps = Annotated[int | None, typer.Option(min=1, help="Longest episode, of a split.")]
+Steps = Annotated[int | None, typer.Option(min=1, help="Steps of the longest episode; for a split only.")]
 Count = Annotated[int | None, typer.Option("--tasks", min=1, help="Only the first so many tasks, a fair sample.")]
-Temperature = Annotated[float, typer.Option(min=0, help="Of a model; 0 is greedy.")]
+Temperature = Annotated[float, typer.Option(min=0, help="Temperature of a model; 0 is greedy.")]
 MaxTokens = Annotated[int, typer.Option(min=1, help="Longest reply of an endpoint.")]
-Seed = Annotated[int, typer.Option(min=0, help="Of episodes and draws.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of episodes and draws.")]
 Places = Annotated[int, typer.Option(min=1, help="Most episodes side by side.")]
 Download = Annotated[bool, typer.Option("--download", help="Fetch a model that is not here.")]
 Out = Annotated[Path, typer.Option(help="Folder of the results.")]
@@ -124,7 +124,9 @@ def prompt(
     examples: Annotated[
         Path | None, typer.Option(help="Examples to show instead, a file of the form of examples.json.")
     ] = None,
-    trials: Annotated[int | None, typer.Option(min=2, help="Of a task, for reflexion.", show_default="3")] = None,
+    trials: Annotated[
+        int | None, typer.Option(min=2, help="Trials of a task, for reflexion.", show_default="3")
+    ] = None,
     admissible: Annotated[
         bool | None,
         typer.Option(

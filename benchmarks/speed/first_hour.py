@@ -1,4 +1,4 @@
-"""`speed gpu`: what a person with a new card runs first; every part says whether it passed.
+"""`speed gpu`: the first thing to run on a new card; every part says whether it passed.
 
 probes      the device, its bandwidth, and its arithmetic in 16 bits
 attention   each attention that runs here: packed rows against rows one by one
@@ -290,10 +290,10 @@ def gpu(
         bool, typer.Option("--first-hour", help="What this command does; it may be left out.", hidden=True)
     ] = True,
     model: Annotated[
-        str | None, typer.Option(help="Who learns. Default: Qwen/Qwen2.5-1.5B-Instruct; on a CPU tiny.")
+        str | None, typer.Option(help="Model that learns. Default: Qwen/Qwen2.5-1.5B-Instruct; on a CPU tiny.")
     ] = None,
     download: Annotated[bool, typer.Option("--download", help="Fetch that model from the hub.")] = False,
-    minutes: Annotated[float, typer.Option(min=0.1, help="For everything.")] = 50.0,
+    minutes: Annotated[float, typer.Option(min=0.1, help="Time limit of all parts together.")] = 50.0,
     out: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("runs/first-hour"),
 ) -> None:
     """Run the first hour of a new card: probes, agreement, speed, memory against plan, ten iterations of LoRA.

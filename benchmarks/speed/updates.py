@@ -146,7 +146,7 @@ def configure(
     turns: Annotated[int, typer.Option(min=1, help="Turns of an episode.")] = 12,
     replies: Annotated[int, typer.Option(min=2, help="Replies to one prompt.")] = 12,
     new_tokens: Annotated[int, typer.Option(min=2, help="Longest reply.")] = 12,
-    rounds: Annotated[int, typer.Option(min=1, help="The least of so many counts.")] = 3,
+    rounds: Annotated[int, typer.Option(min=1, help="Measurements of each way; the least counts.")] = 3,
     parts: Annotated[str, typer.Option(help="Names, separated by commas.")] = ",".join(PARTS),
     ways: Annotated[str, typer.Option(help="Names, separated by commas.")] = ",".join(WAYS),
     quick: Annotated[bool, typer.Option("--quick", help="A few short rows of the tiny model; for CI.")] = False,

@@ -296,7 +296,7 @@ def train(
     ] = 1,
     attention: Annotated[
         str | None,
-        of(WHERE, "Attention of transformers. Default: on a GPU flash or flex attention, else transformers' choice."),
+        of(WHERE, "Attention of transformers. Default: sdpa; on a GPU, for windows of tokens, flash or flex."),
     ] = None,
     only_print: Annotated[bool, of(WHERE, "Print the settings and end.", "--print")] = False,
 ) -> None:

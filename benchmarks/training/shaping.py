@@ -1,4 +1,4 @@
-"""`shaping`: does the graph of earlier episodes help a learner that knows nothing of it?
+"""`study shaping`: does the graph of earlier episodes help a learner that knows nothing of it?
 
 Stable-Baselines3's PPO is trained on fixed Sokoban levels under three rewards, everything else equal; greedy play is
 evaluated on these and on held-out levels. A training is a part of the study.

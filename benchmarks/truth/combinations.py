@@ -1,4 +1,4 @@
-"""`combinations`: combinations of step credit beside all methods, each paired with the one that was chosen.
+"""`study combinations`: combinations of step credit beside all methods, each paired with the one that was chosen.
 
 A part is one environment: the league's measures, averaged over its players. The bootstrap draws the same tasks for all.
 """

@@ -1,4 +1,4 @@
-"""`gradients`: the policy gradient that a credit method makes of a group, held against the exact one.
+"""`study gradients`: the policy gradient that a credit method makes of a group, held against the exact one.
 
 Every credit is given to the same episodes of small processes whose player is known (`benchmarks.truth.processes`), in
 groups of growing size. With credit A of the steps, the gradient of a group of G episodes is
@@ -212,7 +212,8 @@ def _drawn_error(process: Process, table: StepTable, count: int, rng: np.random.
 def configure(
     quick: Annotated[bool, typer.Option("--quick", help="2 batches of 16 episodes: every part, no result.")] = False,
     process: Annotated[
-        list[str] | None, typer.Option(help=f"May be given several times, of: {', '.join(PROCESSES)}. Default: all.")
+        list[str] | None,
+        typer.Option(help=f"One of these, may be given several times: {', '.join(PROCESSES)}. Default: all."),
     ] = None,
     groups: playing.Sizes = None,
     seed: playing.Seed = 0,

@@ -1,4 +1,4 @@
-"""`league` and `ranking`: credit methods held against the true advantage of every step; nothing is trained.
+"""`study league` and `study ranking`: credit methods held against the true advantage of every step; nothing is trained.
 
 The episodes of a task are cut into groups of 2, 4, 8, .., smaller ones inside larger ones, so that all group sizes
 credit the same rows. A part is one player in one environment. `ranking` is the league in Sokoban: more levels, every

@@ -1,4 +1,4 @@
-"""`privileged`: what an informed teacher's numbers say of steps, before any training.
+"""`study privileged`: what an informed teacher's numbers say of steps, before any training.
 
 Clones that have learned to read contexts play held-out tasks. They are asked again of every reply token with a
 context, or a control, in front of the prompt. Three numbers are held against the exact gains of steps: the mean gap of
@@ -236,7 +236,7 @@ def configure(
     env: Annotated[str, typer.Option(help="Environment with a distance and an expert, such as corridor.")] = "corridor",
     option: Annotated[list[str] | None, typer.Option(help="Argument of the environment, such as length=12.")] = None,
     policy: Annotated[Path | None, typer.Option(help="Job folder of a learning benchmark; default: clones.")] = None,
-    context: Annotated[list[str] | None, typer.Option(help="May be given several times. Default: all.")] = None,
+    context: Annotated[list[str] | None, typer.Option(help="Kind of context. May be given several times.")] = None,
     read: Annotated[
         list[str] | None, typer.Option(help="What clones learn to read, such as expert=0.25; default: as --privileged.")
     ] = None,

@@ -1,4 +1,4 @@
-"""`scorers`: does a network that learns step scores from outcomes rank actions?
+"""`study scorers`: does a network that learns step scores from outcomes rank actions?
 
 A cloned policy, whose weights stay as they are, plays training levels. Every scorer learns from the same episodes. Its
 scores of held-out levels are then turned into step credit, which is held against the moves that the steps really

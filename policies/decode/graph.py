@@ -1,7 +1,7 @@
 """Decode steps of one shape, recorded once on a GPU and replayed: the host then starts one graph, not 1,000 kernels.
 
-A step has rows and columns in numbers that are rounded up, so that few shapes occur. Rows without a reply compute what
-is not read, and columns behind the newest token are masked.
+The numbers of rows and columns of a step are rounded up, so that few shapes occur. Rows without a reply are computed
+too, and nobody reads them; columns behind the newest token are masked.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class _Shape:
         self._width = 0
 
     def begin(self, lengths: list[int], width: int, tokens: Tensor) -> None:
-        """Give the rows their next tokens, which make them so long and stand in column `width` - 1."""
+        """Give the rows their next tokens, in column `width` - 1; `lengths` are those of the rows with these tokens."""
         if self._width != width - 1 or [length + 1 for length in self._lengths] != lengths:
             self._place(lengths, width)
         self._lengths, self._width = lengths, width  # the step counts on by itself

@@ -1,6 +1,7 @@
-"""Attention of the new tokens of many rows, each behind keys of its own, in few kernels: for devices with slow starts.
+"""Attention of the new tokens of many rows in few kernels, for devices on which starting a kernel is slow.
 
-Row by row, 64 prompts in 30 layers start 10,000 kernels. Here rows with about as many new tokens share one, padded.
+Each row has keys of its own. Row by row, 64 prompts in 30 layers start 10,000 kernels. Here rows with about as many new
+tokens are padded and share a kernel.
 """
 
 from __future__ import annotations
