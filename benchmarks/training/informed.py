@@ -117,7 +117,7 @@ def section(study: Trainings) -> str:
     )  # fmt: skip
     told = (
         f"{budget:,} reply tokens a run; before training the clones win {_percent(clones)} % of the test tasks. "
-        f"Nothing was searched: the learning rate is .0008, GraphGPO's .0016, as an earlier head to head "
+        "Nothing was searched: the learning rate is .0008, GraphGPO's .0016, as a head to head in the corridor "
         "chose; groups without contrast are replaced for GRPO, RLSD and RLCSD."
     )
     return "\n\n".join([filled(told), markdown_table(heads, lines), filled(_CAPTION)]) + "\n"
