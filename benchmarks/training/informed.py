@@ -87,8 +87,8 @@ def _entropy(runs: Mapping[int, Record]) -> str:
     return " to ".join(f"{np.mean([values[at] for values in known]):.2f}" for at in (0, -1)) if known else NONE
 
 
-def section(study: Trainings) -> str:
-    """Return the part of a page about one study: the methods, and how entropy and episodes went."""
+def section(study: Trainings, caption: bool = True) -> str:
+    """Return the part of a page about one study: the methods, how entropy and episodes went, and what columns mean."""
     said, budget = verdicts(study), study.config.token_budget
     lines = []
     for label in REFERENCES:
@@ -120,4 +120,4 @@ def section(study: Trainings) -> str:
         "Nothing was searched: the learning rate is .0008, GraphGPO's .0016, as a head to head in the corridor "
         "chose; groups without contrast are replaced for GRPO, RLSD and RLCSD."
     )
-    return "\n\n".join([filled(told), markdown_table(heads, lines), filled(_CAPTION)]) + "\n"
+    return "\n\n".join([filled(told), markdown_table(heads, lines), *([filled(_CAPTION)] * caption)]) + "\n"
