@@ -97,7 +97,7 @@ class KeyedBatch:
         size = 0
         for row in self._rows(prompts):
             new = row.length - row.first
-            if parts[-1] and size + new > READ_TOKENS:
+            if parts[-1] and new and size + new > READ_TOKENS:
                 parts.append([])
                 size = 0
             parts[-1].append(row)
@@ -133,7 +133,9 @@ class KeyedBatch:
 
         together = None
         if self._graphs is not None:
-            parts = [Part(row.number, row.length, row.kept, row.first, row.like) for row in rows]
+            parts = [
+                Part(row.number, row.length, row.kept, row.first, row.like, self._lengths[row.like]) for row in rows
+            ]
             together = Reading(parts, self._width, len(self._lengths), self._device)
 
         def attention(layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float | None) -> Tensor:

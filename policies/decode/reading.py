@@ -28,6 +28,7 @@ class Part(NamedTuple):
     kept: int
     first: int
     like: int
+    like_length: int
 
 
 class _Alike(NamedTuple):
@@ -79,14 +80,19 @@ class Reading:
         sources: dict[int, np.ndarray] = {}  # row and column of each token of a row
         to, come = [], []
         for part in parts:
-            own = np.stack([np.full(part.length, part.number), self._width - part.length + np.arange(part.length)], 1)
+            own = self._places(part.number, part.length)
             if part.first > part.kept:
                 shared = slice(part.kept, part.first)
+                # A row that was read before has its keys already.
+                source = sources.get(part.like)
                 to.append(own[shared].copy())
-                come.append(sources[part.like][shared])
+                come.append((self._places(part.like, part.like_length) if source is None else source)[shared])
                 own[shared] = come[-1]
             sources[part.number] = own
         return (self._pair(np.concatenate(to)), self._pair(np.concatenate(come))) if to else (None, None)
+
+    def _places(self, number: int, length: int) -> np.ndarray:
+        return np.stack([np.full(length, number), self._width - length + np.arange(length)], 1)
 
     def _together(self, members: list[tuple[Part, int, int]], rows: int) -> _Alike:
         sizes = np.array([end - begin for _, begin, end in members])

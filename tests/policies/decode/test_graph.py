@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from policies.decode import graph, reading
+from policies.decode import batch, graph, reading
 from policies.decode.batch import KeyedBatch
 from policies.decode.continuous import Continuous, Request
 from policies.decode.graph import StepGraphs
@@ -29,9 +29,11 @@ def recorded(monkeypatch):
     return found
 
 
-@pytest.mark.parametrize("few", [256, 4, 0])  # rows with more new tokens are read one by one
-def test_replies_are_those_of_exact_shapes(recorded, monkeypatch, few):
+@pytest.mark.parametrize(("few", "most"), [(256, 2**16), (4, 2**16), (0, 2**16), (256, 9), (256, 3)])
+def test_replies_are_those_of_exact_shapes(recorded, monkeypatch, few, most):
+    """Rows with more than `few` new tokens are read one by one; a pass reads `most`."""
     monkeypatch.setattr(reading, "_FEW", few)
+    monkeypatch.setattr(batch, "READ_TOKENS", most)
     model = qwen()
     expected, _ = play(LoopSampler(model, reuse=True), turns=9, rows=8)
     sampler = LoopSampler(model, reuse=True, graphs=True)
