@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
 from policies.decode.graph import StepGraphs
 from policies.decode.kept import KeptKeys, TokenCounts
-from policies.decode.reading import Part, Reading
+from policies.decode.reading import Reading, Row
 from policies.pretrained import pictures_of, text_config
 from policies.prompts import Prompt
 from policies.scoring.attention import attend, attend_grouped, may_take_runs, with_runs
@@ -46,26 +46,6 @@ class Batch(Protocol):
         ...
 
 
-class _Row(NamedTuple):
-    """A prompt of `KeyedBatch`: where it is, and what of it is new.
-
-    Attributes:
-        pieces: keys and values, (layers, 2, heads, m, size) each.
-        shared: so many it has in common with the row `like`, which is read before.
-    """
-
-    number: int
-    length: int
-    kept: int
-    pieces: Sequence[Tensor]
-    shared: int
-    like: int
-
-    @property
-    def first(self) -> int:
-        return max(self.kept, self.shared)
-
-
 class KeyedBatch:
     """Replies in progress of a model that takes runs (`takes_runs`): each new token of the prompts is read once.
 
@@ -93,7 +73,7 @@ class KeyedBatch:
         self._device = next(model.parameters()).device
         self._mask: Tensor | None = None
         self._every: Tensor | None = None  # `keys` as one, while prompts are read
-        parts: list[list[_Row]] = [[]]
+        parts: list[list[Row]] = [[]]
         size = 0
         for row in self._rows(prompts):
             new = row.length - row.first
@@ -109,18 +89,18 @@ class KeyedBatch:
         self._every = None
         self.logits = torch.stack([logits[row] for row in range(len(prompts))])
 
-    def _rows(self, prompts: Sequence[Prompt]) -> list[_Row]:
-        found: list[_Row] = []
+    def _rows(self, prompts: Sequence[Prompt]) -> list[Row]:
+        found: list[Row] = []
         before: Prompt = ()
         for number in sorted(range(len(prompts)), key=lambda number: (prompts[number], number)):
             prompt = prompts[number]
             shared = next((i for i, (a, b) in enumerate(zip(prompt, before)) if a != b), min(len(prompt), len(before)))  # noqa: B905
             kept, pieces = (0, []) if self._kept is None or shared == len(prompt) else self._kept.find(prompt)
-            found.append(_Row(number, len(prompt), kept, pieces, shared, found[-1].number if found else number))
+            found.append(Row(number, len(prompt), kept, pieces, shared, found[-1].number if found else number))
             before = prompt
         return found
 
-    def _read(self, prompts: Sequence[Prompt], rows: list[_Row], logits: dict[int, Tensor]) -> None:
+    def _read(self, prompts: Sequence[Prompt], rows: list[Row], logits: dict[int, Tensor]) -> None:
         places: list[tuple[int, int]] = []  # of each row in the line
         for row in rows:
             begin = places[-1][1] if places else 0
@@ -133,10 +113,7 @@ class KeyedBatch:
 
         together = None
         if self._graphs is not None:
-            parts = [
-                Part(row.number, row.length, row.kept, row.first, row.like, self._lengths[row.like]) for row in rows
-            ]
-            together = Reading(parts, self._width, len(self._lengths), self._device)
+            together = Reading(rows, self._lengths, self._device)
 
         def attention(layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float | None) -> Tensor:
             slots, found = self._begin(layer, rows, key), []
@@ -169,7 +146,7 @@ class KeyedBatch:
             if row.first == row.length:
                 logits[row.number] = logits[row.like]
 
-    def _begin(self, layer: int, rows: Sequence[_Row], key: Tensor) -> Tensor:
+    def _begin(self, layer: int, rows: Sequence[Row], key: Tensor) -> Tensor:
         """Return the keys and values of a layer, with what is kept of some rows."""
         if self._graphs is not None:
             if self._every is None:

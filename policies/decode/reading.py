@@ -20,15 +20,24 @@ from policies.scoring.attention import attend
 _FEW = 256
 
 
-class Part(NamedTuple):
-    """A row of a reading: tokens [0, kept) have keys, [kept, first) are those of the row `like`, the rest is new."""
+class Row(NamedTuple):
+    """A prompt of `KeyedBatch`: where it is, and what of it is new.
+
+    Attributes:
+        pieces: keys and values, (layers, 2, heads, m, size) each.
+        shared: so many it has in common with the row `like`, which is read before.
+    """
 
     number: int
     length: int
     kept: int
-    first: int
+    pieces: Sequence[Tensor]
+    shared: int
     like: int
-    like_length: int
+
+    @property
+    def first(self) -> int:
+        return max(self.kept, self.shared)
 
 
 class _Alike(NamedTuple):
@@ -50,12 +59,12 @@ class Reading:
 
     Args:
         parts: rows in the order of their new tokens in the line; a row follows the one that it is like.
-        width: the column where all rows end.
-        rows: n.
+        lengths: of all n rows, which end in the same column.
     """
 
-    def __init__(self, parts: Sequence[Part], width: int, rows: int, device: torch.device) -> None:
-        self._width, self._device = width, device
+    def __init__(self, parts: Sequence[Row], lengths: Sequence[int], device: torch.device) -> None:
+        self._width, self._lengths, self._device = max(lengths), lengths, device
+        width = self._width
         ends = list(itertools.accumulate((part.length - part.first for part in parts), initial=0))
         spans = [(part, begin, end) for part, begin, end in zip(parts, ends, ends[1:], strict=False) if end > begin]
         new = [(part.number, width - part.length + place) for part, _, _ in spans
@@ -63,11 +72,11 @@ class Reading:
         self._new = self._pair(np.array(new, np.int64))
         self._shared, self._sources = self._copies(parts)
         self._long = [span for span in spans if span[2] - span[1] > _FEW]
-        classes: dict[int, list[tuple[Part, int, int]]] = {}
+        classes: dict[int, list[tuple[Row, int, int]]] = {}
         for span in spans:
             if span[2] - span[1] <= _FEW:
                 classes.setdefault((span[2] - span[1] - 1).bit_length(), []).append(span)
-        self._alike = [self._together(members, rows) for members in classes.values()]
+        self._alike = [self._together(members) for members in classes.values()]
 
     def _on(self, array: np.ndarray) -> Tensor:
         return torch.from_numpy(array).to(self._device, non_blocking=True)
@@ -75,26 +84,27 @@ class Reading:
     def _pair(self, places: np.ndarray) -> tuple[Tensor, Tensor]:
         return self._on(places[:, 0].copy()), self._on(places[:, 1].copy())
 
-    def _copies(self, parts: Sequence[Part]) -> tuple[tuple[Tensor, Tensor] | None, tuple[Tensor, Tensor] | None]:
+    def _copies(self, parts: Sequence[Row]) -> tuple[tuple[Tensor, Tensor] | None, tuple[Tensor, Tensor] | None]:
         """Return where shared tokens go, and where they come from: rows and columns."""
         sources: dict[int, np.ndarray] = {}  # row and column of each token of a row
         to, come = [], []
         for part in parts:
-            own = self._places(part.number, part.length)
+            own = self._places(part.number)
             if part.first > part.kept:
                 shared = slice(part.kept, part.first)
                 # A row that was read before has its keys already.
                 source = sources.get(part.like)
                 to.append(own[shared].copy())
-                come.append((self._places(part.like, part.like_length) if source is None else source)[shared])
+                come.append((self._places(part.like) if source is None else source)[shared])
                 own[shared] = come[-1]
             sources[part.number] = own
         return (self._pair(np.concatenate(to)), self._pair(np.concatenate(come))) if to else (None, None)
 
-    def _places(self, number: int, length: int) -> np.ndarray:
+    def _places(self, number: int) -> np.ndarray:
+        length = self._lengths[number]
         return np.stack([np.full(length, number), self._width - length + np.arange(length)], 1)
 
-    def _together(self, members: list[tuple[Part, int, int]], rows: int) -> _Alike:
+    def _together(self, members: list[tuple[Row, int, int]]) -> _Alike:
         sizes = np.array([end - begin for _, begin, end in members])
         begins, most = np.array([begin for _, begin, _ in members]), int(sizes.max())
         numbers = np.array([part.number for part, _, _ in members], np.int64)
@@ -104,7 +114,7 @@ class Reading:
         last = np.where(is_token, self._width - sizes[:, None] + steps, self._width - 1)  # a query may see this column
         mask = (columns >= starts[:, None, None]) & (columns <= last[:, :, None])
         line = np.where(is_token, begins[:, None] + steps, 0)
-        every = len(numbers) == rows and bool((numbers == np.arange(rows)).all())
+        every = np.array_equal(numbers, np.arange(len(self._lengths)))
         return _Alike(
             slice(None) if every else self._on(numbers), self._on(line), self._on(mask[:, None]),
             self._on(np.flatnonzero(is_token)), self._on(line[is_token]),
