@@ -51,7 +51,8 @@ def guide(noise: float) -> Callable[[], Adviser]:
 _TINY = SOKOBAN_TINY.changed(iterations=60, learning_rate=8e-4, groups=1, validation={"every": 6})
 #: Reply tokens of the tiny policy's run per room, about 25 iterations of one group; and cloned steps.
 _TOKENS, _CLONED = 250, 1200
-
+# SmolLM2 on a CPU. With 600 cloned steps and the contexts of privileged methods it wins 14 % of 6 rooms when sampled;
+# GRPO took it to 75 % in 5,000 reply tokens and to 97 % in 10,000 (one seed, two processor minutes).
 _SMOLLM2 = SOKOBAN_PRETRAINED.changed(
     iterations=40,
     groups=8,
@@ -61,7 +62,7 @@ _SMOLLM2 = SOKOBAN_PRETRAINED.changed(
     memory={"microbatch_rows": None, "microbatch_tokens": 768, "share_prefixes": True},
     validation={"every": 8},
 )
-_SMOLLM2_TOKENS, _SMOLLM2_CLONED = 4000, 600
+_SMOLLM2_TOKENS, _SMOLLM2_CLONED = 2000, 600
 
 
 def _of_length(row: EnvSettings, options: Mapping[str, Any]) -> EnvSettings:
