@@ -131,9 +131,14 @@ def refuse(config: Any, name: str, holds: bool, expected: str) -> None:
         raise ValueError(f"{type(config).__name__}.{name} must be {expected}, got {getattr(config, name)!r}")
 
 
+class _Group:
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
 @fields_checked
 @dataclass(frozen=True)
-class Rollout:
+class Rollout(_Group):
     """What is played and which of it is learned from.
 
     Attributes:
@@ -167,13 +172,10 @@ class Rollout:
     probe_every: Count = 0
     on_mismatch: Literal["stop", "weights"] = "stop"
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-
 
 @fields_checked
 @dataclass(frozen=True)
-class Optimiser:
+class Optimiser(_Group):
     """AdamW, and how a batch becomes its steps.
 
     Attributes:
@@ -188,13 +190,10 @@ class Optimiser:
     minibatch_rows: Size = 64
     epochs: Size = 1
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-
 
 @fields_checked
 @dataclass(frozen=True)
-class Loss:
+class Loss(_Group):
     """What is minimised, see `baselines.losses`.
 
     Attributes:
@@ -242,7 +241,7 @@ class Loss:
     old_logprobs: Literal["sampler", "recompute", "stored"] = "sampler"
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        super().__post_init__()
         expected = "None unless old_logprobs='recompute': the sampler's own log-probabilities need no correction"
         refuse(self, "tis", self.tis is None or self.old_logprobs == "recompute", expected)
         expected = "at least 1 with the aggregation 'constant', None with any other"
@@ -256,7 +255,7 @@ class Loss:
 
 @fields_checked
 @dataclass(frozen=True)
-class Distillation:
+class Distillation(_Group):
     """The divergence to an informed teacher beside the policy's loss, see `baselines.distillation`.
 
     Attributes:
@@ -277,13 +276,10 @@ class Distillation:
     entry_cap: Positive | None = None
     sampled: bool = False
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-
 
 @fields_checked
 @dataclass(frozen=True)
-class Memory:
+class Memory(_Group):
     """How a batch is divided into passes; it changes memory and speed, and nothing that is learned.
 
     Attributes:
@@ -304,7 +300,7 @@ class Memory:
     activation_checkpointing: bool | None = None
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        super().__post_init__()
         tokens = self.microbatch_tokens
         if isinstance(tokens, bool) or not (tokens in ("auto", None) or isinstance(tokens, numbers.Integral)):
             raise TypeError(f"Memory.microbatch_tokens must be 'auto', an integer or None, got {tokens!r}")
@@ -315,7 +311,7 @@ class Memory:
 
 @fields_checked
 @dataclass(frozen=True)
-class Schedule:
+class Schedule(_Group):
     """The learning rate over a run.
 
     Attributes:
@@ -327,13 +323,10 @@ class Schedule:
     shape: Literal["constant", "linear"] = "constant"
     warmup: Count = 0
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-
 
 @fields_checked
 @dataclass(frozen=True)
-class Validation:
+class Validation(_Group):
     """When the policy is validated, besides the start and the end.
 
     Attributes:
@@ -344,13 +337,10 @@ class Validation:
     every: Count = 10
     tokens: Count = 0
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-
 
 @fields_checked
 @dataclass(frozen=True)
-class Checkpoints:
+class Checkpoints(_Group):
     """When checkpoints are written.
 
     Attributes:
@@ -360,9 +350,6 @@ class Checkpoints:
 
     every: Count = 10
     keep: Size = 2
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 _GROUPS: dict[str, type] = {

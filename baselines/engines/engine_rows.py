@@ -89,9 +89,7 @@ def credited(
         ],
         **columns,
     )
-    values, scored = scored_rows(table, np.asarray(credit(table), np.float64))
-    is_scored = np.zeros(len(table), np.bool_)
-    is_scored[scored] = True
+    values, is_scored = scored_rows(table, np.asarray(credit(table), np.float64))
     advantages = [np.zeros(len(row.completion_ids)) for row in rows]
     masks = [np.zeros(len(row.completion_ids), np.bool_) for row in rows]
     numbers = [number for number, row in enumerate(rows) for _ in row.steps]
