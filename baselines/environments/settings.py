@@ -228,7 +228,7 @@ class EnvSettings:
         kind_names: kinds of tasks and the heads of their columns, as papers print them.
         advisers: players that know only what they are told, by name; they can be cloned in place of the
             environment's own expert, see `Setup.adviser`.
-        key: returns the state key that credit goes by, see `wrappers.canonical`; None: the exact state.
+        key: the state key that credit uses, see `wrappers.canonical`; None: the exact state.
         return_name: what the tables call the return of an episode.
         tiles: symbols of a board mapped to tiles of the page; None where observations are shown as they are.
         models: settings of models that have some of their own, by name.
@@ -257,9 +257,9 @@ class EnvSettings:
     pieces: Sequence[str] | None = None
     kind_names: Mapping[str, str] = field(default_factory=dict)
     advisers: Mapping[str, Callable[[], Adviser]] = field(default_factory=dict)
-    key: Callable[[], Key] | None = None
+    key: Key | None = None
     return_name: str = "return"
-    tiles: Callable[[], dict[str, str]] | None = None
+    tiles: Mapping[str, str] | None = None
     models: Mapping[str, ModelSettings] = field(default_factory=dict)
     data: Mapping[str, str] = field(default_factory=dict)
     made: tuple[str, ...] = ()

@@ -195,7 +195,7 @@ def bare_envs(
         envs = VectorAdvice(envs, ADVISERS[setup.adviser])
     key = settings_of(config.env).key
     if key is not None:
-        envs = CanonicalStates(envs, key=key())
+        envs = CanonicalStates(envs, key=key)
     return ObservationLog(envs) if log else envs
 
 
@@ -234,12 +234,6 @@ class ObservationLog(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any]])
         for i, (text, task, key) in enumerate(zip(texts, infos["task_id"], keys, strict=True)):
             self.frames[i].append(text)
             self.texts.setdefault((str(task), str(key)), text)
-
-
-def tile_names(env: str) -> dict[str, str] | None:
-    """Map the symbols of an environment's boards to tiles; None for environments whose text is no board."""
-    tiles = settings_of(env).tiles
-    return None if tiles is None else tiles()
 
 
 def make_lanes(config: Config, episodes: int, lanes: int, **options: Any) -> list[gym.vector.VectorEnv[Any, Any, Any]]:
