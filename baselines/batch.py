@@ -36,7 +36,7 @@ class Batch:
         positive, negative: float32 (n,), weighted sums of their positive and negative advantages; (n, L) where
             advantages are per token, 0 where masked.
         positive_weight, negative_weight: likewise, summed weights of these raw rows.
-        trained: bool (n,), the rows that an update reads; the others count in its mean alone, see `make_batch`.
+        trained: bool (n,), the rows that an update reads; the others count only in its mean, see `make_batch`.
         raw_rows: how many rows of the table went in.
         allowed: `Reply.allowed` of each row, length n; empty where no reply was restricted.
         informed: the prompt that an informed teacher reads before each reply, () where it has none.

@@ -1,4 +1,4 @@
-"""TrainerConfig: every number of a training run, each written once, with its range, in a group of its own kind.
+"""TrainerConfig: every number of a training run, with its range, in groups by topic.
 
     TrainerConfig(groups=8, learning_rate=1e-6, loss=Loss(kl=0.02), memory=Memory(microbatch_tokens=4096))
     config.changed(groups=4, **{"loss.kl": 0.0})
@@ -37,7 +37,7 @@ TRAINING_RULES = 2
 
 
 class Range(NamedTuple):
-    """Numbers that a field may hold; beside its type, inside `Annotated`."""
+    """Range of a numeric field, as the second argument of `Annotated`."""
 
     low: float | None = None
     above: float | None = None
@@ -249,14 +249,14 @@ class Loss(_Group):
 
     @property
     def needs_start(self) -> bool:
-        """Whether the loss itself looks at the frozen start policy."""
+        """Whether the loss needs the frozen start policy."""
         return self.kl > 0 and self.kl_in == "loss"
 
 
 @fields_checked
 @dataclass(frozen=True)
 class Distillation(_Group):
-    """The divergence to an informed teacher beside the policy's loss, see `baselines.distillation`.
+    """The divergence from an informed teacher, added to the policy's loss, see `baselines.distillation`.
 
     Attributes:
         weight: of the divergence, a mean over the tokens of steps that have a context; 0: none.
@@ -265,7 +265,7 @@ class Distillation(_Group):
         tail: whether all other tokens are one more; else both are brought to sum 1 over the likeliest.
         ratio_cap: limit of the weight by how much likelier the sampled token is now; None: no weight.
         entry_cap: limit of a single vocabulary entry's term; None: none.
-        sampled: the sampled tokens alone, without distributions: an unbiased gradient of alpha 1.
+        sampled: use only the sampled tokens, without distributions: an unbiased gradient for alpha 1.
     """
 
     weight: Weight = 0.0

@@ -1,4 +1,4 @@
-"""Self-distillation: how far the policy is from itself, informed by a context, as a loss beside the policy's.
+"""Self-distillation: the divergence of the policy from itself with a context in its prompt, as an additional loss.
 
 s and t are log-probabilities of student and teacher, of whole distributions (..., V) or of sampled tokens. Nothing here
 has a gradient through t. SDPO (2601.20802) is `per_token` with alpha .5 or 1, the student's top 100 and a tail; OPSD

@@ -78,7 +78,7 @@ class Evaluation:
         """Return the outcomes of the tasks of each kind: value of the column -> bool (tasks of that kind, repeats).
 
         Args:
-            column: one of those that `evaluate` was asked for, such as ALFWorld's "task_type".
+            column: one of the columns passed to `evaluate`, such as ALFWorld's "task_type".
 
         Raises:
             KeyError: it is not.

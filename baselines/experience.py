@@ -42,11 +42,11 @@ _FILE = "experience"
 
 @dataclass(frozen=True, eq=False)
 class Experience:
-    """The episodes of an iteration, and what its row of the log says of them.
+    """The episodes of an iteration, and the entries of its log row about them.
 
     Attributes:
         outcomes, resampling: figures of the first round, and of later ones.
-        generator: has drawn tasks and seeds, and goes on to shuffle mini-batches.
+        generator: random generator that drew tasks and seeds, and shuffles the mini-batches next.
     """
 
     table: StepTable

@@ -51,10 +51,10 @@ class Lesson:
 
 
 class Learner:
-    """A policy with its optimiser, the frozen start policy where it is needed, and a scorer where the credit wants one.
+    """A policy with its optimiser, the frozen start policy if the loss needs it, and a scorer if the credit needs one.
 
     Raises:
-        ValueError: the credit wants scores and makes no scorer, or the one given scores something else.
+        ValueError: the credit needs scores and makes no scorer, or the given scorer scores another level.
         FloatingPointError: a weight of the policy is not finite; the message names it.
     """
 
@@ -80,7 +80,7 @@ class Learner:
         check_finite(policy.model, "the policy's")
 
     def estimate(self, table: StepTable, iteration: int = 0) -> tuple[Floats, Estimate]:
-        """Return the scorer's scores of a table, as it is now, and what credit makes of them; without one none."""
+        """Return the scorer's current scores of a table (None without a scorer), and the credit computed from them."""
         credit: Any = self.credit
         credit = getattr(credit, "at", lambda update: credit)(iteration)
         if self.scorer is None:
@@ -144,7 +144,7 @@ class Learner:
         """Train on a table.
 
         Raises:
-            torch.OutOfMemoryError: a pass did not fit; the message says which setting to lower.
+            torch.OutOfMemoryError: a pass did not fit; the message names the setting to lower.
         """
         replies = [reply for reply in (() if table.replies is None else table.replies) if reply is not None]
         longest = max((len(reply.prompt_ids) + len(reply.token_ids) for reply in replies), default=0)

@@ -45,7 +45,7 @@ def importance_ratio(logprobs: Tensor, old_logprobs: Tensor, mask: Tensor, level
     if level != "token":
         lengths = mask.sum(1, keepdim=True).clamp(min=1)
         mean = torch.where(mask, difference, torch.zeros_like(difference)).sum(1, keepdim=True) / lengths
-        # Value of the mean; gradient of the mean, or of each token alone.
+        # The value is that of the mean; the gradient is that of the mean or of each token separately.
         difference = mean.expand_as(mask) if level == "step" else mean.detach() + difference - difference.detach()
     return difference.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT).exp()
 
@@ -229,5 +229,5 @@ def preference(better: Tensor, worse: Tensor, better_start: Tensor, worse_start:
 
 
 def _over_tokens(numbers: Tensor) -> Tensor:
-    """Numbers per row as a column beside (n, L); numbers per token as they are."""
+    """Return numbers per row as a column that broadcasts to (n, L); numbers per token unchanged."""
     return numbers[:, None] if numbers.dim() == 1 else numbers

@@ -158,7 +158,7 @@ class Limits:
             tokens = f"{self.tokens}, and the longest row has {longest}: shorten prompts and replies"
         more = "" if self.recompute else ", or set memory.activation_checkpointing=True"
         return (
-            f"{what} does not fit the device's memory: memory.microbatch_tokens says how many tokens a pass has "
+            f"{what} does not fit the device's memory: memory.microbatch_tokens is the number of tokens of a pass "
             f"({tokens}{more}). Checkpoints are as they were: a run that is resumed with another microbatch_tokens "
             "goes on from the last one"
         )
@@ -239,9 +239,9 @@ def update(
 
     Raises:
         ValueError: the divergence is weighted and there is no reference.
-        FloatingPointError: a loss or a gradient is not finite, the message says which; the weights are those of the
+        FloatingPointError: a loss or a gradient is not finite (the message names it); the weights are those of the
             last good step. Or the step itself has made a weight that is not finite.
-        torch.OutOfMemoryError: a pass did not fit; the message says which setting to lower. The weights are those of
+        torch.OutOfMemoryError: a pass did not fit; the message names the setting to lower. The weights are those of
             the last good step, and no gradient is kept.
     """
     if config.loss.needs_start and reference is None:
@@ -337,7 +337,7 @@ def _update(
 
 
 def _rows(column: Tensor | None, chosen: NDArray[np.int64], part: Batch) -> Tensor | None:
-    """Rows of a tensor (n, L) beside a part of the batch, on its device."""
+    """Return the rows of a tensor (n, L) that belong to a part of the batch, on its device."""
     return None if column is None else column[torch.from_numpy(chosen), : part.mask.shape[1]].to(part.mask.device)
 
 
@@ -392,7 +392,7 @@ def _backward(
     limits: Limits,
     lesson: tuple[Scorer, float] | None,
 ) -> Tensor:
-    """Add the gradient of some rows, where gradients are asked for.
+    """Add the gradient of some rows, if gradients are enabled.
 
     Args:
         reference: log-probabilities of the start policy, float (n, L).
@@ -435,7 +435,7 @@ def _backward(
         moved = divergence(part.old_logprobs, logprobs.detach(), limit=None)
         clipped = clipped_weight(ratio.detach(), part.positive_weight, part.negative_weight, **clip)
         figures = (weight * kl, weight * moved, clipped, weight * scores.entropy)
-        # Not figure[mask]: only the device knows its size, and the host would wait for it.
+        # figure[mask] would make the host wait for the device, because its size depends on the values.
         summed = [figure.masked_fill(~part.mask, 0.0).sum() for figure in figures]
         return torch.stack([policy_loss.detach(), *summed, apart.detach()]).double()
 

@@ -46,7 +46,7 @@ def token_sequences(table: StepTable, advantages: NDArray[np.float64]) -> list[T
 
     Args:
         table: rollouts with replies, log-probabilities included.
-        advantages: float64 (N,) or (N, K), as of `baselines.batch.make_batch`; nan: context, not trained on.
+        advantages: float64 (N,) or (N, K), as for `baselines.batch.make_batch`; nan: context, not trained on.
 
     Returns:
         Sequences by trajectory, then `t`. Those without a scored step are left out.

@@ -42,7 +42,7 @@ _PIECES: tuple[str, ...] = (
 )
 
 
-#: What is said in ALFWorld and in its prompts, apart from names and numbers.
+#: Texts of ALFWorld and its prompts, without names and numbers.
 _SAID = (
     "-= Welcome to TextWorld, ALFRED! =-\n\nYou are in the middle of a room. Looking quickly around you, you see a "
     "bed 1, a bed 2, and a bed 3.\n\nYour task is to: put some bed on bed.",

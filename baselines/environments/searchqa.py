@@ -35,7 +35,7 @@ _PIECES: tuple[str, ...] = (
     r" ?(?:1[0-9]{3}|20[0-9]{2}|[89][0-9]{2})(?![0-9,])",
 )
 
-#: What is said in the prompts, apart from questions and passages.
+#: Texts of the prompts, without questions and passages.
 _SAID = (
     "At the start you saw:\n\n\nYou did: <search> a </search>; <answer> a </answer>",
     '\n\nNow you see:\n\n\n<information>Doc 1(Title: "A") a.</information>\n\n',

@@ -67,7 +67,7 @@ class Setup:
             the environment's own number.
         train: split of cloning and reinforcement learning.
         validation: split of the learning curve. Where it is the test split, its tasks begin after those of the test.
-        beside: further splits that the finished policies play, reported beside the test split.
+        beside: further splits that the finished policies play, reported together with the test split.
         kinds: info entry by which episodes are sorted into kinds, such as "task_type"; "": they are all of one kind.
         adviser: who is cloned: "" for the environment's own expert, else one of the environment's advisers.
         cloned: keyword arguments of `gymnasium.make_vec` that are others while cloning.
@@ -179,7 +179,7 @@ class Scripted:
 
 @dataclass(frozen=True)
 class OwnEnv:
-    """An environment that belongs to a method, such as a reward or a search engine of its own.
+    """An environment that belongs to a method, for example with its own reward or search engine.
 
     Attributes:
         id: Gymnasium id of the environment that the method is for.
@@ -197,11 +197,11 @@ class OwnEnv:
 
 @dataclass(frozen=True)
 class OwnRow:
-    """A recipe that is a method for any environment, trained in an environment of its own.
+    """A recipe that is a method for any environment, trained in its own variant of the environment.
 
     Attributes:
         of: name of the method.
-        notes: as of `baselines.recipes.definition.Recipe`.
+        notes: as in `baselines.recipes.definition.Recipe`.
         options: of the method, besides those of its preset "paper".
     """
 
@@ -226,7 +226,7 @@ class EnvSettings:
         words: what the tiny policy's tokenizer must know besides the texts and commands of some training tasks.
         pieces: what it keeps in one token, see `policies.tiny.tiny_tokenizer`; None for its default.
         kind_names: kinds of tasks and the heads of their columns, as papers print them.
-        advisers: players that know only what they are told, by name; they can be cloned in place of the
+        advisers: players that see only the observations, by name; they can be cloned in place of the
             environment's own expert, see `Setup.adviser`.
         key: the state key that credit uses, see `wrappers.canonical`; None: the exact state.
         return_name: what the tables call the return of an episode.
@@ -240,7 +240,7 @@ class EnvSettings:
         search: what a head to head searches: the whole "space" of a method, or learning "rates" and dynamic sampling.
         papers_play: what the papers' runs play, which is not in this package.
         papers_options: by the papers' word, such as "steps": the keyword arguments that a printed value stands for.
-        rows: recipes for this environment alone.
+        rows: recipes for this environment only.
         with_options: returns the row for arguments of the environment that change sizes and name; None: none do.
     """
 

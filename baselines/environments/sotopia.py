@@ -20,7 +20,7 @@ from baselines.environments.settings import (
 
 _DAYS, _MEETINGS = "|".join(generated.DAYS), "|".join(map(re.escape, generated.MEETINGS))
 _OCCUPATIONS = "|".join(occupation.lower() for occupation, _ in generated.OCCUPATIONS)
-#: What a person is known for tells nothing about times: it is one token each.
+#: Traits of persons have nothing to do with times; each is one token.
 _KNOWN = "|".join(
     map(re.escape, (*(known for _, known in generated.OCCUPATIONS), *generated.PERSONALITIES, *generated.SECRETS))
 )

@@ -148,7 +148,7 @@ _SETUP = Setup(
     policy=COPYING | {"max_new_tokens": 10, "suffix": ""},
 )
 # A pretrained model reads about 200 tokens a second on a core. It clones the expert, whose episodes take a third of the
-# steps. The expert knows what is broken: its clone guesses, and practice has what to add.
+# steps. The expert knows what is broken and its clone has to guess, so that reinforcement learning can improve on it.
 _SMOLLM2 = SOKOBAN_PRETRAINED.changed(
     iterations=6,
     groups=2,

@@ -30,7 +30,7 @@ _PIECES: tuple[str, ...] = (
     r" \d+[,.;]?",
     r" ?[a-z]+",
 )
-#: What is said in VirtualHome and in its prompts, apart from names and numbers.
+#: Texts of VirtualHome and its prompts, without names and numbers.
 _SAID = (
     "At the start you saw:\nYour task is to: Put mug 1, mug 2 and mug 3 on mug 4.\n\nYou are in hall 1.\nNear you: "
     "nothing.\nYou hold nothing.\n\nYou did: walk to mug 1; grab mug 1\n\nNow you see:\nYou are in hall 1.",

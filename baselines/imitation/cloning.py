@@ -49,7 +49,7 @@ class Demonstrator:
 
     Args:
         student: whose chat template, prefix, suffix and tokenizer are used; its weights are not.
-        player: who says what is played, the expert by default.
+        player: chooses the actions that are played; default: the expert.
     """
 
     def __init__(self, student: HuggingFacePolicy, player: Policy | None = None) -> None:

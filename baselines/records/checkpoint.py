@@ -46,7 +46,7 @@ _FORMAT = 2
 _NAME = re.compile(r"checkpoint-(\d{6,9})")
 _PARTS = ("model", "optimizer", "scorer")
 _BEST = re.compile(r"best-\d{6,9}")
-#: What a process that was killed may leave beside folders of a run.
+#: Temporary folders that a killed process may leave in a run's folder.
 _LEFT = re.compile(r"\.(checkpoint-\d{6,9}|best-\d{6,9}|final)\.(replaced|.+\.partial)")
 #: What `save_pretrained` writes: of models, tokenizers, image processors and adapters, and of `policies`.
 _MODEL_FILE = re.compile(
@@ -65,7 +65,7 @@ class Checkpoint:
     """The whole state of a run between two iterations.
 
     Attributes:
-        identity: what the run is, as `describe_run` says; plain values, nested.
+        identity: the description of the run by `describe_run`; plain values, nested.
         model: state of the trained model; with an adapter, of the adapter.
         scorer: state of the scorer and its optimiser, None where there is none.
         ahead: episodes of the next iterations that are played already, in order (`Rollout.staleness`).

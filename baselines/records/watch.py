@@ -1,4 +1,4 @@
-"""What a run's log says of training that goes nowhere or has collapsed: each thing once, with what to do.
+"""Warnings about training that makes no progress or has collapsed, each given once, with a remedy.
 
     warning_no_success     no episode succeeded in `PATIENCE` iterations in a row, or in the whole run
     warning_no_better      at the end: fewer than `THERE` of the last iterations' episodes succeeded; or, after at least
@@ -37,7 +37,7 @@ _CALMER = "a smaller learning_rate, or a divergence from the start in the loss (
 
 
 def watch(rows: Sequence[Row], *, over: bool = False, kept: Mapping[int, str] | None = None) -> dict[str, str]:
-    """Return what the newest row gives reason to say and no row before it has said.
+    """Return the warnings that the newest row gives reason for and that no earlier row holds.
 
     Returns:
         Key for the row -> words.
@@ -52,7 +52,7 @@ def watch(rows: Sequence[Row], *, over: bool = False, kept: Mapping[int, str] | 
 
 
 def unfinished(rows: Sequence[Row]) -> Row:
-    """Return the newest of some rows without what was said of it because the run ended there."""
+    """Return the newest row without the warnings that were given because the run ended there."""
     *before, newest = rows
     plain = {key: value for key, value in newest.items() if key not in _RULES}
     return plain | dict.fromkeys(watch([*before, plain]), 1.0)

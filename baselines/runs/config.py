@@ -1,4 +1,4 @@
-"""Everything that a learning benchmark can be told: what is particular to an environment, sizes, and the whole.
+"""Configuration of a learning benchmark: the part of an environment, the sizes, and the whole.
 
 EnvSettings  how one environment is played, a row of `baselines.environments.registry`: sizes, setup, training
 Config       what one benchmark was asked, made from a row and from options by `make_config`; its `config.json`
@@ -39,7 +39,7 @@ _OWN = ("iterations", "groups", "group_size", "temperature", "validation.every",
 
 @dataclass(frozen=True)
 class Config:
-    """What was asked for; a folder holds the results of one configuration.
+    """Configuration of a benchmark; a folder holds the results of one configuration.
 
     Attributes:
         env: Gymnasium id.

@@ -69,11 +69,11 @@ class DataSource:
 
     @property
     def about(self) -> dict[str, str]:
-        """What the first row of a log says, see `baselines.records.metrics.MetricsLog`."""
+        """Entries of the first row of a log, see `baselines.records.metrics.MetricsLog`."""
         return {"data": self.source, "data_fingerprint": self.fingerprint}
 
     def note(self, folder: Path) -> None:
-        """Note it in the folder of a run that begins, or compare where the run goes on.
+        """Record it in the folder of a new run, or compare it with the record of a resumed run.
 
         Raises:
             OtherConfigurationError: the run was begun on other tasks, or with other arguments of the environment.
@@ -124,13 +124,13 @@ def _is_begun(folder: Path) -> bool:
 
 
 def noted(folder: Path) -> DataSource | None:
-    """Return what a run's folder says of its data; None where it says nothing."""
+    """Return the data source that a run's folder records; None: it records none."""
     path = folder / SOURCE_FILE
     return _read(path) if path.is_file() else None
 
 
 def hand_on(folder: Path, model: Path) -> None:
-    """Put what a run's folder says of its data beside a model that came of it, if there is one."""
+    """Copy the data source that a run's folder records, if any, into the folder of a model of the run."""
     if (folder / SOURCE_FILE).is_file() and model.is_dir():
         shutil.copyfile(folder / SOURCE_FILE, model / SOURCE_FILE)
 

@@ -59,7 +59,7 @@ _DEPTHS, _ENGINE_SHARE = (2, 4), 0.4
 
 
 class DoesNotFitError(ValueError):
-    """A run needs more memory than there is; the message says which settings make it fit."""
+    """A run needs more memory than the device has; the message names settings with which it fits."""
 
 
 @dataclass(frozen=True)
@@ -444,7 +444,7 @@ class Planner:
         """Return the plan of a run that fits.
 
         Raises:
-            DoesNotFitError: it does not; the message says which settings make it fit, one after the other.
+            DoesNotFitError: the run does not fit; the message names settings with which it fits, one after the other.
         """
         found = best = self.plan(settings)
         words, tried = list[str](), settings

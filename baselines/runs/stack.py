@@ -124,7 +124,7 @@ def check_sight(env: str, model: str, *, download: bool = False) -> None:
 
 
 def shows_text(env: str) -> bool:
-    """Return whether observations are texts alone; generated tasks are asked, others look the same."""
+    """Return whether observations are only texts, from generated tasks; other tasks have the same observations."""
     space = gym.make(env, **settings_of(env).setup.options).observation_space
     return isinstance(space, TextSpace | gym.spaces.Text)
 
@@ -347,7 +347,7 @@ def learned_policy(folder: Path, model: str) -> HuggingFacePolicy:
 
 
 def keep_pictures(policy: HuggingFacePolicy, folder: Path) -> None:
-    """Let a policy that sees write its pictures beside checkpoints that hold replies, where a resumed run looks."""
+    """Let a vision policy write its pictures next to the checkpoints that hold replies; a resumed run reads them."""
     from policies.vision.policy import VisionPolicy
 
     if isinstance(policy, VisionPolicy):

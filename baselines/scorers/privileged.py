@@ -48,7 +48,7 @@ class PrivilegedConfig(OwnLikelihoodConfig):
         control: what stands in the place of the context.
         contrast: whether scores are contrasts; they need a right context and a wrong one.
         wrongs: most wrong contexts of a contrast.
-        tokens: "all" tokens of a reply, or those of the "action" alone; a reply without one has no score.
+        tokens: "all" tokens of a reply, or only those of the "action"; a reply without an action has no score.
         teacher: weights of the teacher: those of the "rollout" (at level "turn" in a copy, as the policy changes while
             the teacher is read), of the "start", an "averaged" copy, or a "snapshot".
         average: share of the policy that an averaged teacher takes over after each iteration.
@@ -229,7 +229,7 @@ class PrivilegedScorer(OwnLikelihood):
     def contexts(self, table: StepTable) -> Contexts:
         """Return the contexts of a table's rows, see `wrappers.privileged.contexts`."""
         reply_lengths(table)
-        # Labels of groups are task ids, but for what tells groups of one task apart.
+        # The label of a group is its task id, plus a suffix that distinguishes groups of one task.
         named = tuple(str(unnumbered(str(task_of(label)))) for label in table.groups)
         return contexts(self.config.context, dataclasses.replace(table, groups=named), self._notes, self.config.wrongs)
 
