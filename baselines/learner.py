@@ -74,7 +74,7 @@ class Learner:
             self.scorer = scorer or _make_scorer(policy, credit, config, envs)
             if self.scorer.level != level:
                 raise ValueError(
-                    f"the credit method wants scores of a {level}, {type(self.scorer).__name__} gives those of a "
+                    f"the credit method needs scores of a {level}, {type(self.scorer).__name__} gives those of a "
                     f"{self.scorer.level}: make it with level={level!r}"
                 )
         check_finite(policy.model, "the policy's")
@@ -210,7 +210,7 @@ def _make_scorer(policy: Any, credit: Any, config: TrainerConfig, envs: Any) -> 
     settings = getattr(credit, "scorer", None)
     if settings is None:
         name = getattr(credit, "name", type(credit).__name__)
-        raise ValueError(f"{name} wants scores and makes no scorer: pass one, Trainer(..., scorer=...)")
+        raise ValueError(f"{name} needs scores and makes no scorer: pass one, Trainer(..., scorer=...)")
     shared = {name: getattr(config.memory, name) for name in SHARED_LIMITS} | {"temperature": config.temperature}
     shared["microbatch_tokens"] = Limits.of(policy, config.memory).tokens
     filled = dataclasses.replace(settings.filled(**shared), level=credit.score_level)

@@ -25,7 +25,7 @@ _ALIGNMENT = 64
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What a policy adds to its model; stored beside the weights as `policy.json`.
+    """Settings of a policy in addition to its model; stored next to the weights as `policy.json`.
 
     Attributes:
         temperature: sampling temperature; 0 = greedy.
@@ -128,7 +128,7 @@ def align(model: Any) -> Any:
 
 
 def precise_positions(model: Any) -> Any:
-    """Compute rotary frequencies of 16 bits anew, as loading does, and return the model.
+    """Recompute rotary frequencies of 16 bits, as loading does, and return the model.
 
     `model.to(torch.bfloat16)` rounds these buffers too, and they are in no file.
     """
@@ -207,7 +207,7 @@ def load_model(
             f"{str(path)!r} cannot be loaded as a causal language model with its tokenizer: {error}"
         ) from error
     model, loading = loaded
-    # transformers fills in both without an error: random weights, and a tokenizer that knows nothing.
+    # transformers replaces both without an error, by random weights and an empty tokenizer.
     if missing := sorted(loading["missing_keys"]):
         raise DataError(f"{str(path)!r} lacks {len(missing)} weights of its model, the first is {missing[0]!r}")
     if not tokenizer("a", add_special_tokens=False)["input_ids"]:
@@ -225,7 +225,7 @@ def _tokenizer_class(folder: Path) -> Any:
             saved = json.loads(read_text(file)).get("tokenizer_class")  # with integers of 31 digits: not read_json
         except (ValueError, RecursionError, AttributeError) as error:
             raise DataError(f"{file} is no JSON object ({error}): save the tokenizer again") from error
-    # AutoTokenizer goes by the model's type: a tokenizer of our own beside a Qwen2 model would be cut as Qwen2 cuts.
+    # AutoTokenizer chooses by the model's type: our own tokenizer with a Qwen2 model would split text as Qwen2 does.
     return PreTrainedTokenizerFast if saved in ("TokenizersBackend", "PreTrainedTokenizerFast") else AutoTokenizer
 
 
@@ -234,5 +234,5 @@ PICTURES = "picture_inputs"
 
 
 def pictures_of(model: torch.nn.Module) -> Any:
-    """Return the `policies.vision.inputs.PictureInputs` of a model, None for models that read words alone."""
+    """Return the `policies.vision.inputs.PictureInputs` of a model, None for text-only models."""
     return vars(model).get(PICTURES)

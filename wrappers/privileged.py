@@ -8,8 +8,8 @@
     feedback       that the command was refused, or changed nothing    that it was accepted
     outcome        that the episode was won, or not                    the opposite
 
-A context is text for one row. The block made of it stands in front of that row's own prompt and of no other, so that no
-earlier turn reads what came later. A row's own reply never stands in its context.
+A context is text for one row. The block made of it precedes only that row's prompt, so that no earlier turn reads what
+came later. A row's own reply is never part of its context.
 
 Source: docs/credit/privileged.md.
 """
@@ -49,7 +49,7 @@ _MANUAL = (
     "Before first use remove the lid and rinse the tank with warm water. Do not fill it above the line. Close the lid "
     "until it clicks. Keep the cable away from heat and wipe the case with a dry cloth once a week. "
 )
-#: All that contexts say beside commands and observations, for tokenizers that are made from texts.
+#: Texts of contexts without commands and observations, for tokenizers that are made from texts.
 PHRASES = (FRAME.format(""), *_SAID.values(), _REFUSED, _STILL, _ACCEPTED, _FAILS, _SUCCEEDS, "; ")
 _ENDS = (" [success]", " [failure]")
 
@@ -75,7 +75,7 @@ class Privileged(SubEnvWrapper[None]):
 
     Args:
         env: a vector environment whose sub-environments have an expert, see `agentgym.core.TextEnv`.
-        demonstrations: whether the expert plays every task from its beginning, beside the episode.
+        demonstrations: whether the expert also plays every task from its beginning.
 
     Attributes:
         seen: what is known of states, by task and state key.
@@ -153,7 +153,7 @@ class Contexts:
     def under(
         self, control: Control, table: StepTable, seed: int = 0, elsewhere: Sequence[str] = ()
     ) -> list[str | None]:
-        """Return what stands in the block of each row; None: the row has no block.
+        """Return the text of each row's block; None: the row has no block.
 
         Args:
             seed: of "shuffled".
@@ -241,8 +241,8 @@ def _demonstrations(table: StepTable, notes: Any) -> Contexts:
 def _siblings(table: StepTable) -> Contexts:
     """Continuations of other episodes of the group from the row's state, the shortest first.
 
-    Those that won go on from the last visit of the state, those that lost from the first: what they did wrong there
-    stands in them.
+    Won episodes are shown from the last visit of the state, lost ones from the first, so that they contain the mistake
+    made there.
     """
     after: dict[tuple[int, int], list[tuple[int, int, str]]] = {}
     won = table.trajectory_won.tolist()

@@ -45,7 +45,7 @@ class PrivilegedConfig(OwnLikelihoodConfig):
 
     Attributes:
         level: "token" for gaps and contrasts, "turn" for gates.
-        control: what stands in the place of the context.
+        control: what replaces the context.
         contrast: whether scores are contrasts; they need a right context and a wrong one.
         wrongs: most wrong contexts of a contrast.
         tokens: "all" tokens of a reply, or only those of the "action"; a reply without an action has no score.

@@ -152,7 +152,7 @@ class LogitsCache:
 
         Args:
             compute: called once with the distinct prompts that it does not hold; returns float32 (k, V).
-            version: what `weights_version` says now, where the caller has asked already.
+            version: the current `weights_version`, if the caller already has it.
 
         Returns:
             float32 (n, V).

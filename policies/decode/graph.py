@@ -99,7 +99,7 @@ def record(step: Callable[[], None], pool: Any) -> Callable[[], None]:
 
 
 class StepGraphs:
-    """Runs the decode steps of one batch at a time, in tensors of its own that the next batch takes over.
+    """Runs the decode steps of one batch at a time, in tensors that the next batch reuses.
 
     Graphs hold addresses: they are dropped when the weights lie elsewhere. Where a step cannot be recorded, or gives
     other logits when it is replayed, the steps run without graphs, and a warning says so.

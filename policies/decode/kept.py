@@ -13,7 +13,7 @@ from torch import Tensor
 from agentgym.trajectory import Ints
 from policies.prompts import Prompt
 
-#: Share of the device's memory that is used where nothing else is asked for.
+#: Default share of the device's memory.
 KEPT_SHARE = 1 / 8
 #: Bytes where the system does not say how much memory there is.
 _WITHOUT_A_WORD = 2**30
@@ -21,7 +21,7 @@ _WITHOUT_A_WORD = 2**30
 
 @dataclass
 class TokenCounts:
-    """What a loop was asked for, and what its model computed.
+    """Tokens that were requested from a loop, and tokens that its model computed.
 
     Attributes:
         read: positions computed to read prompts, padding included.
@@ -47,7 +47,7 @@ class _Run:
 class KeptKeys:
     """A tree of token sequences: what sequences begin with alike is kept once.
 
-    When it is full, the runs that were not asked for the longest are dropped first, ends before beginnings.
+    When it is full, the least recently used runs are dropped first, ends before beginnings.
 
     Args:
         most_bytes: of keys and values; None: an eighth of the device's memory.

@@ -32,7 +32,7 @@ from policies.prompts import Prompt
 _LARGE = 10_000_000
 #: See `LoopSampler`.
 Reuse = bool | int | Literal["auto"]
-# Models that were said to read whole prompts.
+# Models for which the warning about whole prompts was given.
 _SAID: set[str] = set()
 
 

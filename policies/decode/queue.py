@@ -32,18 +32,15 @@ class CompletionQueue(Protocol):
         Raises:
             ValueError: it is restricted, and the sampler cannot restrict.
         """
-        ...
 
     def get(self) -> list[tuple[int, Completion | Exception]]:
         """Wait until something is finished, and return what is: names, and completions or why there is none.
 
-        Called only while something is on its way; never an empty list. Each name comes once.
+        Called only while requests are pending; never an empty list. Each name comes once.
         """
-        ...
 
     def close(self) -> None:
-        """Give up what is on its way."""
-        ...
+        """Cancel pending requests."""
 
 
 class Together:
@@ -54,7 +51,7 @@ class Together:
         self._waiting: list[Request] = []
 
     def put(self, request: Request) -> None:
-        """Note what is asked."""
+        """Queue requests."""
         self._waiting.append(request)
 
     def get(self) -> list[tuple[int, Completion | Exception]]:
@@ -72,7 +69,7 @@ class Together:
         return [(each.name, one) for each, one in zip(asked, written, strict=True)]
 
     def close(self) -> None:
-        """Forget what is asked."""
+        """Drop the queued requests."""
         self._waiting = []
 
 
@@ -116,7 +113,7 @@ class PolicyQueue:
                 self._queue.put(Request(name, prompt, draws, limit))
 
     def get(self) -> list[tuple[int, Reply | Exception]]:
-        """Return what is answered."""
+        """Return finished replies."""
         if self._unfit:
             unfit, self._unfit = self._unfit, []
             return [(name, self._policy.reply(None, Completion(), self._version)) for name in unfit]
@@ -129,5 +126,5 @@ class PolicyQueue:
         ]
 
     def close(self) -> None:
-        """Give up what is on its way."""
+        """Cancel pending requests."""
         self._queue.close()

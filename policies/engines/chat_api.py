@@ -17,7 +17,7 @@ from policies.vision import data_url
 
 
 class EndpointError(RuntimeError):
-    """The endpoint did not answer for some sub-environments; `failures` says why, one for each of them."""
+    """The endpoint did not answer for some sub-environments; `failures` has the reason for each of them."""
 
     def __init__(self, failures: Sequence[ChatFailure], asked: int) -> None:
         self.failures = tuple(failures)
@@ -42,7 +42,7 @@ class ChatPolicy:
             then.
 
     Attributes:
-        answers: what the endpoint said to the latest observations, one each, tokens and failures included.
+        answers: the endpoint's answers to the latest observations, one each, tokens and failures included.
     """
 
     def __init__(self, endpoint: ChatEndpoint, *, patient: bool = False) -> None:

@@ -45,7 +45,6 @@ class CompletionStream(Protocol):
 
     def put(self, name: int, prompt: Prompt, seed: int | None) -> None:
         """Ask for a completion; a seed of None is greedy."""
-        ...
 
     def get(self) -> list[tuple[int, Completion | Exception]]: ...
 
@@ -124,7 +123,7 @@ class EngineSampler:
 
     @property
     def vocabulary(self) -> int | None:
-        """How many tokens the trainer's model knows; None where it does not say."""
+        """Vocabulary size of the trainer's model; None if unknown."""
         known = getattr(self._model, "get_input_embeddings", lambda: None)()
         return getattr(known, "num_embeddings", None)
 
@@ -182,7 +181,7 @@ def check_completion(one: Completion, place: int, decoding: Decoding, vocabulary
     """End a completion where the loop would have, and check that it can be trained on.
 
     Args:
-        vocabulary: how many tokens the model knows; None: it is not asked.
+        vocabulary: vocabulary size of the model; None: token ids are not checked.
 
     Raises:
         EngineError: it has no tokens, one that the model does not know, or no finite log-probability for each; the
@@ -303,7 +302,7 @@ class WeightFolder:
 
 
 def save_weights(model: Any, folder: Path) -> Literal["adapter", "whole"]:
-    """Write what an engine reads: the adapter alone where there is one, else the whole model."""
+    """Write the weights for an engine: the adapter if there is one, else the whole model."""
     folder.mkdir(parents=True)
     if hasattr(model, "peft_config"):
         model.save_pretrained(folder, save_embedding_layers=False)

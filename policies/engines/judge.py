@@ -25,7 +25,7 @@ from policies.engines.step_lines import (
     value_text,
 )
 
-#: What the number of a step says, unless a judge is given other words.
+#: Default criterion: the meaning of a step's score.
 CRITERION: Final = (
     "how much the step helped to fulfil the task, seen from where the agent stood. Below 0: it led away from it or "
     "lost something; 0: it changed nothing; above 0: it brought the agent closer."
@@ -86,7 +86,7 @@ class JudgeCounts:
         failed: those of `judged` without an answer that could be read.
         unscored: steps that have no score: those of `failed`, and numbers that were none or out of the range.
         silent: steps of which the judge had no opinion.
-        requests: what was sent and answered, or failed: equal trajectories and cached answers are not sent.
+        requests: requests that were answered or failed; equal trajectories and cached answers are not sent.
         prompt_tokens, completion_tokens: of these, as the endpoint counts.
     """
 
@@ -115,9 +115,9 @@ class JudgeScorer:
             answer needs about 10 tokens per step. With `cache` a trajectory is asked about once.
         tokenizer: the policy's, for what it read (`Reply.prompt_ids`). Without one group labels and states are told.
         task, seen, done: from a row, what the task was, what the agent saw and what it did; in the place of the above.
-        criterion: what the number of a step says: a sentence without its subject.
+        criterion: the meaning of a step's score: a sentence without its subject.
         lowest, highest: range of the scores, with 0 inside: that is what a step without an opinion gets.
-        outcome: tell how the episode ended. Off, because credit has a level of its own for that.
+        outcome: include how the episode ended. Off by default: credit treats the outcome separately.
         text_chars, task_chars, all_chars: most characters of what was seen or done in a step, of the task, and of all
             steps of a trajectory; cuts are shown.
 
@@ -182,7 +182,7 @@ class JudgeScorer:
     def scores(self, table: StepTable) -> Floats:
         """Return float64 (N,), a score per row; 0: no opinion, nan: not scored.
 
-        Episodes are told whole; a row that several share gets the mean of the scores that it got.
+        The judge reads whole episodes; a row that several episodes share gets the mean of its scores.
         """
         episodes = [table.chain(i).tolist() for i in range(table.n_trajectories)]
         told = self._ask([self._story(table, rows) for rows in episodes])
@@ -194,7 +194,7 @@ class JudgeScorer:
         return np.divide(total, count, out=np.full(len(table), np.nan), where=count > 0)
 
     def __call__(self, steps: Sequence[PlayedStep]) -> list[float | None]:
-        """Return a score per step, each asked about alone; None: no opinion, nan: not scored."""
+        """Return a score per step, each from its own request; None: no opinion, nan: not scored."""
         return [score for (score,) in self._ask([_story_of_step(step) for step in steps])]
 
     def update(
@@ -329,7 +329,7 @@ def _text(told: object, hook: str) -> str:
 
 
 def read_scores(text: str, steps: int, lowest: float, highest: float) -> list[float | None]:
-    r"""Read the scores of steps: what stands in the only JSON object of an answer.
+    r"""Read the scores of steps from the only JSON object of an answer.
 
     The object is `{"1": 2.5, "2": null, ...}`, or `{"scores": ...}` of that or of a list of all numbers.
 

