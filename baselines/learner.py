@@ -1,4 +1,4 @@
-"""Learner: what is trained, and how one table of rollouts trains it.
+"""Learner: the trained parts of a run, and their update from one table of rollouts.
 
 StepTable -> costs of replies -> credit -> advantages -> make_batch -> update
                                    |                                     |
@@ -28,18 +28,18 @@ from policies.training import frozen, is_exact, memory_explained
 from wrappers.credit.forks import refuse_forks
 
 Credit = Callable[[StepTable], NDArray[np.float64]]
-#: Replies of a probe, mean differences that are rounding, in nats, and the limit of weights after a probe that failed.
+#: Number of replies of a probe, largest mean differences by rounding, in nats, and the weight limit after a failure.
 _PROBED, _PROBE, _PROBE_IN_16_BITS, _TIS = 8, 1e-3, 0.25, 2.0
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Lesson:
-    """What came of one table.
+    """Result of an update from one table.
 
     Attributes:
-        table: what was trained on, costs of replies taken off its rewards.
-        advantages: float64 (N,) or (N, K); nan = not scored, or left out as cut off.
-        figures: of learning, see `baselines.trainer.Trainer`.
+        table: the table that was trained on, with the costs of replies subtracted from its rewards.
+        advantages: float64 (N,) or (N, K); nan = not scored, or masked because the reply was cut off.
+        figures: entries of the log row, see `baselines.trainer.Trainer`.
         lengths: tokens of each sequence of the update.
     """
 
@@ -136,7 +136,7 @@ class Learner:
         return found | {"probe_weights": 1.0}
 
     def weigh(self) -> None:
-        """Compute log-probabilities again from here on, and correct for the sampler's with importance weights."""
+        """Recompute log-probabilities from now on, and correct for the sampler's by importance weights."""
         tis = self.config.loss.tis or _TIS
         self.config = self.config.changed(**{"loss.old_logprobs": "recompute", "loss.tis": tis})
 

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 from agentgym.outside.files import fingerprint, locked
 from agentgym.trajectory import Floats, StepTable
 from baselines.config import TRAINING_RULES, TrainerConfig
-from baselines.evaluation import at_temperature, evaluate
+from baselines.evaluation import at_temperature, validate
 from baselines.experience import Experience, adapted, beside, gather, schedule
 from baselines.learner import Credit, Learner
 from baselines.play.rollouts import Envs, steps_to_branch_at
@@ -326,11 +326,8 @@ class Trainer:
         if not len(self.validation_tasks):
             return {}
         begin = time.perf_counter()
-        row: Row = {}
-        for name, player in (("greedy", self._greedy), ("sampled", self._sampler)):
-            getattr(player, "forget", lambda: None)()
-            played = evaluate(self.envs, player, self.validation_tasks, seed=self.config.seed)
-            row |= {f"validation_{name}_{key}": value for key, value in played.summary().items()}
+        players = {"greedy": self._greedy, "sampled": self._sampler}
+        row = validate(self.envs, players, self.validation_tasks, seed=self.config.seed)
         return row | {"seconds_validation": time.perf_counter() - begin}
 
     def _due(self, every: int) -> bool:

@@ -13,7 +13,7 @@
     warning_entropy        two iterations in a row, the entropy was below `ENTROPY` of what it was at the start, while
                            fewer than `SOLVED` of the episodes succeeded
 
-These are keys of the log's rows, with the value 1. Nothing else is remembered: words are made from the rows again.
+These are keys of the log's rows, with the value 1. The texts are not stored; they are made from the rows again.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def told(rows: Sequence[Row], kept: Mapping[int, str] | None = None) -> list[str
 
 
 def kept_in(folder: Path | None) -> dict[int, str]:
-    """Return what a run's folder holds to go back to: finished iterations -> name of a checkpoint or best policy."""
+    """Return the saved policies of a run's folder: finished iterations -> name of a checkpoint or best policy."""
     if folder is None:
         return {}
     found = [*best_policies(folder), *checkpoints(folder)]
@@ -95,7 +95,8 @@ def _last(rows: Sequence[Row], count: int, over: bool, key: str, value: float = 
 def _no_success(rows: Sequence[Row], over: bool, kept: Mapping[int, str]) -> str:
     if _fallen(rows) or not (count := _last(rows, PATIENCE, over, "success")):
         return ""
-    return f"{_none_in(count)} succeeded, so nothing shows the policy what success is: {_EASIER}"
+    when = "the iteration" if count == 1 else f"the last {count} iterations"
+    return f"no episode of {when} succeeded, so nothing shows the policy what success is: {_EASIER}"
 
 
 def _no_better(rows: Sequence[Row], over: bool, kept: Mapping[int, str]) -> str:
@@ -109,10 +110,6 @@ def _no_better(rows: Sequence[Row], over: bool, kept: Mapping[int, str]) -> str:
         f"the run ended at a success of {last:.0%} and began with {first:.0%}: train for longer, with more episodes "
         f"(groups, group_size) or another learning_rate; or {_EASIER}"
     )
-
-
-def _none_in(count: int) -> str:
-    return "no episode of the iteration" if count == 1 else f"no episode of the last {count} iterations"
 
 
 def _refused(rows: Sequence[Row], over: bool, kept: Mapping[int, str]) -> str:
