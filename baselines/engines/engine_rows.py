@@ -42,7 +42,7 @@ def steps_of(episode: Trajectory, rows: Sequence[int], prompt: int) -> list[dict
         prompt: how many tokens of the sequence come before the completion.
 
     Returns:
-        For each step what `agentgym.trajectory.episode.plain_steps` says, and `start` and `stop`, its tokens in the
+        For each step the fields of `agentgym.trajectory.episode.plain_steps`, and `start` and `stop`, its tokens in the
         completion.
     """
     plain = plain_steps(episode)

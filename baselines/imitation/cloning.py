@@ -168,7 +168,7 @@ def clone(
     Args:
         envs: with autoreset `DISABLED`, made with `expert=True` and wrapped as for the student.
         tasks: reset options of the demonstrated tasks.
-        beside: further replies to learn.
+        beside: further replies to train on.
         **options: the other arguments, the result and the errors are those of `imitate`.
 
     Raises:

@@ -112,7 +112,7 @@ def prefer(
 
     Args:
         pairs: what is learned. Without pairs nothing happens.
-        reference: scores log pi_ref; None: the policy as it is now.
+        reference: scores log pi_ref; None: the current policy.
         beta: above 0, see `baselines.losses.preference`.
         likelihood: weight of the better side's log-likelihood, a sum over its tokens; 0: DPO.
         microbatch_rows: distinct rows per forward and backward pass; None: those of a batch. Changes memory only.

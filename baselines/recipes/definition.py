@@ -31,7 +31,7 @@ class Recipe:
         scored: level of the scores that the method needs, "turn" (N,) or "token" (N, K); None: it needs no scores.
         scorer: makes the scorer that a trainer is not given; None: it must be given one.
         scorers: scorers by value of the option `scores`, where the method has it.
-        own_env: environment that the method is made for, built by whoever trains; None: any, as it is.
+        own_env: environment that the method is made for; the caller builds it. None: any environment.
         argument, silent, figures, keeps: see `wrappers.credit.method.Method`.
     """
 

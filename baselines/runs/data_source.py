@@ -76,7 +76,7 @@ class DataSource:
         """Record it in the folder of a new run, or compare it with the record of a resumed run.
 
         Raises:
-            OtherConfigurationError: the run was begun on other tasks, or with other arguments of the environment.
+            OtherConfigurationError: the run began with other tasks, or other arguments of the environment.
         """
         path = folder / SOURCE_FILE
         if path.is_file():
@@ -145,13 +145,13 @@ def open_data(
     lowered, and split in proportion where two parts of a run share it.
 
     Args:
-        config: what is asked for, on generated tasks.
+        config: the requested configuration, on generated tasks.
         given: arguments of the environment, which win.
-        asked: fields of `baselines.runs.config.Sizes` that were asked for by name: they are not lowered.
+        asked: fields of `baselines.runs.config.Sizes` that the user has set; they are not lowered.
         whole: whether data of others are trained on whole.
 
     Raises:
-        ValueError: data that are not there or damaged, as `gym.make` says it; splits or tasks that they lack.
+        ValueError: missing or damaged data, with the message of `gym.make`; splits or tasks that the data lack.
         TypeError: the environment has no such argument.
         OSError: a file cannot be read.
     """

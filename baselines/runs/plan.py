@@ -269,7 +269,7 @@ def _count(
             ids, lines = torch.zeros(rows, row, dtype=torch.int64), torch.arange(rows).repeat_interleave(reply)
             places = torch.arange(row - reply, row).repeat(rows)
             with autocast(torch.device("cpu"), precision):
-                # A mask of four dimensions is taken as it is; without one, one of T squared would be made here.
+                # A mask of four dimensions is used unchanged; otherwise a mask of T squared entries would be made here.
                 mask = torch.ones(1, 1, 1, 1, dtype=torch.bool)
                 hidden = hidden_at(model, ids, lines, places, use_cache=False, attention_mask=mask)[0]
                 targets = torch.zeros_like(places)

@@ -215,7 +215,7 @@ def carry_out(
     )
     with _threads(config):
         policy: Any = _start(settings, folder, how, imitating)
-        if engine.kind != "loop" and isinstance(policy, VisionPolicy):  # said before the engine is started
+        if engine.kind != "loop" and isinstance(policy, VisionPolicy):  # before the engine is started
             raise ValueError(
                 f"--engine {engine.kind} is not given the pictures of prompts: leave --engine out for models that see"
             )
@@ -326,7 +326,7 @@ def check_expert(config: Config) -> None:
     """Refuse episodes of an expert where the environment has none.
 
     Raises:
-        ValueError: it has none; the message says what to give instead.
+        ValueError: it has none; the message names an alternative.
     """
     try:
         with contextlib.closing(make_envs(config, 1, expert=True)) as envs:

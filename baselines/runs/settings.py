@@ -45,8 +45,8 @@ class RunSettings:
             settings say.
         source: the data that are played; None: not determined yet.
         credit: the method, where it is not one that a name stands for.
-        variable: argument that says where data of others are, and the variable that counts without it.
-        precision: "bf16" or "fp32", what is computed in; None: as `policies.pretrained.mixed_precision` says.
+        variable: argument for the folder of external data, and the environment variable that is used without it.
+        precision: "bf16" or "fp32", the type of the computation; None: see `policies.pretrained.mixed_precision`.
         start: folder of the policy that the run begins with, see `baselines.runs.card.earlier`; None: the model.
         episodes: file of demonstrations that are imitated first, see `baselines.imitation.episodes.read_episodes`.
     """

@@ -107,7 +107,7 @@ def check_model(model: str, *, download: bool = False) -> str:
 
 
 def check_sight(env: str, model: str, *, download: bool = False) -> None:
-    """Refuse a model that reads texts alone where pictures are shown.
+    """Raise ValueError for a text-only model in an environment that shows pictures.
 
     Raises:
         ValueError: it is one, and the environment shows some.
@@ -203,7 +203,7 @@ class ObservationLog(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any]])
     """Remembers what every sub-environment showed since the last reset (autoreset `DISABLED`).
 
     Place it directly around the environment and its state keys, below reply and prompt wrappers. Where a picture is
-    shown, its data URL stands in a line before the text, as `benchmarks/report/board.js` draws it.
+    shown, its data URL is a line before the text, for `benchmarks/report/board.js`.
 
     Attributes:
         frames: per sub-environment, the observations in order; after the end of an episode the last one repeats.

@@ -38,7 +38,7 @@ from wrappers.credit.scores import reply_lengths
 @fields_checked
 @dataclass(frozen=True)
 class HindsightConfig(ScorerConfig):
-    """Numbers of a hindsight model, beside those of `baselines.scorers.scorer.ScorerConfig`.
+    """Settings of a hindsight model, in addition to those of `baselines.scorers.scorer.ScorerConfig`.
 
     Attributes:
         beta: of `wrappers.credit.hisr.importance`.

@@ -43,7 +43,7 @@ from policies.training import frozen, load_trained_state, trained_beside, traine
 @fields_checked
 @dataclass(frozen=True)
 class ImplicitRewardConfig(ScorerConfig):
-    """Numbers of an implicit reward model, beside those of `baselines.scorers.scorer.ScorerConfig`.
+    """Settings of an implicit reward model, in addition to those of `baselines.scorers.scorer.ScorerConfig`.
 
     Attributes:
         rate: learning rate as a multiple of the policy's; 2 in both papers.

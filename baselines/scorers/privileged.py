@@ -41,7 +41,7 @@ _ACTION = re.compile(r"<action>(.*?)(?:</action>|\Z)", re.DOTALL)
 @fields_checked
 @dataclass(frozen=True)
 class PrivilegedConfig(OwnLikelihoodConfig):
-    """Settings of the scorer, beside those of `baselines.scorers.replies.OwnLikelihoodConfig`.
+    """Settings of the scorer, in addition to those of `baselines.scorers.replies.OwnLikelihoodConfig`.
 
     Attributes:
         level: "token" for gaps and contrasts, "turn" for gates.

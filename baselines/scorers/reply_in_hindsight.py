@@ -27,7 +27,7 @@ from wrappers.credit.scores import reply_lengths
 @fields_checked
 @dataclass(frozen=True)
 class ReplyInHindsightConfig(OwnLikelihoodConfig):
-    """Settings of the scorer, beside those of `baselines.scorers.replies.OwnLikelihoodConfig`.
+    """Settings of the scorer, in addition to those of `baselines.scorers.replies.OwnLikelihoodConfig`.
 
     Attributes:
         final: what the prompt is extended by: the final "state", by its key in the table, or the "outcome", in

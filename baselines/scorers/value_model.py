@@ -157,7 +157,7 @@ class ValueScorer(NetworkScorer):
     """A head on a copy of the policy's trunk, whose numbers are fitted to targets, or their sums to outcomes.
 
     Args:
-        policy: whose trunk is copied, as it is now; with `model`, a Hugging Face causal language model, and as
+        policy: the policy whose trunk is copied; with `model`, a Hugging Face causal language model, and as
             options `precision` (autocast type) as `policies.huggingface.HuggingFacePolicy` has it.
 
     Raises:
