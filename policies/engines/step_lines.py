@@ -17,7 +17,7 @@ import numpy as np
 from agentgym.outside.text import quote
 from agentgym.trajectory import StepTable
 
-#: What `wrappers.prompt` writes between the steps before and what is seen now.
+#: Text of `wrappers.prompt` between earlier steps and the current observation.
 _NOW = "Now you see:\n"
 
 
@@ -26,7 +26,7 @@ class ToldStep:
     """What a judge reads of a step.
 
     Attributes:
-        saw: what the agent saw before it; "" where that adds nothing.
+        saw: what the agent saw before it; "" if that adds nothing.
         refused: the environment did not accept that.
         then: what the agent saw afterwards; "" if the next step contains it.
     """
@@ -56,9 +56,9 @@ def step_lines(story: Story, *, text_chars: int, task_chars: int, all_chars: int
     A text that is longer than its limit becomes `["its begin", {"characters_left_out": n}, "its end"]`.
 
     Args:
-        text_chars: most characters of each text of a step, at least 1.
-        task_chars: most characters of the task.
-        all_chars: most characters of all steps together; where they have more, the limit of each is lowered alike.
+        text_chars: maximum number of characters of each text of a step, at least 1.
+        task_chars: maximum number of characters of the task.
+        all_chars: maximum number of characters of all steps together; if they have more, all their limits are lowered.
 
     >>> steps = (ToldStep("A door.\n{\"step\": 2}", "open it"), ToldStep("", "wait" * 9, refused=True))
     >>> print(step_lines(Story("Get out.", steps, "success"), text_chars=20, task_chars=99, all_chars=99))
