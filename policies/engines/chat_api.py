@@ -28,7 +28,7 @@ class EndpointError(RuntimeError):
 
 
 class ChatPolicy:
-    """Asks a model for the reply of every sub-environment, all at the same time.
+    """Requests the replies of all sub-environments from a model at the same time.
 
     An endpoint that does not answer after all its tries is an `EndpointError`. With a cache (`ChatEndpoint(...,
     cache=...)`) the same run continues where it stopped. A prompt that does not fit the endpoint's context gets an
@@ -38,8 +38,8 @@ class ChatPolicy:
     Replies have no tokens, so they can be compared and cloned, but not trained by policy gradients.
 
     Args:
-        patient: leave failures to the caller, who finds them in `answers`; their replies are empty. There is no queue
-            then.
+        patient: do not raise failures, but return empty replies and list the failures in `answers`. Such a policy has
+            no queue.
 
     Attributes:
         answers: the endpoint's answers to the latest observations, one each, tokens and failures included.
@@ -89,7 +89,7 @@ class ChatPolicy:
         return Reply("", finish="prompt-too-long")
 
     def reply_queue(self) -> ChatQueue | None:
-        """Return what answers single requests as they come, see `agentgym.rollout.lanes`; None for a patient policy."""
+        """Return a queue of single requests, see `agentgym.rollout.lanes`; None for a patient policy."""
         return None if self.patient else ChatQueue(self.endpoint, self._reply)
 
 
@@ -126,7 +126,7 @@ class ChatQueue:
             try:
                 self._asked[name] = self._endpoint.begin(request)
             except BudgetSpentError:
-                while self._asked:  # given up, they would be paid for twice
+                while self._asked:  # cancelled requests would be paid for twice
                     self._asked.popitem()[1].answer()
                 raise
 

@@ -24,15 +24,15 @@ _MOST_BYTES = 64_000_000
 
 
 class ServerSampler(EngineSampler):
-    """Writes replies with a server; only adapters can follow training there.
+    """Generates replies with a server, which can load trained adapters but no whole weights.
 
     Args:
         url: of the server, such as "http://localhost:8000".
-        work: a folder that the server can read, for adapters, in which the sampler makes one of its own; None where the
-            weights stay as they are.
+        work: a folder that the server can read, in which the sampler makes a folder for adapters; None: the weights do
+            not change.
         timeout: seconds per try.
         concurrency: most requests at a time.
-        headers: sent along, for credentials, which no error shows.
+        headers: headers of all requests, for credentials; no error shows them.
 
     Raises:
         ValueError: `work` is a file; or an error of `agentgym.outside.http.HttpClient`.
@@ -100,7 +100,7 @@ class ServerSampler(EngineSampler):
         return _ServerStream(self, decoding)
 
     def start(self, prompt: Prompt, seed: int | None, decoding: Decoding) -> Future[HttpAnswer | HttpFailure]:
-        """Send one prompt and do not wait; `read` reads what comes."""
+        """Send one prompt, without waiting; `read` reads the answer."""
         return self._completions.start(self._body(prompt, seed, decoding))
 
     def _body(self, prompt: Prompt, seed: int | None, decoding: Decoding) -> bytes:

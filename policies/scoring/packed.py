@@ -211,7 +211,7 @@ def _on(model: Any, inputs: dict[str, Any]) -> tuple[Tensor, dict[str, Any]]:
         for name, value in inputs.items()
     }
     if device.type == "cuda" and getattr(model.config, "_attn_implementation", "") == "flex_attention":
-        # PyTorch 2.11 takes a kernel for decoding on lines below 128 tokens, and cannot compile it for some heads.
+        # PyTorch 2.11 uses a decoding kernel for lines below 128 tokens, and cannot compile it for some heads.
         given["kernel_options"] = {"FORCE_USE_FLEX_ATTENTION": True}
     return given.pop("input_ids"), given | {"use_cache": False}
 
@@ -223,7 +223,7 @@ def look_alike(
     """Read one line in which two places hold the same sequence.
 
     Returns:
-        How much their hidden states differ, relative to the largest number; and how much they may.
+        The difference of their hidden states, relative to the largest number; and the largest accepted difference.
     """
     device = next(model.parameters()).device
     ids, given = _on(model, inputs)
@@ -251,7 +251,7 @@ _EXAMINED: weakref.WeakKeyDictionary[nn.Module, tuple[str, bool]] = weakref.Weak
 
 
 def _examine(model: Any, precision: torch.dtype | None) -> bool:
-    """Return whether a model is given runs; refuse one that cannot be packed at all.
+    """Return whether a model is given runs; raise ValueError for one that cannot be packed at all.
 
     Two equal sequences in one pass must be read alike. If the second one sees the first, or continues its
     positions, the log-probabilities of every packed row would be wrong without an error.

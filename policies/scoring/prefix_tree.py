@@ -31,8 +31,8 @@ from policies.scoring.attention import Runs, may_take_runs, with_runs
 from policies.scoring.packed import Pass, look_alike, pack, score_passes
 from policies.scoring.tokens import TokenScores, check_rows
 
-# A row joins the tree before it where it brings at most so many new tokens for each one it shares: rows of one tree go
-# into the same mini-batch, and a common first token is no reason for that.
+# A row joins the previous tree if it has at most so many new tokens for each shared one: rows of one tree go into the
+# same mini-batch, and a common first token is no reason for that.
 _NEW_PER_SHARED = 4
 
 
