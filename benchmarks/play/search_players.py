@@ -28,7 +28,7 @@ from baselines.environments.settings import TINY, tasks
 from baselines.evaluation import at_temperature
 from baselines.runs.config import Config, make_config
 from baselines.runs.stack import learned_policy, make_envs, tile_names
-from benchmarks.console import NONE, parse_seeds
+from benchmarks.console import NONE, asked, parse_seeds
 from benchmarks.json_files import ResultsError
 from benchmarks.processes import Progress
 from benchmarks.report.page import Page, Panel, Table, ruled
@@ -236,47 +236,31 @@ def _advantage(tree: Tree, nodes: list[TreeNode]) -> float | None:
 
 
 def configure(
-    env: Annotated[
-        str,
-        typer.Option(
-            help="An environment such as sokoban or alfworld, an id, or a TextEnv of your own, my_module:Env-v0."
-        ),
-    ] = "sokoban",
-    policy: Annotated[
-        str, typer.Option(help="random, or a job folder of a learning benchmark such as runs/learning/clone-seed0.")
-    ] = RANDOM,
-    methods: Annotated[str, typer.Option(help="Ways to search, separated by commas.")] = ",".join(METHODS),
-    budgets: Annotated[
-        str | None, typer.Option(help=f"Simulated steps per episode. Default: {FULL_BUDGETS}, quick {QUICK_BUDGETS}.")
-    ] = None,
-    count: Annotated[
-        int | None,
-        typer.Option("--tasks", min=2, help=f"Number of tasks. Default: {FULL_TASKS}, with --quick {QUICK_TASKS}."),
-    ] = None,
-    split: Annotated[str | None, typer.Option(help="Whose tasks. Default: the split of the test.")] = None,
+    env: Annotated[str, asked("An environment such as alfworld, an id, or a TextEnv, my_module:Env-v0.")] = "sokoban",
+    policy: Annotated[str, asked("random, or a job folder such as runs/learning/clone-seed0.")] = RANDOM,
+    methods: Annotated[str, asked("Ways to search, separated by commas.")] = ",".join(METHODS),
+    budgets: Annotated[str | None, asked(f"Simulated steps. Default: {FULL_BUDGETS}, quick {QUICK_BUDGETS}.")] = None,
+    count: Annotated[int | None, asked(f"Default: {FULL_TASKS}, quick {QUICK_TASKS}.", "--tasks", min=2)] = None,
+    split: Annotated[str | None, asked("Whose tasks. Default: the split of the test.")] = None,
     listed: Annotated[
         bool | None,
-        typer.Option(
+        asked(
+            "Replies are the admissible commands, or drawn. Default: listed for the random policy alone.",
             "--listed/--drawn",
-            help="Replies are the admissible commands with the policy's probabilities, or drawn from the policy. "
-            "Default: listed for the random policy, drawn from models.",
         ),
     ] = None,
     rollout: Annotated[
         int | None,
-        typer.Option(
+        asked(
+            "Steps played on from a new state; -1: to the end. Default: 0 for the random policy, else -1.",
             min=-1,
-            help="Steps that the policy plays on from a new state; -1: to the end. Default: 0 for the random policy, "
-            "which judges states as they stand, -1 for models.",
         ),
     ] = None,
-    outcome: Annotated[str, typer.Option(help="What counts: score, won or return.")] = "score",
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Simulations do not see the random numbers that the episode will see.")
-    ] = False,
-    show: Annotated[int, typer.Option(min=0, help="Index of the task whose searches are drawn.")] = 0,
-    seed: Annotated[int, typer.Option(min=0, help="Of episodes, policies and searches.")] = 0,
-    quick: Annotated[bool, typer.Option("--quick", help="Few tasks and small budgets; for CI.")] = False,
+    outcome: Annotated[str, asked("What counts: score, won or return.")] = "score",
+    fresh: Annotated[bool, asked("Simulations do not see the episode's random numbers.", "--fresh")] = False,
+    show: Annotated[int, asked("Index of the task whose searches are drawn.", min=0)] = 0,
+    seed: Annotated[int, asked("Of episodes, policies and searches.", min=0)] = 0,
+    quick: Annotated[bool, asked("Few tasks and small budgets; for CI.", "--quick")] = False,
 ) -> SearchConfig:
     """Let search players try before they play, and print success at fixed budgets of simulated steps.
 

@@ -383,8 +383,7 @@ def head_to_head(
     seeds: options.FinalSeeds = None,
     tokens: options.Tokens = None,
     settings: Annotated[
-        int | None,
-        of(SIZES, f"Tried per method; 0: none, every run has the environment's. Default: {_SETTINGS}.", min=0),
+        int | None, of(SIZES, f"Tried per method; 0: the environment's. Default: {_SETTINGS}.", min=0)
     ] = None,
     beside: Annotated[str | None, of(WHAT, "Further splits that are played, separated by commas.")] = None,
     search_seed: Annotated[int, of(WHAT, "First training seed of the search.", min=0)] = 100,
@@ -399,12 +398,8 @@ def head_to_head(
         ),
     ] = None,
     hours: Annotated[float, of(SIZES, "Processor hours of training after which --until ends.", min=0.0)] = 2.0,
-    rebuilt: Annotated[
-        list[Path] | None, of(WHERE, "Train nothing: put the studies of these folders together.", "--from")
-    ] = None,
-    pages: Annotated[
-        Path | None, of(WHERE, "Write into the Markdown pages of this folder, between marks, not into --out.")
-    ] = None,
+    rebuilt: Annotated[list[Path] | None, of(WHERE, "Train nothing: read these folders.", "--from")] = None,
+    pages: Annotated[Path | None, of(WHERE, "Write into Markdown pages of this folder, between marks.")] = None,
     privileged: Annotated[
         bool,
         of(

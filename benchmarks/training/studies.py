@@ -82,12 +82,8 @@ class PaperStudy:
             seeds: options.FinalSeeds = None,
             tokens: options.Tokens = None,
             jobs: options.Jobs = None,
-            page: Annotated[
-                Path | None, of(WHERE, "Also write the picture into this Markdown page, between its marks.")
-            ] = None,
-            rebuilt: Annotated[
-                Path | None, of(WHERE, "Train nothing: read the study in this folder.", "--from")
-            ] = None,
+            page: Annotated[Path | None, of(WHERE, "Also write the picture into this page, between marks.")] = None,
+            rebuilt: Annotated[Path | None, of(WHERE, "Train nothing: read this folder.", "--from")] = None,
             out: options.Out = None,
         ) -> None:
             """QUESTION.

@@ -13,7 +13,6 @@ from typing import Annotated, Any
 
 import gymnasium as gym
 import numpy as np
-import typer
 from numpy.typing import NDArray
 
 import agentgym  # noqa: F401  # registers the environments
@@ -26,6 +25,7 @@ from baselines.environments.registry import SETTINGS, settings_of
 from baselines.environments.settings import SIDE_BY_SIDE, EnvSettings, Scripted, tasks
 from baselines.evaluation import at_temperature
 from baselines.runs.stack import learned_policy, make_envs
+from benchmarks.console import asked
 from benchmarks.json_files import ResultsError
 from benchmarks.play.players import weights_of
 from benchmarks.processes import Job, Progress
@@ -37,27 +37,23 @@ from wrappers.distance import Distances
 
 #: Options of commands that several studies take.
 _AGAIN = "May be given several times."
-Envs = Annotated[list[str] | None, typer.Option(help=f"Name of an environment. {_AGAIN} Default: all of them.")]
-Players = Annotated[list[str] | None, typer.Option(help=f"Scripted player. {_AGAIN} Default: all of them.")]
-Sizes = Annotated[list[int] | None, typer.Option(help=f"Group size. {_AGAIN} Default: 2, 4, 8 and 16.")]
+Envs = Annotated[list[str] | None, asked(f"Name of an environment. {_AGAIN} Default: all of them.")]
+Players = Annotated[list[str] | None, asked(f"Scripted player. {_AGAIN} Default: all of them.")]
+Sizes = Annotated[list[int] | None, asked(f"Group size. {_AGAIN} Default: 2, 4, 8 and 16.")]
 Policies = Annotated[
     list[Path] | None,
-    typer.Option(
-        help="Job folder of a learning benchmark, such as runs/learning/clone-seed0: its policy plays as well, in its "
+    asked(
+        "Job folder of a learning benchmark, such as runs/learning/clone-seed0: its policy plays as well, in its "
         f"environment. {_AGAIN}"
     ),
 ]
-Tasks = Annotated[int | None, typer.Option(min=2, help="Tasks of each environment.")]
-Levels = Annotated[int | None, typer.Option(min=2, help="Number of levels.")]
-Split = Annotated[str, typer.Option(help="Tasks: validation, to choose by; test, to judge.")]
-Continuations = Annotated[
-    int | None, typer.Option(min=2, help="Continuations of each state and choice for truth by Monte-Carlo; even.")
-]
-Branches = Annotated[
-    int | None, typer.Option(min=0, help="Continuations of each state that vine is given; 0: without vine.")
-]
-Gamma = Annotated[float, typer.Option(min=0.0, max=1.0, help="Discount of values by Monte-Carlo.")]
-Seed = Annotated[int, typer.Option(min=0, help="Of episodes, continuations, intervals and random numbers.")]
+Tasks = Annotated[int | None, asked("Tasks of each environment.", min=2)]
+Levels = Annotated[int | None, asked("Number of levels.", min=2)]
+Split = Annotated[str, asked("Tasks: validation, to choose by; test, to judge.")]
+Continuations = Annotated[int | None, asked("Continuations of each choice for truth by Monte-Carlo; even.", min=2)]
+Branches = Annotated[int | None, asked("Continuations of each state that vine is given; 0: without vine.", min=0)]
+Gamma = Annotated[float, asked("Discount of values by Monte-Carlo.", min=0.0, max=1.0)]
+Seed = Annotated[int, asked("Of episodes, continuations, intervals and random numbers.", min=0)]
 
 ENVIRONMENTS: dict[str, EnvSettings] = {row.name: row for row in SETTINGS if row.scripted}
 #: Scripted players, from the worst to the best.

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-import typer
 from scipy.stats import t as student
 
 from agentgym.checks import suggest
 from agentgym.trajectory import Floats, StepTable
+from benchmarks.console import asked
 from benchmarks.json_files import ResultsError
 from benchmarks.processes import Progress
 from benchmarks.report.page import Figure, Page, Table
@@ -210,10 +210,10 @@ def _drawn_error(process: Process, table: StepTable, count: int, rng: np.random.
 
 
 def configure(
-    quick: Annotated[bool, typer.Option("--quick", help="2 batches of 16 episodes: every part, no result.")] = False,
+    quick: Annotated[bool, asked("2 batches of 16 episodes: every part, no result.", "--quick")] = False,
     process: Annotated[
         list[str] | None,
-        typer.Option(help=f"One of these, may be given several times: {', '.join(PROCESSES)}. Default: all."),
+        asked(f"One of these, may be given several times: {', '.join(PROCESSES)}. Default: all."),
     ] = None,
     groups: playing.Sizes = None,
     seed: playing.Seed = 0,

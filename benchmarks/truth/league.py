@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
-import typer
 
 from agentgym.trajectory import Floats, StepTable
+from benchmarks.console import asked
 from benchmarks.processes import Progress
 from benchmarks.statistics import Interval
 from benchmarks.study import Found, Study
@@ -223,21 +223,17 @@ def hold(truth: Truth, table: StepTable, given: Mapping[int, Sequence[tuple[Cred
 
 
 def configure_league(
-    quick: Annotated[
-        bool, typer.Option("--quick", help="4 tasks of each environment and one player: every part, no result.")
-    ] = False,
+    quick: Annotated[bool, asked("4 tasks of each environment, one player: no result.", "--quick")] = False,
     env: playing.Envs = None,
     groups: playing.Sizes = None,
     player: playing.Players = None,
     policy: playing.Policies = None,
     tasks: playing.Tasks = None,
-    credits: Annotated[str, typer.Option(help=f"What is measured: {', '.join(sets.SETS)}.")] = "methods",
+    credits: Annotated[str, asked(f"What is measured: {', '.join(sets.SETS)}.")] = "methods",
     split: playing.Split = playing.VALIDATION,
     continuations: playing.Continuations = None,
     branches: playing.Branches = None,
-    check: Annotated[
-        bool, typer.Option("--check", help="Find out values by Monte-Carlo too where distances are exact.")
-    ] = False,
+    check: Annotated[bool, asked("Find out values by Monte-Carlo too where distances are exact.", "--check")] = False,
     gamma: playing.Gamma = 0.95,
     seed: playing.Seed = 0,
 ) -> playing.TruthConfig:
@@ -255,16 +251,13 @@ def configure_league(
 
 
 def configure_ranking(
-    quick: Annotated[bool, typer.Option("--quick", help="32 levels instead of 256, a few seconds.")] = False,
+    quick: Annotated[bool, asked("32 levels instead of 256, a few seconds.", "--quick")] = False,
     groups: playing.Levels = None,
     policy: playing.Policies = None,
     player: playing.Players = None,
     credits: Annotated[
         str,
-        typer.Option(
-            help="published: methods up to GraphGPO, and fits to outcomes; 2026: methods of that year, beside four "
-            "older ones; all; combinations."
-        ),
+        asked("published: up to GraphGPO; 2026: of that year, beside four older ones; all; combinations."),
     ] = "published",
     seed: playing.Seed = 0,
 ) -> playing.TruthConfig:

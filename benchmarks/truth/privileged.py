@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Annotated, Any, get_args
 
 import numpy as np
-import typer
 
 from agentgym.checks import suggest
 from agentgym.rollout import collect
@@ -26,7 +25,7 @@ from baselines.environments.registry import settings_of
 from baselines.evaluation import at_temperature
 from baselines.runs.stack import make_envs
 from baselines.scorers.privileged import PrivilegedConfig, PrivilegedScorer, recorded
-from benchmarks.console import NONE, arguments
+from benchmarks.console import NONE, arguments, asked
 from benchmarks.json_files import ResultsError
 from benchmarks.processes import Progress
 from benchmarks.report.markdown import filled, markdown_table
@@ -232,16 +231,14 @@ def prepare(config: PrivilegedStudyConfig, folder: Path, tell: Tell) -> Iterator
 
 
 def configure(
-    quick: Annotated[bool, typer.Option("--quick", help="A small clone and 4 tasks: every part, no result.")] = False,
-    env: Annotated[str, typer.Option(help="Environment with a distance and an expert, such as corridor.")] = "corridor",
-    option: Annotated[list[str] | None, typer.Option(help="Argument of the environment, such as length=12.")] = None,
-    policy: Annotated[Path | None, typer.Option(help="Job folder of a learning benchmark; default: clones.")] = None,
-    context: Annotated[list[str] | None, typer.Option(help="Kind of context. May be given several times.")] = None,
-    read: Annotated[
-        list[str] | None, typer.Option(help="What clones learn to read, such as expert=0.25; default: as --privileged.")
-    ] = None,
-    tasks: Annotated[int | None, typer.Option(min=2, help="Held-out tasks. Default: 48; quick: 4.")] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Clones, with the seeds 0, 1, ...")] = 1,
+    quick: Annotated[bool, asked("A small clone and 4 tasks: every part, no result.", "--quick")] = False,
+    env: Annotated[str, asked("Environment with a distance and an expert, such as corridor.")] = "corridor",
+    option: Annotated[list[str] | None, asked("Argument of the environment, such as length=12.")] = None,
+    policy: Annotated[Path | None, asked("Job folder of a learning benchmark; default: clones.")] = None,
+    context: Annotated[list[str] | None, asked("Kind of context. May be given several times.")] = None,
+    read: Annotated[list[str] | None, asked("What clones learn to read, such as expert=0.25.")] = None,
+    tasks: Annotated[int | None, asked("Held-out tasks. Default: 48; quick: 4.", min=2)] = None,
+    seeds: Annotated[int, asked("Clones, with the seeds 0, 1, ...", min=1)] = 1,
 ) -> PrivilegedStudyConfig:
     """Hold what a policy says of its steps, once it reads a context, against the exact gains of the steps.
 

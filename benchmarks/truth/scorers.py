@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-import typer
 
 from agentgym.checks import suggest
 from agentgym.rollout import collect
@@ -28,7 +27,7 @@ from baselines.environments.sokoban import SOKOBAN
 from baselines.evaluation import at_temperature
 from baselines.runs.config import Config
 from baselines.runs.stack import make_envs, trainer_config, training_tasks
-from benchmarks.console import NONE
+from benchmarks.console import NONE, asked
 from benchmarks.json_files import ResultsError
 from benchmarks.processes import Progress
 from benchmarks.report.page import Cell, Page, Table, ruled
@@ -323,16 +322,16 @@ def make_config(
 
 
 def configure(
-    quick: Annotated[bool, typer.Option("--quick", help="Two small iterations, a minute; for CI.")] = False,
-    only: Annotated[str | None, typer.Option(help=f"Names separated by commas, of: {', '.join(SCORERS)}.")] = None,
+    quick: Annotated[bool, asked("Two small iterations, a minute; for CI.", "--quick")] = False,
+    only: Annotated[str | None, asked(f"Names separated by commas, of: {', '.join(SCORERS)}.")] = None,
     policy: Annotated[
         Path | None,
-        typer.Option(
-            help="Job folder of a learning benchmark, such as runs/learning/clone-seed0: the policy that plays. "
+        asked(
+            "Job folder of a learning benchmark, such as runs/learning/clone-seed0: the policy that plays. "
             "Without it one is cloned first."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of episodes, mini-batches and intervals.")] = 0,
+    seed: Annotated[int, asked("Of episodes, mini-batches and intervals.", min=0)] = 0,
 ) -> ScorersConfig:
     """Train step scorers beside a policy that stands still, and measure how well they rank actions in Sokoban.
 
