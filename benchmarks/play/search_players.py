@@ -19,7 +19,6 @@ import gymnasium as gym
 import numpy as np
 import typer
 
-from agentgym.checks import suggest
 from agentgym.core import TextEnv
 from agentgym.rollout import Policy, collect
 from agentgym.trajectory import StepTable
@@ -27,16 +26,16 @@ from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY, tasks
 from baselines.evaluation import at_temperature
 from baselines.runs.config import Config, make_config
-from baselines.runs.stack import learned_policy, make_envs, tile_names
+from baselines.runs.stack import make_envs, tile_names
 from benchmarks.console import NONE, asked, parse_seeds
-from benchmarks.json_files import ResultsError
+from benchmarks.json_files import ResultsError, check_known
 from benchmarks.processes import Progress
 from benchmarks.report.page import Page, Panel, Table, ruled
 from benchmarks.report.state_graph import Edge, Graph, Node, depths, placed
 from benchmarks.statistics import paired_difference, percent, points, success_interval
 from benchmarks.study import Found, Study, Tell
 from benchmarks.training.options import check_infos, known_env
-from benchmarks.training.run import learned_config
+from benchmarks.training.run import learned
 from policies.scripted import RandomPolicy
 from policies.search.methods import MCTS, Beam, BestOfN
 from policies.search.player import Method, SearchPlayer
@@ -122,14 +121,10 @@ def prepare(config: SearchConfig, folder: Path, tell: Tell) -> Iterator[tuple[Po
         played = make_config(row, methods=[], seeds=[0], model=TINY, history=None, sizes=row.full)
         yield RandomPolicy(), dataclasses.replace(played, setup=dataclasses.replace(played.setup, plenty={}))
         return
-    import transformers
-
-    transformers.utils.logging.disable_progress_bar()
-    job = Path(config.policy)
-    played = learned_config(job)
+    played, policy = learned(Path(config.policy))
     if played.env != config.env:
-        raise ResultsError(f"{job}: a policy for {played.env}, not for {config.env}")
-    yield learned_policy(job / "model", played.model).with_settings(temperature=played.temperature), played
+        raise ResultsError(f"{config.policy}: a policy for {played.env}, not for {config.env}")
+    yield policy, played
 
 
 def run_player(config: SearchConfig, part: str, context: tuple[Policy, Config], progress: Progress) -> SearchScore:
@@ -268,14 +263,11 @@ def configure(
     page shows the searches of one task as graphs.
     """
     names = [name.strip() for name in methods.split(",") if name.strip()]
-    for name in names:
-        if name not in METHODS:
-            raise typer.BadParameter(f"unknown name {name!r}; {suggest(name, list(METHODS))}", param_hint="--methods")
+    check_known("method", names, METHODS)
+    check_known("outcome", [outcome], OUTCOMES)
     chosen = count or (QUICK_TASKS if quick else FULL_TASKS)
     if show >= chosen:
         raise typer.BadParameter(f"there is no task {show} among {chosen}", param_hint="--show")
-    if outcome not in OUTCOMES:
-        raise typer.BadParameter(f"unknown outcome {outcome!r}; {suggest(outcome, OUTCOMES)}", param_hint="--outcome")
     row, model = settings_of(known_env(env)), policy != RANDOM
     with contextlib.closing(gym.make(row.id, **row.setup.options)) as made:
         bare: Any = made.unwrapped

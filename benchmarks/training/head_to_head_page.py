@@ -44,12 +44,13 @@ def by_success(study: Trainings) -> dict[str, list[Record]]:
     """Return the final runs by method, clones first, then the reference, then the others by sampled success."""
     finals = {method: study.of(method, FINAL) for method in study.methods}
     used = {record.seed for records in finals.values() for record in records}
-    best = sorted(finals, key=lambda method: (method != REFERENCE, -_success(finals[method], SAMPLED).mean))
+    best = sorted(finals, key=lambda method: (method != REFERENCE, -success(finals[method], SAMPLED).mean))
     clones = [record for record in study.of(CLONE, CLONE) if record.seed in used]
     return {CLONE: clones, **{method: finals[method] for method in best}}
 
 
-def _success(records: Sequence[Record], mode: str) -> Interval:
+def success(records: Sequence[Record], mode: str) -> Interval:
+    """Return success on the test tasks, with an interval for new seeds and new tasks."""
     return success_interval([record.test[mode] for record in records])
 
 
@@ -60,14 +61,14 @@ def outcomes(study: Trainings) -> list[list[str]]:
     for method, records in found.items():
         reference = [] if method in (CLONE, REFERENCE) else found.get(REFERENCE, [])
         lines.append([
-            method, str(len(records)), *(percent(_success(records, mode)) for mode in MODES),
-            _less(records, [] if method == CLONE else found[CLONE], SAMPLED),
-            *(_less(records, reference, mode) for mode in MODES),
+            method, str(len(records)), *(percent(success(records, mode)) for mode in MODES),
+            less(records, [] if method == CLONE else found[CLONE], SAMPLED),
+            *(less(records, reference, mode) for mode in MODES),
         ])  # fmt: skip
     return lines
 
 
-def _less(records: Sequence[Record], others: Sequence[Record], mode: str) -> str:
+def less(records: Sequence[Record], others: Sequence[Record], mode: str) -> str:
     """Success of runs less that of others with the same seeds; with one seed the interval is for new tasks."""
     less = evidence.paired(records, others, lambda record: evidence.end(record, mode))
     if len(less) > 1:

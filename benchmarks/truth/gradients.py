@@ -19,10 +19,9 @@ from typing import Annotated
 import numpy as np
 from scipy.stats import t as student
 
-from agentgym.checks import suggest
 from agentgym.trajectory import Floats, StepTable
 from benchmarks.console import asked
-from benchmarks.json_files import ResultsError
+from benchmarks.json_files import ResultsError, check_known
 from benchmarks.processes import Progress
 from benchmarks.report.page import Figure, Page, Table
 from benchmarks.report.panels import Panel, draw
@@ -223,9 +222,7 @@ def configure(
     Three tiny processes, slippery FrozenLake and two Sokoban levels, with a player whose values are known. Nothing is
     trained.
     """
-    for name in process or ():
-        if name not in PROCESSES:
-            raise ResultsError(f"unknown process {name!r}; {suggest(name, PROCESSES)}")
+    check_known("process", process or (), PROCESSES)
     sizes = sorted(set(groups or ((2, 8) if quick else (2, 4, 8, 16, 32, 64))))
     episodes = 16 if quick else 512
     if sizes[0] < 2 or any(episodes % size for size in sizes):

@@ -19,22 +19,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
-from agentgym.checks import suggest
 from agentgym.rollout import collect
 from agentgym.trajectory import Floats, StepTable
 from baselines.environments.settings import tasks
 from baselines.environments.sokoban import SOKOBAN
-from baselines.evaluation import at_temperature
-from baselines.runs.config import Config
 from baselines.runs.stack import make_envs, trainer_config, training_tasks
 from benchmarks.console import NONE, asked
-from benchmarks.json_files import ResultsError
+from benchmarks.json_files import ResultsError, check_known
 from benchmarks.processes import Progress
 from benchmarks.report.page import Cell, Page, Table, ruled
 from benchmarks.statistics import Interval
 from benchmarks.study import Found, Study, Tell
 from benchmarks.training.learning import cloned_for
-from benchmarks.training.run import learned_config
+from benchmarks.training.run import job_of, learned, learned_config
 from benchmarks.truth.distances import distance_changes, state_distances
 from benchmarks.truth.measures import EXPLAINED, Sample, bootstrap_weights, intervals, number, samples
 from wrappers.credit.agentprm import GAMMA, action_targets, gains
@@ -202,19 +199,10 @@ class FixedPolicy:
     """The policy of a learning benchmark's job, whose weights stay as they are, and its episodes."""
 
     def __init__(self, job: Path, sizes: Sizes, seed: int) -> None:
-        self.learned: Config = learned_config(job)
-        self._folder, self._sizes, self._seed = job / "model", sizes, seed
-        self.policy: Any = at_temperature(self._load(), self.learned.temperature)
+        self.learned, self.policy = learned(job)
+        self._job, self._sizes, self._seed = job, sizes, seed
         self._levels = training_tasks(self.learned)
         self._kept: dict[int, StepTable] = {}
-
-    def _load(self) -> Any:
-        import transformers
-
-        from policies.huggingface import HuggingFacePolicy
-
-        transformers.utils.logging.disable_progress_bar()
-        return HuggingFacePolicy.from_pretrained(self._folder, device="cpu")
 
     def batch(self, iteration: int) -> StepTable:
         """Return the episodes of a training iteration, counted from 0; the same for every scorer."""
@@ -243,7 +231,7 @@ class FixedPolicy:
         from baselines.recipes import recipe
 
         grpo = recipe("grpo")
-        return Learner(self._load(), grpo, trainer_config(self.learned, self._seed, grpo))
+        return Learner(learned(self._job)[1], grpo, trainer_config(self.learned, self._seed, grpo))
 
 
 def _seed(*numbers: int) -> int:
@@ -312,10 +300,8 @@ def make_config(
     policy: Path | None = None, scorers: Sequence[str] = (), *, sizes: Sizes = FULL, seed: int = 0
 ) -> ScorersConfig:
     """Put a configuration together; without a policy, a job folder of Sokoban, one is cloned."""
-    for name in scorers:
-        if name not in SCORERS:
-            raise ResultsError(f"unknown scorer {name!r}; {suggest(name, SCORERS)}")
-    job = "" if policy is None else str(policy.parent if policy.name == "model" else policy)
+    check_known("scorer", scorers, SCORERS)
+    job = str(job_of(policy) or "")
     if job and (found := learned_config(Path(job)).env) != SOKOBAN.id:
         raise ResultsError(f"{job}: a policy for {found}; only in {SOKOBAN.id} is the worth of a step known")
     return ScorersConfig(job, list(dict.fromkeys(scorers or SCORERS)), sizes, 1000, seed)
@@ -326,10 +312,7 @@ def configure(
     only: Annotated[str | None, asked(f"Names separated by commas, of: {', '.join(SCORERS)}.")] = None,
     policy: Annotated[
         Path | None,
-        asked(
-            "Job folder of a learning benchmark, such as runs/learning/clone-seed0: the policy that plays. "
-            "Without it one is cloned first."
-        ),
+        asked("Job folder such as runs/learning/clone-seed0, whose policy plays. Default: a clone."),
     ] = None,
     seed: Annotated[int, asked("Of episodes, mini-batches and intervals.", min=0)] = 0,
 ) -> ScorersConfig:

@@ -194,7 +194,7 @@ def test_batches_are_levels_that_were_not_cloned(fixed):
     for i, table in enumerate(tables):
         assert list(table.groups) == [f"train/{cloned + 4 * i + k}" for k in range(4)]
         assert table.n_trajectories == 16
-    again = FixedPolicy(fixed._folder.parent, QUICK, 0).batch(1)  # whatever was played before
+    again = FixedPolicy(fixed._job, QUICK, 0).batch(1)  # whatever was played before
     assert np.array_equal(again.action, tables[1].action)
     assert fixed.batch(1) is tables[1]
 
