@@ -111,8 +111,7 @@ def prompt(
     ],
     model: Annotated[str, asked("A model's name at the endpoint; without --endpoint smollm2, a folder or a hub name.")],
     endpoint: Annotated[
-        str | None,
-        asked("An OpenAI-compatible endpoint, up to and including /v1. Default: the model is run here."),
+        str | None, asked("An OpenAI-compatible endpoint, up to and including /v1. Default: the model is run here.")
     ] = None,
     method: Annotated[str, asked(f"{', '.join(METHODS)}; see docs/panels.md.")] = "react",
     shots: Annotated[int, asked("Episodes of the expert that the prompt shows.", min=0)] = 0,

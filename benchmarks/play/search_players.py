@@ -246,10 +246,7 @@ def configure(
     ] = None,
     rollout: Annotated[
         int | None,
-        asked(
-            "Steps played on from a new state; -1: to the end. Default: 0 for the random policy, else -1.",
-            min=-1,
-        ),
+        asked("Steps played on from a new state; -1: to the end. Default: 0 for the random policy, else -1.", min=-1),
     ] = None,
     outcome: Annotated[str, asked("What counts: score, won or return.")] = "score",
     fresh: Annotated[bool, asked("Simulations do not see the episode's random numbers.", "--fresh")] = False,

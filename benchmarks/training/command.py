@@ -186,8 +186,7 @@ def train(
     transcript: options.Transcript = False,
     truncate: Annotated[str | None, of(SIZES, "Prompts that do not fit: raise, left (cut) or end-episode.")] = None,
     iterations: Annotated[
-        int | None,
-        of(_LEARNING, "Rollouts and updates; more lengthen a run.", "--iterations", "--steps", min=1),
+        int | None, of(_LEARNING, "Rollouts and updates; more lengthen a run.", "--iterations", "--steps", min=1)
     ] = None,
     groups: Annotated[int | None, of(_LEARNING, "Tasks per iteration.", min=1)] = None,
     group_size: Annotated[int | None, of(_LEARNING, "Episodes per task.", min=2)] = None,
@@ -218,8 +217,7 @@ def train(
         ),
     ] = None,
     start: Annotated[
-        Path | None,
-        of(_WARM, "Begin with an earlier run's policy: its folder, or a model of it.", "--from"),
+        Path | None, of(_WARM, "Begin with an earlier run's policy: its folder, or a model of it.", "--from")
     ] = None,
     validation_tasks: Annotated[int | None, of(_EVALUATION, "Tasks of the learning curve.", min=2)] = None,
     validation_every: Annotated[int | None, of(_EVALUATION, "Iterations between points of it.", min=1)] = None,

@@ -34,12 +34,10 @@ def _env_names() -> list[str]:
 
 
 Env = Annotated[
-    str,
-    of(WHAT, "Environment: a name such as alfworld, an id, or my_module:Env-v0.", autocompletion=_env_names),
+    str, of(WHAT, "Environment: a name such as alfworld, an id, or my_module:Env-v0.", autocompletion=_env_names)
 ]
 EnvOption = Annotated[
-    list[str] | None,
-    of(WHAT, "Argument of the environment, such as data=FOLDER. Default: its variables.", "--option"),
+    list[str] | None, of(WHAT, "Argument of the environment, such as data=FOLDER. Default: its variables.", "--option")
 ]
 Model = Annotated[
     str,

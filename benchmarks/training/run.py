@@ -10,16 +10,7 @@ from agentgym.rollout import Policy
 from agentgym.trajectory import StepTable
 from baselines.evaluation import Evaluation, evaluate
 from baselines.runs.config import Config
-from baselines.runs.stack import (
-    EXPERT,
-    GREEDY,
-    RANDOM,
-    SAMPLED,
-    held_out_tasks,
-    holds_model,
-    learned_policy,
-    make_envs,
-)
+from baselines.runs.stack import EXPERT, GREEDY, RANDOM, SAMPLED, held_out_tasks, holds_model, learned_policy, make_envs
 from benchmarks.json_files import CONFIG, ResultsError, load
 from benchmarks.processes import Progress
 

@@ -39,8 +39,7 @@ Envs = Annotated[list[str] | None, asked(f"Name of an environment. {_AGAIN} Defa
 Players = Annotated[list[str] | None, asked(f"Scripted player. {_AGAIN} Default: all of them.")]
 Sizes = Annotated[list[int] | None, asked(f"Group size. {_AGAIN} Default: 2, 4, 8 and 16.")]
 Policies = Annotated[
-    list[Path] | None,
-    asked(f"Job folder such as runs/learning/clone-seed0, whose policy plays too. {_AGAIN}"),
+    list[Path] | None, asked(f"Job folder such as runs/learning/clone-seed0, whose policy plays too. {_AGAIN}")
 ]
 Tasks = Annotated[int | None, asked("Tasks of each environment.", min=2)]
 Levels = Annotated[int | None, asked("Number of levels.", min=2)]

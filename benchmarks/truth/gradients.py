@@ -211,8 +211,7 @@ def _drawn_error(process: Process, table: StepTable, count: int, rng: np.random.
 def configure(
     quick: Annotated[bool, asked("2 batches of 16 episodes: every part, no result.", "--quick")] = False,
     process: Annotated[
-        list[str] | None,
-        asked(f"One of these, may be given several times: {', '.join(PROCESSES)}. Default: all."),
+        list[str] | None, asked(f"One of these, may be given several times: {', '.join(PROCESSES)}. Default: all.")
     ] = None,
     groups: playing.Sizes = None,
     seed: playing.Seed = 0,

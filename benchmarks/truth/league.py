@@ -256,8 +256,7 @@ def configure_ranking(
     policy: playing.Policies = None,
     player: playing.Players = None,
     credits: Annotated[
-        str,
-        asked("published: up to GraphGPO; 2026: of that year, beside four older ones; all; combinations."),
+        str, asked("published: up to GraphGPO; 2026: of that year, beside four older ones; all; combinations.")
     ] = "published",
     seed: playing.Seed = 0,
 ) -> playing.TruthConfig:

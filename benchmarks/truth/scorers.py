@@ -311,8 +311,7 @@ def configure(
     quick: Annotated[bool, asked("Two small iterations, a minute; for CI.", "--quick")] = False,
     only: Annotated[str | None, asked(f"Names separated by commas, of: {', '.join(SCORERS)}.")] = None,
     policy: Annotated[
-        Path | None,
-        asked("Job folder such as runs/learning/clone-seed0, whose policy plays. Default: a clone."),
+        Path | None, asked("Job folder such as runs/learning/clone-seed0, whose policy plays. Default: a clone.")
     ] = None,
     seed: Annotated[int, asked("Of episodes, mini-batches and intervals.", min=0)] = 0,
 ) -> ScorersConfig:
