@@ -22,8 +22,7 @@ from benchmarks.statistics import Interval
 from benchmarks.study import Found, Study
 from benchmarks.truth import credits as sets
 from benchmarks.truth import episodes as playing
-from benchmarks.truth.distances import kinds_of_steps
-from benchmarks.truth.graphs import Diagnosis, diagnose
+from benchmarks.truth.graphs import Diagnosis, diagnose, kinds_of_steps
 from benchmarks.truth.measures import bootstrap_weights, intervals, samples, split_groups
 from benchmarks.truth.pages import page
 from benchmarks.truth.truths import Truth, agreement, ceiling, state_continuations, truths_of

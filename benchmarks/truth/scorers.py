@@ -32,10 +32,10 @@ from benchmarks.statistics import Interval
 from benchmarks.study import Found, Study, Tell
 from benchmarks.training.learning import cloned_for
 from benchmarks.training.run import job_of, learned, learned_config
-from benchmarks.truth.distances import distance_changes, state_distances
 from benchmarks.truth.measures import EXPLAINED, Sample, bootstrap_weights, intervals, number, samples
 from wrappers.credit.agentprm import GAMMA, action_targets, gains
 from wrappers.credit.evidence import agreement, pair_accuracy
+from wrappers.distance import Distances, distance_gains
 
 if TYPE_CHECKING:
     from baselines.learner import Learner
@@ -181,9 +181,9 @@ class HeldOut:
     weights: Floats
 
     @classmethod
-    def of(cls, played: StepTable, group_size: int, resamples: int, seed: int) -> HeldOut:
-        """Cut episodes of Sokoban levels into groups and ask the solver."""
-        parts = samples(played, distance_changes(played, state_distances(played)), (group_size, 2))
+    def of(cls, played: StepTable, truth: Floats, group_size: int, resamples: int, seed: int) -> HeldOut:
+        """Cut episodes, with the gains of their steps, float64 (N,), into groups."""
+        parts = samples(played, truth, (group_size, 2))
         return cls(*parts[group_size], bootstrap_weights(played.n_groups, resamples, seed))
 
     def measures(self, credit: Floats) -> dict[str, Interval | None]:
@@ -218,12 +218,14 @@ class FixedPolicy:
     def held_out(self, resamples: int) -> HeldOut:
         """Play the held-out levels, which are those of the learning curve."""
         sizes = self._sizes
+        envs = Distances(make_envs(self.learned, sizes.levels * sizes.episodes))
         played = collect(
-            make_envs(self.learned, sizes.levels * sizes.episodes), self.policy,
+            envs, self.policy,
             tasks=tasks(self.learned.setup.validation, sizes.levels), group_size=sizes.episodes,
             seed=_seed(self._seed, 0),
         )  # fmt: skip
-        return HeldOut.of(played, sizes.group_size, resamples, self._seed)
+        truth = distance_gains(played, envs.found)
+        return HeldOut.of(played, truth, sizes.group_size, resamples, self._seed)
 
     def learner(self) -> Learner:
         """Return what trains another copy of the policy by GRPO, with the settings of its benchmark."""
