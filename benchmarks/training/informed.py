@@ -6,6 +6,7 @@ its wrong twin and the context of another task, all else equal; `section` compar
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable
 
 import numpy as np
@@ -29,10 +30,14 @@ GRPO = f"grpo {_RATE} {_REPLACED}"
 REFERENCES = (GRPO, "graphgpo learning_rate=0.0016", f"oracle {_RATE}", f"turn_credit {_RATE}")
 
 
+def named(method: str, context: str, control: str) -> str:
+    """Return the recipe of a method with a context under a control."""
+    return f"{method}:context={context}:control={control}"
+
+
 def setting(method: str, context: str, control: str) -> str:
-    """Return the label of a method with a context under a control."""
-    replaced = "" if method == "sdpo" else f" {_REPLACED}"
-    return f"{method}:context={context}:control={control} {_RATE}{replaced}"
+    """Return the label of a method with a context under a control, as it is trained without one given."""
+    return f"{named(method, context, control)} {_RATE}" + ("" if method == "sdpo" else f" {_REPLACED}")
 
 
 PAIRS = tuple((method, context) for context in CONTEXTS for method in METHODS)
@@ -53,19 +58,26 @@ _CAPTION = (
 )
 
 
+def runs(study: Trainings, recipe: str) -> list[Record]:
+    """Return the final runs of a recipe by seed; a study trains each recipe with one setting."""
+    finals = (record for record in study.records if record.stage == FINAL)
+    found = [record for record in finals if record.setting and record.setting.recipe == recipe]
+    return sorted(found, key=lambda record: record.seed)
+
+
 def difference(study: Trainings, one: str, other: str) -> tuple[Interval, float] | None:
-    """Return the area of one setting less that of another, paired over the seeds of both, and p; None: too few."""
-    both = evidence.paired(study.of(one, FINAL), study.of(other, FINAL), evidence.measures(study)["area"])
+    """Return the area of one recipe less that of another, paired over the seeds of both, and p; None: too few."""
+    both = evidence.paired(runs(study, one), runs(study, other), evidence.measures(study)["area"])
     return paired_t(both) if len(both) > 1 else None
 
 
 def verdicts(study: Trainings) -> dict[tuple[str, str], str]:
     """Return by method and context whether the right context is better than its wrong twin, or worse."""
-    found = {pair: difference(study, setting(*pair, "right"), setting(*pair, "wrong")) for pair in PAIRS}
+    found = {pair: difference(study, named(*pair, "right"), named(*pair, "wrong")) for pair in PAIRS}
     tests = {pair: test for pair, test in found.items() if test is not None}
     adjusted = holm([test[1] for test in tests.values()])
     return {
-        pair: evidence.verdict(p, len(study.of(setting(*pair, "right"), FINAL)))
+        pair: evidence.verdict(p, len(runs(study, named(*pair, "right"))))
         for pair, p in zip(tests, adjusted, strict=True)
     }
 
@@ -86,20 +98,29 @@ def _entropy(records: Iterable[Record]) -> str:
     return " to ".join(f"{np.mean([values[at] for values in known]):.2f}" for at in (0, -1)) if known else NONE
 
 
+def _rates(study: Trainings) -> str:
+    """Say the learning rate of most recipes, and those of the others."""
+    asked = [record.setting for record in study.records if record.setting]
+    rates = {setting.recipe: setting.training["learning_rate"] for setting in asked}
+    common = statistics.mode(rates.values())
+    others = [f"{recipe}'s {rate:g}" for recipe, rate in rates.items() if rate != common]
+    return ", ".join([f"the learning rate is {common:g}", *others])
+
+
 def page(study: Trainings) -> Page:
     """Return a row for each method and context, how entropy and episodes went, and what columns mean."""
     said, value, lines = verdicts(study), evidence.measures(study)["area"], []
-    for method, context in [*((label, NONE) for label in REFERENCES), *PAIRS]:
-        twins = [] if context == NONE else [setting(method, context, control) for control in CONTROLS]
-        label = twins[0] if twins else method
-        if not (records := study.of(label, FINAL)):
+    for method, context in [*((label.split(" ")[0], NONE) for label in REFERENCES), *PAIRS]:
+        twins = [] if context == NONE else [named(method, context, control) for control in CONTROLS]
+        recipe = twins[0] if twins else method
+        if not (records := runs(study, recipe)):
             continue
-        line = [method.split(" ")[0], context, str(len(records)), _percent(map(value, records))]
-        line += [_percent(map(evidence.end, records)), _less(study, label, GRPO)]
+        line = [method, context, str(len(records)), _percent(map(value, records))]
+        line += [_percent(map(evidence.end, records)), _less(study, recipe, "grpo")]
         if twins:
             read = np.mean([record.teacher_replies / max(record.tokens, 1) for record in records])
-            line += [*(_less(study, label, other) for other in twins[1:]), said.get((method, context), NONE)]
-            line += [f"{read:.1f}", f"{_entropy(records)} (wrong: {_entropy(study.of(twins[1], FINAL))})"]
+            line += [*(_less(study, recipe, other) for other in twins[1:]), said.get((method, context), NONE)]
+            line += [f"{read:.1f}", f"{_entropy(records)} (wrong: {_entropy(runs(study, twins[1]))})"]
         else:
             line += [*[NONE] * 4, _entropy(records)]
         lines.append(line)
@@ -110,8 +131,7 @@ def page(study: Trainings) -> Page:
     told = (
         f"{study.config.token_budget:,} reply tokens a run; before training the clones win "
         f"{_percent(map(evidence.end, study.of(CLONE, CLONE)))} % of the test tasks. "
-        "Nothing was searched: the learning rate is .0008, GraphGPO's .0016, as a head to head in the corridor "
-        "chose; groups without contrast are replaced for GRPO, RLSD and RLCSD."
+        f"Nothing was searched: {_rates(study)}; groups without contrast are replaced for GRPO, RLSD and RLCSD."
     )
     return Page(study.config.name, told, [Table("privileged contexts", heads, lines, _CAPTION)])
 

@@ -74,7 +74,7 @@ Version = Annotated[bool, asked("Print the version and end.", "--version", is_ea
 def method_names() -> list[str]:
     """Return the names of all methods, as the text of their files has them: no library is imported."""
     found = list(_IMITATION)
-    for package, called in (("wrappers.credit", "Method"), ("baselines.recipes", "_search_row")):
+    for package, called in (("wrappers.credit", "Method"), ("baselines.environments", "OwnRow")):
         top, _, below = package.partition(".")
         spec = importlib.util.find_spec(top)  # a package's own file is not run
         for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
