@@ -31,7 +31,7 @@ from benchmarks.console import NONE, asked, parse_seeds
 from benchmarks.json_files import ResultsError, check_known
 from benchmarks.processes import Progress
 from benchmarks.report.page import Page, Panel, Table, ruled
-from benchmarks.report.state_graph import Edge, Graph, Node, depths, placed
+from benchmarks.report.state_graph import Graph, graph_of, placed
 from benchmarks.statistics import paired_difference, percent, points, success_interval
 from benchmarks.study import Found, Study, Tell
 from benchmarks.training.options import check_infos, known_env
@@ -180,23 +180,13 @@ def search_graph(tree: Tree, method: str, budget: int, seed: int) -> Graph | Non
     found: dict[tuple[int, int, str], list[TreeNode]] = defaultdict(list)
     for node in taken:
         found[names[_name(node.before)], names[_name(node)], node.action].append(node)
-    pairs = [(source, target) for source, target, _ in found]
-    hops = depths(len(names), [(target, source) for source, target in pairs], sorted(goals))
-    distance = [0 if i in goals else hops[i] or None for i in range(len(names))]
-    potential = [0.0 if steps is None else tree.worth.gamma**steps for steps in distance]
-    edges = [
-        Edge(
-            source, target, action, potential[target] - potential[source],
-            max(1, sum(node.visits for node in nodes)), _advantage(tree, nodes),
-        )
-        for (source, target, action), nodes in found.items()
-    ]  # fmt: skip
-    depth = depths(len(names), pairs, [0])
-    nodes = [
-        Node(texts[i], distance[i], depth[i], visits[i], success=i in goals, start=i == 0) for i in range(len(names))
-    ]
-    won, stage = sum(end.won for end in tree.ends), f"{budget} steps"
-    return Graph(method, stage, seed, tree.task, tree.cost.simulations, won, tree.worth.gamma, nodes, edges)
+    edges = {
+        edge: (max(1, sum(node.visits for node in nodes)), _advantage(tree, nodes)) for edge, nodes in found.items()
+    }
+    return graph_of(
+        texts, visits, goals, [0], edges, tree.worth.gamma, method=method, stage=f"{budget} steps", seed=seed,
+        task_id=tree.task, episodes=tree.cost.simulations, won=sum(end.won for end in tree.ends),
+    )  # fmt: skip
 
 
 def _steps(tree: Tree) -> Iterator[TreeNode]:
