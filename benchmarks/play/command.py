@@ -37,8 +37,7 @@ EXAMPLES = "examples.json"
 
 Samples = Annotated[int, asked("Episodes of each task.", min=1)]
 Options = Annotated[
-    list[str] | None,
-    asked("Argument of the environment, such as data=FOLDER, or for a split task_types=[1,2]; several times."),
+    list[str] | None, asked("Argument of the environment, such as data=FOLDER, or for a split task_types=[1,2].")
 ]
 Steps = Annotated[int | None, asked("Steps of the longest episode; for a split only.", min=1)]
 Count = Annotated[int | None, asked("Only the first so many tasks, a fair sample.", "--tasks", min=1)]
@@ -55,18 +54,16 @@ def play(
         str | None,
         typer.Argument(
             metavar="PANEL",
-            help="A panel such as alfworld/valid_seen@1, or an environment and a split, "
-            "alfworld/valid_seen. Without it, all panels are listed. An environment without a player is "
-            "played in this terminal.",
+            help="A panel such as alfworld/valid_seen@1, or an environment and a split. Without it, all panels are "
+            "listed. An environment without a player is played in this terminal.",
         ),
     ] = None,
     player: Annotated[
         list[str] | None,
         asked(
-            "random, expert (the environment's own), a fair player of the environment such as "
-            "explorer, a job folder such as runs/alfworld/clone-seed0, smollm2, the folder or hub "
-            "name of a Hugging Face model, or MODEL@URL for an OpenAI-compatible endpoint. May be given several times. "
-            "Default: all that need no folder."
+            "random, expert, a fair player of the environment such as explorer, a job folder such as "
+            "runs/alfworld/clone-seed0, smollm2, a Hugging Face model, or MODEL@URL for an OpenAI-compatible endpoint. "
+            "May be given several times. Default: all that need no folder."
         ),
     ] = None,
     samples: Samples = 1,

@@ -13,6 +13,7 @@ import typer
 
 from agentgym.outside.text import DataError
 from benchmarks.console import arguments, explained, named, parse_seeds, say, stop
+from benchmarks.json_files import check_known
 from benchmarks.training import options
 from benchmarks.training.options import SIZES, WHAT, WHERE, check_model, check_sight, known_env, of, on_data
 
@@ -258,8 +259,7 @@ def train(
 
     row = settings_of(env)
     trackers = [name.strip() for name in tracker.split(",") if name.strip() not in ("", "none")]
-    if unknown := sorted(set(trackers) - {"tensorboard", "wandb", "trackio"}):
-        raise typer.BadParameter(f"expected tensorboard, wandb or trackio, got {unknown[0]!r}", param_hint="--tracker")
+    check_known("tracker", trackers, ("tensorboard", "wandb", "trackio"))
     memory = {"memory.microbatch_tokens": pass_tokens, "memory.activation_checkpointing": recompute}
     changes = named(learning_rate=learning_rate, **memory) | changes
     sizes = named(

@@ -182,18 +182,16 @@ def _policy(plan: Plan, folder: Path, seed: int) -> HuggingFacePolicy:
     return learned_policy(folder / Job(CLONE, seed).name / "model", plan.config.learning.model)
 
 
-def _played(config: Config, policy: Policy, name: str, seed: int) -> dict[str, str]:
-    """Success on each test task, per mode."""
+def _played(config: Config, policy: Policy, name: str, seed: int, split: str = "") -> dict[str, str]:
+    """Success on each test task, or task of another split, per mode."""
+    setup = dataclasses.replace(config.setup, test=split or config.setup.test, beside=[])
+    config = dataclasses.replace(config, setup=setup)
     return {mode: score(config, policy, name, seed, mode, 0.0)[0].success for mode in (GREEDY, SAMPLED)}
 
 
 def _beside(config: Config, policy: Policy, name: str, seed: int) -> dict[str, dict[str, str]]:
     """The same on the splits beside the test split."""
-    found = {}
-    for split in config.setup.beside:
-        setup = dataclasses.replace(config.setup, test=split, beside=[])
-        found[split] = _played(dataclasses.replace(config, setup=setup), policy, name, seed)
-    return found
+    return {split: _played(config, policy, name, seed, split) for split in config.setup.beside}
 
 
 def _asked(plan: Plan, folder: Path, job: Job) -> tuple[str, Setting]:

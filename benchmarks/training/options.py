@@ -29,12 +29,13 @@ def of(panel: str, words: str, *names: str, **limits: Any) -> Any:
     return typer.Option(*names, help=words, rich_help_panel=panel, **limits)
 
 
-def _env_names() -> list[str]:
-    return [short_name(row.id) for row in ROWS]
-
-
 Env = Annotated[
-    str, of(WHAT, "Environment: a name such as alfworld, an id, or my_module:Env-v0.", autocompletion=_env_names)
+    str,
+    of(
+        WHAT,
+        "Environment: a name such as alfworld, an id, or my_module:Env-v0.",
+        autocompletion=lambda: list(map(short_name, (row.id for row in ROWS))),
+    ),
 ]
 EnvOption = Annotated[
     list[str] | None, of(WHAT, "Argument of the environment, such as data=FOLDER. Default: its variables.", "--option")
