@@ -68,6 +68,7 @@ def test_a_case_begins_as_if_its_faults_were_brought_about_one_after_the_other()
         for fault in task.faults:
             begin(world, maker[fault](person))
         assert world.snapshot() == task.start
+        assert task.held == sum(solved(world, task.assertions))
 
 
 def test_the_expert_never_needs_more_calls_than_the_published_ones() -> None:
@@ -296,3 +297,10 @@ def test_published_rules_and_schemas_are_what_the_agent_reads() -> None:
 )
 def test_wrong_arguments_are_named(options: dict, words: str) -> None:
     refuses(ValueError, words, TelecomEnv, **options)
+
+
+def test_a_split_without_any_set_of_faults_is_refused() -> None:
+    env = TelecomEnv(faults=(9, 9), kinds=["mms"], hopeless=False)  # nine sets: none is in the eighth of "valid"
+    assert env.reset(options={"split": "train", "index": 0})[1]["task_id"] == "train/0"
+    with pytest.raises(ValueError, match=r"no set of 9 to 9 faults of the kinds mms belongs to the split 'valid'"):
+        env.reset(options={"split": "valid", "index": 0})
