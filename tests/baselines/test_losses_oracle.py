@@ -5,7 +5,7 @@ advantages once per reply and once per token, `gspo|...` with its gradients, and
 (k1, k2, k3), `istar_eto_loss|...` with `preference`. `mask` is the mask of all.
 
 No counterpart here: `kl|abs` and `prime...` (learned rewards). The advantages (`gae_...`,
-`bi_level_...`) are compared in tests/wrappers/credit/test_token_gae.py.
+`bi_level_...`) are compared in tests/wrappers/credit/test_gae.py.
 """
 
 from typing import Any

@@ -46,11 +46,6 @@ def test_rows_of_all_formats_are_read_in_order(tmp_path: Path, name: str, pack: 
     [
         (b"{", "line 3: not JSON"),
         (b"\xff\xfe", "line 3: not UTF-8"),
-        (b'{"id": 1e400, "contents": "x"}', "line 3: the number 1e400 is too large"),
-        (b'{"id": NaN, "contents": "x"}', "line 3: NaN is not a JSON number"),
-        (b'{"id": ' + b"1" * 5000 + b', "contents": "x"}', "line 3: an integer of 5000 digits"),
-        (b'{"id": 1.5, "contents": "x"}', "line 3: field 'id' must be a string or an integer, got 1.5"),
-        (b"[" * 200_000, "line 3: nested too deeply"),
         (b'{"id": "%s", "contents": "x"}' % (b"i" * 1001), "line 3: field 'id' has 1,001 characters, at most 1,000"),
         (b'{"id": "b", "contents": "%s"}' % (b"x" * 1_000_001), "line 3: field 'contents' has 1,000,001 characters"),
         (b'["a", "b"]', "line 3: expected an object with 'id' and 'contents', got list"),
@@ -228,9 +223,6 @@ def test_bad_files_and_equal_ids_are_named(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ('{"question": "Who?", "golden_answers": ["a"], "id": NaN}', "NaN is not a JSON number"),
-        ('{"question": "Who?", "golden_answers": ["a"], "id": 1e400}', "too large for a float"),
-        ('{"question": "Who?", "golden_answers": ["a"], "id": %s}' % ("1" * 5000), "an integer of 5000 digits"),
         ('{"question": "Who?", "golden_answers": ["a"], "id": [1]}', "field 'id' must be a text"),
         ('{"question": "Who?", "golden_answers": ["a"], "id": 1.5}', "field 'id' must be a text"),
         ('{"question": "Who?", "golden_answers": ["a"], "id": true}', "field 'id' must be a text"),
@@ -240,8 +232,6 @@ def test_bad_files_and_equal_ids_are_named(tmp_path) -> None:
         ('{"question": "Who?", "golden_answers": [true]}', "field 'golden_answers' must be a list of texts"),
         ('{"question": "%s", "golden_answers": ["a"]}' % ("x" * 100_001), "field 'question' has 100,001 characters"),
         ('{"question": "Who?", "golden_answers": ["%s"]}' % ("x" * 100_001), "field 'golden_answers' has 100,001"),
-        ("[" * 200_000, "nested too deeply"),
-        ('{"a":' * 200_000, "nested too deeply"),
     ],
     ids=lambda text: text[:40],
 )  # fmt: skip

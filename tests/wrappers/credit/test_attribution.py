@@ -37,20 +37,6 @@ def regression(table: StepTable, damping: float, centred: bool) -> Floats:
 
 
 def test_by_hand() -> None:
-    # X = [[1, 1, 0], [1, 0, 1]] over (s, right), (u, up), (u, left); y = (1, 0). XX' + I = [[3, 1], [1, 3]], its
-    # inverse times y = (3, -1) / 8.
-    table = episodes("s -right-> u -up-> goal +", "s -right-> u -left-> pit")
-    np.testing.assert_allclose(attribution(table), np.array([2, 3, 2, -1]) / 8, atol=1e-15)
-    # y = (1, -1) / 2: (1, -1) / 4.
-    np.testing.assert_allclose(attribution(table, centred=True), np.array([0, 1, 0, -1]) / 4, atol=1e-15)
-    # XX' + 2 I = [[4, 1], [1, 4]]: (4, -1) / 15.
-    np.testing.assert_allclose(attribution(table, damping=2.0), np.array([3, 4, 3, -1]) / 15, atol=1e-15)
-    # X = [[2, 1]], XX' + I = 6: each takes 2 / 6 and 1 / 6 of the success.
-    table = episodes("s -wait-> s -wait-> s -up-> goal +")
-    np.testing.assert_allclose(attribution(table), [2 / 6, 2 / 6, 1 / 6], atol=1e-15)
-    won = episodes("s -up-> goal +", "s -up-> goal +")
-    np.testing.assert_allclose(attribution(won), 2 / 3)  # one unknown: c = 2 / (1 + 1 + damping)
-    np.testing.assert_allclose(attribution(won, centred=True), 0.0, atol=1e-15)
     assert (attribution(episodes("s -up-> pit", "s -left-> pit")) == 0).all()
     table = episodes("s -up-> goal +", "s -left-> pit", reward=10.0)
     np.testing.assert_allclose(attribution(table, outcome="return"), [5.0, 0.0])
