@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 import agentgym  # noqa: F401  registers the ids
 from agentgym.rollout import collect
-from benchmarks.training.state_graph import build_graph, layered_positions
+from benchmarks.report.state_graph import build_graph, layered_positions
 from policies.scripted import ExpertPolicy, RandomPolicy
 from wrappers import VectorReplyParser
 

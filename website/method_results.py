@@ -16,7 +16,7 @@ from benchmarks.report.markdown import filled, markdown_table, replaced
 from benchmarks.training.head_to_head_page import draw_method, section
 from benchmarks.training.records import Trainings, load_folder
 from benchmarks.training.studies import STUDIES, load
-from benchmarks.training.studies import tables as tables_of_study
+from benchmarks.training.studies import table as table_of_study
 from website.tables import Table, described, tables, with_options
 
 if TYPE_CHECKING:
@@ -113,12 +113,9 @@ def with_studies(markdown: str, docs: Path) -> str:
     """The page of the studies with the tables that its records say."""
     for name, study in STUDIES.items():
         found = load(docs / "studies" / "records" / f"{name}.json")
-        shown = [
-            f"{markdown_table(table.heads, table.texts)}\n\n{filled(table.caption)}\n"
-            for table in tables_of_study(study, found.trained)
-        ]
-        mark = f"<!-- {name} -->\n"
-        markdown = markdown.replace(mark, f"{mark}\n" + "\n".join(shown))
+        table, mark = table_of_study(study, found.trained[0]), f"<!-- {name} -->\n"
+        shown = f"{markdown_table(table.heads, table.texts)}\n\n{filled(table.caption)}\n"
+        markdown = markdown.replace(mark, f"{mark}\n{shown}")
     return markdown
 
 

@@ -8,7 +8,16 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from agentgym.corridor.env import DIRECTIONS, MEANING, WORDS
-from baselines.environments.settings import SOKOBAN_PRETRAINED, SOKOBAN_TINY, EnvSettings, Setup, Sizes
+from baselines.environments.settings import (
+    QUICK,
+    SMOLLM2,
+    SOKOBAN_PRETRAINED,
+    SOKOBAN_TINY,
+    EnvSettings,
+    ModelSettings,
+    Setup,
+    Sizes,
+)
 
 if TYPE_CHECKING:
     from wrappers.advice import Adviser
@@ -42,6 +51,18 @@ def guide(noise: float) -> Callable[[], Adviser]:
 _TINY = SOKOBAN_TINY.changed(iterations=60, learning_rate=8e-4, groups=1, validation={"every": 6})
 #: Reply tokens of the tiny policy's run per room, about 25 iterations of one group; and cloned steps.
 _TOKENS, _CLONED = 250, 1200
+# SmolLM2 on a CPU. With 600 cloned steps and the contexts of privileged methods it wins 14 % of 6 rooms when sampled;
+# GRPO took it to 75 % in 5,000 reply tokens and to 97 % in 10,000 (one seed, two processor minutes).
+_SMOLLM2 = SOKOBAN_PRETRAINED.changed(
+    iterations=40,
+    groups=8,
+    group_size=8,
+    learning_rate=5e-5,
+    loss={"kl": 0.0, "keep_zero": False},
+    memory={"microbatch_rows": None, "microbatch_tokens": 768, "share_prefixes": True},
+    validation={"every": 8},
+)
+_SMOLLM2_TOKENS, _SMOLLM2_CLONED = 2000, 600
 
 
 def _of_length(row: EnvSettings, options: Mapping[str, Any]) -> EnvSettings:
@@ -49,8 +70,17 @@ def _of_length(row: EnvSettings, options: Mapping[str, Any]) -> EnvSettings:
     sizes = dataclasses.replace(row.full, clone_tasks=max(1, _CLONED // length))
     setup = dataclasses.replace(row.setup, options={**row.setup.options, "length": length})
     beside = "".join(f"-{name}-{value}" for name, value in sorted(options.items()) if name not in ("length", "data"))
+    models = {
+        name: dataclasses.replace(
+            of,
+            full=dataclasses.replace(of.full, clone_tasks=max(1, _SMOLLM2_CLONED // length)),
+            setup=dataclasses.replace(of.setup, options={**of.setup.options, "length": length}),
+            token_budget=_SMOLLM2_TOKENS * length,
+        )
+        for name, of in row.models.items()
+    }
     return dataclasses.replace(
-        row, name=f"corridor-n{length}{beside}", full=sizes, setup=setup, token_budget=_TOKENS * length
+        row, name=f"corridor-n{length}{beside}", full=sizes, setup=setup, token_budget=_TOKENS * length, models=models
     )
 
 
@@ -66,5 +96,24 @@ CORRIDOR = EnvSettings(
     words=lambda: [*MEANING, *DIRECTIONS],
     advisers={"guide": guide(NOISE)},
     search="rates",
+    models={
+        SMOLLM2: ModelSettings(
+            training=_SMOLLM2,
+            token_budget=_SMOLLM2_TOKENS * 12,
+            full=Sizes.trained(
+                _SMOLLM2, clone_tasks=50, clone_epochs=1, training_tasks=8000, eval_tasks=128, validation_tasks=32
+            ),
+            quick=QUICK,
+            setup=Setup(
+                options={"length": 12},
+                plenty={"num_tasks": 100_000},
+                adviser="guide",
+                policy={"max_new_tokens": 1},
+                clone={"batch_size": 16, "warmup": 4, "weight_decay": 0.0},
+            ),
+            history=0,
+            instructions=False,
+        )
+    },
     with_options=_of_length,
 )

@@ -32,11 +32,11 @@ from benchmarks.console import NONE, parse_seeds
 from benchmarks.json_files import ResultsError
 from benchmarks.processes import Progress
 from benchmarks.report.page import Page, Panel, Table, ruled
+from benchmarks.report.state_graph import Edge, Graph, Node, depths, placed
 from benchmarks.statistics import paired_difference, percent, points, success_interval
 from benchmarks.study import Found, Study, Tell
 from benchmarks.training.options import check_infos, known_env
 from benchmarks.training.run import learned_config
-from benchmarks.training.state_graph import Edge, Graph, Node, depths, placed
 from policies.scripted import RandomPolicy
 from policies.search.methods import MCTS, Beam, BestOfN
 from policies.search.player import Method, SearchPlayer

@@ -10,14 +10,15 @@ import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from agentgym.outside import text as foreign_text
 from agentgym.outside.text import DataError
 from baselines.imitation.method import Imitation
 from baselines.recipes.methods import method as method_of
-from baselines.runs.stack import CLONE
+from baselines.runs.stack import CLONE, EXPERT, RANDOM
 from benchmarks.json_files import read_json
-from benchmarks.training.learning import REFERENCES, RESULTS, STUDY, Results, parts
+from benchmarks.training.learning import REFERENCES, RESULTS, STUDY, parts
 
 #: What every logged iteration tells.
 LOGGED = (
@@ -32,14 +33,17 @@ def check_artefacts(folder: Path) -> Iterator[str]:
     """Check the folder of a finished benchmark, and yield one line per thing that was found in order."""
     found = STUDY.load(folder / RESULTS)
     yield f"{RESULTS}: {len(found.scores)} scores on {found.config.eval_tasks} tasks, {len(found.runs)} runs"
-    yield _picture(folder / "curves.png")
-    yield _page(folder / "report.html", found)
+    picture = folder / "curves.png"
+    content = picture.read_bytes() if picture.is_file() else b""
+    _expect(content.startswith(b"\x89PNG") and len(content) > 10_000, f"{picture}: expected a picture of the curves")
+    yield f"{picture.name}: {len(content) // 1000} kB"
+    yield _page(folder / "report.html", found.config.methods)
     for part, (kind, seed) in parts(found.config).items():
         place = STUDY.path(folder, part).parent
-        if kind == CLONE:
-            yield _clone(place, found)
-        elif kind != REFERENCES:
-            yield _method(place, kind, folder / f"clone-seed{seed}" / "model", found)
+        if kind == CLONE and found.config.clone_tasks:
+            yield _clone(place)
+        elif kind not in (CLONE, REFERENCES):
+            yield _method(place, kind, folder / f"clone-seed{seed}" / "model", found.config.steps)
 
 
 def _expect(condition: bool, words: str) -> None:
@@ -47,13 +51,7 @@ def _expect(condition: bool, words: str) -> None:
         raise DataError(words)
 
 
-def _picture(path: Path) -> str:
-    content = path.read_bytes() if path.is_file() else b""
-    _expect(content.startswith(b"\x89PNG") and len(content) > 10_000, f"{path}: expected a picture of the curves")
-    return f"{path.name}: {len(content) // 1000} kB"
-
-
-def _page(path: Path, found: Results) -> str:
+def _page(path: Path, trained: list[str]) -> str:
     page = foreign_text.read_text(path) if path.is_file() else ""
     data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
     _expect(data is not None, f"{path}: expected the page with its data")
@@ -62,50 +60,38 @@ def _page(path: Path, found: Results) -> str:
         episodes, methods = dict(shown["episodes"]), [graph["method"] for graph in shown["graphs"]]
     except (DataError, KeyError, TypeError, ValueError) as error:
         raise DataError(f"{path}: its data cannot be read ({error})") from None
-    for policy in ("random", "expert", "clone", *found.config.methods):
+    for policy in (RANDOM, EXPERT, CLONE, *trained):
         _expect(bool(episodes.get(policy)), f"{path}: no episode of {policy}")
-    _expect(
-        set(methods) == set(found.config.methods), f"{path}: expected a state graph for each of {found.config.methods}"
-    )
+    _expect(set(methods) == set(trained), f"{path}: expected a state graph for each of {trained}")
     return f"{path.name}: {len(episodes)} policies, {len(methods)} state graphs"
 
 
-def _clone(place: Path, found: Results) -> str:
-    if not found.config.clone_tasks:
-        return f"{place.name}: no warm start was asked for"
+def _clone(place: Path) -> str:
     path = place / "cloning.json"
     _expect(path.is_file(), f"{path}: the history of cloning is missing")
     try:
         losses = [float(epoch["loss"]) for epoch in read_json(path)]
     except (KeyError, TypeError) as error:
         raise DataError(f"{path}: expected a list of epochs with their losses ({error!r})") from None
-    _expect(bool(losses), f"{path}: no epoch")
-    _expect(all(map(math.isfinite, losses)), f"{path}: a loss is not finite: {losses}")
+    _expect(bool(losses) and all(map(math.isfinite, losses)), f"{path}: expected finite losses, got {losses}")
     _expect(losses[-1] < losses[0] or len(losses) == 1, f"{path}: the loss did not fall: {losses}")
     return f"{place.name}: loss {losses[0]:.2f} -> {losses[-1]:.2f} nats"
 
 
-def _method(place: Path, name: str, start: Path, found: Results) -> str:
-    log = place / "log.jsonl"
+def _method(place: Path, name: str, start: Path, steps: int) -> str:
+    log, method = place / "log.jsonl", method_of(name)
     _expect(log.is_file(), f"{log}: the log of training is missing")
-    rows = [row for _, row in foreign_text.read_json_lines(log)]
-    _expect(all(isinstance(row, dict) for row in rows), f"{log}: a line is no object")
-    iterations = [row.get("iteration") for row in rows]
-    method = method_of(name)
-    rounds = method.rounds if isinstance(method, Imitation) else found.config.steps
-    _expect(iterations == list(range(rounds + 1)), f"{log}: iterations {iterations}")
+    rows: list[Any] = [row for _, row in foreign_text.read_json_lines(log)]
     by_credit = not isinstance(method, Imitation)  # what a method of imitation logs is its own affair
+    rounds = method.rounds if isinstance(method, Imitation) else steps
+    iterations = [row["iteration"] if isinstance(row, dict) else row for row in rows]
+    _expect(iterations == list(range(rounds + 1)), f"{log}: iterations {iterations}")
     for row in rows[1:] if by_credit else ():
-        for column in LOGGED:
-            if column in _PER_TOKEN and column not in row and not row.get("rows"):
-                continue
+        for column in (each for each in LOGGED if each not in _PER_TOKEN or each in row or row.get("rows")):
             value = row.get(column)
-            _expect(
-                isinstance(value, (int, float)) and math.isfinite(value),
-                f"{log}, iteration {row['iteration']}: {column} is {value}",
-            )
-    if by_credit:
-        _expect(any(row["grad_norm"] > 0 for row in rows[1:]), f"{log}: no iteration had a gradient")
+            finite = isinstance(value, (int, float)) and math.isfinite(value)
+            _expect(finite, f"{log}, iteration {row['iteration']}: {column} is {value}")
+    _expect(not by_credit or any(row["grad_norm"] > 0 for row in rows[1:]), f"{log}: no iteration had a gradient")
     _expect(any(place.glob("checkpoint-*/state.json")), f"{place}: no checkpoint")
     moved = _distance(start, place / "model")
     _expect(moved > 0, f"{place}: the weights are those of the clone")

@@ -27,24 +27,15 @@ def learning(
         str,
         of(
             WHAT,
-            "Credit methods, separated by commas: names in baselines.recipes, options after a colon each, such as "
-            "gigpo:gamma=.9:std=none; functions of your own, my_module:credit; or imitation: "
-            "sft, rft, hindsight, dpo, eto, ipr, "
-            "stepagent, spear.",
+            "Credit methods, separated by commas: recipes, options after a colon, such as gigpo:gamma=.9:std=none; "
+            "functions of your own, my_module:credit; or imitation: sft, rft, hindsight, dpo, eto, ipr, stepagent, "
+            "spear.",
             autocompletion=options.method_names,
         ),
     ] = DEFAULT_METHODS,
     seeds: options.Seeds = "0",
     model: options.Model = "tiny",
-    lora: Annotated[
-        int,
-        of(
-            WHAT,
-            "Rank of an adapter that is trained instead of all weights, at ten times the learning rate; 0: all "
-            "weights. The clone is trained whole.",
-            min=0,
-        ),
-    ] = 0,
+    lora: Annotated[int, of(WHAT, "Rank of an adapter that is trained; 0: all weights. Clones are whole.", min=0)] = 0,
     download: options.Download = False,
     quick: options.Quick = False,
     steps: options.Steps = None,
@@ -54,12 +45,7 @@ def learning(
     clone_epochs: Annotated[int | None, of(SIZES, "Passes over them.", min=1)] = None,
     clone_rate: Annotated[
         float | None,
-        of(
-            SIZES,
-            "Highest learning rate of the warm start. Default: 3e-3 for tiny, 2e-4 for smollm2, 1e-5 for other models, "
-            "which moves random weights nowhere: those need about 3e-3 too.",
-            min=0,
-        ),
+        of(SIZES, "Learning rate of the warm start; random weights need 3e-3. Default: by model.", min=0),
     ] = None,
     eval_tasks: Annotated[int | None, of(SIZES, "Held-out test tasks of the table.", min=2)] = None,
     validation_tasks: options.ValidationTasks = None,
@@ -184,16 +170,14 @@ def _settings_shown(asked: str) -> None:
 def train(
     env: options.Env = "sokoban",
     option: options.EnvOption = None,
-    data: Annotated[
-        Path | None, of(WHAT, "Folder of the environment's official data, as --option data=FOLDER.")
-    ] = None,
+    data: Annotated[Path | None, of(WHAT, "Folder of the official data, as --option data=FOLDER.")] = None,
     model: options.Model = "tiny",
     download: options.Download = False,
     method: Annotated[
         str,
         of(
             WHAT,
-            "Credit method: a name in baselines.recipes, options after a colon each, or my_module:credit.",
+            "Credit method: a recipe, options after a colon each, or my_module:credit.",
             autocompletion=options.method_names,
         ),
     ] = "grpo",
@@ -203,14 +187,7 @@ def train(
     quick: options.Quick = False,
     history: options.History = None,
     transcript: options.Transcript = False,
-    truncate: Annotated[
-        str | None,
-        of(
-            SIZES,
-            "Prompts that do not fit: raise, left (cut) or end-episode. "
-            "Default: as the model's settings say, else raise.",
-        ),
-    ] = None,
+    truncate: Annotated[str | None, of(SIZES, "Prompts that do not fit: raise, left (cut) or end-episode.")] = None,
     iterations: Annotated[
         int | None,
         of(_LEARNING, "Rollouts and updates. More of them lengthen a finished run.", "--iterations", "--steps", min=1),
@@ -218,11 +195,9 @@ def train(
     groups: Annotated[int | None, of(_LEARNING, "Tasks per iteration.", min=1)] = None,
     group_size: Annotated[int | None, of(_LEARNING, "Episodes per task.", min=2)] = None,
     learning_rate: Annotated[float | None, of(_LEARNING, "Of AdamW. Default: the environment's.", min=0)] = None,
-    precision: Annotated[
-        str | None, of(_LEARNING, "Computing in bf16 or fp32; trained weights are fp32. Default: by device.")
-    ] = None,
+    precision: Annotated[str | None, of(_LEARNING, "Of computing, bf16 or fp32; weights are fp32.")] = None,
     lora: Annotated[
-        int | None, of(_LEARNING, "Rank of an adapter; 0: all weights. Default: the paper's, else 0.", min=0)
+        int | None, of(_LEARNING, "Rank of an adapter; 0: all weights. Default: the paper's.", min=0)
     ] = None,
     change: Annotated[
         list[str] | None,
@@ -234,28 +209,21 @@ def train(
         ),
     ] = None,
     pass_tokens: Annotated[
-        int | None, of(_MEMORY, "Tokens of a pass of the update (memory.microbatch_tokens). Default: by device.", min=1)
+        int | None, of(_MEMORY, "Tokens of a pass of the update. Default: by device.", min=1)
     ] = None,
     recompute: Annotated[
-        bool | None,
-        of(
-            _MEMORY,
-            "Compute activations again in the backward pass (memory.activation_checkpointing).",
-            "--recompute/--no-recompute",
-        ),
+        bool | None, of(_MEMORY, "Compute activations again in the backward pass.", "--recompute/--no-recompute")
     ] = None,
     plan: Annotated[
         bool, of(_MEMORY, "Print memory by part, tokens and hours, and end; no weights are loaded.", "--plan")
     ] = False,
-    card: Annotated[
-        str | None, of(_MEMORY, "With --plan: the card, h100, a100, l40s or rtx4090. Default: this machine.")
-    ] = None,
+    card: Annotated[str | None, of(_MEMORY, "With --plan: the card, h100, a100, l40s or rtx4090.")] = None,
     clone: Annotated[
         str | None,
         of(
             _WARM,
-            "Expert episodes that are imitated first, or a file of episodes (JSON lines with messages). Default: for "
-            "tiny as the environment's settings say (300 in Sokoban), 0 for other models and with --paper or --from.",
+            "Expert episodes that are imitated first, or a file of episodes (JSON lines with messages). Default: the "
+            "environment's for tiny, 0 for other models and with --paper or --from.",
         ),
     ] = None,
     start: Annotated[
@@ -266,38 +234,16 @@ def train(
     validation_every: Annotated[int | None, of(_EVALUATION, "Iterations between points of it.", min=1)] = None,
     test_tasks: Annotated[int, of(_EVALUATION, "Held-out tasks that the final policy plays, greedily.", min=0)] = 0,
     tracker: Annotated[
-        str,
-        of(
-            _TRACKING,
-            "Curves while it runs, with the same keys: tensorboard, wandb, trackio, several "
-            "separated by commas, or none.",
-        ),
+        str, of(_TRACKING, "Curves: tensorboard, wandb, trackio, several separated by commas, or none.")
     ] = "tensorboard",
     project: Annotated[str, of(_TRACKING, "Of wandb and trackio.")] = "stepcredit",
-    push: Annotated[
-        str | None, of(_TRACKING, "Upload final/ at the end to a private repository of your hub login: me/my-model.")
-    ] = None,
+    push: Annotated[str | None, of(_TRACKING, "Upload final/ to this private repository of your hub login.")] = None,
     out: options.Out = None,
     engine: Annotated[
-        str,
-        of(
-            WHERE,
-            "Who writes the replies: the loop over the model itself, vllm in this process, or "
-            "server:URL (OpenAI-compatible, with token ids).",
-        ),
+        str, of(WHERE, "Who writes replies: loop (the model itself), vllm, or server:URL (OpenAI-compatible).")
     ] = "loop",
-    lanes: Annotated[
-        int,
-        of(
-            WHERE,
-            "Parts of the episodes that do not wait for each other's replies; 1: all take their steps together.",
-            min=1,
-        ),
-    ] = 1,
-    attention: Annotated[
-        str | None,
-        of(WHERE, "Attention of transformers. Default: sdpa; on a GPU, for windows of tokens, flash or flex."),
-    ] = None,
+    lanes: Annotated[int, of(WHERE, "Parts of the episodes that do not wait for each other's replies.", min=1)] = 1,
+    attention: Annotated[str | None, of(WHERE, "Attention of transformers. Default: by device.")] = None,
     only_print: Annotated[bool, of(WHERE, "Print the settings and end.", "--print")] = False,
 ) -> None:
     """Train a policy by one method; `from baselines import train` is the same in Python.

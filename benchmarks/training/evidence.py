@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from baselines.environments.settings import TINY
 from baselines.runs.stack import CLONE, SAMPLED, bare_envs, held_out_tasks
 from benchmarks.console import NONE
 from benchmarks.report import assemble
@@ -57,6 +56,18 @@ CAPTION = (
 )
 
 
+def paired(records: Sequence[Record], others: Sequence[Record], value: Callable[[Record], float]) -> list[float]:
+    """Return the differences of a number, one for each seed that is in both lists, in the order of the first."""
+    theirs = {record.seed: value(record) for record in others}
+    return [value(record) - theirs[record.seed] for record in records if record.seed in theirs]
+
+
+def verdict(p: float, seeds: int) -> str:
+    """Return whether a comparison is settled, indicated or open; with fewer seeds than the first look it is open."""
+    p = p if seeds >= LOOKS[0] else 1.0
+    return SETTLED if p < LEVEL / len(LOOKS) else INDICATED if p < LEVEL else OPEN
+
+
 @dataclass(frozen=True)
 class Comparison:
     """A method against tuned GRPO on the seeds that both have, by measure; p values are adjusted after Holm.
@@ -72,18 +83,12 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """Whether it is settled, indicated or open, by the measure with the smaller p."""
-        return self.verdict_of(min(self.p, key=lambda name: self.p[name]))
-
-    def verdict_of(self, measure: str) -> str:
-        """Whether it is settled, indicated or open in a measure; with fewer seeds than the first look it is open."""
-        p = self.p[measure] if self.seeds >= LOOKS[0] else 1.0
-        return SETTLED if p < LEVEL / len(LOOKS) else INDICATED if p < LEVEL else OPEN
+        return verdict(min(self.p.values()), self.seeds)
 
 
-def end(record: Record) -> float:
-    """Return success of sampled play on the test tasks."""
-    return float(bits([record.test[SAMPLED]]).mean())
+def end(record: Record, mode: str = SAMPLED) -> float:
+    """Return success on the test tasks."""
+    return float(bits([record.test[mode]]).mean())
 
 
 def area(record: Record, budget: int) -> float:
@@ -116,34 +121,29 @@ def tokens_to(record: Record, goal: float = _GOAL) -> float:
 
 
 def _curve(record: Record) -> tuple[Any, Any]:
-    return np.array([point.tokens for point in record.curve], float), np.array(
-        [point.sampled for point in record.curve]
-    )
+    return tuple(np.array([(point.tokens, point.sampled) for point in record.curve], float).T)
+
+
+def measures(study: Trainings) -> dict[str, Callable[[Record], float]]:
+    """Return what the numbers of a run are by the names in `MEASURES`."""
+    return {"end": end, "area": lambda record: area(record, study.config.token_budget)}
 
 
 def compare(study: Trainings) -> list[Comparison]:
     """Return all comparisons with tuned GRPO; none where fewer than two seeds are shared."""
-    reference = {record.seed: record for record in study.of(REFERENCE, FINAL)}
-    found, raw = [], []
+    reference, found = study.of(REFERENCE, FINAL), []
     for method in study.methods:
-        shared = [record for record in study.of(method, FINAL) if record.seed in reference]
-        if method == REFERENCE or len(shared) < 2:
+        records = study.of(method, FINAL)
+        differences = {name: paired(records, reference, value) for name, value in measures(study).items()}
+        seeds = len(differences["end"])
+        if method == REFERENCE or seeds < 2:
             continue
-        differences = {
-            name: [_measure(study, name, each) - _measure(study, name, reference[each.seed]) for each in shared]
-            for name in MEASURES
-        }
         tests = {name: paired_t(values) for name, values in differences.items()}
-        raw += [tests[name][1] for name in MEASURES]
-        likelier = min(MEASURES, key=lambda name: tests[name][1])
-        needed = seeds_needed(differences[likelier], level=LEVEL / len(LOOKS))
-        found.append(Comparison(method, len(shared), {name: tests[name][0] for name in MEASURES}, {}, needed))
-    adjusted = iter(holm(raw))
+        p = {name: test[1] for name, test in tests.items()}
+        needed = seeds_needed(differences[min(p, key=p.__getitem__)], level=LEVEL / len(LOOKS))
+        found.append(Comparison(method, seeds, {name: test[0] for name, test in tests.items()}, p, needed))
+    adjusted = iter(holm([each.p[name] for each in found for name in MEASURES]))
     return [dataclasses.replace(each, p={name: next(adjusted) for name in MEASURES}) for each in found]
-
-
-def _measure(study: Trainings, name: str, record: Record) -> float:
-    return end(record) if name == "end" else area(record, study.config.token_budget)
 
 
 def rows(study: Trainings) -> list[list[str]]:
@@ -153,21 +153,18 @@ def rows(study: Trainings) -> list[list[str]]:
     found = []
     for method in study.methods:
         records = study.of(method, FINAL)
-        areas = [area(record, study.config.token_budget) for record in records]
+        share = np.mean(list(map(measures(study)["area"], records)))
         reached = np.array([tokens_to(record) for record in records])
+        median, count = float(np.median(reached)), np.isfinite(reached).sum()
         fell = sum(end(record) < clones[record.seed] / 2 for record in records)
-        median = float(np.median(reached))
-        tokens = f"{median:,.0f}" if math.isfinite(median) else "not reached"
-        tokens += f" ({np.isfinite(reached).sum()})"
-        cells = [method, str(len(records)), f"{100 * np.mean(areas):.1f}", tokens, str(fell)]
-        each = compared.get(method)
-        if each is None:
-            cells += [NONE] * 6
-        else:
+        cells = [method, str(len(records)), f"{100 * share:.1f}"]
+        cells += [f"{median:,.0f} ({count})" if math.isfinite(median) else f"not reached ({count})", str(fell)]
+        if each := compared.get(method):
             for name in MEASURES:
                 cells += [points(each.difference[name]), f"{each.p[name]:.2g}"]
             cells += [NONE if each.needed is None else str(each.needed), each.verdict]
-        found.append(((method != REFERENCE, -np.mean(areas)), cells))
+        cells += [NONE] * (len(HEADS) - len(cells))
+        found.append(((method != REFERENCE, -share), cells))
     return [cells for _, cells in sorted(found, key=lambda each: each[0])]
 
 
@@ -212,18 +209,14 @@ def reported(study: Trainings) -> dict[str, str]:
 
 
 def length_of(study: Trainings) -> int:
-    """Return the steps that the tasks of a study need, from its name, "corridor-n12"; 0: it says none."""
-    return _number_in(study, r"corridor-n(\d+)")
+    """Return the rooms that the tasks of a study have, where it is about nothing else; 0: it is another study."""
+    options = study.config.learning.setup.options
+    return int(options["length"]) if options.keys() == {"length"} and study.config.learning.model == TINY else 0
 
 
 def most_faults(study: Trainings) -> int:
-    """Return the most faults that a study trains on, from its name, "telecom-n2", "telecom-n2-smollm2"; 0: none."""
-    return _number_in(study, r"telecom-n(\d+)(?:-.*)?")
-
-
-def _number_in(study: Trainings, pattern: str) -> int:
-    found = re.fullmatch(pattern, study.config.name)
-    return int(found[1]) if found else 0
+    """Return the most faults that the tasks of a study have; 0: they have none."""
+    return int(study.config.learning.setup.options.get("faults", [0])[-1])
 
 
 def by_faults(study: Trainings) -> str:
@@ -233,22 +226,18 @@ def by_faults(study: Trainings) -> str:
     """
     learning = study.config.learning
     envs: Any = bare_envs(learning, learning.eval_tasks)
-    sizes = dict[int, int]()
-    won: dict[str, dict[int, list[str]]] = {}
-    for split in (learning.setup.test, *learning.setup.beside):
-        faults = envs.reset(options=held_out_tasks(learning, split))[1]["faults"]
-        for number in sorted(set(faults.tolist())):
-            places = np.flatnonzero(faults == number).tolist()
-            sizes[number] = len(places)
-            for method in (CLONE, *study.methods):
-                played = [
-                    (record.test if split == learning.setup.test else record.beside[split])[SAMPLED]
-                    for record in study.of(method, CLONE if method == CLONE else FINAL)
-                ]
-                won.setdefault(method, {})[number] = ["".join(each[place] for place in places) for each in played]
-    numbers = sorted(sizes)
-    heads = ["method", *(f"{number} ({sizes[number]} tasks)" for number in numbers)]
-    lines = [[method, *(percent(success_interval(each[number])) for number in numbers)] for method, each in won.items()]
+    splits = [learning.setup.test, *learning.setup.beside]
+    faults = [envs.reset(options=held_out_tasks(learning, split))[1]["faults"] for split in splits]
+    every = np.concatenate(faults)
+    numbers = np.unique(every).tolist()
+    lines = []
+    for method in (CLONE, *study.methods):
+        records = study.of(method, CLONE if method == CLONE else FINAL)
+        won = [record.test[SAMPLED] + "".join(record.beside[split][SAMPLED] for split in splits[1:])
+               for record in records]  # fmt: skip
+        chosen = [["".join(np.array(list(each))[every == number]) for each in won] for number in numbers]
+        lines.append([method, *(percent(success_interval(each)) for each in chosen)])
+    heads = ["method", *(f"{number} ({(every == number).sum()} tasks)" for number in numbers)]
     clone = f"{learning.model}, {len(study.of(REFERENCE, FINAL))} seeds"
     title = f"**Trained on up to {most_faults(study)} faults** ({clone}), success in percent by the number of faults:"
     return f"{filled(title)}\n\n{markdown_table(heads, lines)}"
@@ -257,28 +246,31 @@ def by_faults(study: Trainings) -> str:
 def horizon(studies: Sequence[Trainings]) -> str:
     """Return the tables of the horizon: per measure, GRPO's success and every other method's difference by length."""
     ordered = sorted(studies, key=length_of)
-    compared = [{each.method: each for each in compare(study)} for study in ordered]
+    both = [(study, {each.method: each for each in compare(study)}) for study in ordered]
     methods = list(dict.fromkeys(method for study in ordered for method in study.methods))
-    seeds = [f"{length_of(study)} rooms: {len(study.of(REFERENCE, FINAL))}" for study in ordered]
+
+    def cell(study: Trainings, known: Comparison | None, method: str, name: str) -> str:
+        records = study.of(method, FINAL)
+        if not records:
+            return NONE
+        mean = f"{100 * np.mean(list(map(measures(study)[name], records))):.1f}"
+        if known is None:
+            return mean
+        return f"{mean} ({points(known.difference[name])}, {verdict(known.p[name], known.seeds)})"
+
     parts = []
-    for measure, title in zip(MEASURES, ("Success at the end", "Area under the curve"), strict=True):
-        lines = []
-        for method in methods:
-            cells = [method]
-            for study, known in zip(ordered, compared, strict=True):
-                records = study.of(method, FINAL)
-                mean = 100 * np.mean([_measure(study, measure, record) for record in records]) if records else math.nan
-                each = known.get(method)
-                beside = "" if each is None else f" ({points(each.difference[measure])}, {each.verdict_of(measure)})"
-                cells.append(f"{mean:.1f}{beside}" if records else NONE)
-            lines.append(cells)
+    for name, title in zip(MEASURES, ("Success at the end", "Area under the curve"), strict=True):
+        lines = [
+            [method, *(cell(study, found.get(method), method, name) for study, found in both)] for method in methods
+        ]
         heads = ["method", *(f"{length_of(study)} rooms" for study in ordered)]
         parts += [f"**{title}**, percent; in brackets the difference to tuned GRPO:", markdown_table(heads, lines)]
-    return "\n\n".join([*parts, filled(f"Seeds: {'; '.join(seeds)}. {CAPTION}")]) + "\n"
+    seeds = "; ".join(f"{length_of(study)} rooms: {len(study.of(REFERENCE, FINAL))}" for study in ordered)
+    return "\n\n".join([*parts, filled(f"Seeds: {seeds}. {CAPTION}")]) + "\n"
 
 
-def draw_horizon(studies: Sequence[Trainings], path: Path) -> None:
-    """Write success at the end, area and tokens to 90 % against the number of steps, a line a method, as a PNG."""
+def draw_horizon(studies: Sequence[Trainings]) -> Any:
+    """Return success at the end, area and tokens to 90 % against the number of steps, a line a method, as a figure."""
     ordered = sorted(studies, key=length_of)
     lengths = [length_of(study) for study in ordered]
     methods = [method for method in ordered[0].methods if all(method in study.methods for study in ordered)]
@@ -288,10 +280,7 @@ def draw_horizon(studies: Sequence[Trainings], path: Path) -> None:
         style = "--" if ":" in method else "-"
         x = [length * (1 + 0.012 * (place - len(methods) / 2)) for length in lengths]
         for panel, measure in zip(grid.flat[:2], MEASURES, strict=True):
-            bands = [
-                seed_band([_measure(study, measure, record) for record in study.of(method, FINAL)], 1)
-                for study in ordered
-            ]
+            bands = [seed_band(list(map(measures(study)[measure], study.of(method, FINAL))), 1) for study in ordered]
             means = np.array([100 * band.mean for band in bands])
             errors = [[100 * (b.mean - b.low) for b in bands], [100 * (b.high - b.mean) for b in bands]]
             panel.errorbar(x, means, errors, color=colour, ls=style, lw=1.5, marker="o", ms=3, capsize=2, label=name)
@@ -302,8 +291,7 @@ def draw_horizon(studies: Sequence[Trainings], path: Path) -> None:
         panel.set_xscale("log", base=2)
         panel.set_xticks(lengths, list(map(str, lengths)))
         panel.minorticks_off()
-        panel.set_xlabel("rooms of the corridor")
+        panel.set_xlabel("rooms")
         panel.set_title(title, fontsize=10)
     figure.legend(*grid.flat[0].get_legend_handles_labels(), loc="outside right upper", fontsize=8)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    assemble.write_picture(figure, path)
+    return figure

@@ -9,6 +9,7 @@ folder holds, per environment,
     sokoban/data_source.json  which tasks are played, see `baselines.runs.data_source`
     sokoban/records/          one record per finished run: the same command goes on with the others
     sokoban/<run>/            clones, and checkpoints of the run at hand
+    sokoban/report.html       tables and curves; report.md: the same as Markdown
 """
 
 from __future__ import annotations
@@ -34,40 +35,21 @@ from baselines.runs.config import Config, make_config
 from baselines.runs.data_source import DataSource
 from baselines.runs.run import train_policy
 from baselines.runs.stack import CLONE, GREEDY, SAMPLED, learned_policy, trainer_config
-from benchmarks.console import arguments, explained, parse_seeds, say
-from benchmarks.json_files import claimed, encode, write_json
-from benchmarks.json_files import load as load_json
-from benchmarks.machine import describe_machine, usable_cores
+from benchmarks.console import arguments, named, say
+from benchmarks.json_files import claimed, encode, load, write_json
+from benchmarks.machine import describe_machine
 from benchmarks.processes import Job, Progress
+from benchmarks.report.page import print_page
 from benchmarks.study import work_off
-from benchmarks.training import evidence, informed, learning, options
+from benchmarks.training import evidence, informed, learning, options, records
 from benchmarks.training.dose import Dose, decisions
-from benchmarks.training.head_to_head_page import print_study, write_reports
+from benchmarks.training.head_to_head_page import page, write_reports
 from benchmarks.training.options import SIZES, WHAT, WHERE, check_model, known_env, named_methods, of, on_data
-from benchmarks.training.records import (
-    FINAL,
-    REFERENCE,
-    SEARCH,
-    VERSION,
-    Point,
-    Record,
-    Setting,
-    StudyConfig,
-    Trainings,
-    check,
-    choose,
-    draw,
-    load,
-    load_folder,
-    merge,
-    save,
-    size_of,
-)
+from benchmarks.training.records import FINAL, REFERENCE, SEARCH, Point, Record, Setting, StudyConfig, Trainings
 from benchmarks.training.run import STAGES, reporting, score
 from wrappers.credit.method import methods as known_methods
 
 if TYPE_CHECKING:
-    from baselines.config import TrainerConfig
     from baselines.records.metrics import Row
     from policies.huggingface import HuggingFacePolicy
 
@@ -76,7 +58,8 @@ RECORDS = "records"
 _ENDLESS = 1_000_000
 #: Published methods, of the potential family the estimate that ranks actions best, and the combination of them.
 METHODS = ",".join(method.contender for method in known_methods().values() if method.contender)
-_QUICK_BUDGET = 600
+#: Methods and reply tokens of a run with `--quick`.
+_QUICK, _QUICK_BUDGET = "grpo,gigpo", 600
 #: Settings per method, and validations per run.
 _SETTINGS, _POINTS = 3, 5
 
@@ -95,8 +78,8 @@ class Plan:
         config = self.config
         if not config.settings:
             return [Setting.stated(method)]
-        count = min(config.settings, size_of(method, config.search))
-        return draw(method, count, config.learning.training["learning_rate"], config.draw_seed, config.search)
+        count = min(config.settings, records.size_of(method, config.search))
+        return records.draw(method, count, config.learning.training["learning_rate"], config.draw_seed, config.search)
 
     def search_jobs(self, method: str) -> list[Job]:
         """Return the runs of the search for one method; none where nothing is searched."""
@@ -161,9 +144,9 @@ def gather(plan: Plan, folder: Path) -> Trainings:
     """Put the records together that there are, in the order of the runs; those of other methods and seeds behind."""
     paths = [record_path(folder, job) for job in plan.jobs()]
     others = sorted(set((folder / RECORDS).glob("*.json")) - set(paths))
-    records = [load_json(Record, path) for path in (*paths, *others) if path.is_file()]
-    study = Trainings(VERSION, describe_machine(), plan.config, records)
-    check(study)
+    found = [load(Record, path) for path in (*paths, *others) if path.is_file()]
+    study = Trainings(records.VERSION, describe_machine(), plan.config, found)
+    records.check(study)
     return study
 
 
@@ -175,18 +158,21 @@ def _train(plan: Plan, folder: Path, job: Job, progress: Progress) -> Record:
     transformers.utils.logging.disable_progress_bar()
     method, setting = _asked(plan, folder, job)
     config, budget, recipe = plan.config.learning, plan.config.token_budget, setting.made()
-    policy = _policy(plan, folder, job.seed)
-    training = _training(plan, trainer_config(config, job.seed, recipe), setting)
+    policy, dose = _policy(plan, folder, job.seed), Dose(folder / job.name)
+    training = trainer_config(config, job.seed, recipe).changed(
+        iterations=_ENDLESS, token_budget=budget, checkpoint={"every": 20},
+        validation={"every": 0, "tokens": max(1, budget // plan.config.points)},
+    )  # fmt: skip
     show = reporting(progress, budget, tokens=True)
-    dose = Dose(folder / job.name)
-    rows, _ = train_policy(config, policy, recipe, training, folder / job.name, show, dose, tensorboard=False)
+    rows, _ = train_policy(
+        config, policy, recipe, training.changed(**setting.training), folder / job.name, show, dose, tensorboard=False
+    )
     found = _record(job, method, setting, rows)
-    found = dataclasses.replace(found, dose=dose.sums(found.iterations))
+    found.dose.update(dose.sums(found.iterations))
     if job.kind == FINAL:
-        test, decided = _played(config, policy, method, job.seed), decisions(config, policy, job.seed)
-        if decided is not None:
-            found.dose["decisions"] = decided
-        found = dataclasses.replace(found, test=test, beside=_beside(config, policy, method, job.seed))
+        found.dose.update(named(decisions=decisions(config, policy, job.seed)))
+        found.test.update(_played(config, policy, method, job.seed))
+        found.beside.update(_beside(config, policy, method, job.seed))
     progress(budget, budget, f"{setting.label}: validation {100 * found.validated():.1f} %")
     return found
 
@@ -219,15 +205,8 @@ def _asked(plan: Plan, folder: Path, job: Job) -> tuple[str, Setting]:
         )  # fmt: skip
     if not plan.config.settings:
         return job.method, plan.settings(job.method)[0]
-    searched = [load_json(Record, record_path(folder, each)) for each in plan.search_jobs(job.method)]
-    return job.method, choose(searched, plan.config.judged_points)
-
-
-def _training(plan: Plan, common: TrainerConfig, setting: Setting) -> TrainerConfig:
-    budget = plan.config.token_budget
-    validation = {"every": 0, "tokens": max(1, budget // plan.config.points)}
-    ended = common.changed(iterations=_ENDLESS, token_budget=budget, validation=validation, checkpoint={"every": 20})
-    return ended.changed(**setting.training)
+    searched = [load(Record, record_path(folder, each)) for each in plan.search_jobs(job.method)]
+    return job.method, records.choose(searched, plan.config.judged_points)
 
 
 def _record(job: Job, method: str, setting: Setting, rows: Sequence[Row]) -> Record:
@@ -245,35 +224,34 @@ def _record(job: Job, method: str, setting: Setting, rows: Sequence[Row]) -> Rec
                 known = [each[name] for each in since if each.get(name) is not None]
                 values.append(round(sum(known) / max(len(known), 1), 4))
             since = []
-    seconds = rows[-1].get("seconds", 0.0)
-    parts = (*STAGES, "scorer") if "seconds_scorer" in rows[-1] else STAGES
-    shares = {
-        part: round(sum(row.get(f"seconds_{part}", 0.0) for row in rows) / max(seconds, 1e-9), 4) for part in parts
-    }
-    iterations = int(rows[-1]["iteration"])
+    last, seconds = rows[-1], rows[-1].get("seconds", 0.0)
+    parts = (*STAGES, *["scorer"] * ("seconds_scorer" in last))
+    spent = {part: sum(row.get(f"seconds_{part}", 0.0) for row in rows) for part in parts}
     return Record(
-        job.kind, method, job.seed, setting, iterations, tokens, round(seconds, 2), round(processor, 2), shares, curve,
-        {}, course=course, teacher_replies=int(sum(row.get("teacher_replies", 0) for row in rows)),
+        job.kind, method, job.seed, setting, int(last["iteration"]), tokens, round(seconds, 2), round(processor, 2),
+        {part: round(each / max(seconds, 1e-9), 4) for part, each in spent.items()}, curve, {}, course=course,
+        teacher_replies=int(sum(row.get("teacher_replies", 0) for row in rows)),
     )  # fmt: skip
 
 
 def run_study(plan: Plan, out: Path, *, processes: int, console: Console) -> Trainings:
     """Run what is not finished yet, and write `<out>/<name>.json`, also when interrupted."""
     folder, path = out / plan.config.name, out / f"{plan.config.name}.json"
-    if path.is_file() and (differing := _differences(load(path), plan)):
+    before = records.load(path) if path.is_file() else None
+    if before is not None and (differing := _differences(before, plan)):
         raise OtherConfigurationError(
             f"{path} holds a study with another configuration, which this one would replace: {differing}\n"
             "Give another folder with --out, repeat the old options to continue it, or delete the file."
         )
+
+    def finished(job: Job) -> bool:
+        return record_path(folder, job).is_file()
+
     with claimed(folder, plan.config):
         if plan.source is not None:
             plan.source.note(folder)
-        if path.is_file():
-            _unpack(load(path), plan, folder)
-
-        def finished(job: Job) -> bool:
-            return record_path(folder, job).is_file()
-
+        if before is not None:
+            _unpack(before, plan, folder)
         jobs = plan.jobs()
         # A clone is needed as long as a run begins with it, though its record may be there.
         begun = {job.seed for job in jobs if not finished(job)}
@@ -288,8 +266,8 @@ def run_study(plan: Plan, out: Path, *, processes: int, console: Console) -> Tra
         finally:
             if any(map(finished, jobs)):
                 with contextlib.suppress(OSError):
-                    save(gather(plan, folder), path)
-        return load(path)
+                    records.save(gather(plan, folder), path)
+        return records.load(path)
 
 
 def run_until_settled(plan: Plan, run: Callable[[Plan], Trainings], hours: float, console: Console) -> Trainings:
@@ -366,12 +344,9 @@ def plan_study(
         raise typer.BadParameter(f"{both[0]} is a seed of the final runs too", param_hint="--search-seed")
     row = row if row.with_options is None else row.with_options(row, options or {})
     played = row.played_by(model)
-    sizes = played.quick if quick else dataclasses.replace(played.full, **dict(changes or {}))
-    if quick:
-        sizes = dataclasses.replace(
-            sizes, groups=2, group_size=4, clone_tasks=32 if row.is_known else 0, clone_epochs=1, training_tasks=64
-        )
-        sizes = dataclasses.replace(sizes, eval_tasks=8, validation_tasks=4)
+    few: dict[str, int] = {"groups": 2, "group_size": 4, "clone_epochs": 1, "training_tasks": 64, "eval_tasks": 8,
+                           "validation_tasks": 4, "clone_tasks": 32 if row.is_known else 0}  # fmt: skip
+    sizes = dataclasses.replace(played.quick if quick else played.full, **(few if quick else dict(changes or {})))
     learning = make_config(row, methods=[], seeds=[], model=model, history=None, sizes=sizes)
     # One split, judged once, unless others are asked for.
     setup = dataclasses.replace(learning.setup, kinds="", beside=list(beside), clone_contexts=dict(contexts or {}))
@@ -405,21 +380,13 @@ def head_to_head(
     methods: Annotated[
         str | None, of(WHAT, f"Recipes, options after colons. Default: {METHODS}; quick: grpo,gigpo.")
     ] = None,
-    seeds: Annotated[str | None, of(WHAT, "Of the final runs. Default: 0-2; quick: 0.")] = None,
-    tokens: Annotated[
-        int | None, of(SIZES, "Reply tokens of a run. Default: as the environment's settings say.", min=1)
-    ] = None,
+    seeds: options.FinalSeeds = None,
+    tokens: options.Tokens = None,
     settings: Annotated[
         int | None,
-        of(
-            SIZES,
-            f"Tried per method, at most all; 0: none, every run has the environment's. Default: {_SETTINGS}; quick: 2.",
-            min=0,
-        ),
+        of(SIZES, f"Tried per method; 0: none, every run has the environment's. Default: {_SETTINGS}.", min=0),
     ] = None,
-    beside: Annotated[
-        str | None, of(WHAT, "Further splits that clones and final runs play, separated by commas.")
-    ] = None,
+    beside: Annotated[str | None, of(WHAT, "Further splits that are played, separated by commas.")] = None,
     search_seed: Annotated[int, of(WHAT, "First training seed of the search.", min=0)] = 100,
     search_runs: Annotated[int, of(SIZES, "Seeds that each setting is tried with.", min=1)] = 1,
     draw_seed: Annotated[int, of(WHAT, "By which settings are drawn.", min=0)] = 0,
@@ -433,11 +400,10 @@ def head_to_head(
     ] = None,
     hours: Annotated[float, of(SIZES, "Processor hours of training after which --until ends.", min=0.0)] = 2.0,
     rebuilt: Annotated[
-        list[Path] | None,
-        of(WHERE, "Train nothing: read the studies of this folder. Several are put together.", "--from"),
+        list[Path] | None, of(WHERE, "Train nothing: put the studies of these folders together.", "--from")
     ] = None,
     pages: Annotated[
-        Path | None, of(WHERE, "Write into head-to-head-ENV.md of this folder, between its marks, not into --out.")
+        Path | None, of(WHERE, "Write into the Markdown pages of this folder, between marks, not into --out.")
     ] = None,
     privileged: Annotated[
         bool,
@@ -454,52 +420,31 @@ def head_to_head(
 ) -> None:
     """Train every method with the same number of generated tokens and the same search, and compare on test tasks.
 
-    Prints the table against tuned GRPO, and writes ENV.json with every record, ENV.md and pictures.
+    Prints the tables against tuned GRPO, and writes ENV.json with every record, and a page into ENV.
     Ctrl-C and the same command again: finished runs are kept.
     """
     console = Console()
     if until not in (None, "settled"):
         raise typer.BadParameter(f"expected 'settled', got {until!r}", param_hint="--until")
     place = out or Path("runs") / ("head-to-head-quick" if quick else "head-to-head")
-    with explained("stopped; the same command continues where it was", "Finished runs are kept."):
+    with options.finished_runs_kept(quick):
         if rebuilt:
-            if (
-                any(given is not None for given in (methods, seeds, tokens, settings, beside, jobs, option, until))
-                or quick
-            ):
-                raise typer.BadParameter("nothing is trained: leave out what says how", param_hint="--from")
-            studies = _read(rebuilt)
+            options.nothing_trained(quick, methods, seeds, tokens, settings, beside, jobs, option, until)
+            studies = records.load_folders(rebuilt)
         else:
-            row = settings_of(known_env(env))
-            names = (
-                [Setting.stated(label.strip()).label for label in (methods or ",".join(informed.ARMS)).split(",")]
-                if privileged
-                else named_methods(methods or ("grpo,gigpo" if quick else METHODS))
-            )
-            numbers = parse_seeds(seeds or ("0" if quick else "0-2"))
             plan = plan_study(
-                row, check_model(model), names, numbers,
-                tokens=tokens, settings=0 if privileged else settings, search_seed=search_seed,
-                search_runs=search_runs, draw_seed=draw_seed, quick=quick, beside=beside.split(",") if beside else (),
-                options=arguments(option or ()), contexts=informed.CONTEXTS if privileged else None,
+                settings_of(known_env(env)), check_model(model),
+                informed.labels(methods) if privileged else named_methods(methods or (_QUICK if quick else METHODS)),
+                options.final_seeds(seeds, quick), tokens=tokens, settings=0 if privileged else settings,
+                search_seed=search_seed, search_runs=search_runs, draw_seed=draw_seed, quick=quick,
+                beside=beside.split(",") if beside else (), options=arguments(option or ()),
+                contexts=informed.CONTEXTS if privileged else None,
             )  # fmt: skip
-            processes = jobs or (1 if quick else usable_cores())
-            run = functools.partial(run_study, out=place, processes=processes, console=console)
+            run = functools.partial(run_study, out=place, processes=options.processes(jobs, quick), console=console)
             studies = [run(plan) if until is None else run_until_settled(plan, run, hours, console)]
         for study in studies:
-            print_study(study, console)
+            print_page(page(study), console)
             for words in study.left_out():
                 say(console, words, "yellow")
         for path in write_reports(studies, place, pages):
             say(console, f"written: {path}")
-    if quick:
-        say(console, "A smoke test: that everything works, not which method is better.", "yellow")
-
-
-def _read(folders: Sequence[Path]) -> list[Trainings]:
-    found: dict[str, Trainings] = {}
-    for folder in folders:
-        for study in load_folder(folder):
-            name = study.config.name
-            found[name] = merge(found[name], [study]) if name in found else study
-    return list(found.values())

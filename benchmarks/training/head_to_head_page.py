@@ -1,4 +1,4 @@
-"""What a head to head shows: its table, and the Markdown and pictures that are made of its records."""
+"""What a head to head shows: its tables, and the Markdown and pictures that are made of its records."""
 
 from __future__ import annotations
 
@@ -8,26 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 
 from agentgym.outside.files import write_file
 from baselines.runs.stack import CLONE, GREEDY, SAMPLED
-from benchmarks.console import NONE, say, table
+from benchmarks.console import NONE
 from benchmarks.json_files import ResultsError
 from benchmarks.report import assemble
 from benchmarks.report.markdown import checklist, filled, markdown_table, replaced
-from benchmarks.statistics import (
-    Interval,
-    bits,
-    paired_difference,
-    paired_t,
-    percent,
-    points,
-    seed_band,
-    success_interval,
-)
+from benchmarks.report.page import Figure, Page, Table, write_page
+from benchmarks.statistics import Interval, paired_difference, paired_t, percent, points, seed_band, success_interval
 from benchmarks.training import dose, evidence, informed
-from benchmarks.training.records import FINAL, REFERENCE, SEARCH, Record, Setting, Trainings, by_setting, choose
+from benchmarks.training.records import FINAL, REFERENCE, SEARCH, Record, Trainings, by_setting, choose
 from benchmarks.training.run import STAGES
 
 MODES = (SAMPLED, GREEDY)
@@ -45,9 +36,8 @@ COST_CAPTION = (
     "cloning and validation. Shares of a run's time in percent: the scorer's, a critic's or reward model's, is a part "
     f"of credit and update. {dose.CAPTION}"
 )
-#: What intervals of success and its differences speak of, and when they do not: see `paired_comparison`.
+#: What intervals of success and its differences speak of, see `paired_comparison`.
 INTERVALS = "95 % intervals for new seeds and new tasks (with one seed: for new tasks)"
-AGREEING = "Where the seeds happen to agree, an interval speaks of tasks alone, and is too narrow for new seeds."
 
 
 def by_success(study: Trainings) -> dict[str, list[Record]]:
@@ -79,12 +69,12 @@ def outcomes(study: Trainings) -> list[list[str]]:
 
 def _less(records: Sequence[Record], others: Sequence[Record], mode: str) -> str:
     """Success of runs less that of others with the same seeds; with one seed the interval is for new tasks."""
-    known = {other.seed: other.test[mode] for other in others}
-    own = {record.seed: record.test[mode] for record in records if record.seed in known}
-    mine, theirs = list(own.values()), [known[seed] for seed in own]
-    if len(own) < 2:
-        return points(paired_difference(mine, theirs)) if own else NONE
-    return points(paired_t(bits(mine).mean(1) - bits(theirs).mean(1))[0])
+    less = evidence.paired(records, others, lambda record: evidence.end(record, mode))
+    if len(less) > 1:
+        return points(paired_t(less)[0])
+    theirs = {other.seed: other.test[mode] for other in others}
+    one = [(record.test[mode], theirs[record.seed]) for record in records if record.seed in theirs]
+    return points(paired_difference(*zip(*one, strict=True))) if one else NONE
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -99,117 +89,110 @@ def costs(study: Trainings) -> list[list[str]]:
             f"{100 * _mean([record.shares[part] for record in records]):.0f}" if part in records[0].shares else NONE
             for part in PARTS
         ]
-        means = {name: _mean([getattr(each, name) for each in records]) for name in ("iterations", "tokens")}
-        spent = [f"{means['iterations']:.0f}", f"{means['tokens']:,.0f}"]
-        spent.append(f"{_mean([record.processor_seconds for record in records]):.0f}")
+        spent = [
+            f"{_mean([getattr(record, name) for record in records]):,.0f}"
+            for name in ("iterations", "tokens", "processor_seconds")
+        ]
         lines.append([method, *spent, *shares, *dose.cells([record.dose for record in records])])
     return lines
 
 
-def caption(study: Trainings) -> str:
-    """What the outcomes are, in one paragraph."""
-    learning = study.config.learning
-    return (
-        f"Success on {learning.eval_tasks} test tasks in percent, mean of the seeds with {INTERVALS}; differences in "
-        "percentage points, paired by seed, each with the 95 % interval of a paired t test over seeds (with one seed: "
-        f"over tasks). Sampled play at temperature {learning.temperature:g}."
-    )
+def searched(study: Trainings) -> list[list[str]]:
+    """Return each method that was searched, and its settings with their success; the one that was chosen is bold."""
+    lines = []
+    for method in dict.fromkeys(record.method for record in study.records if record.stage == SEARCH):
+        records, words = study.of(method, SEARCH), []
+        chosen = choose(records, study.config.judged_points)
+        for setting, runs in by_setting(records):
+            own = setting.recipe.removeprefix(method).strip(":").split(":")
+            options = ", ".join([*filter(None, own), *setting.numbers])
+            success = [f"{100 * _mean([getattr(run.curve[-1], mode) for run in runs]):.0f}" for mode in MODES]
+            mark = "**" if setting == chosen else ""
+            words.append(f"{mark}{options}: {', '.join(success)}{mark}")
+        lines.append([method, "; ".join(words)])
+    return lines
 
 
-def search_rows(study: Trainings, method: str) -> list[tuple[Setting, float, float, bool]]:
-    """Return the tried settings of a method, each with its sampled and greedy success, and whether it was chosen."""
-    records = study.of(method, SEARCH)
-    chosen = choose(records, study.config.judged_points)
-    return [
-        (
-            setting,
-            _mean([run.curve[-1].sampled for run in runs]),
-            _mean([run.curve[-1].greedy for run in runs]),
-            setting == chosen,
-        )
-        for setting, runs in by_setting(records)
-    ]
-
-
-def searched(study: Trainings) -> list[str]:
-    """Return all methods with a run of the search, in the order of the records."""
-    return list(dict.fromkeys(record.method for record in study.records if record.stage == SEARCH))
-
-
-def print_study(study: Trainings, console: Console) -> None:
-    """Print the search and the table."""
-    heads = ["setting", "validation: sampled %", "greedy %", "chosen"]
-    lines: list[Sequence[str] | None] = []
-    for method in searched(study):
-        for setting, sampled, greedy, chosen in search_rows(study, method):
-            lines.append([setting.label, f"{100 * sampled:.1f}", f"{100 * greedy:.1f}", "yes" if chosen else ""])
-    console.print(table(heads, lines, title=f"{study.config.name}: the search, seed {study.config.search_seed}"))
-    if not study.methods:
-        say(console, "no final run yet")
-        return
-    title = f"{study.config.name}: {study.config.token_budget:,} reply tokens each"
-    console.print(table(OUTCOMES, outcomes(study), title=title, caption=caption(study)))
-    said = "what is settled against tuned GRPO"
-    console.print(table(evidence.HEADS, evidence.rows(study), title=said, caption=evidence.CAPTION))
-    console.print(table(COSTS, costs(study), title="what it took", caption=COST_CAPTION))
+def page(study: Trainings) -> Page:
+    """Return all of a study: what was run, outcomes, verdicts, costs, the search, curves, and how it was measured."""
+    config, learning = study.config, study.config.learning
+    if learning.setup.clone_contexts:
+        return informed.page(study)
+    found = [
+        Table(
+            f"{config.name}: {config.token_budget:,} reply tokens each", OUTCOMES, outcomes(study),
+            f"Success on {learning.eval_tasks} test tasks in percent, mean of the seeds with {INTERVALS}; differences "
+            "in percentage points, paired by seed, each with the 95 % interval of a paired t test over seeds (with one "
+            f"seed: over tasks). Sampled play at temperature {learning.temperature:g}.",
+        ),
+        Table("what is settled against tuned GRPO", evidence.HEADS, evidence.rows(study), evidence.CAPTION),
+        Table("what it took", COSTS, costs(study), COST_CAPTION),
+    ]  # fmt: skip
+    if config.settings:
+        words = "Validation success in percent, sampled and greedy; the setting in bold was chosen."
+        title = f"the search, seed {config.search_seed}"
+        found.append(Table(title, ("method", "settings"), searched(study), words))
+    return Page(
+        config.name, _told(study), found if study.methods else found[3:], warnings=study.left_out(),
+        figures=[Figure(f"{config.name}.png", "Validation success", lambda: draw_curves(study))],
+        reported=evidence.reported(study),
+    )  # fmt: skip
 
 
 def write_reports(studies: Sequence[Trainings], out: Path, pages: Path | None = None) -> list[Path]:
-    """Write `<out>/<name>.md` and `<out>/<name>.png` of every study with final runs, and return what was written.
+    """Write a page of every study with final runs, `<out>/<name>/report.md` and `.html`, and return what was written.
 
     With `pages`, a folder of Markdown pages, a summary replaces the text between the marks of the study's name on one
     of them instead, and pictures go to the folder images beside it.
     """
-    out.mkdir(parents=True, exist_ok=True)
     shown, written = [study for study in studies if study.methods], list[Path]()
-    pictures = out if pages is None else pages.parent / "images"
+    if pages is None:
+        for study in shown:
+            (out / study.config.name).mkdir(parents=True, exist_ok=True)
+            written += write_page(page(study), out / study.config.name)
+        return written
 
-    def put(name: str, text: str) -> None:
-        written.append(out / f"{name}.md" if pages is None else _page_of(pages, name))
-        if pages is not None:
-            text = replaced(written[-1].read_text(encoding="utf-8"), name, text)
-        write_file(written[-1], text.encode())
+    def put(name: str, text: str, picture: str = "", figure: Any = None) -> None:
+        written.append(_page_of(pages, name))
+        write_file(written[-1], replaced(written[-1].read_text(encoding="utf-8"), name, text).encode())
+        if picture:
+            written.append(pages.parent / "images" / picture)
+            written[-1].parent.mkdir(parents=True, exist_ok=True)
+            assemble.write_picture(figure, written[-1])
 
     for study in shown:
-        name = study.config.name
+        name, picture = study.config.name, f"head_to_head_{study.config.name}.png"
         if study.config.learning.setup.clone_contexts:
             put(name, informed.section(study))
-            continue
-        picture = pictures / (f"{name}.png" if pages is None else f"head_to_head_{name}.png")
-        draw_curves(study, picture)
-        put(name, section(study, picture.name) if pages is None else summary(study, f"../images/{picture.name}"))
-        written.append(picture)
-    faults = [study for study in shown if evidence.most_faults(study)]
-    if faults and pages is not None:
+        else:
+            put(name, section(study, f"../images/{picture}", whole=False), picture, draw_curves(study))
+    if faults := [study for study in shown if evidence.most_faults(study)]:
         put("faults", "\n\n".join(map(evidence.by_faults, faults)) + "\n")
     lengths = [study for study in shown if evidence.length_of(study)]
     if len(lengths) > 1:
-        written.append(pictures / "horizon.png")
-        evidence.draw_horizon(lengths, written[-1])
-        if pages is not None:
-            put("horizon", evidence.horizon(lengths))
+        put("horizon", evidence.horizon(lengths), "horizon.png", evidence.draw_horizon(lengths))
     return written
 
 
 def _page_of(pages: Path, name: str) -> Path:
-    for page in sorted(pages.glob("*.md")):
-        if f"<!-- {name} -->" in page.read_text(encoding="utf-8"):
-            return page
+    for place in sorted(pages.glob("*.md")):
+        if f"<!-- {name} -->" in place.read_text(encoding="utf-8"):
+            return place
     raise ResultsError(
         f"{pages} has no page for {name}: begin head-to-head-{name}.md with a title, <!-- {name} --> and "
         f"<!-- end of {name} -->"
     )
 
 
-def summary(study: Trainings, picture: str) -> str:
-    """Return outcomes, verdicts and curves of a study; `section` has the rest."""
-    parts = [
-        filled(_told(study)),
-        markdown_table(OUTCOMES, outcomes(study)),
-        markdown_table(evidence.HEADS, evidence.rows(study)),
-        f"![Validation success of every method over tokens and over processor time]({picture})",
-    ]
-    return "\n\n".join([*parts, *(f"* {words}" for words in study.left_out())]) + "\n"
+def section(study: Trainings, picture: str, *, whole: bool = True) -> str:
+    """Return the page of a study as a section of another one, whole or without captions, costs and search."""
+    shown = page(study)
+    parts = [filled(shown.lead)]
+    for table in shown.tables if whole else shown.tables[:2]:
+        parts += [markdown_table(table.heads, table.texts), *[filled(table.caption)] * whole]
+    parts.append(f"![Validation success of every method over tokens and over processor time]({picture})")
+    parts += [f"* {words}" for words in shown.warnings]
+    return "\n\n".join([*parts, *[checklist(shown.reported)] * whole]) + "\n"
 
 
 def _told(study: Trainings) -> str:
@@ -234,41 +217,8 @@ def _told(study: Trainings) -> str:
     return told
 
 
-def section(study: Trainings, picture: str) -> str:
-    """Return all of a study: what was run, its tables, its curves, its search, and how it was measured."""
-    tried = "What was tried, and what was chosen (validation success in percent, sampled and greedy):"
-    parts = [
-        filled(_told(study)),
-        markdown_table(OUTCOMES, outcomes(study)),
-        filled(caption(study)),
-        markdown_table(evidence.HEADS, evidence.rows(study)),
-        filled(evidence.CAPTION),
-        markdown_table(COSTS, costs(study)),
-        filled(COST_CAPTION),
-        f"![Validation success of every method over tokens and over processor time]({picture})",
-        *(
-            [tried, markdown_table(("method", "settings"), [[each, _tried(study, each)] for each in searched(study)])]
-            if study.config.settings
-            else []
-        ),
-        *(f"* {words}" for words in study.left_out()),
-        checklist(evidence.reported(study)),
-    ]
-    return "\n\n".join(parts) + "\n"
-
-
-def _tried(study: Trainings, method: str) -> str:
-    words = []
-    for setting, sampled, greedy, chosen in search_rows(study, method):
-        own = setting.recipe.removeprefix(method).strip(":").split(":")
-        options = ", ".join([*filter(None, own), *(f"{name}={value:g}" for name, value in setting.training.items())])
-        mark = "**" if chosen else ""
-        words.append(f"{mark}{options}: {100 * sampled:.0f}, {100 * greedy:.0f}{mark}")
-    return "; ".join(words)
-
-
-def draw_curves(study: Trainings, path: Path) -> None:
-    """Write validation success over reply tokens (above) and over processor seconds, each method before the others.
+def draw_curves(study: Trainings) -> Any:
+    """Return validation success over reply tokens (above) and processor seconds, each method before the others.
 
     Lines are means over seeds of sampled (solid) and greedy play (dashed), with the band of `seed_band` for the first.
     """
@@ -278,7 +228,6 @@ def draw_curves(study: Trainings, path: Path) -> None:
     figure, grid = assemble.new_figure(
         2 * high, columns, (1.2 + 2.3 * columns, 0.8 + 4.2 * high), 100, sharey=True, sharex=False
     )
-    path.parent.mkdir(parents=True, exist_ok=True)
     tasks = study.config.learning.validation_tasks
     for half, axis in enumerate(("tokens", "seconds")):
         lines = {method: _curve(study.of(method, FINAL), axis) for method in methods}
@@ -301,7 +250,7 @@ def draw_curves(study: Trainings, path: Path) -> None:
         "grey the other methods' sampled play",
         fontsize=9,
     )
-    assemble.write_picture(figure, path)
+    return figure
 
 
 def draw_method(study: Trainings, method: str) -> bytes:
@@ -317,13 +266,12 @@ def draw_method(study: Trainings, method: str) -> bytes:
 
 def _curve(records: Sequence[Record], axis: str) -> tuple[Any, dict[str, Any]]:
     """Mean place of the k-th validation, and float64 (seeds, validations) of success per mode."""
-    points = min(len(record.curve) for record in records)
-    places = [[getattr(point, axis) for point in record.curve[:points]] for record in records]
-    success = {
-        mode: np.array([[getattr(point, mode) for point in record.curve[:points]] for record in records])
-        for mode in ("sampled", "greedy")
+    length = min(len(record.curve) for record in records)
+    found = {
+        name: np.array([[getattr(point, name) for point in record.curve[:length]] for record in records])
+        for name in (axis, *MODES)
     }
-    return np.mean(places, axis=0), success
+    return found.pop(axis).mean(0), found
 
 
 def _draw(panel: Any, lines: dict[str, tuple[Any, dict[str, Any]]], method: str, tasks: int) -> None:

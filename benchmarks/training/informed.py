@@ -6,16 +6,18 @@ its wrong twin and the context of another task, all else equal; `section` compar
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import statistics
+from collections.abc import Iterable
 
 import numpy as np
 
 from baselines.runs.stack import CLONE
 from benchmarks.console import NONE
 from benchmarks.report.markdown import filled, markdown_table
+from benchmarks.report.page import Page, Table
 from benchmarks.statistics import Interval, holm, paired_t, points
 from benchmarks.training import evidence
-from benchmarks.training.records import FINAL, Record, Trainings
+from benchmarks.training.records import FINAL, Record, Setting, Trainings
 
 #: What clones learn to read, in multiples of the expert's steps.
 CONTEXTS = {"expert": 0.25, "sibling": 1.0}
@@ -28,14 +30,25 @@ GRPO = f"grpo {_RATE} {_REPLACED}"
 REFERENCES = (GRPO, "graphgpo learning_rate=0.0016", f"oracle {_RATE}", f"turn_credit {_RATE}")
 
 
+def named(method: str, context: str, control: str) -> str:
+    """Return the recipe of a method with a context under a control."""
+    return f"{method}:context={context}:control={control}"
+
+
 def setting(method: str, context: str, control: str) -> str:
-    """Return the label of a method with a context under a control."""
-    replaced = "" if method == "sdpo" else f" {_REPLACED}"
-    return f"{method}:context={context}:control={control} {_RATE}{replaced}"
+    """Return the label of a method with a context under a control, as it is trained without one given."""
+    return f"{named(method, context, control)} {_RATE}" + ("" if method == "sdpo" else f" {_REPLACED}")
 
 
 PAIRS = tuple((method, context) for context in CONTEXTS for method in METHODS)
 ARMS = (*REFERENCES, *(setting(*pair, control) for pair in PAIRS for control in CONTROLS))
+
+
+def labels(asked: str | None) -> list[str]:
+    """Return the labels of settings that are separated by commas; None: all of this study."""
+    return [Setting.stated(label.strip()).label for label in asked.split(",")] if asked else list(ARMS)
+
+
 _CAPTION = (
     "Area: mean success of sampled play on the validation tasks over the tokens of a run, percent. Differences in "
     "percentage points with 95 % intervals of a paired t test over seeds. Verdict: of right against wrong, by the "
@@ -45,79 +58,86 @@ _CAPTION = (
 )
 
 
-def _runs(study: Trainings, label: str) -> dict[int, Record]:
-    return {record.seed: record for record in study.of(label, FINAL)}
-
-
-def _areas(study: Trainings, label: str) -> dict[int, float]:
-    return {seed: evidence.area(run, study.config.token_budget) for seed, run in _runs(study, label).items()}
+def runs(study: Trainings, recipe: str) -> list[Record]:
+    """Return the final runs of a recipe by seed; a study trains each recipe with one setting."""
+    finals = (record for record in study.records if record.stage == FINAL)
+    found = [record for record in finals if record.setting and record.setting.recipe == recipe]
+    return sorted(found, key=lambda record: record.seed)
 
 
 def difference(study: Trainings, one: str, other: str) -> tuple[Interval, float] | None:
-    """Return the area of one setting less that of another, paired over the seeds of both, and p; None: too few."""
-    first, second = _areas(study, one), _areas(study, other)
-    both = [first[seed] - second[seed] for seed in first if seed in second]
+    """Return the area of one recipe less that of another, paired over the seeds of both, and p; None: too few."""
+    both = evidence.paired(runs(study, one), runs(study, other), evidence.measures(study)["area"])
     return paired_t(both) if len(both) > 1 else None
 
 
 def verdicts(study: Trainings) -> dict[tuple[str, str], str]:
     """Return by method and context whether the right context is better than its wrong twin, or worse."""
-    found = {pair: difference(study, setting(*pair, "right"), setting(*pair, "wrong")) for pair in PAIRS}
+    found = {pair: difference(study, named(*pair, "right"), named(*pair, "wrong")) for pair in PAIRS}
     tests = {pair: test for pair, test in found.items() if test is not None}
-    said = {}
-    for (pair, _), p in zip(tests.items(), holm([test[1] for test in tests.values()]), strict=True):
-        enough = len(_runs(study, setting(*pair, "right"))) >= evidence.LOOKS[0]
-        settled, indicated = (enough and p < level for level in (evidence.LEVEL / len(evidence.LOOKS), evidence.LEVEL))
-        said[pair] = evidence.SETTLED if settled else evidence.INDICATED if indicated else evidence.OPEN
-    return said
+    adjusted = holm([test[1] for test in tests.values()])
+    return {
+        pair: evidence.verdict(p, len(runs(study, named(*pair, "right"))))
+        for pair, p in zip(tests, adjusted, strict=True)
+    }
 
 
-def _percent(values: Sequence[float]) -> str:
-    return f"{100 * float(np.mean(values)):.1f}" if len(values) else NONE
+def _percent(values: Iterable[float]) -> str:
+    known = list(values)
+    return f"{100 * float(np.mean(known)):.1f}" if known else NONE
 
 
 def _less(study: Trainings, one: str, other: str) -> str:
-    found = difference(study, one, other)
+    found = None if one == other else difference(study, one, other)
     return NONE if found is None else points(found[0])
 
 
-def _entropy(runs: Mapping[int, Record]) -> str:
+def _entropy(records: Iterable[Record]) -> str:
     """Mean entropy in the first and in the last fifth of the runs."""
-    known = [run.course["entropy"] for run in runs.values() if run.course.get("entropy")]
+    known = [record.course["entropy"] for record in records if record.course.get("entropy")]
     return " to ".join(f"{np.mean([values[at] for values in known]):.2f}" for at in (0, -1)) if known else NONE
 
 
-def section(study: Trainings, caption: bool = True) -> str:
-    """Return the part of a page about one study: the methods, how entropy and episodes went, and what columns mean."""
-    said, budget = verdicts(study), study.config.token_budget
-    lines = []
-    for label in REFERENCES:
-        if runs := _runs(study, label):
-            ends = [evidence.end(run) for run in runs.values()]
-            less = NONE if label == GRPO else _less(study, label, GRPO)
-            area = _percent(list(_areas(study, label).values()))
-            lines.append(
-                [label.split(" ")[0], NONE, str(len(runs)), area, _percent(ends), less, *[NONE] * 4, _entropy(runs)]
-            )
-    for pair in PAIRS:
-        labels = [setting(*pair, control) for control in CONTROLS]
-        if not (runs := _runs(study, labels[0])):
+def _rates(study: Trainings) -> str:
+    """Say the learning rate of most recipes, and those of the others."""
+    asked = [record.setting for record in study.records if record.setting]
+    rates = {setting.recipe: setting.training["learning_rate"] for setting in asked}
+    common = statistics.mode(rates.values())
+    others = [f"{recipe}'s {rate:g}" for recipe, rate in rates.items() if rate != common]
+    return ", ".join([f"the learning rate is {common:g}", *others])
+
+
+def page(study: Trainings) -> Page:
+    """Return a row for each method and context, how entropy and episodes went, and what columns mean."""
+    said, value, lines = verdicts(study), evidence.measures(study)["area"], []
+    for method, context in [*((label.split(" ")[0], NONE) for label in REFERENCES), *PAIRS]:
+        twins = [] if context == NONE else [named(method, context, control) for control in CONTROLS]
+        recipe = twins[0] if twins else method
+        if not (records := runs(study, recipe)):
             continue
-        areas, ends = list(_areas(study, labels[0]).values()), [evidence.end(run) for run in runs.values()]
-        read = np.mean([run.teacher_replies / max(run.tokens, 1) for run in runs.values()])
-        lines.append([
-            *pair, str(len(runs)), _percent(areas), _percent(ends), _less(study, labels[0], GRPO),
-            *(_less(study, labels[0], other) for other in labels[1:]), said.get(pair, NONE), f"{read:.1f}",
-            f"{_entropy(runs)} (wrong: {_entropy(_runs(study, labels[1]))})",
-        ])  # fmt: skip
-    clones = [evidence.end(record) for record in study.of(CLONE, CLONE)]
+        line = [method, context, str(len(records)), _percent(map(value, records))]
+        line += [_percent(map(evidence.end, records)), _less(study, recipe, "grpo")]
+        if twins:
+            read = np.mean([record.teacher_replies / max(record.tokens, 1) for record in records])
+            line += [*(_less(study, recipe, other) for other in twins[1:]), said.get((method, context), NONE)]
+            line += [f"{read:.1f}", f"{_entropy(records)} (wrong: {_entropy(runs(study, twins[1]))})"]
+        else:
+            line += [*[NONE] * 4, _entropy(records)]
+        lines.append(line)
     heads = (
         "method", "context", "seeds", "area", "at the end", "area - grpo", "right - wrong", "right - another task's",
         "verdict", "teacher", "entropy",
     )  # fmt: skip
     told = (
-        f"{budget:,} reply tokens a run; before training the clones win {_percent(clones)} % of the test tasks. "
-        "Nothing was searched: the learning rate is .0008, GraphGPO's .0016, as a head to head in the corridor "
-        "chose; groups without contrast are replaced for GRPO, RLSD and RLCSD."
+        f"{study.config.token_budget:,} reply tokens a run; before training the clones win "
+        f"{_percent(map(evidence.end, study.of(CLONE, CLONE)))} % of the test tasks. "
+        f"Nothing was searched: {_rates(study)}; groups without contrast are replaced for GRPO, RLSD and RLCSD."
     )
-    return "\n\n".join([filled(told), markdown_table(heads, lines), *([filled(_CAPTION)] * caption)]) + "\n"
+    return Page(study.config.name, told, [Table("privileged contexts", heads, lines, _CAPTION)])
+
+
+def section(study: Trainings, caption: bool = True) -> str:
+    """Return the part of another page about one study."""
+    shown = page(study)
+    parts = [filled(shown.lead), markdown_table(shown.tables[0].heads, shown.tables[0].texts)]
+    return "\n\n".join([*parts, *([filled(_CAPTION)] * caption)]) + "\n"

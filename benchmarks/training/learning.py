@@ -26,8 +26,7 @@ from baselines.environments.settings import TINY, EnvSettings
 from baselines.records.checkpoint import save_policy
 from baselines.runs.config import Config, make_config
 from baselines.runs.data_source import DataSource, hand_on, noted
-from baselines.runs.run import about, train_policy
-from baselines.runs.run import cloned as cloned_policy
+from baselines.runs.run import about, cloned, train_policy
 from baselines.runs.stack import (
     CLONE,
     EXPERT,
@@ -42,11 +41,11 @@ from baselines.runs.stack import (
 )
 from benchmarks.json_files import ResultsError, claimed, write_json
 from benchmarks.processes import Progress
+from benchmarks.report.state_graph import Graph
 from benchmarks.study import Found, Study
 from benchmarks.training.learning_page import page
 from benchmarks.training.run import KindScore, Score, reporting, score, scores
 from benchmarks.training.showcase import Episode, clone_graphs, show_episodes, trained_graph
-from benchmarks.training.state_graph import Graph
 
 RESULTS = "results.json"
 REFERENCES = "references"
@@ -174,27 +173,25 @@ def run_part(config: Config, part: str, folder: Path, progress: Progress) -> Pie
     return _method(config, folder, place, kind, seed, progress)
 
 
-def cloned(config: Config, folder: Path, seed: int, tell: Callable[[str], None] = lambda words: None) -> Path:
-    """Return the folder of a clone, which is learned first where it is not there yet."""
+def cloned_for(
+    row: EnvSettings, folder: Path, seed: int, tell: Callable[[str], None] = lambda words: None, *,
+    quick: bool, model: str = TINY, seeds: Sequence[int] = (), contexts: Mapping[str, float] | None = None,
+) -> Path:  # fmt: skip
+    """Return the folder of a clone by an environment's own settings, which is learned first where it is not there yet.
+
+    It learns to read `contexts`.
+    """
+    played = row.played_by(model)
+    sizes, every = played.quick if quick else played.full, list(seeds) or [seed]
+    config = make_config(row, methods=["grpo"], seeds=every, model=model, history=None, sizes=sizes)
+    if contexts is not None:
+        config = dataclasses.replace(config, setup=dataclasses.replace(config.setup, clone_contexts=dict(contexts)))
     path = STUDY.path(folder, clone_of(seed))
     with claimed(folder, config):
         if not path.is_file():
             tell("cloning the expert")
             STUDY.do(config, folder, clone_of(seed), lambda done, total, words: None, folder)
     return path.parent
-
-
-def cloned_for(
-    row: EnvSettings, folder: Path, seed: int, tell: Callable[[str], None] = lambda words: None, *,
-    quick: bool, model: str = TINY, seeds: Sequence[int] = (), contexts: Mapping[str, float] | None = None,
-) -> Path:  # fmt: skip
-    """Return the folder of a clone by an environment's own settings, see `cloned`; it learns to read `contexts`."""
-    played = row.played_by(model)
-    sizes, every = played.quick if quick else played.full, list(seeds) or [seed]
-    config = make_config(row, methods=["grpo"], seeds=every, model=model, history=None, sizes=sizes)
-    if contexts is not None:
-        config = dataclasses.replace(config, setup=dataclasses.replace(config.setup, clone_contexts=dict(contexts)))
-    return cloned(config, folder, seed, tell)
 
 
 def _references(config: Config, progress: Progress) -> Piece:
@@ -213,7 +210,7 @@ def _references(config: Config, progress: Progress) -> Piece:
 
 def _clone(config: Config, place: Path, seed: int, progress: Progress) -> Piece:
     started = time.perf_counter()
-    policy, result = cloned_policy(config, seed, lambda done, total: progress(done, total, "learning from the expert"))
+    policy, result = cloned(config, seed, lambda done, total: progress(done, total, "learning from the expert"))
     if result is not None:
         write_json(result.history, place / "cloning.json")
     seconds = time.perf_counter() - started
@@ -251,9 +248,8 @@ def _method(config: Config, folder: Path, place: Path, name: str, seed: int, pro
     if isinstance(method, Imitation):
         rows, estimate = _in_rounds(config, place, seed, policy, method, progress), method
     else:
-        rows, trainer = train_policy(
-            config, policy, method, trainer_config(config, seed, method), place, reporting(progress, config.steps)
-        )
+        training, show = trainer_config(config, seed, method), reporting(progress, config.steps)
+        rows, trainer = train_policy(config, policy, method, training, place, show)
 
         def estimate(table: StepTable) -> Floats:
             return trainer.learner.estimate(table)[1].advantages

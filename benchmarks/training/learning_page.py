@@ -15,8 +15,8 @@ from baselines.runs.stack import CLONE, EXPERT, GREEDY, RANDOM, SAMPLED, tile_na
 from benchmarks.console import NONE
 from benchmarks.report import assemble
 from benchmarks.report.page import Cell, Figure, Page, Panel, Table, signed
+from benchmarks.report.state_graph import placed
 from benchmarks.statistics import Interval, paired_difference, percent, seed_band, success_interval
-from benchmarks.training.state_graph import placed
 
 if TYPE_CHECKING:
     from benchmarks.training.learning import Results

@@ -16,8 +16,8 @@ import agentgym
 from agentgym.checks import suggest
 from agentgym.registry import ROWS, short_name
 from agentgym.registry import known_env as known_env_of_all
-from benchmarks.console import say, stop
-from benchmarks.machine import missing_package
+from benchmarks.console import explained, parse_seeds, say, stop
+from benchmarks.machine import missing_package, usable_cores
 
 WHAT, SIZES, WHERE = "What", "Sizes", "Where and how"
 #: Names in `baselines.recipes.methods.IMITATION`.
@@ -35,52 +35,33 @@ def _env_names() -> list[str]:
 
 Env = Annotated[
     str,
-    of(
-        WHAT,
-        "Environment: a name such as sokoban or alfworld, an id, or one of your own, "
-        "my_module:Env-v0, whose module registers it.",
-        autocompletion=_env_names,
-    ),
+    of(WHAT, "Environment: a name such as alfworld, an id, or my_module:Env-v0.", autocompletion=_env_names),
 ]
 EnvOption = Annotated[
     list[str] | None,
-    of(
-        WHAT,
-        "Argument of the environment, such as data=FOLDER; as often as needed. Without one, the variables "
-        "count that it has for its data, such as ALFWORLD_DATA.",
-        "--option",
-    ),
+    of(WHAT, "Argument of the environment, such as data=FOLDER. Default: variables such as ALFWORLD_DATA.", "--option"),
 ]
 Model = Annotated[
     str,
     of(
         WHAT,
-        "tiny (0.2M parameters, built from a config, no download), smollm2 (135M, a real pretrained "
-        "model: downloads 93 MB once), or another Hugging Face causal language model: its folder, or its name on the "
-        "hub, such as Qwen/Qwen3-0.6B.",
+        "tiny (0.2M parameters, no download), smollm2 (135M: downloads 93 MB once), or another Hugging Face causal "
+        "language model: its folder, or its name on the hub, such as Qwen/Qwen3-0.6B.",
     ),
 ]
 Download = Annotated[bool, of(WHAT, "Fetch a model from the hub that the local cache does not hold.", "--download")]
 Seeds = Annotated[str, of(WHAT, "Training seeds: 0,1,2 or 0-2.")]
-Quick = Annotated[
-    bool,
-    of(
-        SIZES,
-        "Everything small: under three minutes on two cores, for CI. Sizes given besides it still count.",
-        "--quick",
-    ),
-]
+Quick = Annotated[bool, of(SIZES, "Everything small, for CI. Sizes given besides it still count.", "--quick")]
 Steps = Annotated[int | None, of(SIZES, "Reinforcement-learning iterations per run.", min=1)]
 Groups = Annotated[int | None, of(SIZES, "Tasks per iteration.", min=1)]
 GroupSize = Annotated[int | None, of(SIZES, "Episodes per task.", min=2)]
 ValidationTasks = Annotated[int | None, of(SIZES, "Tasks of the learning curve.", min=2)]
 History = Annotated[
-    int | None,
-    of(SIZES, "Earlier steps in the prompt. Default: for tiny as the environment's settings say, else 2.", min=0),
+    int | None, of(SIZES, "Earlier steps in the prompt. Default: the environment's for tiny, else 2.", min=0)
 ]
-Transcript = Annotated[
-    bool, of(SIZES, "Prompts are the whole conversation of an episode, not a window of steps.", "--transcript")
-]
+Transcript = Annotated[bool, of(SIZES, "Prompts are the whole conversation of an episode.", "--transcript")]
+FinalSeeds = Annotated[str | None, of(WHAT, "Of the final runs. Default: 0-2; quick: 0.")]
+Tokens = Annotated[int | None, of(SIZES, "Reply tokens of a run. Default: the environment's or the study's.", min=1)]
 Jobs = Annotated[int | None, of(WHERE, "Processes of one thread each. Default: the number of cores.", min=1)]
 Out = Annotated[
     Path | None, of(WHERE, "Folder of the results; the same command in it continues. Default: a folder below runs/.")
@@ -101,7 +82,7 @@ Version = Annotated[
 def method_names() -> list[str]:
     """Return the names of all methods, as the text of their files has them: no library is imported."""
     found = list(_IMITATION)
-    for package, called in (("wrappers.credit", "Method"), ("baselines.recipes", "_search_row")):
+    for package, called in (("wrappers.credit", "Method"), ("baselines.environments", "OwnRow")):
         top, _, below = package.partition(".")
         spec = importlib.util.find_spec(top)  # a package's own file is not run
         for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
@@ -220,6 +201,31 @@ def _refused(option: str) -> Iterator[None]:
         yield
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint=option) from None
+
+
+def final_seeds(seeds: str | None, quick: bool) -> list[int]:
+    """Return the seeds of the final runs."""
+    return parse_seeds(seeds or ("0" if quick else "0-2"))
+
+
+def processes(jobs: int | None, quick: bool) -> int:
+    """Return how many processes train."""
+    return jobs or (1 if quick else usable_cores())
+
+
+def nothing_trained(quick: bool, *given: Any) -> None:
+    """Refuse what says how to train beside --from."""
+    if quick or any(each is not None for each in given):
+        raise typer.BadParameter("nothing is trained: leave out what says how", param_hint="--from")
+
+
+@contextlib.contextmanager
+def finished_runs_kept(quick: bool) -> Iterator[None]:
+    """End a command whose runs are kept in a sentence, also where it is stopped or fails."""
+    with explained("stopped; the same command continues where it was", "Finished runs are kept."):
+        yield
+    if quick:
+        say(None, "A smoke test: that everything works, not which method is better.", "yellow")
 
 
 _TASKS = ("clone_tasks", "training_tasks", "eval_tasks", "validation_tasks")

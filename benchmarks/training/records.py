@@ -54,9 +54,13 @@ class Setting:
         object.__setattr__(self, "training", by_name(self.training))  # results of version 0.2 have flat names
 
     @property
-    def label(self) -> str:
+    def numbers(self) -> list[str]:
         texts = {name: value if isinstance(value, str) else f"{value:g}" for name, value in self.training.items()}
-        return " ".join([self.recipe, *(f"{name}={text}" for name, text in texts.items())])
+        return [f"{name}={text}" for name, text in texts.items()]
+
+    @property
+    def label(self) -> str:
+        return " ".join([self.recipe, *self.numbers])
 
     def made(self) -> Recipe:
         return recipe(self.recipe).anywhere()
@@ -360,3 +364,12 @@ def load_folder(folder: Path) -> list[Trainings]:
     if not paths:
         raise ResultsError(f"{folder}: expected files of studies, such as sokoban.json; found none")
     return [load(path) for path in paths]
+
+
+def load_folders(folders: Iterable[Path]) -> list[Trainings]:
+    """Read every study of some folders; those of one name are put together."""
+    found: dict[str, Trainings] = {}
+    for study in (study for folder in folders for study in load_folder(folder)):
+        name = study.config.name
+        found[name] = merge(found[name], [study]) if name in found else study
+    return list(found.values())

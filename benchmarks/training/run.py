@@ -15,7 +15,7 @@ from benchmarks.json_files import CONFIG, ResultsError, load
 from benchmarks.processes import Progress
 
 if TYPE_CHECKING:
-    from baselines.recipes.definition import OwnEnv
+    from baselines.environments.settings import OwnEnv
     from baselines.records.metrics import Row
     from baselines.trainer import Callback, Trainer
 

@@ -8,13 +8,12 @@ from typing import Any
 
 from agentgym.rollout import Policy, collect
 from agentgym.trajectory import Floats, StepTable
-from baselines.environments.settings import tasks
+from baselines.environments.settings import OwnEnv, tasks
 from baselines.evaluation import at_temperature
-from baselines.recipes.definition import OwnEnv
 from baselines.recipes.methods import method as method_of
 from baselines.runs.config import Config
 from baselines.runs.stack import CLONE, ObservationLog, held_out_tasks, make_envs
-from benchmarks.training.state_graph import Graph, build_graph, pick_group
+from benchmarks.report.state_graph import Graph, build_graph, pick_group
 
 TRAINED = "trained"
 #: Test tasks whose episodes are shown.

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from rich.console import Console
 
 from agentgym.outside.files import write_file
@@ -23,8 +22,7 @@ from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY
 from baselines.runs.stack import CLONE, SAMPLED
 from benchmarks import json_files
-from benchmarks.console import NONE, explained, parse_seeds, say
-from benchmarks.machine import usable_cores
+from benchmarks.console import NONE, say
 from benchmarks.report import assemble
 from benchmarks.report.markdown import filled, replaced
 from benchmarks.report.page import Figure, Page, Table, print_page, write_page
@@ -33,7 +31,15 @@ from benchmarks.statistics import Interval, paired_difference, percent, points, 
 from benchmarks.training import options, records
 from benchmarks.training.head_to_head import Plan, plan_study, run_study
 from benchmarks.training.head_to_head_page import INTERVALS, MODES
-from benchmarks.training.options import SIZES, WHAT, WHERE, check_model, of
+from benchmarks.training.options import (
+    WHERE,
+    check_model,
+    final_seeds,
+    finished_runs_kept,
+    nothing_trained,
+    of,
+    processes,
+)
 from benchmarks.training.records import FINAL, Record, Trainings
 
 VERSION = 1
@@ -73,46 +79,37 @@ class PaperStudy:
         def command(
             quick: options.Quick = False,
             model: options.Model = TINY,
-            seeds: Annotated[str | None, of(WHAT, "Training seeds. Default: 0-2; quick: 0.")] = None,
-            tokens: Annotated[
-                int | None, of(SIZES, "Reply tokens of a run whose setting does not name them.", min=1)
-            ] = None,
+            seeds: options.FinalSeeds = None,
+            tokens: options.Tokens = None,
             jobs: options.Jobs = None,
             page: Annotated[
                 Path | None, of(WHERE, "Also write the picture into this Markdown page, between its marks.")
             ] = None,
             rebuilt: Annotated[
-                Path | None,
-                of(WHERE, "Run nothing: read what this folder holds of the study.", "--from"),
+                Path | None, of(WHERE, "Train nothing: read the study in this folder.", "--from")
             ] = None,
             out: options.Out = None,
         ) -> None:
             """QUESTION.
 
-            Prints the tables, and writes NAME.json and a page. Ctrl-C and the same command again: what is finished is
+            Prints the table, and writes NAME.json and a page. Ctrl-C and the same command again: what is finished is
             kept, and studies share their runs.
             """
-            console = Console()
-            place = out or Path("runs") / ("studies-quick" if quick else "studies")
-            with explained("stopped; the same command continues where it was", "What is finished is kept."):
+            console, place = Console(), out or Path("runs") / ("studies-quick" if quick else "studies")
+            with finished_runs_kept(quick):
                 if rebuilt:
-                    if quick or any(given is not None for given in (seeds, tokens, jobs)):
-                        raise typer.BadParameter("nothing is run: leave out what says how", param_hint="--from")
+                    nothing_trained(quick, seeds, tokens, jobs)
                     found = load(rebuilt / f"{self.name}.json")
                 else:
-                    numbers = parse_seeds(seeds or ("0" if quick else "0-2"))
-                    weights, processes = check_model(model), jobs or (1 if quick else usable_cores())
-                    plan = plan_of(self, weights, numbers, tokens=tokens or 0, quick=quick)
-                    done = run_trained(plan, place, processes=processes, console=console)
-                    found = Found(VERSION, self.name, [done])
+                    plan = plan_of(self, check_model(model), final_seeds(seeds, quick), tokens=tokens or 0, quick=quick)
+                    done = run_study(plan, place / _RUNS, processes=processes(jobs, quick), console=console)
+                    found = Found(VERSION, self.name, [only(done, plan)])
                     json_files.write_json(found, place / f"{self.name}.json")
-                shown = page_of(self, found)
+                shown = page_of(self, found.trained[0])
                 print_page(shown, console)
                 (place / self.name).mkdir(parents=True, exist_ok=True)
                 for path in [*write_page(shown, place / self.name), *(write_figure(self, found, page) if page else ())]:
                     say(console, f"written: {path}")
-            if quick:
-                say(console, "A smoke test: that everything works, not an answer.", "yellow")
 
         command.__doc__ = (command.__doc__ or "").replace("QUESTION.", self.question)
         return command
@@ -120,25 +117,17 @@ class PaperStudy:
 
 def plan_of(study: PaperStudy, model: str, seeds: Sequence[int], *, tokens: int = 0, quick: bool = False) -> Plan:
     """Return what is to be run."""
-    row, arms = settings_of(study.env), study.arms[:2] if quick else study.arms
+    arms = study.arms[:2] if quick else study.arms
     return plan_study(
-        row, model, [arm.setting for arm in arms], seeds,
-        tokens=None if quick else tokens or study.tokens, settings=0, points=1, changes=study.sizes,
-        quick=quick,
+        settings_of(study.env), model, [arm.setting for arm in arms], seeds,
+        tokens=None if quick else tokens or study.tokens, settings=0, points=1, changes=study.sizes, quick=quick,
     )  # fmt: skip
 
 
-def run_trained(plan: Plan, out: Path, *, processes: int, console: Console) -> Trainings:
-    """Run what is not finished yet, and return this plan's records alone; arguments and errors as `run_study`."""
-    return only(run_study(plan, out / _RUNS, processes=processes, console=console), plan.methods, plan.seeds)
-
-
-def only(trainings: Trainings, methods: Sequence[str], seeds: Sequence[int]) -> Trainings:
-    """Return the records of some methods and seeds, and of their clones."""
-    kept = [
-        record for record in trainings.records
-        if record.seed in seeds and (record.stage == CLONE or record.method in methods)
-    ]  # fmt: skip
+def only(trainings: Trainings, plan: Plan) -> Trainings:
+    """Return the records of a plan's methods and seeds, and of their clones: other studies have runs beside them."""
+    methods = {CLONE, *plan.methods}
+    kept = [record for record in trainings.records if record.seed in plan.seeds and record.method in methods]
     return dataclasses.replace(trainings, records=kept)
 
 
@@ -159,83 +148,61 @@ class Outcome:
 
 def outcomes(study: PaperStudy, trainings: Trainings, mode: str) -> list[Outcome]:
     """Compute all outcomes in one mode: the clone's, then the settings'."""
-    clones = {record.seed: record.test[mode] for record in trainings.of(CLONE, CLONE)}
-    found = [Outcome(CLONE, "", len(clones), success_interval(list(clones.values())), None, None)]
-    for arm in study.arms:
-        if records := trainings.of(arm.setting, FINAL):
-            own, less = [record.test[mode] for record in records], [clones[record.seed] for record in records]
-            base = _less(arm, records, trainings, mode)
-            found.append(
-                Outcome(arm.line, arm.along, len(own), success_interval(own), base, paired_difference(own, less))
-            )  # fmt: skip
+    clones, found = trainings.of(CLONE, CLONE), list[Outcome]()
+    for arm in (Arm("", CLONE, ""), *study.arms):
+        if records := trainings.of(arm.setting, FINAL) if arm.setting else clones:
+            success = success_interval([record.test[mode] for record in records])
+            base, start = trainings.of(arm.base, FINAL) if arm.base else [], clones if arm.setting else []
+            less = [_less(records, others, mode) for others in (base, start)]
+            found.append(Outcome(arm.line, arm.along, len(records), success, *less))
     return found
 
 
-def _less(arm: Arm, records: Sequence[Record], trainings: Trainings, mode: str) -> Interval | None:
-    """A setting less its base, with the seeds that both were trained with."""
-    bases = {record.seed: record for record in trainings.of(arm.base, FINAL)} if arm.base else {}
-    both = [record for record in records if record.seed in bases]
-    if not both:
-        return None
-    return paired_difference(
-        [record.test[mode] for record in both], [bases[record.seed].test[mode] for record in both]
-    )  # fmt: skip
+def _less(records: Sequence[Record], others: Sequence[Record], mode: str) -> Interval | None:
+    """Success of some runs less that of others, with the seeds that both have; None: they have none."""
+    theirs = {record.seed: record.test[mode] for record in others}
+    both = [(record.test[mode], theirs[record.seed]) for record in records if record.seed in theirs]
+    return paired_difference(*zip(*both, strict=True)) if both else None
 
 
-def tables(study: PaperStudy, found: Sequence[Trainings]) -> list[Table]:
-    """Return the tables of what a study trained."""
-    return [_outcomes(study, trainings) for trainings in found]
+def page_of(study: PaperStudy, trainings: Trainings) -> Page:
+    """Return the table and the picture of a study."""
+    drawn = Figure(f"{study.name}.png", study.question, lambda: draw([panel(study, trainings)]))
+    return Page(study.question, study.question, [table(study, trainings)], figures=[drawn])
 
 
-def _outcomes(study: PaperStudy, trainings: Trainings) -> Table:
-    by_mode = {mode: outcomes(study, trainings, mode) for mode in MODES}
+def table(study: PaperStudy, trainings: Trainings) -> Table:
+    """Return the table of what a study trained."""
     shown = [f"{mode}{what}" for what in (" %", " - clone", " - base") for mode in MODES]
-    heads = ["setting", study.along, "seeds", *shown]
     lines = []
-    for pair in zip(*by_mode.values(), strict=True):
-        first = pair[0]
-        line = [first.line, first.along or NONE, str(first.seeds)]
-        line += [percent(each.success) for each in pair]
-        line += [points(each.less_clone) for each in pair]
-        lines.append([*line, *(points(each.less_base) for each in pair)])
+    for pair in zip(*(outcomes(study, trainings, mode) for mode in MODES), strict=True):
+        line = [pair[0].line, pair[0].along or NONE, str(pair[0].seeds), *(percent(each.success) for each in pair)]
+        lines.append([*line, *(points(each.less_clone) for each in pair), *(points(each.less_base) for each in pair)])
     bases = dict.fromkeys(arm.along for arm in study.arms if any(arm.setting == other.base for other in study.arms))
-    return Table(
-        trainings.config.name, heads, lines, f"{_caption(trainings)} Base: the same line at {', '.join(bases)}."
-    )
-
-
-def _caption(trainings: Trainings) -> str:
     learning = trainings.config.learning
-    return (
+    caption = (
         f"{trainings.config.name}: success on {learning.eval_tasks} tasks in percent, with {INTERVALS}; differences in "
         f"points, paired. {trainings.config.token_budget:,} reply tokens a run, "
         f"temperature {learning.temperature:g}, {learning.groups} tasks x {learning.group_size} episodes an "
-        f"iteration, clones of {learning.clone_tasks} expert episodes."
+        f"iteration, clones of {learning.clone_tasks} expert episodes. Base: the same line at {', '.join(bases)}."
     )
+    return Table(trainings.config.name, ["setting", study.along, "seeds", *shown], lines, caption)
 
 
-def panels(study: PaperStudy, found: Sequence[Trainings]) -> list[Panel]:
-    """Return the panels of what a study trained: success over its settings."""
-    drawn = list[Panel]()
-    for trainings in found:
-        lines: dict[str, dict[str, Interval]] = {}
-        places = list(dict.fromkeys(arm.along for arm in study.arms))
-        for each in outcomes(study, trainings, SAMPLED):
-            # The clone has no place of its own where all runs play the same tasks: it stands everywhere.
-            for place in [each.along] if each.along else places:
-                lines.setdefault(each.line, {})[place] = _percent(each.success)
-        title = f"{trainings.config.name}: trained, sampled play"
-        drawn.append(Panel(title, study.along, "success [%]", lines))
-    return drawn
-
-
-def _percent(interval: Interval) -> Interval:
-    return Interval(100 * interval.mean, 100 * interval.low, 100 * interval.high)
+def panel(study: PaperStudy, trainings: Trainings) -> Panel:
+    """Return the panel of what a study trained: success over its settings."""
+    lines: dict[str, dict[str, Interval]] = {}
+    places = list(dict.fromkeys(arm.along for arm in study.arms))
+    for each in outcomes(study, trainings, SAMPLED):
+        # The clone has no place of its own: all runs play the same tasks, and it stands everywhere.
+        shown = Interval(100 * each.success.mean, 100 * each.success.low, 100 * each.success.high)
+        lines.setdefault(each.line, {}).update(dict.fromkeys([each.along] if each.along else places, shown))
+    return Panel(f"{trainings.config.name}: trained, sampled play", study.along, "success [%]", lines)
 
 
 @dataclass(frozen=True)
 class Found:
-    """The whole file: per environment the study's own trainings; what older records have in `against` is not read."""
+    """The whole file: one `Trainings`; what older records have in `against` is not read."""
 
     version: int
     study: str
@@ -253,27 +220,19 @@ def load(path: Path) -> Found:
     return json_files.load(Found, path, version=VERSION, check=check)
 
 
-def page_of(study: PaperStudy, found: Found) -> Page:
-    """Return the tables and the picture of a study."""
-    drawn = Figure(f"{study.name}.png", study.question, lambda: draw(panels(study, found.trained)))
-    return Page(study.question, study.question, tables(study, found.trained), figures=[drawn])
-
-
 def write_figure(study: PaperStudy, found: Found, page: Path) -> list[Path]:
     """Replace the text between a study's marks on a Markdown page by its picture, which goes to images beside it."""
-    name = f"study_{study.name.replace('-', '_')}.png"
-    picture = page.parent / "images" / name
+    picture = page.parent / "images" / f"study_{study.name.replace('-', '_')}.png"
     picture.parent.mkdir(parents=True, exist_ok=True)
-    assemble.write_picture(draw(panels(study, found.trained)), picture)
-    text = replaced(page.read_text(encoding="utf-8"), study.name, figure(study, found, f"images/{name}"))
+    assemble.write_picture(draw([panel(study, found.trained[0])]), picture)
+    text = replaced(page.read_text(encoding="utf-8"), study.name, figure(study, found, f"images/{picture.name}"))
     write_file(page, text.encode())
     return [picture, page]
 
 
 def figure(study: PaperStudy, found: Found, picture: str) -> str:
-    """Return the picture and the machine; the site and `--from` show the tables."""
-    made = "; ".join(dict.fromkeys(each.machine.hardware for each in found.trained))
-    return f"![{study.question}]({picture})\n\n{filled(f'Measured on {made}.')}\n"
+    """Return the picture and the machine; the site and `--from` show the table."""
+    return f"![{study.question}]({picture})\n\n{filled(f'Measured on {found.trained[0].machine.hardware}.')}\n"
 
 
 #: Episodes per iteration of every trained run.

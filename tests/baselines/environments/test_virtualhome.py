@@ -12,7 +12,7 @@ from agentgym.trajectory import Reply
 from baselines.environments.virtualhome import VIRTUALHOME
 from baselines.runs.config import make_config
 from baselines.runs.stack import ObservationLog, make_envs
-from benchmarks.training.state_graph import build_graph
+from benchmarks.report.state_graph import build_graph
 from policies.scripted import tagged
 
 #: Its program: walk to novel 2, grab it, walk to glass 2, grab it, walk to nightstand 1, put both there.

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from baselines.environments.registry import settings_of
 from benchmarks.machine import describe_machine
+from benchmarks.report.assemble import write_picture
 from benchmarks.statistics import paired_t
 from benchmarks.training import dose, evidence
 from benchmarks.training.dose import Dose
@@ -149,7 +150,7 @@ def test_the_horizon_has_a_picture(tmp_path):
     text = evidence.horizon(both)
     assert "| method | 12 rooms | 24 rooms |" in text
     assert "settled)" in text
-    evidence.draw_horizon(both, tmp_path / "horizon.png")
+    write_picture(evidence.draw_horizon(both), tmp_path / "horizon.png")
     assert (tmp_path / "horizon.png").stat().st_size > 10_000
 
 

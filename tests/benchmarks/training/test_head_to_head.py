@@ -33,7 +33,7 @@ from benchmarks.training.head_to_head import (
     run_one,
     search_job,
 )
-from benchmarks.training.head_to_head_page import section, summary
+from benchmarks.training.head_to_head_page import section
 from benchmarks.training.options import check_names, named_methods
 from benchmarks.training.records import (
     RATES,
@@ -194,7 +194,7 @@ def test_final_runs_with_another_setting_are_left_out_and_named(study, tmp_path)
     result = run("--from", records, "--out", tmp_path / "out")
     assert result.exit_code == 0, result.output
     assert said in result.output
-    page = (tmp_path / "out" / "sokoban.md").read_text(encoding="utf-8")
+    page = (tmp_path / "out" / "sokoban" / "report.md").read_text(encoding="utf-8")
     assert " ".join(said.split()) in " ".join(page.split())
     assert "| grpo | 1 |" in page
     assert load(records / "sokoban.json").records == alone.records  # nothing is lost
@@ -307,7 +307,7 @@ def test_the_pages_hold_what_their_records_say():
         text = (RESULTS / "head-to-head-tables.md").read_text(encoding="utf-8")
         picture = f"../images/head_to_head_{study.config.name}.png"
         assert (RESULTS / picture).is_file()
-        assert replaced(text, study.config.name, summary(study, picture)) == text
+        assert replaced(text, study.config.name, section(study, picture, whole=False)) == text
         assert "processor s" in section(study, picture)
 
 

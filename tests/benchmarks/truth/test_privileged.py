@@ -67,7 +67,7 @@ def test_a_context_is_held_against_its_wrong_twin_seed_by_seed() -> None:
     ends = {0: (0.8, 0.2), 1: (1.0, 0.2), 2: (0.9, 0.1), 3: (0.9, 0.3)}
     records = [run(label, seed, pair[at]) for at, label in enumerate(labels) for seed, pair in ends.items()]
     study = dataclasses.replace(study, records=records)
-    found = informed.difference(study, *labels)
+    found = informed.difference(study, *(label.split(" ")[0] for label in labels))
     assert found is not None
     assert found[0].mean == pytest.approx((0.6 + 0.8 + 0.8 + 0.6) / 4 / 2)  # a straight line from 0: half of its end
     assert informed.verdicts(study) == {("sdpo", "expert"): "settled"}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from agentgym.trajectory import StepTable
-from benchmarks.training.state_graph import Edge, Graph, Node, build_graph, layered_positions, pick_group
+from benchmarks.report.state_graph import Edge, Graph, Node, build_graph, layered_positions, pick_group
 
 # Group g, three episodes from s:
 #   a: s -right-> u -right-> goal [success]
