@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-import agentgym  # noqa: F401  registers the environments  # noqa: F401  # registers the environments
+import agentgym  # noqa: F401  # registers the environments
 from agentgym.outside.text import MOST_CHARACTERS
 from tests.corridor import CorridorEnv
 from tests.growth import FAMILIES, text_of

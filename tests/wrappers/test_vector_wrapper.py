@@ -389,7 +389,7 @@ def test_advice_follows_episodes() -> None:
     infos = envs.step(["look", "look"])[-1]
     assert advice(infos) == ["3.1.True.True", "4.1.True.True"]
     assert infos["final_info"]["expert_action"].tolist() == ["", ""]
-    refuses(TypeError, "must make_alfworld an adviser", VectorAdvice, make_alfworld("Disabled"), "explorer")
+    refuses(TypeError, "must make an adviser", VectorAdvice, make_alfworld("Disabled"), "explorer")
 
 
 def test_an_explorer_that_advises_wins_without_the_environments_expert():
