@@ -17,7 +17,6 @@ from agentgym.sotopia.profiles import ROLES, Relationship, Task, render
 from agentgym.sotopia.rules import SocialWorld, draw_schedule
 from agentgym.trajectory import Reply
 from tests.agentgym.sotopia.support import Down, Fixed, Script, first, make_task, say, second
-from tests.processes import printed
 from tests.refusals import refuses
 
 HI, WAIT, BYE = write(say("Hi")), write(NONE), write(LEAVE)
@@ -478,24 +477,3 @@ def test_tasks_differ_and_so_do_seeds() -> None:
     assert generate("bargain", 0, 0).scenario != generate("bargain", 1, 0).scenario
     refuses(ValueError, "did you mean 'bargain'", generate, "bargains", 0, 0)
     refuses(ValueError, "at least 0, got 0 and -1", generate, "bargain", 0, -1)
-
-
-def test_the_same_in_every_process_and_whatever_else_was_generated() -> None:
-    made = "".join(repr(generate(family, 5, index)) for family in reversed(FAMILIES) for index in (7, 3))
-    program = (
-        "from agentgym.sotopia.generated import FAMILIES, generate\n"
-        "print(''.join(repr(generate(f, 5, i)) for f in reversed(FAMILIES) for i in (7, 3)))"
-    )
-    assert printed(program, "1").strip() == made
-
-
-def test_tasks_can_be_pickled_after_they_were_played() -> None:
-    from agentgym.sotopia.players import RulesPlayer
-    from tests.agentgym.sotopia.support import play
-
-    for family in FAMILIES:
-        task = generate(family, 0, 1)
-        play(task, RulesPlayer(), RulesPlayer())
-        copy = pickle.loads(pickle.dumps(task))
-        assert copy == task
-        assert copy.game == task.game
