@@ -334,7 +334,7 @@ def test_another_seed_changes_who_is_in_turn_later_and_what_a_model_is_sampled_w
     assert play_on(env) == on
 
 
-HI = say("Hi")
+SAID = say("Hi")
 
 
 def play(world: SocialWorld, *acts: tuple[Act, Act]) -> str:
@@ -373,7 +373,7 @@ def test_random_order_follows_its_schedule_and_orders_are_known() -> None:
     world = SocialWorld(make_task(), "random", 20, schedule)
     for role in schedule:
         assert world.speakers == (role,)
-        assert world.play((HI, HI)).acts == (first(HI) if role == 0 else second(HI))
+        assert world.play((SAID, SAID)).acts == (first(SAID) if role == 0 else second(SAID))
     assert (world.ended, world.terminated, world.truncated) == ("turns", False, True)
     refuses(ValueError, "draw_schedule", SocialWorld, make_task(), "random")
     refuses(ValueError, "did you mean 'round-robin'", SocialWorld, make_task(), "roundrobin")
@@ -381,12 +381,12 @@ def test_random_order_follows_its_schedule_and_orders_are_known() -> None:
 
 def test_the_limit_cuts_the_dialogue_and_leaving_ends_it() -> None:
     world = SocialWorld(make_task(), max_turns=20)
-    assert play(world, *[first(HI), second(HI)] * 9, first(HI)) == ""
-    assert play(world, second(HI)) == "turns"
+    assert play(world, *[first(SAID), second(SAID)] * 9, first(SAID)) == ""
+    assert play(world, second(SAID)) == "turns"
     assert (world.turn, world.speakers, world.kinds(0)) == (20, (), ("none",))
-    refuses(RuntimeError, "has ended", world.play, (HI, HI))
+    refuses(RuntimeError, "has ended", world.play, (SAID, SAID))
     world = SocialWorld(make_task(), max_turns=2)
-    assert play(world, first(HI), second(LEAVE)) == "left"
+    assert play(world, first(SAID), second(LEAVE)) == "left"
     assert (world.terminated, world.truncated) == (True, False)
     assert world.lines(1) == "Turn #1: Ben Noor left the conversation\n"
 
@@ -395,15 +395,15 @@ def test_the_limit_cuts_the_dialogue_and_leaving_ends_it() -> None:
     ("order", "turns", "at"),
     [
         # The act of the one who waits never counts: "none" once or twice is no end.
-        ("round-robin", [(HI, NONE), (NONE, NONE), (HI, NONE), (NONE, NONE), (HI, NONE)], None),
-        ("round-robin", [(HI, NONE), (NONE, NONE), (NONE, NONE), (NONE, HI), (NONE, NONE)], None),
+        ("round-robin", [(SAID, NONE), (NONE, NONE), (SAID, NONE), (NONE, NONE), (SAID, NONE)], None),
+        ("round-robin", [(SAID, NONE), (NONE, NONE), (NONE, NONE), (NONE, SAID), (NONE, NONE)], None),
         ("round-robin", [(NONE, NONE), (NONE, NONE), (NONE, NONE)], 2),
-        ("round-robin", [(HI, NONE), (NONE, HI), (NONE, NONE), (NONE, NONE), (NONE, NONE)], 4),
+        ("round-robin", [(SAID, NONE), (NONE, SAID), (NONE, NONE), (NONE, NONE), (NONE, NONE)], 4),
         # Both at once: acts are counted in the order of the roles.
-        ("simultaneous", [(NONE, NONE), (NONE, HI), (NONE, NONE)], None),
+        ("simultaneous", [(NONE, NONE), (NONE, SAID), (NONE, NONE)], None),
         ("simultaneous", [(NONE, NONE), (NONE, NONE)], 1),
-        ("simultaneous", [(HI, NONE), (NONE, NONE)], 1),
-        ("simultaneous", [(NONE, NONE), (HI, NONE), (HI, NONE)], None),
+        ("simultaneous", [(SAID, NONE), (NONE, NONE)], 1),
+        ("simultaneous", [(NONE, NONE), (SAID, NONE), (SAID, NONE)], None),
     ],
 )
 def test_three_acts_in_turn_that_are_none_end_it(order: str, turns: list, at: int | None) -> None:
@@ -427,7 +427,7 @@ def test_a_view_holds_what_one_side_may_know() -> None:
 
 def test_a_state_is_small_exact_and_not_changed_later() -> None:
     world = SocialWorld(make_task())
-    play(world, first(HI), second(NONE))
+    play(world, first(SAID), second(NONE))
     saved = pickle.loads(pickle.dumps(world.get_state()))
     assert play(world, first(NONE), second(NONE)) == "stale"
     world.set_state(saved)
