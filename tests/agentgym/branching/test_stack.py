@@ -13,7 +13,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.utils import EzPickle
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import OrderEnforcing, TimeLimit, TransformReward
-from gymnasium.wrappers.vector import RecordEpisodeStatistics
+from gymnasium.wrappers import RecordEpisodeStatistics
 
 from agentgym.branching import BranchingWrapper, restore, resume, snapshot
 from agentgym.core import TextSpace
@@ -357,7 +357,9 @@ def test_wrong_arguments_and_snapshots_of_another_stack_are_refused() -> None:
     refuses(ValueError, "the snapshot was taken by VectorInvalidAction", outer.env.restore, 0, outer.snapshot(0))
 
 
-@pytest.mark.parametrize("foreign", [RecordEpisodeStatistics, lambda envs: gym.vector.VectorWrapper(envs)])
+@pytest.mark.parametrize(
+    "foreign", [gym.wrappers.vector.RecordEpisodeStatistics, lambda envs: gym.vector.VectorWrapper(envs)]
+)
 def test_a_wrapper_that_cannot_be_saved_is_named(foreign: Any) -> None:
     inner = foreign(CorridorVectorEnv(2, autoreset_mode=AutoresetMode.DISABLED))
     envs = VectorPromptWindow(VectorReplyParser(inner), instructions=False)
