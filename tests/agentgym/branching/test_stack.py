@@ -12,8 +12,7 @@ import pytest
 from gymnasium.error import ResetNeeded
 from gymnasium.utils import EzPickle
 from gymnasium.vector import AutoresetMode
-from gymnasium.wrappers import OrderEnforcing, TimeLimit, TransformReward
-from gymnasium.wrappers import RecordEpisodeStatistics
+from gymnasium.wrappers import OrderEnforcing, RecordEpisodeStatistics, TimeLimit, TransformReward
 
 from agentgym.branching import BranchingWrapper, restore, resume, snapshot
 from agentgym.core import TextSpace
