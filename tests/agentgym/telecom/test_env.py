@@ -299,6 +299,13 @@ def test_wrong_arguments_are_named(options: dict, words: str) -> None:
     refuses(ValueError, words, TelecomEnv, **options)
 
 
+def test_a_split_without_any_set_of_faults_is_refused() -> None:
+    env = TelecomEnv(faults=(9, 9), kinds=["mms"], hopeless=False)  # nine sets: none is in the eighth of "valid"
+    assert env.reset(options={"split": "train", "index": 0})[1]["task_id"] == "train/0"
+    with pytest.raises(ValueError, match=r"no set of 9 to 9 faults of the kinds mms belongs to the split 'valid'"):
+        env.reset(options={"split": "valid", "index": 0})
+
+
 def at_home() -> World:
     """A phone of customer C2001 that works."""
     world = World(company().snapshot())
