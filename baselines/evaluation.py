@@ -146,7 +146,7 @@ def validate(
     envs: Any, players: Mapping[str, Policy], tasks: Sequence[Mapping[str, Any]], *, seed: int
 ) -> dict[str, float]:
     """Return `validation_<player>_<figure>` of some players on all tasks, see `evaluate`; {} without tasks."""
-    row = {}
+    row: dict[str, float] = {}
     for name, player in players.items() if len(tasks) else ():
         getattr(player, "forget", lambda: None)()
         played = evaluate(envs, player, tasks, seed=seed)
