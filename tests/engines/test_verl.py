@@ -263,8 +263,8 @@ def test_advantages_come_back_to_shuffled_and_padded_rows_as_the_house_gives_the
     transfer_queue.kv_clear(keys=batch.keys, partition_id="train")
 
 
-def _actor_config(folder: Path, *changes: str) -> DictConfig:
-    """All rows of a batch, and as many of padding, are one mini-batch of verl's actor, in float32."""
+def _actor_config(folder: Path, rate: float, steps: int) -> DictConfig:
+    """verl's actor in float32, which takes plain gradient steps on all rows of a batch and as many of padding."""
     actor = "actor_rollout_ref.actor"
     return _config(
         folder,
@@ -276,8 +276,11 @@ def _actor_config(folder: Path, *changes: str) -> DictConfig:
         f"{actor}.fsdp_config.use_torch_compile=false",
         f"{actor}.ppo_mini_batch_size={2 * TASKS}",
         f"{actor}.ppo_micro_batch_size_per_gpu=4",
+        f"{actor}.ppo_epochs={steps}",
+        f"{actor}.optim.clip_grad=1e9",
+        f"{actor}.optim.optimizer=SGD",
         f"{actor}.optim.weight_decay=0",
-        *(f"{actor}.{change}" for change in changes),
+        f"{actor}.optim.lr={rate}",
     )
 
 
@@ -337,8 +340,7 @@ def _trained(trainer: CreditTrainer, batch: KVBatchMeta, count: int) -> tuple[di
 
 def test_verls_actor_moves_by_the_gradient_of_advantages_times_log_probabilities(cluster, folder) -> None:
     rate = 0.5
-    config = _actor_config(folder, "optim.optimizer=SGD", f"optim.lr={rate}", "optim.clip_grad=1e9")
-    trainer, batch = _sampled(folder, config)
+    trainer, batch = _sampled(folder, _actor_config(folder, rate, steps=1))
     after, metrics = _trained(trainer, batch, 1)
 
     data = _read(batch.keys, "prompts", "responses", "response_mask", "old_log_probs", "advantages")
@@ -363,15 +365,15 @@ def test_verls_actor_moves_by_the_gradient_of_advantages_times_log_probabilities
 
 
 def test_two_workers_train_to_the_weights_of_one(cluster, folder) -> None:
-    trainer, batch = _sampled(folder, _actor_config(folder, "optim.lr=1e-3", "ppo_epochs=3"))
+    trainer, batch = _sampled(folder, _actor_config(folder, rate=0.5, steps=3))
     (alone, _), (together, _) = (_trained(trainer, batch, count) for count in (1, 2))
     before = AutoModelForCausalLM.from_pretrained(folder / "model").state_dict()
     moved, apart = (
         max((alone[name] - others[name]).abs().max().item() for name in alone) for others in (before, together)
     )
-    print(f"three steps of AdamW move weights by up to {moved:.1e}; two workers and one are {apart:.1e} apart")
+    print(f"three steps move weights by up to {moved:.1e}; two workers and one are {apart:.1e} apart")
     assert apart < 1e-5
-    assert moved > 1e-3
+    assert moved > 1e-2
     transfer_queue.kv_clear(keys=batch.keys, partition_id="train")
 
 
