@@ -5,7 +5,7 @@ the command:
 
     <think>The box is left of me.</think><action>left</action>
 
-* a block whose tag is one of the environment's `command_tags` (Search-QA's `<search>...</search>`) is an action block,
+* a block whose tag is one of the environment's `command_tags` (such as `<search>...</search>`) is an action block,
   and its command is the whole block;
 * a block ends at the first closing tag of its kind; inside a think block every other tag is plain text;
 * another tag inside an action block, or a closing tag without an opening one, makes the reply malformed;

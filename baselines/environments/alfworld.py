@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from baselines.environments.settings import SOKOBAN_PRETRAINED, SOKOBAN_TINY, EnvSettings, Scripted, Setup, Sizes
+from baselines.environments.settings import (
+    SOKOBAN_PRETRAINED,
+    SOKOBAN_TINY,
+    EnvSettings,
+    Scripted,
+    Setup,
+    Sizes,
+    limit_of_steps,
+)
 
 if TYPE_CHECKING:
     from wrappers.advice import Adviser
@@ -88,6 +96,8 @@ ALFWORLD_TINY = SOKOBAN_TINY.changed(iterations=120, groups=8, group_size=8, tem
 ALFWORLD = EnvSettings(
     name="alfworld",
     id="AgentRL/ALFWorld-v0",
+    papers_play="the official games",
+    papers_options={"steps": limit_of_steps, "success_reward": lambda reward: {"reward": reward}},
     tiny=ALFWORLD_TINY,
     pretrained=SOKOBAN_PRETRAINED,
     full=Sizes.trained(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from agentgym.searchqa.retrieval.simulated import NoiseCurriculum
 from baselines.environments.settings import (
     COPYING,
     SMOLLM2,
@@ -11,6 +12,8 @@ from baselines.environments.settings import (
     SOKOBAN_TINY,
     EnvSettings,
     ModelSettings,
+    OwnEnv,
+    OwnRow,
     Scripted,
     Setup,
     Sizes,
@@ -95,9 +98,36 @@ SEARCHQA_SMOLLM2 = SOKOBAN_PRETRAINED.changed(
     validation={"every": 10},
 )
 
+_ID = "AgentRL/SearchQA-v0"
+
 SEARCHQA = EnvSettings(
     name="searchqa",
-    id="AgentRL/SearchQA-v0",
+    id=_ID,
+    papers_play="published questions and passages",
+    # As in verl-agent, which these papers' runs are made with: the last turn is the one for the answer.
+    papers_options={"steps": lambda turns: {"max_turns": turns, "last_turn": "counted"}},
+    rows=(
+        OwnRow(
+            "r1",
+            "grpo",
+            "GRPO without a search engine: what the policy knows by heart.",
+            OwnEnv(_ID, {"max_turns": 0, "last_turn": "extra"}),
+        ),
+        OwnRow("search_r1", "grpo", "GRPO on the exact match of the answer, with a real search engine.", OwnEnv(_ID)),
+        OwnRow(
+            "zerosearch",
+            "grpo",
+            "GRPO on the F1 of the answer, with a simulated search engine that grows noisy; tested with the real one.",
+            OwnEnv(_ID, training={"simulator": "rule", "reward": "f1"}, schedule=NoiseCurriculum()),
+        ),
+        OwnRow(
+            "stepsearch",
+            "ppo",
+            "PPO on rewards of single searches, evidence gained less passages seen before, and of answer and queries.",
+            OwnEnv(_ID, training={"reward": "stepsearch"}),
+            {"gamma": 1.0, "lam": 1.0},
+        ),
+    ),
     tiny=SEARCHQA_TINY,
     pretrained=SOKOBAN_PRETRAINED,
     full=Sizes.trained(

@@ -178,6 +178,41 @@ class Scripted:
 
 
 @dataclass(frozen=True)
+class OwnEnv:
+    """An environment that belongs to a method, such as a reward or a search engine of its own.
+
+    Attributes:
+        id: Gymnasium id of the environment that the method is for.
+        options: constructor arguments, in training and in play.
+        training: further ones, in training alone; validation is part of training.
+        schedule: reset options that are added to those of training tasks, from finished iterations and the number of
+            all; None for none.
+    """
+
+    id: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    training: Mapping[str, Any] = field(default_factory=dict)
+    schedule: Callable[[int, int], Mapping[str, Any]] | None = None
+
+
+@dataclass(frozen=True)
+class OwnRow:
+    """A recipe that is a method for any environment, trained in an environment of its own.
+
+    Attributes:
+        of: name of the method.
+        notes: as of `baselines.recipes.definition.Recipe`.
+        options: of the method, besides those of its preset "paper".
+    """
+
+    name: str
+    of: str
+    notes: str
+    own_env: OwnEnv
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class EnvSettings:
     """How the learning benchmark plays one environment.
 
@@ -203,6 +238,9 @@ class EnvSettings:
         is_known: whether these are the environment's own settings, and not what any environment gets.
         token_budget: reply tokens of the tiny policy's run in the head to head.
         search: what a head to head searches: the whole "space" of a method, or learning "rates" and dynamic sampling.
+        papers_play: what the papers' runs play, which is not in this package.
+        papers_options: by the papers' word, such as "steps": the keyword arguments that a printed value stands for.
+        rows: recipes for this environment alone.
         with_options: returns the row for arguments of the environment that change sizes and name; None: none do.
     """
 
@@ -229,6 +267,9 @@ class EnvSettings:
     is_known: bool = True
     token_budget: int = 100_000
     search: Literal["space", "rates"] = "space"
+    papers_play: str = ""
+    papers_options: Mapping[str, Callable[[Any], dict[str, Any]]] = field(default_factory=dict)
+    rows: Sequence[OwnRow] = ()
     with_options: Callable[[EnvSettings, Mapping[str, Any]], EnvSettings] | None = None
 
     def played_by(self, model: str) -> ModelSettings:
@@ -237,6 +278,11 @@ class EnvSettings:
             return ModelSettings(self.tiny, self.full, self.quick, self.setup, self.history, False, self.token_budget)
         found = self.models.get(model)
         return found or ModelSettings(self.pretrained, self.full, self.quick, self.pretrained_setup or self.setup)
+
+
+def limit_of_steps(steps: int) -> dict[str, Any]:
+    """Return the keyword argument for a printed number of steps, where the environment has no other limit."""
+    return {"max_episode_steps": steps}
 
 
 def tasks(split: str, count: int, first: int = 0) -> list[dict[str, Any]]:

@@ -5,7 +5,15 @@ from __future__ import annotations
 import dataclasses
 
 from agentgym.sokoban.rules import DIRECTIONS
-from baselines.environments.settings import SOKOBAN_PRETRAINED, SOKOBAN_TINY, EnvSettings, Scripted, Setup, Sizes
+from baselines.environments.settings import (
+    SOKOBAN_PRETRAINED,
+    SOKOBAN_TINY,
+    EnvSettings,
+    Scripted,
+    Setup,
+    Sizes,
+    limit_of_steps,
+)
 
 
 def _board_tiles() -> dict[str, str]:
@@ -18,6 +26,8 @@ def _board_tiles() -> dict[str, str]:
 SOKOBAN = EnvSettings(
     name="sokoban",
     id="AgentRL/Sokoban-v0",
+    papers_play="boards of gym-sokoban's generator",
+    papers_options={"steps": limit_of_steps, "board": lambda board: {"size": [int(side) for side in board.split("x")]}},
     tiny=SOKOBAN_TINY,
     pretrained=SOKOBAN_PRETRAINED,
     full=Sizes.trained(

@@ -113,6 +113,7 @@ SOTOPIA_TINY = SOKOBAN_TINY.changed(iterations=120, groups=8, group_size=8, temp
 SOTOPIA = EnvSettings(
     name="sotopia",
     id="AgentRL/SOTOPIA-v0",
+    papers_play="the official scenarios",
     tiny=SOTOPIA_TINY,
     pretrained=SOKOBAN_PRETRAINED,
     full=Sizes.trained(

@@ -12,6 +12,7 @@ from baselines.environments.settings import (
     Scripted,
     Setup,
     Sizes,
+    limit_of_steps,
 )
 
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ VIRTUALHOME_TINY = SOKOBAN_TINY.changed(
 VIRTUALHOME = EnvSettings(
     name="virtualhome",
     id="AgentRL/VirtualHome-v0",
+    papers_play="the published activities",
+    papers_options={"steps": limit_of_steps},
     tiny=VIRTUALHOME_TINY,
     pretrained=SOKOBAN_PRETRAINED,
     full=Sizes.trained(

@@ -17,6 +17,7 @@ from baselines.environments.settings import (
     Scripted,
     Setup,
     Sizes,
+    limit_of_steps,
 )
 
 if TYPE_CHECKING:
@@ -132,6 +133,8 @@ WEBSHOP_TINY = SOKOBAN_TINY.changed(iterations=250, groups=8, group_size=8, temp
 WEBSHOP = EnvSettings(
     name="webshop",
     id="AgentRL/WebShop-v0",
+    papers_play="the official shop",
+    papers_options={"steps": limit_of_steps},
     tiny=WEBSHOP_TINY,
     pretrained=SOKOBAN_PRETRAINED,
     full=Sizes.trained(

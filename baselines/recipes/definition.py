@@ -12,28 +12,11 @@ from numpy.typing import NDArray
 
 from agentgym.trajectory import Bools, Floats, StepTable
 from baselines.config import TrainerConfig
+from baselines.environments.settings import OwnEnv
 from baselines.scorers.scorer import Estimate, ScoreLevel, ScorerConfig
 from wrappers.credit.dapo import contrasting_groups
 from wrappers.credit.options import all_options
 from wrappers.credit.scores import reply_lengths
-
-
-@dataclass(frozen=True)
-class OwnEnv:
-    """An environment that belongs to a method, such as a reward or a search engine of its own.
-
-    Attributes:
-        id: Gymnasium id of the environment that the method is for.
-        options: constructor arguments, in training and in play.
-        training: further ones, in training alone; validation is part of training.
-        schedule: reset options that are added to those of training tasks, from finished iterations and the number of
-            all; None for none.
-    """
-
-    id: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-    training: Mapping[str, Any] = field(default_factory=dict)
-    schedule: Callable[[int, int], Mapping[str, Any]] | None = None
 
 
 @dataclass(frozen=True)
@@ -115,7 +98,7 @@ class Recipe:
             raise ValueError(
                 f"{self.name} is trained in an environment of its own, which is not built here: use "
                 f"`python -m benchmarks.run --env {self.own_env.id} --methods {self.name}`, or build it "
-                "(docs/environments/searchqa.md)"
+                "(see the environment's page, in docs/environments)"
             )
         return self
 

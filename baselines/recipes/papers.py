@@ -23,16 +23,6 @@ from baselines.recipes.rows import RECIPES, SEARCH_ROWS
 from baselines.scorers.hindsight import HindsightConfig
 
 Source = Literal["paper", "script"]
-#: What the papers' runs play, by environment. None of it is in this package, which generates tasks of its own.
-DATA: Mapping[str, str] = {
-    "alfworld": "the official games",
-    "virtualhome": "the published activities",
-    "webshop": "the official shop",
-    "searchqa": "published questions and passages",
-    "sotopia": "the official scenarios",
-    "sokoban": "boards of gym-sokoban's generator",
-    "visualsokoban": "boards of gym-sokoban's generator",
-}
 
 
 @dataclass(frozen=True)
@@ -138,7 +128,7 @@ def paper(method: str, env: str, source: Source = "paper") -> Paper:
     Raises:
         ValueError: nothing is printed for the two; the message says what is.
 
-    >>> paper("rewardflow", "searchqa", "script").options["gamma"]
+    >>> paper("rewardflow", "sokoban", "script").options["gamma"]
     0.95
     """
     sources: tuple[Source, ...] = (source, "paper", "script")

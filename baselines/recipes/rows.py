@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from typing import Any, get_type_hints
 
 from agentgym.checks import suggest
-from agentgym.searchqa.retrieval.simulated import NoiseCurriculum
 from baselines.config import NAMES, by_name
-from baselines.recipes.definition import OwnEnv, Recipe
+from baselines.environments.registry import SETTINGS
+from baselines.environments.settings import OwnRow
+from baselines.recipes.definition import Recipe
 from baselines.scorers.scorer import ScorerConfig
 from wrappers.credit.method import Method, methods
 from wrappers.credit.options import all_options, read_options, read_word
@@ -38,40 +39,15 @@ def _scorer(module: str, settings: Mapping[str, Any]) -> ScorerConfig | None:
 RECIPES: dict[str, Recipe] = {name: _made(method) for name, method in methods().items()}
 
 
-def _search_row(name: str, of: str, notes: str, own_env: OwnEnv, **options: Any) -> Recipe:
+def _own(row: OwnRow) -> Recipe:
     # Search-R1 and those who build on it take nothing off for an invalid action.
-    plain = {"preset": "paper", "invalid_penalty": 0.0, **options}
-    return dataclasses.replace(RECIPES[of], name=name, notes=notes, options=plain, training={}, own_env=own_env)
+    plain = {"preset": "paper", "invalid_penalty": 0.0, **row.options}
+    found = RECIPES[row.of]
+    return dataclasses.replace(found, name=row.name, notes=row.notes, options=plain, training={}, own_env=row.own_env)
 
 
-_SEARCHQA = "AgentRL/SearchQA-v0"
-_SEARCH = (
-    _search_row(
-        "r1",
-        "grpo",
-        "GRPO without a search engine: what the policy knows by heart.",
-        OwnEnv(_SEARCHQA, {"max_turns": 0, "last_turn": "extra"}),
-    ),
-    _search_row(
-        "search_r1", "grpo", "GRPO on the exact match of the answer, with a real search engine.", OwnEnv(_SEARCHQA)
-    ),
-    _search_row(
-        "zerosearch",
-        "grpo",
-        "GRPO on the F1 of the answer, with a simulated search engine that grows noisy; tested with the real one.",
-        OwnEnv(_SEARCHQA, training={"simulator": "rule", "reward": "f1"}, schedule=NoiseCurriculum()),
-    ),
-    _search_row(
-        "stepsearch",
-        "ppo",
-        "PPO on rewards of single searches, evidence gained less passages seen before, and of answer and queries.",
-        OwnEnv(_SEARCHQA, training={"reward": "stepsearch"}),
-        gamma=1.0,
-        lam=1.0,
-    ),
-)
-#: What a policy learns in Search-QA without search, with it, or with a simulated engine; docs/environments/searchqa.md.
-SEARCH_ROWS: dict[str, Recipe] = {row.name: row for row in _SEARCH}
+#: Recipes that belong to one environment, such as those of learning to search.
+SEARCH_ROWS: dict[str, Recipe] = {row.name: _own(row) for env in SETTINGS for row in env.rows}
 
 
 def recipe(name: str) -> Recipe:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from baselines.config import TrainerConfig, by_name
+from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY, EnvSettings
 from baselines.recipes import recipe
 from baselines.recipes.definition import Recipe
-from baselines.recipes.papers import DATA, Paper
+from baselines.recipes.papers import Paper
 from baselines.runs.config import Config, make_config
 from baselines.runs.data_source import GENERATED, DataSource
 from baselines.runs.stack import trainer_config
@@ -25,19 +26,6 @@ _OURS = (
     *_SIZES, "memory.microbatch_rows", "memory.microbatch_tokens", "memory.share_prefixes",
     "memory.activation_checkpointing", "checkpoint.every", "seed",
 )  # fmt: skip
-#: By environment and by the papers' word: the keyword arguments of the environment that a printed value stands for.
-_ENVIRONMENT: dict[tuple[str, str], Callable[[Any], dict[str, Any]]] = {
-    ("alfworld", "steps"): lambda steps: {"max_episode_steps": steps},
-    ("alfworld", "success_reward"): lambda reward: {"reward": reward},
-    ("sokoban", "steps"): lambda steps: {"max_episode_steps": steps},
-    ("sokoban", "board"): lambda board: {"size": [int(side) for side in board.split("x")]},
-    ("visualsokoban", "steps"): lambda steps: {"max_episode_steps": steps},
-    ("visualsokoban", "board"): lambda board: {"size": [int(side) for side in board.split("x")]},
-    ("webshop", "steps"): lambda steps: {"max_episode_steps": steps},
-    ("virtualhome", "steps"): lambda steps: {"max_episode_steps": steps},
-    # As in verl-agent, which these papers' runs are made with: the last turn is the one for the answer.
-    ("searchqa", "steps"): lambda turns: {"max_turns": turns, "last_turn": "counted"},
-}
 
 #: Iterations between probes of a run, see `baselines.config.Rollout`.
 _PROBE_EVERY = 10
@@ -127,7 +115,7 @@ class RunSettings:
     def _of_others(self) -> str:
         if self.paper is None or self.source is None or self.source.source != GENERATED:
             return ""
-        words = f"data: {self.paper.source} {DATA[self.paper.env]}, here generated tasks"
+        words = f"data: {self.paper.source} {settings_of(self.paper.env).papers_play}, here generated tasks"
         if self.variable is None:
             return words
         argument, variable = self.variable
@@ -210,8 +198,9 @@ def run_settings(
 
 
 def _environment(paper: Paper) -> dict[str, dict[str, Any]]:
-    rows = {name: _ENVIRONMENT.get((paper.env, name)) for name in paper.environment}
-    return {name: row(paper.environment[name]) for name, row in rows.items() if row is not None}
+    """Return, by the paper's word, the keyword arguments of the environment that a printed value stands for."""
+    known = settings_of(paper.env).papers_options
+    return {name: known[name](value) for name, value in paper.environment.items() if name in known}
 
 
 def _handled(paper: Paper, temperature: float) -> dict[str, str]:

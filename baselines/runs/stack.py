@@ -30,8 +30,9 @@ from wrappers.reply import VectorReplyParser
 from wrappers.transcript import VectorTranscript
 
 if TYPE_CHECKING:
+    from baselines.environments.settings import OwnEnv
     from baselines.imitation.method import Setting
-    from baselines.recipes.definition import OwnEnv, Recipe
+    from baselines.recipes.definition import Recipe
     from policies.huggingface import HuggingFacePolicy
 
 #: Policies that are not trained, and the two ways to play.

@@ -57,7 +57,7 @@ class AnswerBeliefConfig(OwnLikelihoodConfig):
         if None in (_attribute(envs, "gold_answers"), _attribute(envs, "answer_form")):
             given = "none was given" if envs is None else f"{envs} has no `gold_answers(task_id)` and `answer_form`"
             raise ValueError(
-                f"beliefs in the right answer need an environment that knows it, and {given}: play Search-QA, give "
+                f"beliefs in the right answer need an environment that knows it, and {given}: give "
                 "yours both, or pass scorer=baselines.scorers.answer_belief.AnswerBelief(policy, golds, config)"
             )
 

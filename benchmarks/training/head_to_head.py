@@ -34,7 +34,7 @@ from baselines.environments.settings import TINY, EnvSettings
 from baselines.runs.config import Config, make_config
 from baselines.runs.data_source import DataSource
 from baselines.runs.run import train_policy
-from baselines.runs.stack import CLONE, GREEDY, SAMPLED, learned_policy, trainer_config
+from baselines.runs.stack import CLONE, learned_policy, trainer_config
 from benchmarks.console import arguments, named, say
 from benchmarks.json_files import claimed, encode, load, write_json
 from benchmarks.machine import describe_machine
@@ -46,7 +46,7 @@ from benchmarks.training.dose import Dose, decisions
 from benchmarks.training.head_to_head_page import page, write_reports
 from benchmarks.training.options import SIZES, WHAT, WHERE, check_model, known_env, named_methods, of, on_data
 from benchmarks.training.records import FINAL, REFERENCE, SEARCH, Point, Record, Setting, StudyConfig, Trainings
-from benchmarks.training.run import STAGES, reporting, score
+from benchmarks.training.run import STAGES, reporting, scores
 from wrappers.credit.method import methods as known_methods
 
 if TYPE_CHECKING:
@@ -133,10 +133,9 @@ def _clone(plan: Plan, folder: Path, job: Job, progress: Progress) -> Record:
     config, part = plan.config.learning, learning.clone_of(job.seed)
     # Without this seed: its first seed's clone is also drawn for the report.
     learning.STUDY.do(dataclasses.replace(config, seeds=[-1, job.seed]), folder, part, progress, folder)
-    scores = {each.mode: each for each in learning.STUDY.one(folder, part).scores}
-    test = {mode: scores[mode].success for mode in (GREEDY, SAMPLED)}
+    played = learning.STUDY.one(folder, part).scores
+    test, seconds = {each.mode: each.success for each in played}, played[0].seconds
     beside = _beside(config, _policy(plan, folder, job.seed), CLONE, job.seed) if config.setup.beside else {}
-    seconds = scores[GREEDY].seconds
     return Record(CLONE, CLONE, job.seed, None, 0, 0, seconds, seconds, {}, [], test, beside)
 
 
@@ -182,18 +181,16 @@ def _policy(plan: Plan, folder: Path, seed: int) -> HuggingFacePolicy:
     return learned_policy(folder / Job(CLONE, seed).name / "model", plan.config.learning.model)
 
 
-def _played(config: Config, policy: Policy, name: str, seed: int) -> dict[str, str]:
-    """Success on each test task, per mode."""
-    return {mode: score(config, policy, name, seed, mode, 0.0)[0].success for mode in (GREEDY, SAMPLED)}
+def _played(config: Config, policy: Policy, name: str, seed: int, split: str = "") -> dict[str, str]:
+    """Success on each test task, or task of another split, per mode."""
+    setup = dataclasses.replace(config.setup, test=split or config.setup.test, beside=[])
+    config = dataclasses.replace(config, setup=setup)
+    return {each.mode: each.success for each in scores(config, policy, name, seed)[0]}
 
 
 def _beside(config: Config, policy: Policy, name: str, seed: int) -> dict[str, dict[str, str]]:
     """The same on the splits beside the test split."""
-    found = {}
-    for split in config.setup.beside:
-        setup = dataclasses.replace(config.setup, test=split, beside=[])
-        found[split] = _played(dataclasses.replace(config, setup=setup), policy, name, seed)
-    return found
+    return {split: _played(config, policy, name, seed, split) for split in config.setup.beside}
 
 
 def _asked(plan: Plan, folder: Path, job: Job) -> tuple[str, Setting]:
@@ -383,8 +380,7 @@ def head_to_head(
     seeds: options.FinalSeeds = None,
     tokens: options.Tokens = None,
     settings: Annotated[
-        int | None,
-        of(SIZES, f"Tried per method; 0: none, every run has the environment's. Default: {_SETTINGS}.", min=0),
+        int | None, of(SIZES, f"Tried per method; 0: the environment's. Default: {_SETTINGS}.", min=0)
     ] = None,
     beside: Annotated[str | None, of(WHAT, "Further splits that are played, separated by commas.")] = None,
     search_seed: Annotated[int, of(WHAT, "First training seed of the search.", min=0)] = 100,
@@ -399,12 +395,8 @@ def head_to_head(
         ),
     ] = None,
     hours: Annotated[float, of(SIZES, "Processor hours of training after which --until ends.", min=0.0)] = 2.0,
-    rebuilt: Annotated[
-        list[Path] | None, of(WHERE, "Train nothing: put the studies of these folders together.", "--from")
-    ] = None,
-    pages: Annotated[
-        Path | None, of(WHERE, "Write into the Markdown pages of this folder, between marks, not into --out.")
-    ] = None,
+    rebuilt: Annotated[list[Path] | None, of(WHERE, "Train nothing: read these folders.", "--from")] = None,
+    pages: Annotated[Path | None, of(WHERE, "Write into Markdown pages of this folder, between marks.")] = None,
     privileged: Annotated[
         bool,
         of(

@@ -44,11 +44,13 @@ from benchmarks.processes import Progress
 from benchmarks.report.state_graph import Graph
 from benchmarks.study import Found, Study
 from benchmarks.training.learning_page import page
-from benchmarks.training.run import KindScore, Score, reporting, score, scores
+from benchmarks.training.run import KindScore, Score, reporting, scores
 from benchmarks.training.showcase import Episode, clone_graphs, show_episodes, trained_graph
 
 RESULTS = "results.json"
 REFERENCES = "references"
+#: Policies that are not trained play in one mode.
+REFERENCE_MODES = {RANDOM: (SAMPLED,), EXPERT: (GREEDY,)}
 
 
 @dataclass(frozen=True)
@@ -105,15 +107,6 @@ class Results(Found):
         return [by_seed[seed] for seed in self.config.seeds if seed in by_seed]
 
 
-def modes(policy: str) -> tuple[str, ...]:
-    """Evaluation modes of a policy: random play is sampled, the expert is greedy, trained policies are both.
-
-    >>> modes("expert"), modes("grpo")
-    (('greedy',), ('greedy', 'sampled'))
-    """
-    return {RANDOM: (SAMPLED,), EXPERT: (GREEDY,)}.get(policy, (GREEDY, SAMPLED))
-
-
 def check(results: Results) -> None:
     """Check what types cannot say."""
     config = results.config
@@ -124,7 +117,7 @@ def check(results: Results) -> None:
             if (method, seed) not in pairs:
                 raise ResultsError(f"runs: no run of {method!r} with seed {seed}")
         for policy in [RANDOM, EXPERT, CLONE, *config.methods]:
-            for mode in modes(policy):
+            for mode in REFERENCE_MODES.get(policy, (GREEDY, SAMPLED)):
                 if (policy, seed, mode) not in found:
                     raise ResultsError(f"scores: no {mode} score of {policy!r} with seed {seed}")
     for i, run in enumerate(results.runs):
@@ -200,7 +193,7 @@ def _references(config: Config, progress: Progress) -> Piece:
     found = Piece()
     for seed in config.seeds:
         for name, policy, mode in ((RANDOM, RandomPolicy(), SAMPLED), (EXPERT, ExpertPolicy(), GREEDY)):
-            each, kinds = score(config, policy, name, seed, mode, 0.0)
+            [each], kinds = scores(config, policy, name, seed, [mode])
             found.scores.append(each)
             found.kinds += kinds
             progress(len(found.scores), 2 * len(config.seeds), f"{name} {each.share}")
@@ -226,7 +219,7 @@ def _kept(
 ) -> Piece:
     save_policy(policy, place / "model")
     hand_on(place.parent, place / "model")
-    both, kinds = scores(config, policy, name, seed, seconds, own)
+    both, kinds = scores(config, policy, name, seed, seconds=seconds, own=own)
     progress(1, 1, f"greedy {both[0].share}, sampled {both[1].share} of test tasks")
     return Piece(both, kinds=kinds)
 

@@ -8,9 +8,8 @@ from typing import Any
 
 from agentgym.rollout import Policy, collect
 from agentgym.trajectory import Floats, StepTable
-from baselines.environments.settings import tasks
+from baselines.environments.settings import OwnEnv, tasks
 from baselines.evaluation import at_temperature
-from baselines.recipes.definition import OwnEnv
 from baselines.recipes.methods import method as method_of
 from baselines.runs.config import Config
 from baselines.runs.stack import CLONE, ObservationLog, held_out_tasks, make_envs

@@ -31,8 +31,8 @@ class GraphGPOOptions(StatisticsOptions, GraphOptions, total=False):
         float,
         option(
             0.8,
-            "share of the value kept per unit of cost; paper: .1 for ALFWorld, .2 for WebShop, .8 for "
-            "Sokoban (at .1 far states differ by less than eps)",
+            "share of the value kept per unit of cost; the paper's depends on the environment, .1 to .8, see "
+            "`baselines.recipes.papers` (at .1 far states differ by less than eps)",
             above=0,
             high=1,
         ),

@@ -33,7 +33,7 @@ class TIGPOOptions(StatisticsOptions, total=False):
 
     gamma: Annotated[
         float,
-        option(0.1, "share of the value kept per step of distance; .1 for ALFWorld, .2 for WebShop", above=0, high=1),
+        option(0.1, "share of the value kept per step of distance; by environment .1 or .2", above=0, high=1),
     ]
     success_value: Annotated[float, option(1.0, "value at success")]
     alpha_step: Annotated[float, option(1.0, "weight of the step level")]
