@@ -12,6 +12,7 @@ from agentgym.alfworld.text import (
     EMPTY_HANDED,
     HELP,
     NOTHING_HAPPENS,
+    TEXTS,
     carried,
     closer_look,
     condition,
@@ -21,17 +22,7 @@ from agentgym.alfworld.text import (
 )
 
 #: The effect of each repair. By default the household behaves exactly as the original.
-REPAIRS: dict[str, str] = {
-    "colocated": (
-        "`go to` works for receptacles that share the agent's place (the original answers 'Nothing happens.', so that "
-        "the second of two receptacles is never arrived at)"
-    ),
-    "examine": "`examine` works for every object in sight here, not only for the one in hand",
-    "ghosts": "taking an object removes it from every receptacle that lists it (some objects are listed in two)",
-    "look": "`look` before the first move lists the receptacles of the room instead of 'nothing'",
-    "status": "every observation ends with a line that says where the agent is and what it carries, in what condition",
-    "toggle": "`use` turns a lamp that is on off again",
-}
+REPAIRS: dict[str, str] = TEXTS["repairs"]
 
 
 def reached(world: World) -> bool:

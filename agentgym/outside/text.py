@@ -14,6 +14,7 @@ import lzma
 import math
 import os
 import re
+import tomllib
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -136,6 +137,11 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
                 yield number, read_json(line)
             except DataError as error:
                 raise DataError(f"{path}, line {number}: {error}") from None
+
+
+def tables_beside(module: str, name: str) -> dict[str, Any]:
+    """Return the tables of a TOML file in the folder of a module, which passes its `__file__`."""
+    return tomllib.loads(Path(module).with_name(name).read_text("utf-8"))
 
 
 def packed(path: Path, file: IO[bytes]) -> contextlib.AbstractContextManager[IO[bytes]]:

@@ -165,6 +165,7 @@ def collect_lanes(
     luck: Luck = "episode",
     progress: Callable[[int], None] | None = None,
     finished: MutableMapping[int, Played] | None = None,
+    likeness: bool = True,
 ) -> StepTable:
     """Play every task `group_size` times, as `agentgym.rollout.collect` does, with independent lanes.
 
@@ -185,31 +186,13 @@ def collect_lanes(
         progress: called with the number of finished episodes after each step of a lane.
         finished: episodes of this call that were already played, by number; new ones are added, so the same call
             resumes after a failure or Ctrl-C.
+        likeness: warn of a policy that acts alike in all episodes of a group, as `collect` does.
 
     Raises:
         LaneError: an environment failed, or the policy had no reply for it; the other lanes have finished.
         TypeError: the policy answers something else than replies.
         ValueError: as `collect`; or an environment is used twice, or one lane is to resume.
     """
-    table = play_lanes(
-        lanes, policy, tasks=tasks, group_size=group_size, seed=seed, luck=luck, progress=progress, finished=finished
-    )
-    warn_of_likeness(table, lanes[0], policy)
-    return table
-
-
-def play_lanes(
-    lanes: Sequence[gym.Env[Any, Any] | Vector],
-    policy: Policy,
-    *,
-    tasks: Sequence[Mapping[str, Any]],
-    group_size: int,
-    seed: int,
-    luck: Luck = "episode",
-    progress: Callable[[int], None] | None = None,
-    finished: MutableMapping[int, Played] | None = None,
-) -> StepTable:
-    """Return the table of `collect_lanes` without the warning of policies that act alike."""
     envs = [playable(each) for each in lanes]
     if not envs or len({id(each) for each in envs}) < len(envs):
         raise ValueError(f"expected at least one lane, each another environment, got {len(envs)}: {lanes!r:.200}")
@@ -228,18 +211,21 @@ def play_lanes(
                 f"{type(policy).__name__} has no reply_queue(): lanes are asked one after the other, which takes as "
                 "long as all of their replies together",
                 RuntimeWarning,
-                stacklevel=3,
+                stacklevel=2,
             )
     with contextlib.closing(queue):
         played = _Lanes(envs, policy, queue, episodes, progress)
         played.run()
     written = [lane.stage for lane in played.lanes if lane.stage.written]
     if written and not finished.keys() - episodes.new and not any(stage.accepted for stage in written):
-        warn_of_refusals(written[0], len(finished), played.last, stacklevel=4)
+        warn_of_refusals(written[0], len(finished), played.last, stacklevel=3)
     if played.failures:
         lane = played.lanes[min(played.failures)]
         raise LaneError(played.failures, finished, lane.at, len(envs)) from played.failures[lane.number]
-    return episodes.table()
+    table = episodes.table()
+    if likeness:
+        warn_of_likeness(table, lanes[0], policy)
+    return table
 
 
 class _Episodes(Episodes):

@@ -159,10 +159,6 @@ def _visits(table: StepTable) -> tuple[Ints, Ints]:
     return order[first].astype(np.int64), count.astype(np.int64)
 
 
-def _distinct(table: StepTable) -> Ints:
-    return np.sort(_visits(table)[0])
-
-
 def _visited_once(table: StepTable) -> Ints:
     first, count = _visits(table)
     return np.sort(first[count == 1])
@@ -195,7 +191,7 @@ def _first_disagreement(table: StepTable) -> Ints:
 #: Named selections.
 SELECTIONS: dict[str, Select] = {
     "all": lambda table: np.arange(len(table)),
-    "distinct": _distinct,
+    "distinct": lambda table: np.sort(_visits(table)[0]),
     "visited-once": _visited_once,
     "first-disagreement": _first_disagreement,
 }

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Collection
 
+from agentgym.searchqa.protocol import TEXTS
 from agentgym.searchqa.scoring import normalise
 
 _OPENING, _CLOSING = "<information>", "</information>"
@@ -15,13 +16,7 @@ _YEAR = re.compile(r"\b(1\d{3}|20\d{2})\b")
 _TITLE = re.compile(r"Doc \d+(?:\(Title: |: )\"*([^\"\n)]+)")
 _YES_NO = re.compile(r"(?:are|is|was|were|do|does|did|has|have|can)\b", re.IGNORECASE)
 #: Capitalised words that are no names.
-_NO_NAMES = frozenset(
-    re.findall(
-        r"\w+",
-        "a an and are as at by did do does from he her his how in is it its of on or she that the their they this to "
-        "was were what when where which who whom whose why with doc title result born founded",
-    )
-)
+_NO_NAMES = frozenset(TEXTS["no_names"].split())
 
 
 class SearchQAPlayer:

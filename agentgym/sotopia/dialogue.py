@@ -8,11 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from agentgym.checks import check_name
 from agentgym.outside.dialogue import KINDS, LEAVE, NONE, Act, Failure, Turn, complete, lost, turn_lines, write
+from agentgym.outside.text import tables_beside
 from agentgym.sotopia.games.game import Outcome, Standing
 from agentgym.sotopia.profiles import Task, opening
 
+#: Instructions and prompts.
+TEXTS = tables_beside(__file__, "texts.toml")
 #: The dimensions of SOTOPIA-EVAL with lowest and highest score, in the order of `Rating`.
 DIMENSIONS: Mapping[str, tuple[int, int]] = {
     "believability": (0, 10),
@@ -171,11 +173,6 @@ def failed(who: str, failure: Failure) -> Result:
     return Result(failure=f"{who}: {failure.reason}{tried}")
 
 
-def check_reward(form: object) -> str:
-    """Return the name of a reward, or raise a ValueError with the known ones."""
-    return check_name(form, REWARDS, "reward")
-
-
 def check_threshold(threshold: Any) -> float:
     """Return the goal score to be exceeded; ValueError if that is impossible."""
     number = isinstance(threshold, numbers.Real) and not isinstance(threshold, bool)
@@ -185,14 +182,7 @@ def check_threshold(threshold: Any) -> float:
     return value
 
 
-INSTRUCTIONS = (
-    "You are one of the two people of the scenario, the one whose goal you can read. Talk with the other to reach that "
-    "goal; the other does not know it, and has another one. Each turn, answer one JSON object with an action_type and "
-    'an argument, such as {{"action_type": "speak", "argument": "What would you pay?"}}. Action types: "speak" (the '
-    'argument is what you say), "non-verbal communication" (such as a nod), "action" (something you do), "none" (you '
-    'wait) and "leave" (you end the conversation, when your goal is reached or there is no hope for it). After {turns} '
-    "turns of both together the conversation is cut off."
-)
+INSTRUCTIONS: str = TEXTS["instructions"]
 
 #: Example commands of every kind.
 COMMANDS = tuple(

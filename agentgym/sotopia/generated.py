@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import tomllib
 from collections.abc import Callable
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from agentgym.checks import suggest
+from agentgym.outside.text import tables_beside
 from agentgym.sotopia.games.bargain import BUYER, SELLER, Bargain, dollars
 from agentgym.sotopia.games.divide import Divide, Pool, Share
 from agentgym.sotopia.games.friend import Friend, MutualFriend
@@ -18,7 +17,7 @@ from agentgym.sotopia.games.schedule import Calendar, Schedule
 from agentgym.sotopia.profiles import Person, Relationship, Scenario, Task
 from agentgym.tasks import Draws
 
-_TABLES = tomllib.loads(Path(__file__).with_name("generated.toml").read_text("utf-8"))
+_TABLES = tables_beside(__file__, "generated.toml")
 
 
 def _rows(name: str) -> tuple[Any, ...]:

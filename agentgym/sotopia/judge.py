@@ -43,7 +43,6 @@ class RulesJudge:
     needs_game = True
 
     def score(self, dialogues: Sequence[Dialogue]) -> list[Verdict | Failure]:
-        """Return the verdict on each dialogue."""
         return [_verdict(dialogue) for dialogue in dialogues]
 
 

@@ -240,7 +240,6 @@ class ScriptedPlayer(ABC):
     """Plays each dialogue by itself, and does nothing out of turn."""
 
     def act(self, views: Sequence[View]) -> list[Act | Failure]:
-        """Return the next act of each dialogue."""
         return [NONE if len(view.kinds) == 1 else self.play(view) for view in views]
 
     @abstractmethod

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from agentgym.checks import check_name, whole
+from agentgym.checks import check_name
 from agentgym.outside.dialogue import KINDS, NONE, Act, Turn, View, turn_lines
 from agentgym.sotopia.dialogue import Dialogue
 from agentgym.sotopia.games.game import Standing
@@ -20,16 +20,6 @@ STALE = 3
 _BOTH = (0, 1)
 _ONE = ((0,), (1,))
 _WAIT = ("none",)
-
-
-def check_order(order: object) -> str:
-    """Return the name of an order, or raise a ValueError with the known ones."""
-    return check_name(order, ORDERS, "order")
-
-
-def check_turns(turns: Any) -> int:
-    """Return a number of turns, or raise a ValueError."""
-    return whole("max_turns", turns, 1)
 
 
 def draw_schedule(order: str, max_turns: int, rng: np.random.Generator) -> tuple[int, ...]:
@@ -50,7 +40,7 @@ class SocialWorld:
     def __init__(
         self, task: Task, order: str = "round-robin", max_turns: int = 20, schedule: tuple[int, ...] = ()
     ) -> None:
-        self.task, self.order, self.max_turns = task, check_order(order), max_turns
+        self.task, self.order, self.max_turns = task, check_name(order, ORDERS, "order"), max_turns
         self.names = task.names
         self.dialogue = Dialogue(task, standing=Standing())
         if len(schedule) != (max_turns if order == "random" else 0):

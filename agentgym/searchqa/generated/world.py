@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import tomllib
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from agentgym.outside.text import tables_beside
+
 #: Words and questions by name.
-TABLES = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
+TABLES = tables_beside(__file__, "words.toml")
 
 
 def _words(*lists: str) -> Iterator[tuple[str, ...]]:

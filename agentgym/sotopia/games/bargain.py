@@ -143,17 +143,14 @@ class Bargain(Game):
             raise ValueError(f"a bargain needs positive prices, a buyer and a seller, got {self}")
 
     def hear(self, role: int, text: str) -> Heard:
-        """Return what an utterance says, see `hear`."""
         return hear(text)
 
     @cached_property
     def sides(self) -> tuple[BargainSide, BargainSide]:
-        """What roles 0 and 1 know."""
         first, second = (BargainSide(role, self.trades[role], self.list_price, self.targets[role]) for role in (0, 1))
         return first, second
 
     def goals(self, terms: float) -> tuple[int, int]:
-        """Return the goal scores of a price."""
         first, second = (whole(side.worth(terms)) for side in self.sides)
         return first, second
 
@@ -165,5 +162,4 @@ class Bargain(Game):
         return any(min(self.goals(price)) > 6 for price in prices)
 
     def tell(self, terms: Any) -> str:
-        """Return a price in words."""
         return dollars(terms)

@@ -247,16 +247,13 @@ class Divide(Game):
                 raise ValueError(f"a division needs a value of at least 0 for each kind and role, got {self.values}")
 
     def hear(self, role: int, text: str) -> Heard:
-        """Return what an utterance says, its terms as what role 0 would get."""
         return self.pool.hear(role, text)
 
     @cached_property
     def sides(self) -> tuple[DivideSide, DivideSide]:
-        """What roles 0 and 1 know."""
         return DivideSide(0, self.pool, self.values[0]), DivideSide(1, self.pool, self.values[1])
 
     def goals(self, terms: Share) -> tuple[int, int]:
-        """Return the goal scores of a division."""
         (first, second), (mine, theirs) = self._fair_best, self.values
         other = self.pool.rest(terms)
         return whole(BEST * _points(mine, terms) / first), whole(BEST * _points(theirs, other) / second)
@@ -277,14 +274,12 @@ class Divide(Game):
 
     @property
     def solvable(self) -> bool:
-        """Some division gives both more than 6."""
         first, second = self._fair_best
         return any(
             whole(BEST * mine / first) > 6 and whole(BEST * other / second) > 6 for mine, other in self._all_points
         )
 
     def tell(self, terms: Any) -> str:
-        """Return a division in words."""
         return f"{self.pool.tell(terms)} to one, {self.pool.tell(self.pool.rest(terms))} to the other"
 
 

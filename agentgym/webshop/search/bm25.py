@@ -143,7 +143,6 @@ class Bm25:
         return len(self._tie)
 
     def top(self, query: str, k: int) -> tuple[int, ...]:
-        """Return the positions of the best `k` products, best first."""
         return tuple(self.ranked(query, k)[0].tolist())
 
     def answers(self, words: Sequence[tuple[int, ...]], k: int) -> list[tuple[int, ...]]:
@@ -252,9 +251,6 @@ class Bm25:
         rank[np.argsort(self._rows, kind="stable")] = np.arange(len(rank))
         return rank.tolist()
 
-    def _gains(self, part: _Part) -> NDArray[np.float32]:
-        return part.weight - part.weight / self._divisors[part.start : part.start + part.rows]
-
     def _pruned(self, parts: list[_Part], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Score at least the best `k` products, ties included, without reading all rows of common terms.
 
@@ -264,8 +260,9 @@ class Bm25:
         rest = [*np.cumsum([part.most() for part in reversed(parts)])[::-1].tolist(), 0.0]
         sums, enough, done = np.zeros(len(self)), 0.0, 0
         while done < len(parts) and rest[done] >= enough:
-            documents = self._products(parts[done])
-            sums[documents] += self._gains(parts[done])
+            part = parts[done]
+            documents = self._products(part)
+            sums[documents] += part.weight - part.weight / self._divisors[part.start : part.start + part.rows]
             enough = max(enough, _kth(sums[documents], k))
             done += 1
         candidates = np.flatnonzero(sums >= max(enough - rest[done], np.finfo(np.float32).tiny)).astype(np.int32)
