@@ -1,4 +1,4 @@
-"""Argument checks with error messages that say what was expected, what came and which names exist."""
+"""Argument checks; their errors name the expected value, the given one and the known names."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Worker:
             self._answer()
         pipe = self.envs.parent_pipes[self.index]
         if pipe is None:
-            raise RuntimeError(f"{self} has failed before and its process has ended: make the vector environment anew")
+            raise RuntimeError(f"{self} has failed before and its process has ended: make a new vector environment")
         self._asked = command
         try:
             pipe.send((command, data))
@@ -81,13 +81,13 @@ class Worker:
         return observation, reward, terminated, truncated, info
 
     def has_wrapper_attr(self, name: str) -> bool:
-        """Say whether the environment in the process or one of its wrappers has an attribute."""
+        """Return whether the environment in the process or one of its wrappers has an attribute."""
         if name not in self._has:
             self._has[name] = bool(self._call("has_wrapper_attr", name))
         return self._has[name]
 
     def snapshot(self) -> Any:
-        """Return the state of the environment and of `gym.make`'s wrappers; else a TypeError says what is missing."""
+        """Return the state of the environment and of `gym.make`'s wrappers; a TypeError names what is missing."""
         missing = [name for name in ("snapshot", "restore") if not self.has_wrapper_attr(name)]
         shown = str(self._call("__str__"))  # <Wrapper<Environment<id>>>, or <Wrapper<Environment instance>>
         names = re.findall(r"<([^<>]+)", shown)

@@ -81,7 +81,7 @@ def _met_at_first(game: Game) -> frozenset[Goal]:
 def goals_done(state: World) -> list[Goal]:
     """Return the other goals that hold now and did not hold at the start, those of simpler types first."""
     game = state.game
-    # a ghost's second receptacle counts although no command touched it
+    # the second receptacle of an object counts although no command touched it
     treated = state.clean | state.hot | (state.cool ^ game.cool)
     changed = [i for i, content in enumerate(state.contents) if state.touched >> i & 1 or content & treated]
     new = goals_met(state, changed) - _met_at_first(game) - {own_goal(game)}

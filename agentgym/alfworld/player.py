@@ -178,7 +178,7 @@ class ALFWorldPlayer:
         seen = known.where(task.thing)
         if task.kind in (PICK, TWO):
             seen = {name: things for name, things in seen.items() if kind_of(name) != task.place}
-        if task.kind == TWO:  # a thing may be listed in two receptacles: the second is not another one
+        if task.kind == TWO:  # an object listed in two receptacles is one object
             there = {thing for name, things in known.seen.items() if kind_of(name) == task.place for thing in things}
             seen = {name: [thing for thing in things if thing not in there] for name, things in seen.items()}
             seen = {name: things for name, things in seen.items() if things}
@@ -208,7 +208,7 @@ class ALFWorldPlayer:
                     return f"open {choice}"
                 if choice not in known.here:
                     return f"go to {choice}"
-                self._refused.add((held, choice))  # it can be reached into, and still nothing can be put there
+                self._refused.add((held, choice))  # it is open and does not accept the object
         return "go to "
 
     @staticmethod

@@ -26,7 +26,7 @@ REPAIRS: dict[str, str] = TEXTS["repairs"]
 
 
 def reached(world: World) -> bool:
-    """Say whether the goal of the world's game holds now."""
+    """Return whether the goal of the world's game holds now."""
     game, contents = world.game, world.contents
     kind, wanted = game.task_type, game.goal_objects
     if kind == LOOK:

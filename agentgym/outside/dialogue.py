@@ -1,4 +1,4 @@
-"""Dialogues of two sides: acts as values, JSON commands and lines of text; who plays a side."""
+"""Dialogues of two sides: acts as values, JSON commands and lines of text, and the players of a side."""
 
 from __future__ import annotations
 

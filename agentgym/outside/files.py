@@ -148,7 +148,7 @@ def new_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
             to_disk(folder.parent)
             shutil.rmtree(_aside(folder), ignore_errors=True)
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)  # also the folder it was exchanged for
+        shutil.rmtree(temporary, ignore_errors=True)  # after an exchange this is the old folder
 
 
 def restore_folder(folder: Path) -> None:

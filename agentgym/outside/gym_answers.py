@@ -12,7 +12,7 @@ from typing import Any
 from agentgym.core import Info
 
 _STEP = "(observation, reward, terminated, truncated, info)"
-#: Gymnasium wrappers say this about a step with another number of values.
+#: The error of Gymnasium wrappers for a step with another number of values.
 _UNPACKED = re.compile(r"(values to unpack|unpack).*\(expected 5|expected 5, got")
 
 

@@ -80,7 +80,7 @@ class HttpClient:
         backoff: seconds before the first of them.
         concurrency: most requests at a time.
         most_bytes: larger answers are failures.
-        proxy: URL of a proxy; None for direct connections, whatever the environment says.
+        proxy: URL of a proxy; None for direct connections, even if an environment variable names a proxy.
     """
 
     def __init__(
@@ -177,7 +177,7 @@ class HttpClient:
                 return HttpAnswer(await self._try(session, body), 1)
             except _PassingError as error:
                 first: list[_PassingError] = [error]
-            # Not needed without a failure, and takes 0.1 ms.
+            # The import takes 0.1 ms and is needed after a failure only.
             import tenacity
 
             async for attempt in tenacity.AsyncRetrying(
@@ -202,7 +202,7 @@ class HttpClient:
         asked = state.outcome.exception().wait
         if asked is not None:
             return float(asked)
-        # Jitter: many requests that failed together should not come back together.
+        # Jitter: requests that failed together are not repeated together.
         return float(tenacity.wait_exponential(self.backoff, _LONGEST_WAIT)(state)) * random.uniform(0.75, 1.0)
 
     async def _try(self, session: Any, body: bytes | None) -> bytes:
@@ -216,7 +216,7 @@ class HttpClient:
                         return await self._exchange(session, body, connection)
                     except aiohttp.ClientConnectionError:
                         if not connection.kept:
-                            raise  # else the server closed an idle connection, which does not count as a try
+                            raise  # the server closed an idle connection: this is no try
         except TimeoutError:
             raise _PassingError(f"no answer within {self.timeout:g} s") from None
         except (aiohttp.ClientError, OSError) as error:
@@ -379,7 +379,7 @@ def _event_loop() -> asyncio.AbstractEventLoop:
 
 
 def _forget() -> None:
-    """Start anew in a forked process, which has no threads."""
+    """Forget the loop in a forked process, which has no threads."""
     global _loop, _starting
     _loop, _starting = None, threading.Lock()
 

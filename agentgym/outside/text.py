@@ -80,7 +80,7 @@ def read_json(content: str | bytes, *, unique: bool = False, spare: bool = False
     try:
         text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
         value = _DECODERS[unique, spare].decode(text)
-        # Only escapes can bring in what decoded text lacks; without one there is nothing to clean.
+        # Decoded text without escapes contains no surrogates: then there is nothing to clean.
         as_it_is = "\\u" not in text and (text.isprintable() or not _FOUL.search(text))
         return value if as_it_is else clean_json(value)
     except UnicodeDecodeError as error:
@@ -177,7 +177,7 @@ class Unpacked:
         return self._raw.tell() / max(self._size, 1)
 
     def read(self) -> bytes:
-        # Read at once, a stream would allocate as much as it may return, a hundred times the file.
+        # A single read would allocate the maximum size, a hundred times that of the file.
         return b"".join(iter(self._block, b""))
 
     def __iter__(self) -> Iterator[bytes]:

@@ -137,7 +137,7 @@ def _begin(env: TextEnv[Any], label: Hashable, seed: int) -> None:
 
 
 def _gave_up(table: StepTable, row: int) -> bool:
-    """Say whether no reply was written in a row."""
+    """Return whether the policy wrote no reply in a row."""
     return table.replies is not None and getattr(table.replies[row], "finish", "") == "prompt-too-long"
 
 

@@ -186,11 +186,11 @@ def collect_lanes(
         progress: called with the number of finished episodes after each step of a lane.
         finished: episodes of this call that were already played, by number; new ones are added, so the same call
             resumes after a failure or Ctrl-C.
-        likeness: warn of a policy that acts alike in all episodes of a group, as `collect` does.
+        likeness: warn of a policy that takes the same actions in all episodes of a group, as `collect` does.
 
     Raises:
         LaneError: an environment failed, or the policy had no reply for it; the other lanes have finished.
-        TypeError: the policy answers something else than replies.
+        TypeError: an answer of the policy is no reply.
         ValueError: as `collect`; or an environment is used twice, or one lane is to resume.
     """
     envs = [playable(each) for each in lanes]
@@ -270,9 +270,9 @@ class _Lane:
         self.builder = TableBuilder(envs.num_envs, envs.metadata["autoreset_mode"])
         self.stage = Stage(envs, self.builder, policy, self._given)
         self.wave: list[int] = []
-        """Episodes at hand, one per place."""
+        """The running episodes, one per place."""
         self.owed: set[int] = set()
-        """Those of them that wait for a reply."""
+        """Episodes of the wave that wait for a reply."""
         self._replies: dict[int, Reply] = {}
         self._first = 0  # builder's number of the wave's first episode
 
@@ -335,7 +335,7 @@ class _Lanes:
         self.lanes = [_Lane(i, each, policy, own) for i, (each, own) in enumerate(zip(envs, waves, strict=True))]
         self.failures: dict[int, Exception] = {}
         self.last = ""
-        """A reply that was played."""
+        """The last reply that was played."""
         self._waiting: dict[int, _Lane] = {}  # lanes by pending episode
 
     def run(self) -> None:

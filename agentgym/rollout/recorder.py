@@ -215,7 +215,7 @@ class TableBuilder:
 
 
 def _cut(finished: Sequence[tuple[_Episode, Trajectory]]) -> Iterator[Trajectory]:
-    """Yield the trajectories; a restored one lacks the steps that an earlier one has."""
+    """Yield the trajectories; steps that a restored one shares with an earlier one stand only in that one."""
     families: dict[int, list[Trajectory]] = {}
     for episode, trajectory in finished:
         earlier = families.setdefault(episode.family, [])

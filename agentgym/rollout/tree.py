@@ -22,9 +22,9 @@ Common = bool | Literal["siblings"]
 
 # Policy and environment have their own seeds, apart from those of `collect`.
 _POLICY, _ENVIRONMENT = 1, 2
-#: As numpy's own `PCG64.jumped`: further than any step draws, and no power of 2, which would show.
+#: As in numpy's `PCG64.jumped`: more than any step draws, and no power of 2, whose streams are correlated.
 _JUMP = 210306068529402873165736369884012333109
-#: A stage starts continuations when this share of its places is free, since each start shows the whole batch anew.
+#: A stage starts continuations when this share of its places is free, since each start copies the whole batch.
 _FREE = 1 / 8
 
 

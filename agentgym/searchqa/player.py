@@ -1,4 +1,4 @@
-"""A player that knows only the texts."""
+"""A player without privileged information: it reads the observations only."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SearchQAPlayer:
         self._texts: list[str] = []
 
     def act(self, observation: str, admissible: Collection[str]) -> str:
-        """Return the next command; of `admissible` only matters whether it holds a search."""
+        """Return the next command; `admissible` only shows whether searches are possible."""
         start = observation.find(_OPENING) + len(_OPENING)
         end = observation.rfind(_CLOSING)
         if len(_OPENING) <= start <= end:

@@ -41,7 +41,7 @@ FAILED: str = TEXTS["failed"]
 
 
 class Command(NamedTuple):
-    """A parsed reply: `kind` is "" without a command; `valid` is the protocol's opinion of its form."""
+    """A parsed reply: `kind` is "" without a command; `valid` means that the protocol accepts its form."""
 
     kind: Kind
     text: str
@@ -52,7 +52,7 @@ _NOTHING = Command("", "", False)
 
 
 class Tokenizer(Protocol):
-    """What is used of a Hugging Face tokenizer."""
+    """The methods of a Hugging Face tokenizer that are used."""
 
     def encode(self, text: str, *, add_special_tokens: bool) -> Any:
         """Return the ids of a text's tokens."""

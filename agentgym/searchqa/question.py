@@ -61,7 +61,7 @@ def check_questions(questions: Iterable[Any]) -> tuple[Question, ...]:
 
 
 def is_answerable(questions: Sequence[Question], retriever: Retriever, *, k: int = 10) -> list[bool]:
-    """Say of each question whether its supporting passages are known or a search for it finds a golden answer.
+    """Return for each question whether its supporting passages are known or a search for it finds a golden answer.
 
     "yes" and "no" do not count; the first `k` passages do. A failing search is a RuntimeError.
     """

@@ -71,7 +71,7 @@ class LevelFiles:
     def first(self) -> str:
         try:
             return "train" if any(split_of(self[i]) == "train" for i in range(len(self))) else "all"
-        except DataError:  # said when the level is played
+        except DataError:  # raised when the level is played
             return "train"
 
     @cached_property

@@ -106,7 +106,7 @@ def symbol_set(name: str) -> Symbols:
     return SYMBOL_SETS[name]
 
 
-#: Boards are assembled in Latin-1, one byte per text position; a substitute stands for the one symbol that it lacks.
+#: Boards are assembled in Latin-1, one byte per text position; this replaces the one symbol that is not in Latin-1.
 STAND_IN = "*"
 _WALL_BITS = bytes.maketrans(b"01", (DEFAULT.floor + DEFAULT.wall).encode())
 

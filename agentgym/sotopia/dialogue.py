@@ -96,7 +96,7 @@ def ask_judge(judge: Judge, dialogues: Sequence[Dialogue]) -> Sequence[Verdict |
 
 
 def needs_game(*whom: object) -> bool:
-    """Say whether one of these players and judges requires goals that can be computed."""
+    """Return whether one of these players and judges requires goals that can be computed."""
     return any(getattr(who, "needs_game", False) for who in whom)
 
 
@@ -132,7 +132,7 @@ class Result(NamedTuple):
         return self.dimensions[-1]
 
     def won(self, threshold: float) -> bool:
-        """Say whether the own goal score is above a threshold."""
+        """Return whether the own goal score is above a threshold."""
         return self.goal > threshold
 
     def reward(self, form: str, threshold: float) -> float:
@@ -168,7 +168,7 @@ def result_of(given: object, role: int) -> Result:
 
 
 def failed(who: str, failure: Failure) -> Result:
-    """Return the result of a dialogue whose partner or judge (`who`) failed."""
+    """Return the result of a dialogue after a failure of `who`, "partner" or "judge"."""
     tried = f" (tried {failure.attempts} times)" if failure.attempts > 1 else ""
     return Result(failure=f"{who}: {failure.reason}{tried}")
 

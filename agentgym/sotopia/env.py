@@ -40,7 +40,7 @@ class SotopiaEnv(TextEnv[str]):
     """Two people with private goals talk; the agent is one of them, a partner the other, and a judge scores both.
 
     **Observation.** `TextSpace`: scenario, people and own goal; then the turns since the agent's last observation, one
-    line each. `profiles` says what each side sees of the other.
+    line each. The table in `profiles` shows what each side sees of the other.
 
     **Action.** `TextSpace`: a JSON object with `action_type` ("none", "speak", "non-verbal communication", "action",
     "leave") and `argument`, see `acts.parse`. Any other text is invalid and does nothing in this turn.

@@ -108,7 +108,7 @@ def _friend(scenario: Scenario) -> MutualFriend:
     game = MutualFriend(tuple(zip(names, values, strict=True)), (lists[0], lists[1]))
     declared = _COMMON.search(render(scenario.text, JUDGE))
     if declared is None or declared[1] != game.mutual:
-        raise ValueError(f"both lists share {game.mutual!s:.200}, whom the scenario does not name")
+        raise ValueError(f"both lists share {game.mutual!s:.200}, which the scenario does not name")
     return game
 
 

@@ -160,9 +160,9 @@ class PairedEnv:
 class SotopiaParallelEnv(PairedEnv, ParallelEnv[str, str, str]):  # type: ignore[misc]  # PettingZoo has no types
     """Two people with private goals, played by the agents "agent_0" and "agent_1"; a step is a turn.
 
-    Arguments are those of `PairedEnv`, all else as in `agentgym.sotopia.env.SotopiaEnv`. With order "simultaneous" both
-    act; with "round-robin" and "random" one does, and the other's `infos[agent]["kinds"]` is `("none",)`. Each agent's
-    reward comes from its own scores.
+    Arguments are those of `PairedEnv`; everything else is as in `agentgym.sotopia.env.SotopiaEnv`. With order
+    "simultaneous" both act; with "round-robin" and "random" one does, and the other's `infos[agent]["kinds"]` is
+    `("none",)`. Each agent's reward comes from its own scores.
     """
 
     def __init__(self, order: str = "simultaneous", **kwargs: Any) -> None:

@@ -59,7 +59,7 @@ class SocialWorld:
 
     @property
     def standing(self) -> Standing:
-        """State of the game; without a game, who acted last and how."""
+        """State of the game; without a game, the role that acted last and the kind of its act."""
         assert self.dialogue.standing is not None
         return self.dialogue.standing
 
@@ -138,7 +138,7 @@ class SocialWorld:
         self.dialogue.ended, self.speakers = "failed", ()
 
     def redraw(self, rng: np.random.Generator) -> None:
-        """Draw anew the order of later turns (order "random") and the samples of models."""
+        """Redraw the order of later turns (order "random") and the samples of models."""
         decided = self.turn + 1
         self._schedule = self._schedule[:decided] + draw_schedule(self.order, self.max_turns, rng)[decided:]
         self.draw = int(rng.integers(1 << 31))
@@ -156,7 +156,7 @@ class SocialWorld:
 
 
 def _follow(standing: Standing, turn: Turn) -> Standing:
-    """Return who acted last and how, the state without a game."""
+    """Return the state without a game: the role that acted last, and the kind of its act."""
     for role, act in enumerate(turn.acts):
         if act.kind != "none":
             standing = Standing(role=role, move=act.kind)

@@ -220,7 +220,7 @@ def _check_hashes(name: str, columns: Sequence[Sequence[Any]]) -> None:
                 raise ValueError(
                     f"column '{name}': more than {MOST_ALIKE} different values have the hash {hashes[row]}, one of "
                     f"them a {type(others[row]).__name__}, and looking them up would take quadratic time: give them a "
-                    "__hash__ that tells them apart, or use texts, such as repr(value)"
+                    "__hash__ that distinguishes them, or use texts, such as repr(value)"
                 )
 
 

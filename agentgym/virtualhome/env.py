@@ -41,7 +41,7 @@ class VirtualHomeEnv(TextEnv[str]):
     **Reward** of a step: `reward` (1) when the goal is achieved, else 0.
 
     **End.** `terminated` when the goal is achieved (`won`). The registered time limit is 40 steps (`truncated`), as in
-    the papers. There are dead ends: a seat stays occupied after someone sat on it.
+    the papers. There are dead ends: a seat stays occupied after the character sat on it.
 
     **Luck.** None, except with `protocol="spa"`: `np_random` resolves ambiguous names (in `collect`, one generator per
     episode).

@@ -33,7 +33,7 @@ class Activities(Tasks[Activity], Protocol):
         ...
 
     def same_split(self, activity: Activity, chore: Chore) -> bool:
-        """Say whether a chore in an activity's house belongs to no other split than the activity."""
+        """Return whether a chore in an activity's house belongs to no other split than the activity."""
         ...
 
 

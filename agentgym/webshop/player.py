@@ -44,7 +44,7 @@ class WebShopPlayer:
         self._limit = price_limit(request)
         self._read: dict[str, set[str]] = {}  # asin -> words read about it
         self._prices: dict[str, float] = {}
-        self._lacks: dict[str, int] = {}  # asin -> how much a product that was looked at lacks
+        self._lacks: dict[str, int] = {}  # asin -> number of missing words of an inspected product
         self._asin = ""  # the product that was opened last
         self._choice = ""  # the product that will be bought
         self._clicked: set[str] = set()  # on its page

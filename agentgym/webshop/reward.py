@@ -189,7 +189,7 @@ _LONGEST = 500
 
 @lru_cache(maxsize=1 << 16)
 def alike(bought: str, wished: str) -> bool:
-    """Say whether the token set ratio of two phrases is above 85, as in thefuzz 0.19 on difflib (the original's).
+    """Return whether the token set ratio of two phrases is above 85, as in thefuzz 0.19 on difflib (the original's).
 
     It compares the sorted common words, these with the rest of the one, and these with the rest of the other; the best
     pair counts. Characters 128 to 255 are dropped; others that are no letters, digits or underscores separate words.

@@ -1,6 +1,6 @@
 """The official games of a folder, and the import cache: one file of a few megabytes per split.
 
-A cache file is written anew when its digest, the format version, or names, sizes or times of the source files differ.
+A cache file is rewritten when its digest, the format version, or names, sizes or times of the source files differ.
 """
 
 from __future__ import annotations

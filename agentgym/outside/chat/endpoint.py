@@ -66,7 +66,7 @@ class ChatEndpoint:
         prices: of a million tokens read and a million written, for `usage.cost`.
         budget: limits on what is spent; with a cache, on all that it holds (see `spent`), else by this object.
         extra: further fields of the request, such as `{"top_p": 0.9}`.
-        send_seed: False for endpoints that refuse a seed; it then only tells samples apart.
+        send_seed: False for endpoints that refuse a seed; it then only distinguishes samples.
         proxy: URL of a proxy; None for direct connections.
 
     Raises:

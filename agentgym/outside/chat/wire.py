@@ -36,7 +36,7 @@ class ChatRequest:
 
     Attributes:
         messages: the chat, `{"role": ..., "content": ...}` each.
-        seed: tells samples of equal requests apart; None for none.
+        seed: distinguishes samples of equal requests, or None.
         schema: JSON schema of the answer, for structured output; None for none.
     """
 

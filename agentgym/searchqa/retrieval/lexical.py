@@ -282,5 +282,5 @@ def _analyzer(stop_words: bool) -> tantivy.TextAnalyzer:
 
 
 def load_tantivy() -> Any:
-    """Return the module, or raise an ImportError that says how to install it."""
+    """Return the module, or raise an ImportError with the command that installs it."""
     return needed("tantivy", f"the lexical retriever needs the package tantivy: {install_package('tantivy')}")

@@ -1,4 +1,4 @@
-"""A sale: 8 at the own target, a point more or less per twentieth of the list price, 0 without a deal."""
+"""A sale: a side scores 8 at its target, one point more or fewer per twentieth of the list price; 0 without a deal."""
 
 from __future__ import annotations
 

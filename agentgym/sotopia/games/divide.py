@@ -100,7 +100,7 @@ _SUMMARIES = ("rest", "left", "other", "nothing", "everything", "all")
 def claimed(pool: Pool, parts: Sequence[str]) -> Share | None:
     """Return what the speaker of these clauses would get; None without a clear proposal.
 
-    A claim says who takes, gets or keeps how many of what, or gives them to you; the other gets the rest, and claims
+    A claim names a side and the numbers of things that it takes, gets or keeps; the other gets the rest, and claims
     for both must agree.
 
     >>> pool = Pool((("book", "books"), ("hat", "hats"), ("ball", "balls")), (3, 2, 1))

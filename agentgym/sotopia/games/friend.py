@@ -1,4 +1,4 @@
-"""Two strangers find their mutual friend: both score 10 less their own costs, at least 1, or 0 without success.
+"""Two strangers find their mutual friend: both score 10 minus their own costs, at least 1, or 0 without success.
 
 The first to name a wrong person loses three points, the first to mention a property, such as a town, half a point.
 """
@@ -119,7 +119,7 @@ class FriendSide(Side):
 
 @dataclass(frozen=True)
 class MutualFriend(Game):
-    """A search for the one friend whom both know; `friends` of roles 0 and 1 are private."""
+    """A search for the one friend that both know; `friends` of roles 0 and 1 are private."""
 
     family: ClassVar[str] = "friend"
     lapses: ClassVar[bool] = True

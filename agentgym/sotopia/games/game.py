@@ -47,7 +47,7 @@ class Standing(NamedTuple):
 
     Attributes:
         offers: latest terms of each role that were not refused since.
-        role: who moved last; -1 before the first move.
+        role: the role that moved last; -1 before the first move.
         move: "offer", "accept", "refuse", "ask", "talk", or the kind of an act that is not spoken.
         agreed: the agreed terms.
         things: what each role mentioned first, see `Heard`.
@@ -70,7 +70,7 @@ class Outcome(NamedTuple):
 class Reader(ABC):
     """Follows a game through a dialogue: the game itself, and each side."""
 
-    #: An offer lapses when its maker says something else.
+    #: An offer lapses with the next utterance of the role that made it.
     lapses: ClassVar[bool] = False
 
     def __getstate__(self) -> dict[str, Any]:
@@ -268,7 +268,7 @@ def cached(read: Callable[[str], _V]) -> Callable[[str], _V]:
 
 
 class TurnTree(Generic[_V]):
-    """Caches a value after each turn of dialogues that begin alike; `step` must not change the value before."""
+    """Caches a value after each turn of dialogues with a common beginning; `step` must not change the old value."""
 
     def __init__(self, start: _V, step: Callable[[_V, Turn], _V]) -> None:
         self._step = step

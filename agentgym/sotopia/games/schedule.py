@@ -1,4 +1,4 @@
-"""A meeting: a side scores 10 less its private cost (0..10) of the agreed slot; 0 without an agreement."""
+"""A meeting: a side scores 10 minus its private cost (0..10) of the agreed slot; 0 without an agreement."""
 
 from __future__ import annotations
 

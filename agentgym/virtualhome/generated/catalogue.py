@@ -1,7 +1,4 @@
-"""Kinds of rooms, fixtures and things of generated houses, with the simulator's states and properties.
-
-The tables are those of `catalogue.toml`.
-"""
+"""Kinds of rooms, fixtures and things of generated houses, with the simulator's states and properties."""
 
 from __future__ import annotations
 

@@ -279,7 +279,7 @@ class SpaActivity(SpaEpisode):
             housed |= world.sources(room, INSIDE)
         # The original does not walk to find these, hands for example, and refuses them until the character is close.
         carried = scene.having["BODY_PART"] | world.sources(me, ON)
-        if self._possible("WALK", me):  # who can walk to one thing in a room can walk to all of them
+        if self._possible("WALK", me):  # if one thing in a room can be reached, all of them can
             for name, nodes in scene.classes.items():
                 meant = 1 << scene.index[known[name]] if name in known else nodes
                 if all(self._possible("WALK", node) for node in members(meant & ~housed)):

@@ -117,7 +117,7 @@ class _Part(NamedTuple):
     largest: np.float32
 
     def most(self) -> float:
-        """Return the most that a product gains by the term."""
+        """Return the maximum gain of a product by the term."""
         return float(self.weight - self.weight / self.largest)
 
 
@@ -240,7 +240,7 @@ class Bm25:
 
     @cached_property
     def _gained(self) -> NDArray[np.float64]:
-        """What the product of each row gains by its term where a query holds that once, in single precision."""
+        """The gain of each row's product by its term for a query with one such term, in single precision."""
         weights = self._weights.repeat(self._rows)
         return (weights - weights / self._divisors).astype(np.float64)
 
