@@ -65,7 +65,6 @@ class Game:
             self.now.snapshot = self.env.snapshot()
 
     def play(self, command: str) -> None:
-        """Play a command."""
         self.past.append(self.now)
         observation, reward, terminated, truncated, info = self.env.step(command)
         steps, total = self.now.steps + 1, self.now.total + float(reward)
@@ -75,7 +74,6 @@ class Game:
         self._remember()
 
     def go(self, moment: _Moment) -> None:
-        """Return to an earlier moment."""
         self.env.restore(moment.snapshot)
         self.now = moment
 

@@ -98,7 +98,6 @@ class Beliefs:
         self._look_around(admissible)
 
     def update(self, observation: str, admissible: Collection[str]) -> None:
-        """Take in the result of the last command."""
         observation = observation[:MOST_READ]
         for receptacle, content in _shown(observation):
             self.seen[receptacle] = set(content)

@@ -118,7 +118,6 @@ class HttpClient:
         return asyncio.run_coroutine_threadsafe(self._one(body), _event_loop())
 
     def get(self) -> HttpAnswer | HttpFailure:
-        """Request the address by GET."""
         found: dict[str, HttpAnswer | HttpFailure] = {}
         self._wait_for(self._all({"": None}, found))
         return found[""]

@@ -197,7 +197,6 @@ class TableBuilder:
         return {**trajectories, **dict(zip(self._left_out, self.unscored, strict=True))}
 
     def clear(self) -> None:
-        """Forget the finished episodes."""
         self._finished.clear()
         self.unscored.clear()
         self._left_out.clear()

@@ -122,7 +122,6 @@ class Turns:
 
     @property
     def total(self) -> int:
-        """Steps of the longest episode."""
         return self.number + (self.last == "extra")
 
 

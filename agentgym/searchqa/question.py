@@ -40,7 +40,6 @@ class Question:
 
     @property
     def content(self) -> list[Any]:
-        """Question and answers as plain values; see `agentgym.core.TextEnv.content`."""
         return [self.source, self.text, self.golds]
 
 

@@ -132,7 +132,6 @@ class Result(NamedTuple):
         return self.dimensions[-1]
 
     def won(self, threshold: float) -> bool:
-        """Return whether the own goal score is above a threshold."""
         return self.goal > threshold
 
     def reward(self, form: str, threshold: float) -> float:

@@ -176,7 +176,6 @@ class SotopiaEnv(TextEnv[str]):
         self._key = _digest(self._key, repr((*turn.acts[0], *turn.acts[1])))  # the repr of plain tuples is faster
 
     def take_verdict(self, given: Verdict | Failure) -> None:
-        """Take the verdict."""
         self._result = result_of(given, self.me)
 
     def act(self, command: str) -> tuple[float, bool, bool]:

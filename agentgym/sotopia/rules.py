@@ -65,7 +65,6 @@ class SocialWorld:
 
     @property
     def ended(self) -> str:
-        """How it ended, see `Dialogue.ended`."""
         return self.dialogue.ended
 
     @property
@@ -89,7 +88,6 @@ class SocialWorld:
         return KINDS if role in self.speakers else _WAIT
 
     def opening(self, role: int) -> str:
-        """Return the first observation of a role."""
         text = self._openings[role]
         if text is None:
             text = self._openings[role] = opening(self.task, role)
@@ -100,7 +98,6 @@ class SocialWorld:
         return turn_lines(self.names, self.dialogue.turns[start:])
 
     def view(self, role: int) -> View:
-        """Return what a role may know now."""
         game = self.task.game
         private, standing = (None, None) if game is None else (game.sides[role], self.standing)
         return View(

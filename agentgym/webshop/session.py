@@ -219,7 +219,6 @@ class Session:
         return self.shop.catalogue[self.product]
 
     def opened(self) -> set[str]:
-        """Asins of the products opened since the index page."""
         return {self.shop.catalogue[position].asin for position in self.visited}
 
     def _found(self) -> Sequence[int]:

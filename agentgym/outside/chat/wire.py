@@ -178,7 +178,6 @@ class Usage:
     cost: float = 0.0
 
     def add(self, answer: ChatAnswer | ChatFailure, prices: tuple[float, float]) -> None:
-        """Count an answer or a failure."""
         self.retries += max(0, answer.attempts - 1)
         if isinstance(answer, ChatFailure):
             self.failed += 1
@@ -225,7 +224,6 @@ class Budget:
         return wanted if self.requests is None else max(0, min(wanted, self.requests - spent.answered - under_way))
 
     def spent_error(self, spent: Usage, under_way: int = 0) -> BudgetSpentError:
-        """Return the error of a request beyond the budget."""
         limits = ", ".join(f"{value:,} {name}" for name, value in vars(self).items() if value is not None)
         beside = f", {under_way:,} under way" if under_way else ""
         return BudgetSpentError(f"the budget of {limits} is spent: {spent}{beside}")

@@ -99,7 +99,6 @@ class PassageWriter:
             os.fsync(stream.fileno())
 
     def close(self) -> None:
-        """Flush and close the files."""
         self.flush()
         self._rows.close()
         self._ends.close()

@@ -106,7 +106,6 @@ class RetrievalServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """The server's address."""
         return f"http://{self.server_address[0]!s}:{self.server_address[1]}/retrieve"
 
     def handle_error(self, request: Any, client_address: Any) -> None:

@@ -184,7 +184,6 @@ class DivideSide(DealSide):
         return self.pool.hear(role, text)
 
     def own(self, terms: Share) -> Share:
-        """Return what this role gets."""
         return terms if self.role == 0 else self.pool.rest(terms)
 
     def worth(self, terms: Share) -> float:

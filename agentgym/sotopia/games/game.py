@@ -240,7 +240,6 @@ class UtteranceCache(Generic[_K, _V]):
         _caches.add(self)
 
     def keep(self, key: _K, value: _V, text: str) -> None:
-        """Cache what was read from a text."""
         _charge(len(text))
         self.known[key] = value
 
@@ -283,7 +282,6 @@ class TurnTree(Generic[_V]):
         self._last = (), self._root
 
     def after(self, turns: Iterable[Turn]) -> _V:
-        """Return the value after these turns."""
         if self._size > _MOST_TURNS:
             self.clear()
         turns = tuple(turns)

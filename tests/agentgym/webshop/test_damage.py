@@ -16,18 +16,16 @@ from agentgym.webshop import store
 from agentgym.webshop.env import WebShopEnv
 from agentgym.webshop.generated.generator import generate
 from agentgym.webshop.official.files import (
-    raw_record,
-    raw_request,
     read_human,
     read_products,
     read_record,
     requests_of,
-    write_files,
 )
 from agentgym.webshop.reward import make_tagger
 from agentgym.webshop.search import bm25, bm25_build
 from agentgym.webshop.search.search import documents
 from agentgym.webshop.shop import open_catalogue, open_search
+from tests.agentgym.webshop.official_files import raw_record, raw_request, write_files
 from tests.refusals import refuses
 
 FIRST, SECOND = generate(2)
