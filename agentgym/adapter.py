@@ -251,7 +251,7 @@ class AdaptedEnv(TextEnv[Any]):
 
 
 class AdaptedVectorEnv(TextVectorEnv):
-    """Vector form of `AdaptedEnv`, made by `adapt`; keys that only some sub-environments have come with masks."""
+    """Vector form of `AdaptedEnv`, made by `adapt`; keys that only some sub-environments have get masks."""
 
     env_class = AdaptedEnv
 

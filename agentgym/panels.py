@@ -111,7 +111,7 @@ def open_panel(panel: str | Panel, arguments: Mapping[str, Any] | None = None) -
     """Return a panel, by its name or definition, with its tasks.
 
     `arguments` are those of the environment that locate data or that the panel leaves open. Raises a PanelError for an
-    unknown name or a fixed argument, a DataError for missing or other data, a ValueError for refused arguments.
+    unknown name or a fixed argument, a DataError for missing or different data, a ValueError for invalid arguments.
     """
     rule = find_panel(panel) if isinstance(panel, str) else panel
     given = dict(arguments or {})

@@ -34,7 +34,7 @@ class Worker:
         return f"sub-environment {self.index} of {self.envs}"
 
     def ask(self, command: str, data: Any) -> None:
-        """Send a message; an unread answer of an interrupted call is dropped."""
+        """Send a message; the unread answer of an interrupted call is discarded."""
         if self.envs.closed:
             raise ClosedEnvironmentError(f"{self.envs} is closed")
         if self._asked:
@@ -49,7 +49,7 @@ class Worker:
             self._mourn()
 
     def start(self, seed: int | None, options: dict[str, Any] | None) -> None:
-        """Request an episode unless the worker has begun one."""
+        """Request a reset unless the worker has begun an episode."""
         given = seed is not None or options is not None
         if self._begun is not None and not given:
             return
@@ -70,7 +70,7 @@ class Worker:
         return answer[0], answer[-1]
 
     def step(self, action: str) -> tuple[Any, float, bool, bool, Info]:
-        """Return the answer to a requested step, before any reset."""
+        """Return the result of a requested step, before any reset."""
         observation, reward, terminated, truncated, info = self._answer()
         if terminated or truncated:
             if self.envs.autoreset_mode is AutoresetMode.SAME_STEP:

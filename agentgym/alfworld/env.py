@@ -74,7 +74,7 @@ class ALFWorldEnv(TextEnv[str]):
         task_types: names or numbers (1 to 6) of the task types to play; None for all.
         reward: reward for doing the task.
         repairs: names of repairs, or "all".
-        cache: folder of the import cache; "off" or False for none; None for the variable AGENTGYM_CACHE (likewise) or
+        cache: folder of the import cache; "off" or False for no cache; None for the variable AGENTGYM_CACHE or
             ~/.cache/agentgym.
         game_seed: each value gives another family of generated games (generator only, as the next three).
         num_games: games of each split; None for about as many as the official splits have. It changes no game.

@@ -79,7 +79,7 @@ def kind_of(name: str) -> str:
 
 
 class Beliefs:
-    """What the player has seen in one episode.
+    """The observations of the player in one episode.
 
     `here`: receptacles in reach; `closed`: those of them that are closed; `seen`: contents of each receptacle that was
     looked into; `held`: object in hand, "" for none; `treated`: (verb, object) of everything cleaned, heated or cooled.

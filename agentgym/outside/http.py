@@ -35,7 +35,7 @@ _LONGEST_REASON: Final = 300
 #: Shorter header values ("1", "en") are no credentials.
 _SHORTEST_SECRET: Final = 4
 #: Least number of characters of a reason that are searched for secrets before it is cut, also per character of the
-#: longest secret: enough even if each character is escaped and a text of its own.
+#: longest secret: enough even if each character is escaped and a separate text.
 _READ_OF_REASON, _READ_PER_CHARACTER = 100_000, 4_000
 #: Names of headers that hold credentials.
 _CREDENTIAL = re.compile(r"(?i)auth|key|token|secret|passw|cookie|session|credential|signature")

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 NAME = "stepcredit"
-#: Packages beside this one: names that a user's own folders may have.
+#: The other packages of this project, whose names a user's own folders may have.
 BESIDE = ("wrappers", "policies", "baselines", "benchmarks")
 #: What the extra `train` brings, and modules import where they begin.
 _LEARNING = ("torch", "transformers", "tokenizers", "safetensors")

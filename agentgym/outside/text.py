@@ -21,11 +21,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
 
-#: Most characters of an action.
+#: Maximum number of characters of an action.
 MOST_CHARACTERS: Final = 100_000
-#: Most digits of an integer in JSON.
+#: Maximum number of digits of an integer in JSON.
 MOST_DIGITS: Final = 18
-#: Most bytes that a compressed file may unpack to, or `MOST_RATIO` times its own size if that is more.
+#: Maximum number of bytes that a compressed file may unpack to, or `MOST_RATIO` times its own size if that is more.
 MOST_UNPACKED, MOST_RATIO = 1 << 26, 100
 #: Bytes unpacked at a time.
 _BLOCK: Final = 1 << 20
@@ -115,7 +115,7 @@ def read_file(path: Path) -> bytes:
 
 
 def read_text(path: Path) -> str:
-    """Return a UTF-8 file as text without a byte order mark; errors as of `read_file`, DataError for other bytes."""
+    """Return a UTF-8 file as text without a byte order mark; raises as `read_file`, and a DataError for other bytes."""
     content = read_file(path)
     try:
         return content.decode("utf-8-sig")
@@ -155,7 +155,7 @@ def most_unpacked(size: int) -> int:
 
 
 class Unpacked:
-    """A file opened for reading, unpacked if its name ends in .xz, .gz or .bz2; errors as of `read_file`."""
+    """A file opened for reading, unpacked if its name ends in .xz, .gz or .bz2; errors are those of `read_file`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

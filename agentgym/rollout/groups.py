@@ -93,7 +93,7 @@ def collect(
 
 
 class Episodes:
-    """The numbered episodes of some groups, their seeds and task ids; arguments as of `collect`."""
+    """The numbered episodes of some groups, their seeds and task ids; arguments are those of `collect`."""
 
     def __init__(
         self, tasks: Sequence[Mapping[str, Any]], group_size: int, seed: int, luck: Luck, first: int = 0
@@ -137,7 +137,7 @@ def act_each(
     """Ask a policy with one generator per observation, so that no reply depends on the others.
 
     Uses `policy.act_each(observations, infos, rngs)` if there is one, else asks for one observation at a time. There
-    are n observations, n entries per info column and n generators. Errors as of `one_each`.
+    are n observations, n entries per info column and n generators. Errors are those of `one_each`.
     """
     if defines(policy, "act_each", {"act"}):
         return policy.act_each(observations, infos, rngs)  # type: ignore[attr-defined, no-any-return]

@@ -31,7 +31,8 @@ _TAGS: dict[Kind, tuple[re.Pattern[str], re.Pattern[str]]] = {
 #: The `<` of what a tokenizer or a reply parser might take for a tag. The possessive quantifier of the spaces avoids
 #: quadratic backtracking.
 _DANGEROUS = re.compile(r"<(?=\s*+(?:/\s*+)?(?:information|search|answer|think|action|s)\b|\|)", re.IGNORECASE)
-#: Most characters of passages in an observation: as JSON, with up to twelve characters each, they fit into the space.
+#: Maximum number of characters of passages in an observation: as JSON, with up to twelve per character, they fit into
+#: the space.
 _MOST_SHOWN = 80_000
 # Approximate tokens: words, long ones in parts, and marks.
 _WORD = r"\w{1,8}|[^\w\s]"
@@ -204,7 +205,7 @@ def searchr1_prompt(question: str) -> str:
     return str(TEXTS["searchr1"]).format(question=question if question.endswith("?") else f"{question}?")
 
 
-#: Most characters of passages whose observation is cached.
+#: Maximum number of characters of passages whose observation is cached.
 _SHORT = 20_000
 #: Ends of an episode: won, lost, no answer.
 ENDINGS = {True: "The answer is right.", False: "The answer is wrong.", None: "The episode ended without an answer."}

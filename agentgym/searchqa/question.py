@@ -10,7 +10,7 @@ from agentgym.outside.text import DataError, clean
 from agentgym.searchqa.retriever import Retriever, SearchFailure, search_all
 from agentgym.searchqa.scoring import CLOSED, normalise
 
-#: Most characters of a question or an answer.
+#: Maximum number of characters of a question or an answer.
 MOST_TEXT = 100_000
 #: Questions per search.
 _BATCH = 1024

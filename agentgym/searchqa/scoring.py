@@ -19,12 +19,12 @@ from agentgym.searchqa.protocol import blocks
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _TAG = re.compile(r"(</?(?:think|search|information|answer)>)")
-#: Most characters of a text whose normal form is cached.
+#: Maximum number of characters of a text whose normal form is cached.
 _SHORT = 300
 #: Answers that F1 counts only whole, as HotpotQA's script does.
 CLOSED = frozenset({"yes", "no", "noanswer"})
 
-#: Tags of a well-formed transcript: state -> tag -> next state. Text stands inside blocks only.
+#: Tags of a well-formed transcript: state -> tag -> next state. Text occurs inside blocks only.
 _GRAMMAR: dict[str, dict[str, str]] = {
     "start": {"<think>": "in think"},
     "in think": {"</think>": "thought"},

@@ -97,7 +97,7 @@ def generate(count: int, spec: LevelSpec | None = None, split: str = "train", fi
 
 
 class GeneratedLevels(NumberedTasks[tuple[str, Level]]):
-    """Generated levels; arguments as of `SokobanEnv`, task_ids beyond `num_levels` are valid too."""
+    """Generated levels; arguments are those of `SokobanEnv`, task_ids beyond `num_levels` are valid too."""
 
     splits = tuple(BUCKETS)
     kind = "level"

@@ -32,7 +32,7 @@ class LevelFiles:
     """The levels of a .txt or .xsb file (plain or .xz), or of all such files in a folder in sorted order.
 
     A level is a run of lines that start with a wall. Its name is "<file name>#<number in the file, from 0>". Levels are
-    parsed on access; the splits other than "all" parse all of them. A `DataError` names what is malformed.
+    parsed on access; the splits other than "all" parse all of them. A `DataError` names the malformed part.
     """
 
     def __init__(self, path: str | Path) -> None:

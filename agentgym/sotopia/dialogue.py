@@ -87,7 +87,7 @@ class Judge(Protocol):
 
 
 def ask_judge(judge: Judge, dialogues: Sequence[Dialogue]) -> Sequence[Verdict | Failure]:
-    """Return a judge's answers; errors as of `ask_player`."""
+    """Return a judge's answers; errors are those of `ask_player`."""
     try:
         verdicts: Sequence[Verdict | Failure] = judge.score(dialogues)
     except OSError as error:

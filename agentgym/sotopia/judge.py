@@ -123,7 +123,7 @@ def _runs(secret: str) -> tuple[tuple[tuple[str, ...], int], ...]:
 
 
 def make_judge(judge: str | Judge) -> Judge:
-    """Return a judge: an object itself, "rules", or `MODEL@URL`; errors as of `players.make_player`."""
+    """Return a judge: an object itself, "rules", or `MODEL@URL`; errors are those of `players.make_player`."""
     if not isinstance(judge, str):
         if not isinstance(judge, Judge):
             raise ValueError(f"judge must have score(dialogues), or be a name such as 'rules', got {judge!r}")

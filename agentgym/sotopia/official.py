@@ -122,7 +122,7 @@ FILES = ("environment_profiles.jsonl", "agent_profiles.jsonl", "env_agent_combo_
 HARD_SCENARIOS = frozenset(f"01H7VFH{tail}" for tail in TEXTS["hard"].split())
 
 
-#: Most characters of a text and of a name (of a person, an occupation, ...), so that an opening fits into the
+#: Maximum number of characters of a text and of a name (of a person, an occupation, ...): an opening fits into the
 #: observation space.
 MOST_TEXT, MOST_NAME = 20_000, 200
 

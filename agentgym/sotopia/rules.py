@@ -116,7 +116,7 @@ class SocialWorld:
             kind = acts[role].kind
             self._stale = self._stale + 1 if kind == "none" else 0
             left = left or kind == "leave"
-        if len(speakers) == 1:  # a pickled world has a tuple of its own
+        if len(speakers) == 1:  # the identity test would fail in an unpickled world
             acts = (acts[0], NONE) if speakers[0] == 0 else (NONE, acts[1])
         turn = Turn(len(turns), acts)
         turns.append(turn)

@@ -15,7 +15,7 @@ from agentgym.outside.packages import install, needed
 from agentgym.trajectory.file import MOST_REWARD
 
 Ints = NDArray[np.int64]
-#: Most different values of a column with the same hash; of floats, at most 34 can have one.
+#: Maximum number of different values of a column with the same hash; of floats, at most 34 can have one.
 MOST_ALIKE: Final = 256
 _SALTED = {str, bytes, bool, type(None)}
 #: Types of pandas' missing values, which need not be installed.

@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 TableT = TypeVar("TableT", bound=Any)
 _ROW_COLUMNS = ("group", "t", "state", "next_state", "action", "valid", "reward", "terminated", "truncated")
 
-#: Most rows of an unfolded table: beyond it takes gigabytes.
+#: Maximum number of rows of an unfolded table: beyond it takes gigabytes.
 MOST_UNFOLDED: Final = 2**23
 
 

@@ -295,7 +295,7 @@ def _check_put(relation: int, home: Household, node: int, target: int) -> Place:
 
 
 def _check_put_object_back(home: Household, node: int) -> Place | type[Unchanged]:
-    """Require a held thing that was grabbed from a place, and that place near."""
+    """Require a held thing that was grabbed from a place, and require that the place is near."""
     place = home.places.get(node)
     if place is None:
         raise Refused(f"{home.scene.shown[node]} not grabbed")

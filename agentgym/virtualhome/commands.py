@@ -12,7 +12,7 @@ from agentgym.virtualhome.scene import Scene, positions
 
 #: Instructions, commands and repairs.
 TEXTS: Final = tables_beside(__file__, "texts.toml")
-#: Action -> the command; "{}" stands for a thing.
+#: Action -> the command; "{}" is the place of a thing.
 TEMPLATES: Final[dict[str, str]] = TEXTS["commands"]
 #: Maximum length of a command; the longest with published names has 80 characters.
 _MOST_READ: Final = 500

@@ -48,9 +48,9 @@ _MAKING: Final[dict[int, tuple[str, int]]] = {
     CLEAN: ("WASH", 0), PLUGGED_IN: ("PLUGIN", 0), PLUGGED_OUT: ("PLUGOUT", 0), IS_OFF: ("SWITCHOFF", 0),
     IS_ON: ("SWITCHON", PLUGGED_IN), IS_OPEN: ("OPEN", IS_OFF), IS_CLOSED: ("CLOSE", 0),
 }  # fmt: skip
-#: Deeds whose object has to be in hand.
+#: Deeds with a held object.
 _IN_HAND: Final = frozenset(("READ", "DRINK", "DROP", "RELEASE", "PUTON"))
-#: Deeds whose object must only be known, or faced.
+#: Deeds with an object that is known or faced, but not necessarily near.
 _FROM_AFAR: Final = frozenset(("WATCH", "LOOKAT", "POINTAT", "TURNTO", "GREET"))
 #: Deeds that need a sitting or lying character.
 _RESTING: Final = frozenset(("SLEEP", "WAKEUP", "STANDUP"))

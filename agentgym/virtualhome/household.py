@@ -45,11 +45,11 @@ class Refused(Exception):  # noqa: N818  # an answer of the original, no error
 
 
 class OriginalError(Exception):
-    """The original raises here; the message is its exception's name, and its text for exceptions of its own."""
+    """The original raises here; the message is the exception's name, with the text of the original's own exceptions."""
 
 
 class Household(State):
-    """A state with the predicates of the rules; arguments as of `rules.World`.
+    """A state with the predicates of the rules; arguments are those of `rules.World`.
 
     `messages`: since the caller cleared them; `carry_room` ... `put_back`: the rule holds, by the dialect or by a
     repair.

@@ -21,9 +21,9 @@ DISCOVERING: Final = frozenset({"WALK", "RUN", "FIND"})
 
 
 class Result(NamedTuple):
-    """The result of a line; messages come without the original's tail ` when executing ...`.
+    """The result of a line; messages have no tail ` when executing ...`.
 
-    `exception` is the name of the exception that the original raises, with its text for exceptions of its own.
+    `exception` is the name of the exception that the original raises, with the text of the original's own exceptions.
     """
 
     ok: bool

@@ -66,7 +66,7 @@ class Page:
 
     Args:
         kind: "index", "results", "item", "sub" or "done".
-        name: of the page, without choices; "" for results, whose name is the visitor's query.
+        name: of the page, without choices; "" for results, which are named by the query.
         lead: the part before the request; if empty, there is no request.
         line: `text` of the part after it.
         body: returns that part as nodes, on demand.

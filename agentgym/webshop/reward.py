@@ -47,7 +47,7 @@ class Purchase(NamedTuple):
 
 
 class Match(NamedTuple):
-    """How well a product fits a goal, without options.
+    """The match of a product and a goal, without options.
 
     `r_type`: 0.0, 0.1, 0.5 or 1.0; `query`: equal queries; `category`: two common levels of the department paths;
     `title`: share of the goal title's nouns in the product's title; `attributes`: number of the goal's attributes
@@ -88,7 +88,7 @@ def _sold(product: Product, nouns: Tagger) -> _Sold:
 
 
 def compare(product: Product, goal: Goal, nouns: Tagger) -> Match:
-    """Return how well a product fits a goal."""
+    """Return the match of a product and a goal."""
     return _match(_sold(product, nouns), goal, nouns)
 
 

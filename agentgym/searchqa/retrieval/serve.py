@@ -95,7 +95,7 @@ class RetrievalServer(ThreadingHTTPServer):
                 self._idle.notify_all()
 
     def drain(self, seconds: float) -> None:
-        """Wait at most so many seconds for requests in progress."""
+        """Wait for requests in progress, at most `seconds`."""
         with self._idle:
             self._idle.wait_for(lambda: not self._running, seconds)
 

@@ -40,7 +40,7 @@ class SimulatedSearch(NamedTuple):
 
 @runtime_checkable
 class Simulator(Protocol):
-    """Answers searches whose question it knows."""
+    """Answers searches of known questions."""
 
     def simulate(self, searches: Sequence[SimulatedSearch], k: int) -> list[Found]:
         """Return at most `k` hits per search, best first, or why it failed."""

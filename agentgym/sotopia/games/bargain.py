@@ -15,9 +15,9 @@ from agentgym.sotopia.games.phrases import may_hold, read_new
 BUYER, SELLER = "buyer", "seller"
 #: Goal score at the own target, and points lost per list price.
 AT_TARGET, SLOPE = 8.0, 20.0
-#: Most distance of a buyer's opening from the target, in list prices.
+#: Maximum distance of a buyer's opening from the target, in list prices.
 _BOLD = 0.3
-#: Most digits of a price; unbounded numbers would make backtracking quadratic.
+#: Maximum number of digits of a price; unbounded numbers would make backtracking quadratic.
 _NUMBER = r"\d{1,3}(?:,\d{3}){1,8}+(?:\.\d{1,20}+)?+|\d{1,24}+(?:\.\d{1,20}+)?+"
 _DIGIT = re.compile(r"\d")
 #: A digit at the start of a word, where `_BARE` may match.
@@ -52,7 +52,7 @@ def hear(text: str) -> Heard:
     >>> hear("It is listed at $90. Would you take 70 dollars?").terms, hear("Deal, 70 it is.").accepts
     (70.0, True)
     """
-    said = read_new(text)  # this function has a cache of its own
+    said = read_new(text)  # `hear` is cached itself
     amounts: list[float] = []
     if _DIGIT.search(text) is not None:
         if may_hold(text.lower(), _DOLLAR_HINTS):

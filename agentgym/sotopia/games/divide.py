@@ -17,7 +17,7 @@ from agentgym.sotopia.games.phrases import may_hold, read
 
 #: Number of each kind that a role gets, here always role 0.
 Share = tuple[int, ...]
-#: Most ways to divide a pool, since all are listed.
+#: Maximum number of ways to divide a pool, since all are listed.
 MOST_SHARES = 100_000
 
 _WORDS = {

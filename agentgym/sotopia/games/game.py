@@ -125,21 +125,21 @@ class Reader(ABC):
 
 
 class Side(Reader):
-    """What one role knows of a game: its own preferences, never the other's."""
+    """The knowledge of one role: its own preferences, never the other's."""
 
     role: int
 
     @cached_property
     def notes(self) -> dict[str, Any]:
-        """Caches of players for this side, by names of their own."""
+        """Caches of players for this side, by names that the players choose."""
         return {}
 
 
 class DealSide(Side):
-    """A side of a game that ends with terms which both accept.
+    """A side of a game that ends with terms that both accept.
 
     Attributes:
-        top: worth of the best terms that may be asked for without offence.
+        top: worth of the highest opening that is still acceptable.
         aim: worth from which a player likes terms.
         novelty: concession that a new proposal of the other counts as.
     """

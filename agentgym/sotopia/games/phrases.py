@@ -33,7 +33,7 @@ _DENIED = re.compile(
 _BOUND = re.compile(r"\b(?:lower|less|below|under|higher|more|above|over|further|beyond)\b", re.IGNORECASE)
 _CONDITION = re.compile(r"\b(?:if|unless|would|could|might|when)\b", re.IGNORECASE)
 #: Between clauses: white space after a sentence, line breaks, ", but ", " however, ", "; ", ", so ". The first
-#: character stands apart, because a search for one set of characters is several times as fast.
+#: character is a separate set, because a search for one set of characters is several times as fast.
 _BREAK = re.compile(
     r"[\s,;](?:(?<=[.!?;]\s)\s*|(?<= )(?:but |however,? )|(?<=,) (?:but |so )|(?<=;) |(?<=\n)\n*)", re.IGNORECASE
 )

@@ -123,7 +123,7 @@ class Turn(NamedTuple):
         kind: `OK`, `NOTHING` (the action was impossible) or `ERROR` (no action, or the original raises).
         line: the script line, or why there is none; None if the reply was not understood.
         sight: what is shown after a successful action.
-        reached: the goal holds now; not tested after an `ERROR`.
+        reached: whether the goal holds now; not tested after an `ERROR`.
     """
 
     kind: str

@@ -14,7 +14,7 @@ class Kind:
     """One kind of product; `name` is also the products' query, `path` runs from the widest department to the kind.
 
     `cheapest`, `dearest`: usual prices in dollars; `groups`: possible option groups (name, all values); `qualities`
-    stand before the name ("machine washable"), `features` after "with" ("steel legs").
+    precede the name ("machine washable"), `features` follow "with" ("steel legs").
     """
 
     name: str

@@ -75,7 +75,7 @@ def generate(num_products: Any = NUM_PRODUCTS, *, seed: Any = 0, asked: Any = 1.
 
 
 def make_product(seed: int, index: int, asked: float = 1.0) -> Product:
-    """Return a product by its number from 0; arguments as of `generate`."""
+    """Return a product by its number from 0; arguments are those of `generate`."""
     block, row = divmod(index, BLOCK)
     draws = Draws(_numbers_of_block(seed, block)[row].tolist())
     kind = KINDS[draws.below(len(KINDS))]

@@ -45,7 +45,7 @@ class ProductFiles:
 
 
 def find_files(data: str | os.PathLike[str]) -> ProductFiles:
-    """Return the files of a folder (the 1,000-product set if both exist), or those beside an items file."""
+    """Return the files of a folder (the 1,000-product set if both exist), or those in the folder of an items file."""
     given = Path(data).expanduser()
     if given.is_dir():
         found = sorted(given.glob(f"{_ITEMS}*.json"), reverse=True)  # "_1000.json" before ".json"

@@ -12,7 +12,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -137,7 +137,7 @@ class Bm25:
         self._tie += len(self._tie)
         self._of_tie = np.empty(len(self._tie) + 1, np.int64)
         self._of_tie[self._tie] = np.arange(len(self._tie))
-        self._chunks: dict[str, tuple[int, ...]] = {}
+        self._remembered = lru_cache(MEMORY)(self._numbers)
 
     def __len__(self) -> int:
         return len(self._tie)
@@ -190,15 +190,11 @@ class Bm25:
     def _found(self, query: str) -> list[int]:
         found: list[int] = []
         for chunk in query.replace("\n", " ").split(" "):
-            known = self._chunks.get(chunk)
-            if known is None:
-                if len(self._chunks) >= MEMORY:
-                    self._chunks.clear()
-                known = tuple([number for number in map(self.index.find, terms(chunk)) if number >= 0])
-                if len(chunk) <= CHUNK:
-                    self._chunks[chunk] = known
-            found += known
+            found += self._remembered(chunk) if len(chunk) <= CHUNK else self._numbers(chunk)
         return found
+
+    def _numbers(self, chunk: str) -> tuple[int, ...]:
+        return tuple([number for number in map(self.index.find, terms(chunk)) if number >= 0])
 
     def _parts(self, wanted: Mapping[int, int]) -> list[_Part]:
         return sorted([
