@@ -121,8 +121,8 @@ def write_file(path: Path, content: bytes, *, lasting: bool = True) -> None:
 def new_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
     """Yield a folder to fill, which gets its name when the block ends without an exception.
 
-    An existing folder stays, or with `replace=True` is replaced as a whole. A kill between the two steps leaves the older
-    one under another name; `restore_folder` renames it. Raises an OSError if it is not writable.
+    An existing folder stays; `replace=True` replaces it as a whole. A kill between the two steps leaves the older one
+    under another name; `restore_folder` renames it. Raises an OSError if it is not writable.
     """
     if replace:
         folder = Path(os.path.realpath(folder))  # a link stays a link

@@ -314,9 +314,9 @@ def continued(
 ) -> StepTable:
     """Play continuations to their ends and return one trajectory each, in the order of the plan.
 
-    `plan` holds continuations without a `parent` (else ValueError). Their names and `seed` determine all random numbers;
-    names of `collect_tree` are tuples that begin with 0, 1 or 2. Continuations without a score are left out with a
-    `RuntimeWarning`; other arguments and errors are those of `collect_tree`.
+    `plan` holds continuations without a `parent` (else ValueError). Their names and `seed` determine all random
+    numbers; names of `collect_tree` are tuples that begin with 0, 1 or 2. Continuations without a score are left out
+    with a `RuntimeWarning`; other arguments and errors are those of `collect_tree`.
     """
     if not plan or any(each.parent is not None for each in plan):
         raise ValueError(f"expected continuations without parents, at least one, got {len(plan)} of them")
