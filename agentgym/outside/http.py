@@ -24,7 +24,7 @@ from types import SimpleNamespace
 from typing import Any, Final, TypeVar
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from agentgym.outside.packages import install
+from agentgym.outside.packages import install, needed
 from agentgym.outside.redaction import hide_all, redact
 from agentgym.outside.text import DataError, clean, one_line, read_json
 
@@ -96,7 +96,8 @@ class HttpClient:
         most_bytes: int,
         proxy: str | None = None,
     ) -> None:
-        _library()
+        for package in ("aiohttp", "tenacity"):
+            needed(package, f"requests over HTTP need the package {package}: {install('http')}")
         parts = [_split(each) for each in (url, proxy) if each is not None]
         if path and parts[0].path in ("", "/"):
             url = parts[0]._replace(path=path).geturl()
@@ -275,14 +276,6 @@ class _PassingError(Exception):
 
 class _RefusedError(Exception):
     """A failure that another try would not change."""
-
-
-def _library() -> None:
-    try:
-        import aiohttp  # noqa: F401
-        import tenacity  # noqa: F401
-    except ImportError as error:
-        raise ImportError(f"requests over HTTP need the package {error.name}: {install('http')}") from error
 
 
 def _cause(error: Exception) -> str:

@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Any, Literal, NamedTuple, Protocol
 
-from agentgym.checks import check_name
+from agentgym.checks import check_name, whole
 from agentgym.outside.text import clean, tables_beside
 from agentgym.searchqa.retriever import MOST_ID, Hit, Passage
 
@@ -118,8 +118,7 @@ class Turns:
     def __post_init__(self) -> None:
         check_name(self.last, LAST_TURNS, "last_turn")
         least = 0 if self.last == "extra" else 1
-        if isinstance(self.number, bool) or not isinstance(self.number, int) or self.number < least:
-            raise ValueError(f"max_turns must be an integer of at least {least}, got {self.number!r}")
+        whole("max_turns", self.number, least)
 
     @property
     def total(self) -> int:
