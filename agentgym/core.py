@@ -15,7 +15,7 @@ from gymnasium.vector.utils import create_shared_memory
 from agentgym.branching.stack import load_random_state, random_state, seed_random_state
 from agentgym.checks import keywords_checked, suggest
 from agentgym.outside.text import clean
-from agentgym.tasks import Tasks, check_split
+from agentgym.tasks import Tasks, check_split, generator
 
 ObsT = TypeVar("ObsT")
 Info = dict[str, Any]
@@ -223,7 +223,11 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
         Without options (names in `OPTIONS`) the task is drawn from `self.np_random`. Raises a ValueError for an unknown
         option or task.
         """
-        super().reset(seed=int(seed) if isinstance(seed, np.integer) else seed)
+        seed = int(seed) if isinstance(seed, np.integer) else seed
+        if type(seed) is int and seed >= 0:
+            self._np_random, self._np_random_seed = generator(seed), seed  # as Gymnasium does, in less time
+        else:
+            super().reset(seed=seed)
         options = {} if options is None else options
         for name in options:
             if name not in self.OPTIONS:

@@ -110,6 +110,11 @@ def save_figures(value: Any, path: Path | None) -> None:
         write_json(value, path)
 
 
+def asked(words: str, *names: str, **how: Any) -> Any:
+    """Return an option of a command: what its help says, how it is spelled, its limits."""
+    return typer.Option(*names, help=words, **how)
+
+
 def parse_seeds(text: str) -> list[int]:
     """Read numbers and ranges, separated by commas.
 

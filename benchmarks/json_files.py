@@ -8,10 +8,11 @@ import functools
 import json
 import time
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from agentgym.checks import suggest
 from agentgym.outside import files as disk_cache
 from agentgym.outside import text as foreign_text
 from agentgym.outside.files import OtherConfigurationError
@@ -26,6 +27,14 @@ _LONGEST = 80
 
 class ResultsError(foreign_text.DataError):
     """Results are missing, damaged or of another version, or what a benchmark was asked for is not there."""
+
+
+def check_known(what: str, names: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse a name that is not known, and say which one was probably meant."""
+    known = list(known)
+    for name in names:
+        if name not in known:
+            raise ResultsError(f"unknown {what} {name!r}; {suggest(name, known)}")
 
 
 def encode(value: Any) -> Any:

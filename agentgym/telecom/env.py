@@ -182,12 +182,12 @@ class TelecomEnv(TextEnv[str]):
         self._talk, self._failure, self._submitted = _SILENCE, "", None
         self._left = frozenset(range(len(task.actions)))
         self._look(task.start)
+        self._values, self._known, self._held = task.start, "", task.held
 
     def _look(self, values: tuple[Any, ...]) -> None:
-        """Load a world, and work out what follows from it and the rest."""
+        """Load a world, and work out what can be said of it."""
         self._world.load(values)
         self._offers, self._difference = self._commands(), Difference(self._task.start)
-        self._judge(values)
 
     def _commands(self) -> tuple[str, ...]:
         found = _admissible(self._seen)
@@ -323,12 +323,11 @@ class TelecomEnv(TextEnv[str]):
 
     def describe(self, valid: bool) -> Info:
         """Return the info dict of the current state."""
+        task = self._task
         info: Info = {
-            "admissible_actions": (), "is_action_valid": valid, "state_key": "", "task_id": self._task.id, "won": False,
-            "score": 0.0, "kind": self._task.kind, "faults": len(self._task.faults),
+            "admissible_actions": (), "is_action_valid": valid, "state_key": "", "task_id": task.id, "won": False,
+            "score": 0.0, "kind": task.kind, "faults": len(task.faults),
         }  # fmt: skip
-        if self.customer is not None:
-            info |= {"unscored": False, "failure": ""}
         return self._describe(info)
 
     def _describe(self, info: Info) -> Info:
@@ -380,7 +379,9 @@ class TelecomEnv(TextEnv[str]):
         self._talk, self._failure = state[8:] or (_SILENCE, "")
         self._submitted = None
         self._task = self._desk.by_id(task_id, None)
-        self._look(changed(self._task.start, found))
+        values = changed(self._task.start, found)
+        self._look(values)
+        self._judge(values)
 
     def content(self, task_id: str) -> Any:
         """Return ticket, faults and goal, see `TextEnv.content`."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from agentgym.outside.tool_calls import ToolCall
 from agentgym.tasks import Draws, NumberedTasks
 from agentgym.telecom.generated.company import company
-from agentgym.telecom.rules import begin
+from agentgym.telecom.rules import begin, solved
 from agentgym.telecom.state import PHONE, World
 
 #: Data that a customer accepts to pay for, in GB.
@@ -30,6 +30,7 @@ class Task(NamedTuple):
         start: the world with its faults, as `World.snapshot` returns it.
         assertions: what must hold at the end.
         actions: calls that must have been made besides; () for none.
+        held: how many of the assertions hold at the start.
     """
 
     id: str
@@ -39,6 +40,7 @@ class Task(NamedTuple):
     start: tuple[Any, ...]
     assertions: tuple[ToolCall, ...]
     actions: tuple[ToolCall, ...]
+    held: int
 
 
 class _Person(NamedTuple):
@@ -195,12 +197,14 @@ def _generated(
     large = _large(kinds, least)
     while True:
         kind = draws.pick(large)
-        rows = KINDS[kind]
-        drawn = draws.sample(rows, min(least + draws.below(most - least + 1), len(rows)))
-        variants = _variants(hopeless and kind == "service")
-        names = tuple([draws.pick(variants[row]) for row in sorted(drawn, key=rows.index)])
-        if _eighth(kind, names) in _SPLITS[split]:
-            return _made(f"{split}/{index}", kind, names, draws)
+        rows = _rows(kind, hopeless)
+        drawn = draws.sample(range(len(rows)), min(least + draws.below(most - least + 1), len(rows)))
+        names = tuple([draws.pick(rows[place]) for place in sorted(drawn)])
+        eighth, phone, beyond, held = _set_of_faults(kind, names)
+        if eighth in _SPLITS[split]:
+            person = draws.pick(draws.pick(_people()))
+            ticket, rest, assertions, actions = _beside(kind, person, beyond)
+            return Task(f"{split}/{index}", kind, names, ticket, phone + rest, assertions, actions, held)
 
 
 @cache
@@ -210,15 +214,10 @@ def _large(kinds: tuple[str, ...], least: int) -> list[str]:
 
 
 @cache
-def _variants(hopeless: bool) -> dict[str, list[str]]:
-    """Return the faults of each row, with or without those that no tool mends."""
-    return {row: [name for name in GROUPS[row] if hopeless or name not in HOPELESS] for row in GROUPS}
-
-
-@lru_cache(maxsize=20_000)
-def _eighth(kind: str, names: tuple[str, ...]) -> int:
-    """Return to which eighth of all sets of faults one belongs."""
-    return hashlib.blake2b(" ".join((kind, *names)).encode(), digest_size=1).digest()[0] % 8
+def _rows(kind: str, hopeless: bool) -> list[list[str]]:
+    """Return the faults of each row of a kind; those that no tool mends are in cases of no service alone."""
+    left_out = () if hopeless and kind == "service" else HOPELESS
+    return [[name for name in GROUPS[row] if name not in left_out] for row in KINDS[kind]]
 
 
 @cache
@@ -232,10 +231,19 @@ def _people() -> list[list[_Person]]:
     ]  # fmt: skip
 
 
-def _made(task_id: str, kind: str, names: tuple[str, ...], draws: Draws) -> Task:
-    person = draws.pick(draws.pick(_people()))
-    ticket, rest, assertions, actions = _beside(kind, person, tuple([name for name in names if name in _BEYOND]))
-    return Task(task_id, kind, names, ticket, _phone_with(names) + rest, assertions, actions)
+@cache
+def _set_of_faults(kind: str, names: tuple[str, ...]) -> tuple[int, tuple[Any, ...], tuple[str, ...], int]:
+    """Return what the faults of a case decide, whoever calls: all lines are alike before a fault.
+
+    Returns:
+        The eighth of all sets of faults to which these belong, the values of a phone with them, those of them that are
+        in `_BEYOND`, and how many assertions hold.
+    """
+    digest = hashlib.blake2b(" ".join((kind, *names)).encode(), digest_size=1).digest()
+    beyond, anybody = tuple([name for name in names if name in _BEYOND]), _people()[0][0]
+    start = _broken(anybody, names)
+    _, _, assertions, _ = _beside(kind, anybody, beyond)
+    return digest[0] % 8, start[: len(PHONE)], beyond, sum(solved(World(start), assertions))
 
 
 @cache
@@ -260,12 +268,6 @@ def _beside(
     place = "abroad" if any(name in GROUPS["roaming"] for name in names) else "at home"
     ticket = _TICKETS[kind].format(name=person.name, number=person.number, place=place, refuel=REFUEL)
     return ticket, _broken(person, names)[len(PHONE) :], tuple(assertions), actions
-
-
-@cache
-def _phone_with(names: tuple[str, ...]) -> tuple[Any, ...]:
-    """Return the values of a phone with faults: anybody's, since all lines are alike before a fault."""
-    return _broken(_people()[0][0], names)[: len(PHONE)]
 
 
 def _broken(person: _Person, names: tuple[str, ...]) -> tuple[Any, ...]:
@@ -325,7 +327,7 @@ class OfficialDesk:
         kind, _, rest = task_id.removeprefix("[").partition("_issue]")
         return Task(
             task_id, kind, tuple(rest.partition("[")[0].split("|")), found.ticket, world.snapshot(), found.assertions,
-            found.actions if found.needs_actions else (),
+            found.actions if found.needs_actions else (), sum(solved(world, found.assertions)),
         )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ import typer
 import agentgym  # noqa: F401  # registers the environments
 from baselines.environments.registry import SETTINGS
 from baselines.environments.settings import SIDE_BY_SIDE, tasks
+from benchmarks.console import asked
 from benchmarks.processes import Progress
 from benchmarks.report.page import Page, Table
 from benchmarks.study import Found, Study
@@ -128,16 +129,16 @@ def measure_aliasing(
 
 
 def configure(
-    quick: Annotated[bool, typer.Option("--quick", help="4 tasks, two episodes of each.")] = False,
-    env: Annotated[str, typer.Option(help="An environment whose infos have location and inventory.")] = "alfworld",
+    quick: Annotated[bool, asked("4 tasks, two episodes of each.", "--quick")] = False,
+    env: Annotated[str, asked("An environment whose infos have location and inventory.")] = "alfworld",
     data: Annotated[
-        Path | None, typer.Option(help="Folder of official data (ALFWorld's holds json_2.1.1); else generated tasks.")
+        Path | None, asked("Folder of official data (ALFWorld's holds json_2.1.1); else generated tasks.")
     ] = None,
-    split: Annotated[str, typer.Option(help="Whose tasks.")] = "valid_unseen",
-    number: Annotated[int | None, typer.Option("--tasks", min=1, help="Number of tasks. Default: 134.")] = None,
-    repeats: Annotated[int | None, typer.Option(min=1, help="Episodes of each. Default: 8.")] = None,
-    player: Annotated[str, typer.Option(help="verbs: a random verb, then a command; commands: any command.")] = "verbs",
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the draws.")] = 0,
+    split: Annotated[str, asked("Whose tasks.")] = "valid_unseen",
+    number: Annotated[int | None, asked("Number of tasks. Default: 134.", "--tasks", min=1)] = None,
+    repeats: Annotated[int | None, asked("Episodes of each. Default: 8.", min=1)] = None,
+    player: Annotated[str, asked("verbs: a random verb, then a command; commands: any command.")] = "verbs",
+    seed: Annotated[int, asked("Seed of the draws.", min=0)] = 0,
 ) -> AliasingConfig:
     """Measure how often state keys mix different states of a household, on random play to the time limit."""
     if player not in PLAYERS:

@@ -25,7 +25,7 @@ from agentgym.panels import OpenPanel
 from baselines.environments.settings import SIDE_BY_SIDE, EnvSettings
 from baselines.runs.stack import RANDOM
 from benchmarks import json_files
-from benchmarks.console import arguments, explained, patient, say, stop, telling
+from benchmarks.console import arguments, asked, explained, patient, say, stop, telling
 from benchmarks.json_files import ResultsError, write_json
 from benchmarks.play.panel import choose_panel, env_and_split, folder_of, play_panel
 from benchmarks.play.players import Player, Sampling, config_of, find_player, label_of, prompted, scripted
@@ -35,22 +35,18 @@ from policies.engines.chat_api import sent_messages
 
 EXAMPLES = "examples.json"
 
-Samples = Annotated[int, typer.Option(min=1, help="Episodes of each task.")]
+Samples = Annotated[int, asked("Episodes of each task.", min=1)]
 Options = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="Argument of the environment, such as data=FOLDER, or for a split task_types=[1,2]. "
-        "May be given several times."
-    ),
+    list[str] | None, asked("Argument of the environment, such as data=FOLDER, or for a split task_types=[1,2].")
 ]
-Steps = Annotated[int | None, typer.Option(min=1, help="Steps of the longest episode; for a split only.")]
-Count = Annotated[int | None, typer.Option("--tasks", min=1, help="Only the first so many tasks, a fair sample.")]
-Temperature = Annotated[float, typer.Option(min=0, help="Temperature of a model; 0 is greedy.")]
-MaxTokens = Annotated[int, typer.Option(min=1, help="Longest reply of an endpoint.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of episodes and draws.")]
-Places = Annotated[int, typer.Option(min=1, help="Most episodes side by side.")]
-Download = Annotated[bool, typer.Option("--download", help="Fetch a model that is not here.")]
-Out = Annotated[Path, typer.Option(help="Folder of the results.")]
+Steps = Annotated[int | None, asked("Steps of the longest episode; for a split only.", min=1)]
+Count = Annotated[int | None, asked("Only the first so many tasks, a fair sample.", "--tasks", min=1)]
+Temperature = Annotated[float, asked("Temperature of a model; 0 is greedy.", min=0)]
+MaxTokens = Annotated[int, asked("Longest reply of an endpoint.", min=1)]
+Seed = Annotated[int, asked("Seed of episodes and draws.", min=0)]
+Places = Annotated[int, asked("Most episodes side by side.", min=1)]
+Download = Annotated[bool, asked("Fetch a model that is not here.", "--download")]
+Out = Annotated[Path, asked("Folder of the results.")]
 
 
 def play(
@@ -58,18 +54,16 @@ def play(
         str | None,
         typer.Argument(
             metavar="PANEL",
-            help="A panel such as alfworld/valid_seen@1, or an environment and a split, "
-            "alfworld/valid_seen. Without it, all panels are listed. An environment without a player is "
-            "played in this terminal.",
+            help="A panel such as alfworld/valid_seen@1, or an environment and a split. Without it, all panels are "
+            "listed. An environment without a player is played in this terminal.",
         ),
     ] = None,
     player: Annotated[
         list[str] | None,
-        typer.Option(
-            help="random, expert (the environment's own), a fair player of the environment such as "
-            "explorer, a job folder such as runs/alfworld/clone-seed0, smollm2, the folder or hub "
-            "name of a Hugging Face model, or MODEL@URL for an OpenAI-compatible endpoint. May be given several times. "
-            "Default: all that need no folder."
+        asked(
+            "random, expert, a fair player of the environment such as explorer, a job folder such as "
+            "runs/alfworld/clone-seed0, smollm2, a Hugging Face model, or MODEL@URL for an OpenAI-compatible endpoint. "
+            "May be given several times. Default: all that need no folder."
         ),
     ] = None,
     samples: Samples = 1,
@@ -112,26 +106,18 @@ def prompt(
         str,
         typer.Argument(metavar="PANEL", help="A panel such as alfworld/valid_seen@1, or an environment and a split."),
     ],
-    model: Annotated[
-        str, typer.Option(help="A model's name at the endpoint; without --endpoint smollm2, a folder or a hub name.")
-    ],
+    model: Annotated[str, asked("A model's name at the endpoint; without --endpoint smollm2, a folder or a hub name.")],
     endpoint: Annotated[
-        str | None,
-        typer.Option(help="An OpenAI-compatible endpoint, up to and including /v1. Default: the model is run here."),
+        str | None, asked("An OpenAI-compatible endpoint, up to and including /v1. Default: the model is run here.")
     ] = None,
-    method: Annotated[str, typer.Option(help=f"{', '.join(METHODS)}; see docs/panels.md.")] = "react",
-    shots: Annotated[int, typer.Option(min=0, help="Episodes of the expert that the prompt shows.")] = 0,
-    examples: Annotated[
-        Path | None, typer.Option(help="Examples to show instead, a file of the form of examples.json.")
-    ] = None,
-    trials: Annotated[
-        int | None, typer.Option(min=2, help="Trials of a task, for reflexion.", show_default="3")
-    ] = None,
+    method: Annotated[str, asked(f"{', '.join(METHODS)}; see docs/panels.md.")] = "react",
+    shots: Annotated[int, asked("Episodes of the expert that the prompt shows.", min=0)] = 0,
+    examples: Annotated[Path | None, asked("Examples to show instead, a file of the form of examples.json.")] = None,
+    trials: Annotated[int | None, asked("Trials of a task, for reflexion.", min=2, show_default="3")] = None,
     admissible: Annotated[
         bool | None,
-        typer.Option(
-            help="List the admissible commands at every step.",
-            show_default="as the environment's prompts; not for react",
+        asked(
+            "List the admissible commands at every step.", show_default="as the environment's prompts; not for react"
         ),
     ] = None,
     samples: Samples = 1,
@@ -142,24 +128,18 @@ def prompt(
     max_tokens: MaxTokens = 512,
     body: Annotated[
         list[str] | None,
-        typer.Option(
-            help="More of each request, such as top_p=0.9; temperature=null leaves it out. May be given several times."
-        ),
+        asked("More of each request, such as top_p=0.9; temperature=null leaves it out. May be given several times."),
     ] = None,
-    send_seed: Annotated[bool, typer.Option(help="Whether the endpoint is sent a seed.")] = True,
-    key_variable: Annotated[
-        str | None, typer.Option(help="The environment variable that holds the endpoint's key.")
-    ] = None,
-    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds of one try of a request.")] = 60.0,
-    retries: Annotated[int, typer.Option(min=0, help="Further tries of a request.")] = 4,
-    most_requests: Annotated[
-        int | None, typer.Option(min=1, help="Budget: answers, of all runs in the folder.")
-    ] = None,
-    most_tokens: Annotated[int | None, typer.Option(min=1, help="Budget: tokens read and written.")] = None,
+    send_seed: Annotated[bool, asked("Whether the endpoint is sent a seed.")] = True,
+    key_variable: Annotated[str | None, asked("The environment variable that holds the endpoint's key.")] = None,
+    timeout: Annotated[float, asked("Seconds of one try of a request.", min=0.1)] = 60.0,
+    retries: Annotated[int, asked("Further tries of a request.", min=0)] = 4,
+    most_requests: Annotated[int | None, asked("Budget: answers, of all runs in the folder.", min=1)] = None,
+    most_tokens: Annotated[int | None, asked("Budget: tokens read and written.", min=1)] = None,
     seed: Seed = 0,
     places: Places = 16,
     download: Download = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the first prompt, and send no request.")] = False,
+    dry_run: Annotated[bool, asked("Print the first prompt, and send no request.", "--dry-run")] = False,
     out: Out = Path("runs/panels"),
 ) -> None:
     """Prompt a model on a panel: vanilla, chain of thought, ReAct or Reflexion, over an endpoint or here."""

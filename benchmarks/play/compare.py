@@ -22,7 +22,7 @@ from rich.console import Console
 from scipy.stats import bootstrap, norm, permutation_test
 
 from agentgym.panels import BESIDE_TASKS
-from benchmarks.console import NONE, explained, save_figures, table
+from benchmarks.console import NONE, asked, explained, save_figures, table
 from benchmarks.json_files import ResultsError
 from benchmarks.play.results import PanelResults, load
 from benchmarks.statistics import CONFIDENCE, Interval, alike, even_difference, holm
@@ -150,8 +150,8 @@ def tasks_needed(apart: NDArray[np.float64]) -> tuple[int | None, float]:
 
 def compare(
     results: Annotated[list[Path], typer.Argument(help="Files results.json, or their folders; two or more.")],
-    measure: Annotated[str, typer.Option(help="success, or score.")] = "success",
-    out: Annotated[Path | None, typer.Option(help="Also write the figures to this JSON file.")] = None,
+    measure: Annotated[str, asked("success, or score.")] = "success",
+    out: Annotated[Path | None, asked("Also write the figures to this JSON file.")] = None,
 ) -> None:
     """Compare results on the same panel, task by task: differences, intervals, p values, tasks needed."""
     if measure not in ("success", "score"):

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from agentgym.outside.text import clean
 from agentgym.panels import OpenPanel
-from benchmarks.console import arguments, explained, save_figures, say, stop
+from benchmarks.console import arguments, asked, explained, save_figures, say, stop
 from benchmarks.json_files import ResultsError, write_json
 from benchmarks.play.command import Options
 from benchmarks.play.panel import Episode, choose_panel, data_of
@@ -94,8 +94,8 @@ class Replay:
             for task in self.panel.tasks:
                 text = _plain(str(self.env.reset(options={"task_id": task.id})[0]))
                 self._openings[text].append(task.id)
-        asked = _plain(logged.opening)
-        return [name for text, ids in self._openings.items() if asked and text.endswith(asked) for name in ids]
+        first = _plain(logged.opening)
+        return [name for text, ids in self._openings.items() if first and text.endswith(first) for name in ids]
 
     def _play(self, logged: LoggedEpisode, task: str) -> Graded:
         observation, info = self.env.reset(seed=0, options={"task_id": task})
@@ -194,16 +194,14 @@ def results_of_log(found: OpenPanel, graded: Grades) -> PanelResults | None:
 
 def grade(
     log: Annotated[Path, typer.Argument(help="The log, plain or packed.")],
-    panel: Annotated[str, typer.Option(help="Which tasks: a panel, or an environment and a split.")],
+    panel: Annotated[str, asked("Which tasks: a panel, or an environment and a split.")],
     form: Annotated[
-        str | None, typer.Option("--format", help=f"Of the log: {', '.join(FORMATS)}. Default: it is detected.")
+        str | None, asked(f"Of the log: {', '.join(FORMATS)}. Default: it is detected.", "--format")
     ] = None,
     option: Options = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print only the episodes that differ.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Also write the grades to this JSON file.")] = None,
-    results: Annotated[
-        Path | None, typer.Option(help="Write what compare reads, if every task is there equally often.")
-    ] = None,
+    quiet: Annotated[bool, asked("Print only the episodes that differ.", "--quiet")] = False,
+    out: Annotated[Path | None, asked("Also write the grades to this JSON file.")] = None,
+    results: Annotated[Path | None, asked("Write what compare reads, if every task is there equally often.")] = None,
 ) -> None:
     """Replay the episodes of another program's log, and report where it differs from the engine."""
     if form is not None and form not in FORMATS:

@@ -19,7 +19,6 @@ import gymnasium as gym
 import numpy as np
 import typer
 
-from agentgym.checks import suggest
 from agentgym.core import TextEnv
 from agentgym.rollout import Policy, collect
 from agentgym.trajectory import StepTable
@@ -27,16 +26,16 @@ from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY, tasks
 from baselines.evaluation import at_temperature
 from baselines.runs.config import Config, make_config
-from baselines.runs.stack import learned_policy, make_envs, tile_names
-from benchmarks.console import NONE, parse_seeds
-from benchmarks.json_files import ResultsError
+from baselines.runs.stack import make_envs, tile_names
+from benchmarks.console import NONE, asked, parse_seeds
+from benchmarks.json_files import ResultsError, check_known
 from benchmarks.processes import Progress
 from benchmarks.report.page import Page, Panel, Table, ruled
-from benchmarks.report.state_graph import Edge, Graph, Node, depths, placed
+from benchmarks.report.state_graph import Graph, graph_of, placed
 from benchmarks.statistics import paired_difference, percent, points, success_interval
 from benchmarks.study import Found, Study, Tell
 from benchmarks.training.options import check_infos, known_env
-from benchmarks.training.run import learned_config
+from benchmarks.training.run import learned
 from policies.scripted import RandomPolicy
 from policies.search.methods import MCTS, Beam, BestOfN
 from policies.search.player import Method, SearchPlayer
@@ -122,14 +121,10 @@ def prepare(config: SearchConfig, folder: Path, tell: Tell) -> Iterator[tuple[Po
         played = make_config(row, methods=[], seeds=[0], model=TINY, history=None, sizes=row.full)
         yield RandomPolicy(), dataclasses.replace(played, setup=dataclasses.replace(played.setup, plenty={}))
         return
-    import transformers
-
-    transformers.utils.logging.disable_progress_bar()
-    job = Path(config.policy)
-    played = learned_config(job)
+    played, policy = learned(Path(config.policy))
     if played.env != config.env:
-        raise ResultsError(f"{job}: a policy for {played.env}, not for {config.env}")
-    yield learned_policy(job / "model", played.model).with_settings(temperature=played.temperature), played
+        raise ResultsError(f"{config.policy}: a policy for {played.env}, not for {config.env}")
+    yield policy, played
 
 
 def run_player(config: SearchConfig, part: str, context: tuple[Policy, Config], progress: Progress) -> SearchScore:
@@ -185,23 +180,13 @@ def search_graph(tree: Tree, method: str, budget: int, seed: int) -> Graph | Non
     found: dict[tuple[int, int, str], list[TreeNode]] = defaultdict(list)
     for node in taken:
         found[names[_name(node.before)], names[_name(node)], node.action].append(node)
-    pairs = [(source, target) for source, target, _ in found]
-    hops = depths(len(names), [(target, source) for source, target in pairs], sorted(goals))
-    distance = [0 if i in goals else hops[i] or None for i in range(len(names))]
-    potential = [0.0 if steps is None else tree.worth.gamma**steps for steps in distance]
-    edges = [
-        Edge(
-            source, target, action, potential[target] - potential[source],
-            max(1, sum(node.visits for node in nodes)), _advantage(tree, nodes),
-        )
-        for (source, target, action), nodes in found.items()
-    ]  # fmt: skip
-    depth = depths(len(names), pairs, [0])
-    nodes = [
-        Node(texts[i], distance[i], depth[i], visits[i], success=i in goals, start=i == 0) for i in range(len(names))
-    ]
-    won, stage = sum(end.won for end in tree.ends), f"{budget} steps"
-    return Graph(method, stage, seed, tree.task, tree.cost.simulations, won, tree.worth.gamma, nodes, edges)
+    edges = {
+        edge: (max(1, sum(node.visits for node in nodes)), _advantage(tree, nodes)) for edge, nodes in found.items()
+    }
+    return graph_of(
+        texts, visits, goals, [0], edges, tree.worth.gamma, method=method, stage=f"{budget} steps", seed=seed,
+        task_id=tree.task, episodes=tree.cost.simulations, won=sum(end.won for end in tree.ends),
+    )  # fmt: skip
 
 
 def _steps(tree: Tree) -> Iterator[TreeNode]:
@@ -236,47 +221,28 @@ def _advantage(tree: Tree, nodes: list[TreeNode]) -> float | None:
 
 
 def configure(
-    env: Annotated[
-        str,
-        typer.Option(
-            help="An environment such as sokoban or alfworld, an id, or a TextEnv of your own, my_module:Env-v0."
-        ),
-    ] = "sokoban",
-    policy: Annotated[
-        str, typer.Option(help="random, or a job folder of a learning benchmark such as runs/learning/clone-seed0.")
-    ] = RANDOM,
-    methods: Annotated[str, typer.Option(help="Ways to search, separated by commas.")] = ",".join(METHODS),
-    budgets: Annotated[
-        str | None, typer.Option(help=f"Simulated steps per episode. Default: {FULL_BUDGETS}, quick {QUICK_BUDGETS}.")
-    ] = None,
-    count: Annotated[
-        int | None,
-        typer.Option("--tasks", min=2, help=f"Number of tasks. Default: {FULL_TASKS}, with --quick {QUICK_TASKS}."),
-    ] = None,
-    split: Annotated[str | None, typer.Option(help="Whose tasks. Default: the split of the test.")] = None,
+    env: Annotated[str, asked("An environment such as alfworld, an id, or a TextEnv, my_module:Env-v0.")] = "sokoban",
+    policy: Annotated[str, asked("random, or a job folder such as runs/learning/clone-seed0.")] = RANDOM,
+    methods: Annotated[str, asked("Ways to search, separated by commas.")] = ",".join(METHODS),
+    budgets: Annotated[str | None, asked(f"Simulated steps. Default: {FULL_BUDGETS}, quick {QUICK_BUDGETS}.")] = None,
+    count: Annotated[int | None, asked(f"Default: {FULL_TASKS}, quick {QUICK_TASKS}.", "--tasks", min=2)] = None,
+    split: Annotated[str | None, asked("Whose tasks. Default: the split of the test.")] = None,
     listed: Annotated[
         bool | None,
-        typer.Option(
+        asked(
+            "Replies are the admissible commands, or drawn. Default: listed for the random policy alone.",
             "--listed/--drawn",
-            help="Replies are the admissible commands with the policy's probabilities, or drawn from the policy. "
-            "Default: listed for the random policy, drawn from models.",
         ),
     ] = None,
     rollout: Annotated[
         int | None,
-        typer.Option(
-            min=-1,
-            help="Steps that the policy plays on from a new state; -1: to the end. Default: 0 for the random policy, "
-            "which judges states as they stand, -1 for models.",
-        ),
+        asked("Steps played on from a new state; -1: to the end. Default: 0 for the random policy, else -1.", min=-1),
     ] = None,
-    outcome: Annotated[str, typer.Option(help="What counts: score, won or return.")] = "score",
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Simulations do not see the random numbers that the episode will see.")
-    ] = False,
-    show: Annotated[int, typer.Option(min=0, help="Index of the task whose searches are drawn.")] = 0,
-    seed: Annotated[int, typer.Option(min=0, help="Of episodes, policies and searches.")] = 0,
-    quick: Annotated[bool, typer.Option("--quick", help="Few tasks and small budgets; for CI.")] = False,
+    outcome: Annotated[str, asked("What counts: score, won or return.")] = "score",
+    fresh: Annotated[bool, asked("Simulations do not see the episode's random numbers.", "--fresh")] = False,
+    show: Annotated[int, asked("Index of the task whose searches are drawn.", min=0)] = 0,
+    seed: Annotated[int, asked("Of episodes, policies and searches.", min=0)] = 0,
+    quick: Annotated[bool, asked("Few tasks and small budgets; for CI.", "--quick")] = False,
 ) -> SearchConfig:
     """Let search players try before they play, and print success at fixed budgets of simulated steps.
 
@@ -284,14 +250,11 @@ def configure(
     page shows the searches of one task as graphs.
     """
     names = [name.strip() for name in methods.split(",") if name.strip()]
-    for name in names:
-        if name not in METHODS:
-            raise typer.BadParameter(f"unknown name {name!r}; {suggest(name, list(METHODS))}", param_hint="--methods")
+    check_known("method", names, METHODS)
+    check_known("outcome", [outcome], OUTCOMES)
     chosen = count or (QUICK_TASKS if quick else FULL_TASKS)
     if show >= chosen:
         raise typer.BadParameter(f"there is no task {show} among {chosen}", param_hint="--show")
-    if outcome not in OUTCOMES:
-        raise typer.BadParameter(f"unknown outcome {outcome!r}; {suggest(outcome, OUTCOMES)}", param_hint="--outcome")
     row, model = settings_of(known_env(env)), policy != RANDOM
     with contextlib.closing(gym.make(row.id, **row.setup.options)) as made:
         bare: Any = made.unwrapped

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from agentgym.trajectory import StepTable
 from wrappers.credit.scores import written_tokens
-from wrappers.credit.state_graph import StateGraph
 
 #: Discount of the potentials shown, the value of the RewardFlow paper.
 GAMMA = 0.9
@@ -94,6 +93,27 @@ def depths(count: int, edges: Sequence[tuple[int, int]], starts: Sequence[int]) 
     return [depth.get(node, 0) for node in range(count)]
 
 
+def graph_of(
+    texts: Sequence[str], visits: Sequence[int], goals: Set[int], starts: Sequence[int],
+    taken: Mapping[tuple[int, int, str], tuple[int, float | None]], gamma: float, **about: Any,
+) -> Graph:  # fmt: skip
+    """Return the graph of nodes, with distances, depths and gains; `about` are the other fields of `Graph`.
+
+    `taken` has how often an action led from one node to another, and its advantage; `goals` are nodes of success.
+    """
+    pairs = [(source, target) for source, target, _ in taken]
+    hops = depths(len(texts), [(target, source) for source, target in pairs], sorted(goals))
+    distance = [0 if i in goals else hops[i] or None for i in range(len(texts))]
+    potential = [0.0 if steps is None else gamma**steps for steps in distance]
+    depth = depths(len(texts), pairs, starts)
+    nodes = [Node(text, distance[i], depth[i], visits[i], i in goals, i in starts) for i, text in enumerate(texts)]
+    edges = [
+        Edge(source, target, action, potential[target] - potential[source], count, advantage)
+        for (source, target, action), (count, advantage) in taken.items()
+    ]
+    return Graph(nodes=nodes, edges=edges, gamma=gamma, **about)
+
+
 def build_graph(
     table: StepTable, group: int, texts: Mapping[str, str], advantages: NDArray[np.float64] | None = None,
     *, method: str, stage: str, seed: int, gamma: float = GAMMA,
@@ -109,7 +129,7 @@ def build_graph(
         advantages = advantages.sum(1) / written_tokens(table).sum(1)
     ids = list(dict.fromkeys(int(s) for row in rows for s in (table.state[row], table.next_state[row])))
     node_of = {state: i for i, state in enumerate(ids)}
-    taken: dict[tuple[int, int, int], list[float]] = {}
+    taken: dict[tuple[int, int, str], list[float]] = {}
     visits = [0] * len(ids)
     starts: list[int] = []
     for row in rows:
@@ -119,31 +139,18 @@ def build_graph(
             starts.append(source)
         if table.valid[row]:
             value = float("nan") if advantages is None else float(advantages[row])
-            taken.setdefault((source, target, int(table.action[row])), []).append(value)
+            taken.setdefault((source, target, str(table.actions[table.action[row]])), []).append(value)
     mine = np.flatnonzero(table.trajectory_group == group)
     won = mine[table.trajectory_won[mine]]
     goals = {node_of[int(state)] for state in table.next_state[table.last[won]]}
-    whole = StateGraph.from_table(table)
-    hops = {
-        int(state): float(hop)
-        for state, owner, hop in zip(whole.node_state, whole.node_group, whole.hop_distance(), strict=True)
-        if owner == group
+    means = {
+        edge: (len(values), None if np.isnan(values).all() else float(np.nanmean(values)))
+        for edge, values in taken.items()
     }
-    distance = [None if np.isinf(hops[state]) else int(hops[state]) for state in ids]
-    depth = depths(len(ids), [(source, target) for source, target, _ in taken], starts)
-    potential = [0.0 if d is None else gamma**d for d in distance]
-    edges = [
-        Edge(
-            source, target, str(table.actions[action]), potential[target] - potential[source], len(values),
-            None if np.isnan(values).all() else float(np.nanmean(values)),
-        )
-        for (source, target, action), values in taken.items()
-    ]  # fmt: skip
-    nodes = [
-        Node(_text_of(table.states[state], texts), distance[i], depth[i], visits[i], i in goals, i in starts)
-        for i, state in enumerate(ids)
-    ]
-    return Graph(method, stage, seed, str(table.groups[group]), len(mine), len(won), gamma, nodes, edges)
+    return graph_of(
+        [_text_of(table.states[state], texts) for state in ids], visits, goals, starts, means, gamma, method=method,
+        stage=stage, seed=seed, task_id=str(table.groups[group]), episodes=len(mine), won=len(won),
+    )  # fmt: skip
 
 
 def _text_of(key: object, texts: Mapping[str, str]) -> str:

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Annotated
 
 import torch
-import typer
 from rich.console import Console
 
 from agentgym.outside.files import locked
@@ -37,7 +36,7 @@ from baselines.runs.stack import check_model, new_policy
 from baselines.trainer import Trainer
 from baselines.update import Limits
 from benchmarks import json_files
-from benchmarks.console import explained, say, stop, telling
+from benchmarks.console import asked, explained, say, stop, telling
 from benchmarks.json_files import created
 from benchmarks.machine import describe_machine
 from benchmarks.report.page import Cell, Page, Table, print_page, write_page
@@ -286,15 +285,13 @@ def page(found: FirstHour) -> Page:
 
 
 def gpu(
-    whole: Annotated[
-        bool, typer.Option("--first-hour", help="What this command does; it may be left out.", hidden=True)
-    ] = True,
+    whole: Annotated[bool, asked("What this command does; it may be left out.", "--first-hour", hidden=True)] = True,
     model: Annotated[
-        str | None, typer.Option(help="Model that learns. Default: Qwen/Qwen2.5-1.5B-Instruct; on a CPU tiny.")
+        str | None, asked("Model that learns. Default: Qwen/Qwen2.5-1.5B-Instruct; on a CPU tiny.")
     ] = None,
-    download: Annotated[bool, typer.Option("--download", help="Fetch that model from the hub.")] = False,
-    minutes: Annotated[float, typer.Option(min=0.1, help="Time limit of all parts together.")] = 50.0,
-    out: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("runs/first-hour"),
+    download: Annotated[bool, asked("Fetch that model from the hub.", "--download")] = False,
+    minutes: Annotated[float, asked("Time limit of all parts together.", min=0.1)] = 50.0,
+    out: Annotated[Path, asked("Folder of the results.")] = Path("runs/first-hour"),
 ) -> None:
     """Run the first hour of a new card: probes, agreement, speed, memory against plan, ten iterations of LoRA.
 

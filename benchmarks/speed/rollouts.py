@@ -22,6 +22,7 @@ import typer
 import agentgym  # noqa: F401  registers the environments
 from agentgym.rollout import collect
 from agentgym.trajectory import Reply, StepTable
+from benchmarks.console import asked
 from benchmarks.speed.record import Measurement, Part, SpeedConfig, speed_study
 from policies.decode.kept import TokenCounts
 from policies.engines.vllm import VllmSampler, check_version
@@ -170,12 +171,12 @@ def measure(config: SpeedConfig, part: str, folder: Path) -> Part:
 
 
 def configure(
-    model: Annotated[str, typer.Option(help="smollm2, tiny, or a model's folder.")] = "smollm2",
-    transcripts: Annotated[int, typer.Option(min=1, help="Episodes side by side.")] = 8,
-    turns: Annotated[int, typer.Option(min=1, help="Turns of an episode.")] = 12,
-    new_tokens: Annotated[int, typer.Option(min=2, help="Longest reply.")] = 12,
-    parts: Annotated[str, typer.Option(help="Names, separated by commas.")] = ",".join(PARTS),
-    quick: Annotated[bool, typer.Option("--quick", help="Two short episodes of the tiny model; for CI.")] = False,
+    model: Annotated[str, asked("smollm2, tiny, or a model's folder.")] = "smollm2",
+    transcripts: Annotated[int, asked("Episodes side by side.", min=1)] = 8,
+    turns: Annotated[int, asked("Turns of an episode.", min=1)] = 12,
+    new_tokens: Annotated[int, asked("Longest reply.", min=2)] = 12,
+    parts: Annotated[str, asked("Names, separated by commas.")] = ",".join(PARTS),
+    quick: Annotated[bool, asked("Two short episodes of the tiny model; for CI.", "--quick")] = False,
 ) -> SpeedConfig:
     """Compare rollouts that read no text twice with rollouts that read whole prompts."""
     if quick:

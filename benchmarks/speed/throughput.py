@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from agentgym.checks import suggest
+from benchmarks.console import asked
 from benchmarks.speed import environments
 from benchmarks.speed.credit import measure_credit
 from benchmarks.speed.record import Part, SpeedConfig, speed_study
@@ -20,8 +21,8 @@ PARTS = (*environments.WORLDS, "credit")
 
 
 def configure(
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions, about two minutes.")] = False,
-    only: Annotated[str | None, typer.Option(help=f"Parts to measure, of {', '.join(PARTS)}; all by default.")] = None,
+    quick: Annotated[bool, asked("Fewer repetitions, about two minutes.", "--quick")] = False,
+    only: Annotated[str | None, asked(f"Parts to measure, of {', '.join(PARTS)}; all by default.")] = None,
 ) -> SpeedConfig:
     """Measure environment steps, searches and credit, beside peers, as ratios."""
     parts = list(PARTS) if only is None else only.split(",")

@@ -14,7 +14,6 @@ from typing import Annotated, Any
 
 import numpy as np
 import torch
-import typer
 
 from agentgym.trajectory import StepTable
 from baselines.batch import make_batch
@@ -23,6 +22,7 @@ from baselines.engines import prompting
 from baselines.imitation.cloning import demonstrations, imitate
 from baselines.recipes.definition import Recipe
 from baselines.update import make_optimizer, update
+from benchmarks.console import asked
 from benchmarks.speed.record import Comparison, Measurement, Part, SpeedConfig, speed_study
 from benchmarks.speed.rollouts import checked_names, distinct_tokens, play, policy_of, replies_of, seconds
 from policies.huggingface import HuggingFacePolicy
@@ -141,15 +141,15 @@ def measure(config: SpeedConfig, part: str, folder: Path) -> Part:
 
 
 def configure(
-    model: Annotated[str, typer.Option(help="smollm2, tiny, or a model's folder.")] = "smollm2",
-    transcripts: Annotated[int, typer.Option(min=2, help="Episodes of several turns.")] = 4,
-    turns: Annotated[int, typer.Option(min=1, help="Turns of an episode.")] = 12,
-    replies: Annotated[int, typer.Option(min=2, help="Replies to one prompt.")] = 12,
-    new_tokens: Annotated[int, typer.Option(min=2, help="Longest reply.")] = 12,
-    rounds: Annotated[int, typer.Option(min=1, help="Measurements of each way; the least counts.")] = 3,
-    parts: Annotated[str, typer.Option(help="Names, separated by commas.")] = ",".join(PARTS),
-    ways: Annotated[str, typer.Option(help="Names, separated by commas.")] = ",".join(WAYS),
-    quick: Annotated[bool, typer.Option("--quick", help="A few short rows of the tiny model; for CI.")] = False,
+    model: Annotated[str, asked("smollm2, tiny, or a model's folder.")] = "smollm2",
+    transcripts: Annotated[int, asked("Episodes of several turns.", min=2)] = 4,
+    turns: Annotated[int, asked("Turns of an episode.", min=1)] = 12,
+    replies: Annotated[int, asked("Replies to one prompt.", min=2)] = 12,
+    new_tokens: Annotated[int, asked("Longest reply.", min=2)] = 12,
+    rounds: Annotated[int, asked("Measurements of each way; the least counts.", min=1)] = 3,
+    parts: Annotated[str, asked("Names, separated by commas.")] = ",".join(PARTS),
+    ways: Annotated[str, asked("Names, separated by commas.")] = ",".join(WAYS),
+    quick: Annotated[bool, asked("A few short rows of the tiny model; for CI.", "--quick")] = False,
 ) -> SpeedConfig:
     """Compare updates with the default settings with those row by row, and with TRL's where it is installed."""
     if quick:

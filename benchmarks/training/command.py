@@ -13,6 +13,7 @@ import typer
 
 from agentgym.outside.text import DataError
 from benchmarks.console import arguments, explained, named, parse_seeds, say, stop
+from benchmarks.json_files import check_known
 from benchmarks.training import options
 from benchmarks.training.options import SIZES, WHAT, WHERE, check_model, check_sight, known_env, of, on_data
 
@@ -43,10 +44,7 @@ def learning(
     group_size: options.GroupSize = None,
     clone_tasks: Annotated[int | None, of(SIZES, "Expert episodes of the warm start; 0: none.", min=0)] = None,
     clone_epochs: Annotated[int | None, of(SIZES, "Passes over them.", min=1)] = None,
-    clone_rate: Annotated[
-        float | None,
-        of(SIZES, "Learning rate of the warm start; random weights need 3e-3. Default: by model.", min=0),
-    ] = None,
+    clone_rate: Annotated[float | None, of(SIZES, "Learning rate of cloning; random weights need 3e-3.", min=0)] = None,
     eval_tasks: Annotated[int | None, of(SIZES, "Held-out test tasks of the table.", min=2)] = None,
     validation_tasks: options.ValidationTasks = None,
     validation_every: Annotated[int | None, of(SIZES, "Iterations between points of the curve.", min=1)] = None,
@@ -189,16 +187,13 @@ def train(
     transcript: options.Transcript = False,
     truncate: Annotated[str | None, of(SIZES, "Prompts that do not fit: raise, left (cut) or end-episode.")] = None,
     iterations: Annotated[
-        int | None,
-        of(_LEARNING, "Rollouts and updates. More of them lengthen a finished run.", "--iterations", "--steps", min=1),
+        int | None, of(_LEARNING, "Rollouts and updates; more lengthen a run.", "--iterations", "--steps", min=1)
     ] = None,
     groups: Annotated[int | None, of(_LEARNING, "Tasks per iteration.", min=1)] = None,
     group_size: Annotated[int | None, of(_LEARNING, "Episodes per task.", min=2)] = None,
     learning_rate: Annotated[float | None, of(_LEARNING, "Of AdamW. Default: the environment's.", min=0)] = None,
     precision: Annotated[str | None, of(_LEARNING, "Of computing, bf16 or fp32; weights are fp32.")] = None,
-    lora: Annotated[
-        int | None, of(_LEARNING, "Rank of an adapter; 0: all weights. Default: the paper's.", min=0)
-    ] = None,
+    lora: Annotated[int | None, of(_LEARNING, "Rank of an adapter; 0: all. Default: the paper's.", min=0)] = None,
     change: Annotated[
         list[str] | None,
         of(
@@ -208,15 +203,11 @@ def train(
             "--set",
         ),
     ] = None,
-    pass_tokens: Annotated[
-        int | None, of(_MEMORY, "Tokens of a pass of the update. Default: by device.", min=1)
-    ] = None,
+    pass_tokens: Annotated[int | None, of(_MEMORY, "Tokens of a pass. Default: by device.", min=1)] = None,
     recompute: Annotated[
         bool | None, of(_MEMORY, "Compute activations again in the backward pass.", "--recompute/--no-recompute")
     ] = None,
-    plan: Annotated[
-        bool, of(_MEMORY, "Print memory by part, tokens and hours, and end; no weights are loaded.", "--plan")
-    ] = False,
+    plan: Annotated[bool, of(_MEMORY, "Print memory, tokens and hours, and end.", "--plan")] = False,
     card: Annotated[str | None, of(_MEMORY, "With --plan: the card, h100, a100, l40s or rtx4090.")] = None,
     clone: Annotated[
         str | None,
@@ -227,21 +218,18 @@ def train(
         ),
     ] = None,
     start: Annotated[
-        Path | None,
-        of(_WARM, "Begin with the final policy of an earlier run: its folder, or one of its models.", "--from"),
+        Path | None, of(_WARM, "Begin with an earlier run's policy: its folder, or a model of it.", "--from")
     ] = None,
     validation_tasks: Annotated[int | None, of(_EVALUATION, "Tasks of the learning curve.", min=2)] = None,
     validation_every: Annotated[int | None, of(_EVALUATION, "Iterations between points of it.", min=1)] = None,
     test_tasks: Annotated[int, of(_EVALUATION, "Held-out tasks that the final policy plays, greedily.", min=0)] = 0,
     tracker: Annotated[
-        str, of(_TRACKING, "Curves: tensorboard, wandb, trackio, several separated by commas, or none.")
+        str, of(_TRACKING, "tensorboard, wandb, trackio, several with commas, or none.")
     ] = "tensorboard",
     project: Annotated[str, of(_TRACKING, "Of wandb and trackio.")] = "stepcredit",
     push: Annotated[str | None, of(_TRACKING, "Upload final/ to this private repository of your hub login.")] = None,
     out: options.Out = None,
-    engine: Annotated[
-        str, of(WHERE, "Who writes replies: loop (the model itself), vllm, or server:URL (OpenAI-compatible).")
-    ] = "loop",
+    engine: Annotated[str, of(WHERE, "Who writes replies: loop (the model itself), vllm, or server:URL.")] = "loop",
     lanes: Annotated[int, of(WHERE, "Parts of the episodes that do not wait for each other's replies.", min=1)] = 1,
     attention: Annotated[str | None, of(WHERE, "Attention of transformers. Default: by device.")] = None,
     only_print: Annotated[bool, of(WHERE, "Print the settings and end.", "--print")] = False,
@@ -271,8 +259,7 @@ def train(
 
     row = settings_of(env)
     trackers = [name.strip() for name in tracker.split(",") if name.strip() not in ("", "none")]
-    if unknown := sorted(set(trackers) - {"tensorboard", "wandb", "trackio"}):
-        raise typer.BadParameter(f"expected tensorboard, wandb or trackio, got {unknown[0]!r}", param_hint="--tracker")
+    check_known("tracker", trackers, ("tensorboard", "wandb", "trackio"))
     memory = {"memory.microbatch_tokens": pass_tokens, "memory.activation_checkpointing": recompute}
     changes = named(learning_rate=learning_rate, **memory) | changes
     sizes = named(

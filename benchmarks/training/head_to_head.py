@@ -182,18 +182,16 @@ def _policy(plan: Plan, folder: Path, seed: int) -> HuggingFacePolicy:
     return learned_policy(folder / Job(CLONE, seed).name / "model", plan.config.learning.model)
 
 
-def _played(config: Config, policy: Policy, name: str, seed: int) -> dict[str, str]:
-    """Success on each test task, per mode."""
+def _played(config: Config, policy: Policy, name: str, seed: int, split: str = "") -> dict[str, str]:
+    """Success on each test task, or task of another split, per mode."""
+    setup = dataclasses.replace(config.setup, test=split or config.setup.test, beside=[])
+    config = dataclasses.replace(config, setup=setup)
     return {mode: score(config, policy, name, seed, mode, 0.0)[0].success for mode in (GREEDY, SAMPLED)}
 
 
 def _beside(config: Config, policy: Policy, name: str, seed: int) -> dict[str, dict[str, str]]:
     """The same on the splits beside the test split."""
-    found = {}
-    for split in config.setup.beside:
-        setup = dataclasses.replace(config.setup, test=split, beside=[])
-        found[split] = _played(dataclasses.replace(config, setup=setup), policy, name, seed)
-    return found
+    return {split: _played(config, policy, name, seed, split) for split in config.setup.beside}
 
 
 def _asked(plan: Plan, folder: Path, job: Job) -> tuple[str, Setting]:
@@ -383,8 +381,7 @@ def head_to_head(
     seeds: options.FinalSeeds = None,
     tokens: options.Tokens = None,
     settings: Annotated[
-        int | None,
-        of(SIZES, f"Tried per method; 0: none, every run has the environment's. Default: {_SETTINGS}.", min=0),
+        int | None, of(SIZES, f"Tried per method; 0: the environment's. Default: {_SETTINGS}.", min=0)
     ] = None,
     beside: Annotated[str | None, of(WHAT, "Further splits that are played, separated by commas.")] = None,
     search_seed: Annotated[int, of(WHAT, "First training seed of the search.", min=0)] = 100,
@@ -399,12 +396,8 @@ def head_to_head(
         ),
     ] = None,
     hours: Annotated[float, of(SIZES, "Processor hours of training after which --until ends.", min=0.0)] = 2.0,
-    rebuilt: Annotated[
-        list[Path] | None, of(WHERE, "Train nothing: put the studies of these folders together.", "--from")
-    ] = None,
-    pages: Annotated[
-        Path | None, of(WHERE, "Write into the Markdown pages of this folder, between marks, not into --out.")
-    ] = None,
+    rebuilt: Annotated[list[Path] | None, of(WHERE, "Train nothing: read these folders.", "--from")] = None,
+    pages: Annotated[Path | None, of(WHERE, "Write into Markdown pages of this folder, between marks.")] = None,
     privileged: Annotated[
         bool,
         of(

@@ -15,7 +15,7 @@ from benchmarks.console import NONE
 from benchmarks.json_files import ResultsError
 from benchmarks.report import assemble
 from benchmarks.report.markdown import checklist, filled, markdown_table, replaced
-from benchmarks.report.page import Figure, Page, Table, write_page
+from benchmarks.report.page import Cell, Figure, Page, Table, ruled, write_page
 from benchmarks.statistics import Interval, paired_difference, paired_t, percent, points, seed_band, success_interval
 from benchmarks.training import dose, evidence, informed
 from benchmarks.training.records import FINAL, REFERENCE, SEARCH, Record, Trainings, by_setting, choose
@@ -44,12 +44,13 @@ def by_success(study: Trainings) -> dict[str, list[Record]]:
     """Return the final runs by method, clones first, then the reference, then the others by sampled success."""
     finals = {method: study.of(method, FINAL) for method in study.methods}
     used = {record.seed for records in finals.values() for record in records}
-    best = sorted(finals, key=lambda method: (method != REFERENCE, -_success(finals[method], SAMPLED).mean))
+    best = sorted(finals, key=lambda method: (method != REFERENCE, -success(finals[method], SAMPLED).mean))
     clones = [record for record in study.of(CLONE, CLONE) if record.seed in used]
     return {CLONE: clones, **{method: finals[method] for method in best}}
 
 
-def _success(records: Sequence[Record], mode: str) -> Interval:
+def success(records: Sequence[Record], mode: str) -> Interval:
+    """Return success on the test tasks, with an interval for new seeds and new tasks."""
     return success_interval([record.test[mode] for record in records])
 
 
@@ -60,14 +61,14 @@ def outcomes(study: Trainings) -> list[list[str]]:
     for method, records in found.items():
         reference = [] if method in (CLONE, REFERENCE) else found.get(REFERENCE, [])
         lines.append([
-            method, str(len(records)), *(percent(_success(records, mode)) for mode in MODES),
-            _less(records, [] if method == CLONE else found[CLONE], SAMPLED),
-            *(_less(records, reference, mode) for mode in MODES),
+            method, str(len(records)), *(percent(success(records, mode)) for mode in MODES),
+            less(records, [] if method == CLONE else found[CLONE], SAMPLED),
+            *(less(records, reference, mode) for mode in MODES),
         ])  # fmt: skip
     return lines
 
 
-def _less(records: Sequence[Record], others: Sequence[Record], mode: str) -> str:
+def less(records: Sequence[Record], others: Sequence[Record], mode: str) -> str:
     """Success of runs less that of others with the same seeds; with one seed the interval is for new tasks."""
     less = evidence.paired(records, others, lambda record: evidence.end(record, mode))
     if len(less) > 1:
@@ -97,20 +98,16 @@ def costs(study: Trainings) -> list[list[str]]:
     return lines
 
 
-def searched(study: Trainings) -> list[list[str]]:
-    """Return each method that was searched, and its settings with their success; the one that was chosen is bold."""
-    lines = []
+def searched(study: Trainings) -> list[Sequence[Cell] | None]:
+    """Return a row for each setting that was tried, with its validation success in both modes, method by method."""
+    rows = []
     for method in dict.fromkeys(record.method for record in study.records if record.stage == SEARCH):
-        records, words = study.of(method, SEARCH), []
+        records = study.of(method, SEARCH)
         chosen = choose(records, study.config.judged_points)
         for setting, runs in by_setting(records):
-            own = setting.recipe.removeprefix(method).strip(":").split(":")
-            options = ", ".join([*filter(None, own), *setting.numbers])
-            success = [f"{100 * _mean([getattr(run.curve[-1], mode) for run in runs]):.0f}" for mode in MODES]
-            mark = "**" if setting == chosen else ""
-            words.append(f"{mark}{options}: {', '.join(success)}{mark}")
-        lines.append([method, "; ".join(words)])
-    return lines
+            won = [f"{100 * _mean([getattr(run.curve[-1], mode) for run in runs]):.1f}" for mode in MODES]
+            rows.append((method, [method, setting.label, *won, "yes" if setting == chosen else ""]))
+    return ruled(rows)
 
 
 def page(study: Trainings) -> Page:
@@ -129,9 +126,9 @@ def page(study: Trainings) -> Page:
         Table("what it took", COSTS, costs(study), COST_CAPTION),
     ]  # fmt: skip
     if config.settings:
-        words = "Validation success in percent, sampled and greedy; the setting in bold was chosen."
-        title = f"the search, seed {config.search_seed}"
-        found.append(Table(title, ("method", "settings"), searched(study), words))
+        heads = ("method", "setting", "sampled %", "greedy %", "chosen")
+        words = f"Success at the last validation, trained with seed {config.search_seed}."
+        found.append(Table("the search", heads, searched(study), words))
     return Page(
         config.name, _told(study), found if study.methods else found[3:], warnings=study.left_out(),
         figures=[Figure(f"{config.name}.png", "Validation success", lambda: draw_curves(study))],

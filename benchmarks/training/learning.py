@@ -49,6 +49,8 @@ from benchmarks.training.showcase import Episode, clone_graphs, show_episodes, t
 
 RESULTS = "results.json"
 REFERENCES = "references"
+#: Policies that are not trained play in one mode.
+REFERENCE_MODES = {RANDOM: (SAMPLED,), EXPERT: (GREEDY,)}
 
 
 @dataclass(frozen=True)
@@ -105,15 +107,6 @@ class Results(Found):
         return [by_seed[seed] for seed in self.config.seeds if seed in by_seed]
 
 
-def modes(policy: str) -> tuple[str, ...]:
-    """Evaluation modes of a policy: random play is sampled, the expert is greedy, trained policies are both.
-
-    >>> modes("expert"), modes("grpo")
-    (('greedy',), ('greedy', 'sampled'))
-    """
-    return {RANDOM: (SAMPLED,), EXPERT: (GREEDY,)}.get(policy, (GREEDY, SAMPLED))
-
-
 def check(results: Results) -> None:
     """Check what types cannot say."""
     config = results.config
@@ -124,7 +117,7 @@ def check(results: Results) -> None:
             if (method, seed) not in pairs:
                 raise ResultsError(f"runs: no run of {method!r} with seed {seed}")
         for policy in [RANDOM, EXPERT, CLONE, *config.methods]:
-            for mode in modes(policy):
+            for mode in REFERENCE_MODES.get(policy, (GREEDY, SAMPLED)):
                 if (policy, seed, mode) not in found:
                     raise ResultsError(f"scores: no {mode} score of {policy!r} with seed {seed}")
     for i, run in enumerate(results.runs):

@@ -16,7 +16,7 @@ import agentgym
 from agentgym.checks import suggest
 from agentgym.registry import ROWS, short_name
 from agentgym.registry import known_env as known_env_of_all
-from benchmarks.console import explained, parse_seeds, say, stop
+from benchmarks.console import asked, explained, parse_seeds, say, stop
 from benchmarks.machine import missing_package, usable_cores
 
 WHAT, SIZES, WHERE = "What", "Sizes", "Where and how"
@@ -29,17 +29,16 @@ def of(panel: str, words: str, *names: str, **limits: Any) -> Any:
     return typer.Option(*names, help=words, rich_help_panel=panel, **limits)
 
 
-def _env_names() -> list[str]:
-    return [short_name(row.id) for row in ROWS]
-
-
 Env = Annotated[
     str,
-    of(WHAT, "Environment: a name such as alfworld, an id, or my_module:Env-v0.", autocompletion=_env_names),
+    of(
+        WHAT,
+        "Environment: a name such as alfworld, an id, or my_module:Env-v0.",
+        autocompletion=lambda: list(map(short_name, (row.id for row in ROWS))),
+    ),
 ]
 EnvOption = Annotated[
-    list[str] | None,
-    of(WHAT, "Argument of the environment, such as data=FOLDER. Default: variables such as ALFWORLD_DATA.", "--option"),
+    list[str] | None, of(WHAT, "Argument of the environment, such as data=FOLDER. Default: its variables.", "--option")
 ]
 Model = Annotated[
     str,
@@ -56,16 +55,12 @@ Steps = Annotated[int | None, of(SIZES, "Reinforcement-learning iterations per r
 Groups = Annotated[int | None, of(SIZES, "Tasks per iteration.", min=1)]
 GroupSize = Annotated[int | None, of(SIZES, "Episodes per task.", min=2)]
 ValidationTasks = Annotated[int | None, of(SIZES, "Tasks of the learning curve.", min=2)]
-History = Annotated[
-    int | None, of(SIZES, "Earlier steps in the prompt. Default: the environment's for tiny, else 2.", min=0)
-]
+History = Annotated[int | None, of(SIZES, "Earlier steps in the prompt. Default: by environment and model.", min=0)]
 Transcript = Annotated[bool, of(SIZES, "Prompts are the whole conversation of an episode.", "--transcript")]
 FinalSeeds = Annotated[str | None, of(WHAT, "Of the final runs. Default: 0-2; quick: 0.")]
 Tokens = Annotated[int | None, of(SIZES, "Reply tokens of a run. Default: the environment's or the study's.", min=1)]
 Jobs = Annotated[int | None, of(WHERE, "Processes of one thread each. Default: the number of cores.", min=1)]
-Out = Annotated[
-    Path | None, of(WHERE, "Folder of the results; the same command in it continues. Default: a folder below runs/.")
-]
+Out = Annotated[Path | None, of(WHERE, "Folder of the results; the same command in it continues.")]
 
 
 def _print_version(asked: bool) -> None:
@@ -74,9 +69,7 @@ def _print_version(asked: bool) -> None:
         raise typer.Exit
 
 
-Version = Annotated[
-    bool, typer.Option("--version", help="Print the version and end.", is_eager=True, callback=_print_version)
-]
+Version = Annotated[bool, asked("Print the version and end.", "--version", is_eager=True, callback=_print_version)]
 
 
 def method_names() -> list[str]:

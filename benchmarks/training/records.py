@@ -54,13 +54,9 @@ class Setting:
         object.__setattr__(self, "training", by_name(self.training))  # results of version 0.2 have flat names
 
     @property
-    def numbers(self) -> list[str]:
-        texts = {name: value if isinstance(value, str) else f"{value:g}" for name, value in self.training.items()}
-        return [f"{name}={text}" for name, text in texts.items()]
-
-    @property
     def label(self) -> str:
-        return " ".join([self.recipe, *self.numbers])
+        texts = {name: value if isinstance(value, str) else f"{value:g}" for name, value in self.training.items()}
+        return " ".join([self.recipe, *(f"{name}={text}" for name, text in texts.items())])
 
     def made(self) -> Recipe:
         return recipe(self.recipe).anywhere()

@@ -10,7 +10,7 @@ from agentgym.rollout import Policy
 from agentgym.trajectory import StepTable
 from baselines.evaluation import Evaluation, evaluate
 from baselines.runs.config import Config
-from baselines.runs.stack import EXPERT, GREEDY, RANDOM, SAMPLED, held_out_tasks, holds_model, make_envs
+from baselines.runs.stack import EXPERT, GREEDY, RANDOM, SAMPLED, held_out_tasks, holds_model, learned_policy, make_envs
 from benchmarks.json_files import CONFIG, ResultsError, load
 from benchmarks.processes import Progress
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from baselines.environments.settings import OwnEnv
     from baselines.records.metrics import Row
     from baselines.trainer import Callback, Trainer
+    from policies.huggingface import HuggingFacePolicy
 
 #: Stages of an iteration.
 STAGES = ("environment", "generation", "credit", "update")
@@ -112,6 +113,20 @@ def _play(
         make_envs(config, config.eval_tasks, expert=name == EXPERT, own=own), policy, held_out_tasks(config, split),
         seed=_EVALUATION_SEED + seed, temperature=temperature, columns=(kind,) if kind else (),
     )  # fmt: skip
+
+
+def learned(job: Path) -> tuple[Config, HuggingFacePolicy]:
+    """Return the configuration of a job folder and its policy, which plays at the temperature of its training."""
+    import transformers
+
+    transformers.utils.logging.disable_progress_bar()
+    config = learned_config(job)
+    return config, learned_policy(job / "model", config.model).with_settings(temperature=config.temperature)
+
+
+def job_of(folder: Path | None) -> Path | None:
+    """Return the job folder of a learning benchmark, for which that of its model may be given."""
+    return folder.parent if folder is not None and folder.name == "model" else folder
 
 
 def learned_config(job: Path) -> Config:

@@ -27,10 +27,10 @@ from benchmarks.report import assemble
 from benchmarks.report.markdown import filled, replaced
 from benchmarks.report.page import Figure, Page, Table, print_page, write_page
 from benchmarks.report.panels import Panel, draw
-from benchmarks.statistics import Interval, paired_difference, percent, points, success_interval
+from benchmarks.statistics import Interval, percent
 from benchmarks.training import options, records
 from benchmarks.training.head_to_head import Plan, plan_study, run_study
-from benchmarks.training.head_to_head_page import INTERVALS, MODES
+from benchmarks.training.head_to_head_page import INTERVALS, MODES, less, success
 from benchmarks.training.options import (
     WHERE,
     check_model,
@@ -82,12 +82,8 @@ class PaperStudy:
             seeds: options.FinalSeeds = None,
             tokens: options.Tokens = None,
             jobs: options.Jobs = None,
-            page: Annotated[
-                Path | None, of(WHERE, "Also write the picture into this Markdown page, between its marks.")
-            ] = None,
-            rebuilt: Annotated[
-                Path | None, of(WHERE, "Train nothing: read the study in this folder.", "--from")
-            ] = None,
+            page: Annotated[Path | None, of(WHERE, "Also write the picture into this page, between marks.")] = None,
+            rebuilt: Annotated[Path | None, of(WHERE, "Train nothing: read this folder.", "--from")] = None,
             out: options.Out = None,
         ) -> None:
             """QUESTION.
@@ -131,38 +127,11 @@ def only(trainings: Trainings, plan: Plan) -> Trainings:
     return dataclasses.replace(trainings, records=kept)
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """One setting, with 95 % intervals for new seeds and new tasks; differences are paired over seeds.
-
-    The line of the clones, which stand everywhere, is "clone".
-    """
-
-    line: str
-    along: str
-    seeds: int
-    success: Interval
-    less_base: Interval | None
-    less_clone: Interval | None
-
-
-def outcomes(study: PaperStudy, trainings: Trainings, mode: str) -> list[Outcome]:
-    """Compute all outcomes in one mode: the clone's, then the settings'."""
-    clones, found = trainings.of(CLONE, CLONE), list[Outcome]()
-    for arm in (Arm("", CLONE, ""), *study.arms):
-        if records := trainings.of(arm.setting, FINAL) if arm.setting else clones:
-            success = success_interval([record.test[mode] for record in records])
-            base, start = trainings.of(arm.base, FINAL) if arm.base else [], clones if arm.setting else []
-            less = [_less(records, others, mode) for others in (base, start)]
-            found.append(Outcome(arm.line, arm.along, len(records), success, *less))
-    return found
-
-
-def _less(records: Sequence[Record], others: Sequence[Record], mode: str) -> Interval | None:
-    """Success of some runs less that of others, with the seeds that both have; None: they have none."""
-    theirs = {record.seed: record.test[mode] for record in others}
-    both = [(record.test[mode], theirs[record.seed]) for record in records if record.seed in theirs]
-    return paired_difference(*zip(*both, strict=True)) if both else None
+def by_arm(study: PaperStudy, trainings: Trainings) -> list[tuple[Arm, list[Record]]]:
+    """Return the clones, whose arm has no setting, and the runs of each arm that was trained."""
+    found = [(Arm("", CLONE, ""), trainings.of(CLONE, CLONE))]
+    found += [(arm, trainings.of(arm.setting, FINAL)) for arm in study.arms]
+    return [(arm, runs) for arm, runs in found if runs]
 
 
 def page_of(study: PaperStudy, trainings: Trainings) -> Page:
@@ -174,15 +143,17 @@ def page_of(study: PaperStudy, trainings: Trainings) -> Page:
 def table(study: PaperStudy, trainings: Trainings) -> Table:
     """Return the table of what a study trained."""
     shown = [f"{mode}{what}" for what in (" %", " - clone", " - base") for mode in MODES]
-    lines = []
-    for pair in zip(*(outcomes(study, trainings, mode) for mode in MODES), strict=True):
-        line = [pair[0].line, pair[0].along or NONE, str(pair[0].seeds), *(percent(each.success) for each in pair)]
-        lines.append([*line, *(points(each.less_clone) for each in pair), *(points(each.less_base) for each in pair)])
+    lines, clones = [], trainings.of(CLONE, CLONE)
+    for arm, runs in by_arm(study, trainings):
+        line = [arm.line, arm.along or NONE, str(len(runs)), *(percent(success(runs, mode)) for mode in MODES)]
+        for others in (clones if arm.setting else [], trainings.of(arm.base, FINAL) if arm.base else []):
+            line += [less(runs, others, mode) for mode in MODES]
+        lines.append(line)
     bases = dict.fromkeys(arm.along for arm in study.arms if any(arm.setting == other.base for other in study.arms))
     learning = trainings.config.learning
     caption = (
         f"{trainings.config.name}: success on {learning.eval_tasks} tasks in percent, with {INTERVALS}; differences in "
-        f"points, paired. {trainings.config.token_budget:,} reply tokens a run, "
+        f"points, paired over seeds. {trainings.config.token_budget:,} reply tokens a run, "
         f"temperature {learning.temperature:g}, {learning.groups} tasks x {learning.group_size} episodes an "
         f"iteration, clones of {learning.clone_tasks} expert episodes. Base: the same line at {', '.join(bases)}."
     )
@@ -193,10 +164,11 @@ def panel(study: PaperStudy, trainings: Trainings) -> Panel:
     """Return the panel of what a study trained: success over its settings."""
     lines: dict[str, dict[str, Interval]] = {}
     places = list(dict.fromkeys(arm.along for arm in study.arms))
-    for each in outcomes(study, trainings, SAMPLED):
+    for arm, runs in by_arm(study, trainings):
+        won = success(runs, SAMPLED)
+        shown = Interval(100 * won.mean, 100 * won.low, 100 * won.high)
         # The clone has no place of its own: all runs play the same tasks, and it stands everywhere.
-        shown = Interval(100 * each.success.mean, 100 * each.success.low, 100 * each.success.high)
-        lines.setdefault(each.line, {}).update(dict.fromkeys([each.along] if each.along else places, shown))
+        lines.setdefault(arm.line, {}).update(dict.fromkeys([arm.along] if arm.along else places, shown))
     return Panel(f"{trainings.config.name}: trained, sampled play", study.along, "success [%]", lines)
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
-import typer
 
 from agentgym.trajectory import Floats
+from benchmarks.console import asked
 from benchmarks.processes import Progress
 from benchmarks.report.page import Page, Table
 from benchmarks.statistics import Interval
@@ -160,7 +160,7 @@ def _above(contests: Sequence[Contest], size: int) -> Table:
 
 
 def configure(
-    quick: Annotated[bool, typer.Option("--quick", help="4 tasks of each environment and one player.")] = False,
+    quick: Annotated[bool, asked("4 tasks of each environment and one player.", "--quick")] = False,
     env: playing.Envs = None,
     groups: playing.Sizes = None,
     player: playing.Players = None,

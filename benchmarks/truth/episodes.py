@@ -13,23 +13,21 @@ from typing import Annotated, Any
 
 import gymnasium as gym
 import numpy as np
-import typer
 from numpy.typing import NDArray
 
 import agentgym  # noqa: F401  # registers the environments
-from agentgym.checks import suggest
 from agentgym.rollout import Policy
 from agentgym.rollout.groups import Stage, play_groups, warn_of_unscored
 from agentgym.rollout.recorder import TableBuilder
 from agentgym.trajectory import Ints, Reply, StepTable
 from baselines.environments.registry import SETTINGS, settings_of
 from baselines.environments.settings import SIDE_BY_SIDE, EnvSettings, Scripted, tasks
-from baselines.evaluation import at_temperature
-from baselines.runs.stack import learned_policy, make_envs
-from benchmarks.json_files import ResultsError
+from baselines.runs.stack import make_envs
+from benchmarks.console import asked
+from benchmarks.json_files import ResultsError, check_known
 from benchmarks.play.players import weights_of
 from benchmarks.processes import Job, Progress
-from benchmarks.training.run import learned_config
+from benchmarks.training.run import job_of, learned, learned_config
 from benchmarks.truth.credits import RANDOM, VINE
 from wrappers.canonical import CanonicalStates
 from wrappers.credit.group import number_pairs
@@ -37,27 +35,19 @@ from wrappers.distance import Distances
 
 #: Options of commands that several studies take.
 _AGAIN = "May be given several times."
-Envs = Annotated[list[str] | None, typer.Option(help=f"Name of an environment. {_AGAIN} Default: all of them.")]
-Players = Annotated[list[str] | None, typer.Option(help=f"Scripted player. {_AGAIN} Default: all of them.")]
-Sizes = Annotated[list[int] | None, typer.Option(help=f"Group size. {_AGAIN} Default: 2, 4, 8 and 16.")]
+Envs = Annotated[list[str] | None, asked(f"Name of an environment. {_AGAIN} Default: all of them.")]
+Players = Annotated[list[str] | None, asked(f"Scripted player. {_AGAIN} Default: all of them.")]
+Sizes = Annotated[list[int] | None, asked(f"Group size. {_AGAIN} Default: 2, 4, 8 and 16.")]
 Policies = Annotated[
-    list[Path] | None,
-    typer.Option(
-        help="Job folder of a learning benchmark, such as runs/learning/clone-seed0: its policy plays as well, in its "
-        f"environment. {_AGAIN}"
-    ),
+    list[Path] | None, asked(f"Job folder such as runs/learning/clone-seed0, whose policy plays too. {_AGAIN}")
 ]
-Tasks = Annotated[int | None, typer.Option(min=2, help="Tasks of each environment.")]
-Levels = Annotated[int | None, typer.Option(min=2, help="Number of levels.")]
-Split = Annotated[str, typer.Option(help="Tasks: validation, to choose by; test, to judge.")]
-Continuations = Annotated[
-    int | None, typer.Option(min=2, help="Continuations of each state and choice for truth by Monte-Carlo; even.")
-]
-Branches = Annotated[
-    int | None, typer.Option(min=0, help="Continuations of each state that vine is given; 0: without vine.")
-]
-Gamma = Annotated[float, typer.Option(min=0.0, max=1.0, help="Discount of values by Monte-Carlo.")]
-Seed = Annotated[int, typer.Option(min=0, help="Of episodes, continuations, intervals and random numbers.")]
+Tasks = Annotated[int | None, asked("Tasks of each environment.", min=2)]
+Levels = Annotated[int | None, asked("Number of levels.", min=2)]
+Split = Annotated[str, asked("Tasks: validation, to choose by; test, to judge.")]
+Continuations = Annotated[int | None, asked("Continuations of each choice for truth by Monte-Carlo; even.", min=2)]
+Branches = Annotated[int | None, asked("Continuations of each state that vine is given; 0: without vine.", min=0)]
+Gamma = Annotated[float, asked("Discount of values by Monte-Carlo.", min=0.0, max=1.0)]
+Seed = Annotated[int, asked("Of episodes, continuations, intervals and random numbers.", min=0)]
 
 ENVIRONMENTS: dict[str, EnvSettings] = {row.name: row for row in SETTINGS if row.scripted}
 #: Scripted players, from the worst to the best.
@@ -134,14 +124,14 @@ def make_config(
     `models` are job folders of learning benchmarks, or the models in them. `credits` stand beside `vine` and random
     numbers. `ResultsError`: an unknown name, sizes that do not divide one another, or a folder without such a job.
     """
-    _known("split", [split], (VALIDATION, TEST))
+    check_known("split", [split], (VALIDATION, TEST))
     if own := [env for env in envs or () if ":" in env]:
         raise ResultsError(
             f"{own[0]!r}: this study plays environments with an expert and tasks apart from training, "
             f"{', '.join(ENVIRONMENTS)}; train in your own by --env of the default benchmark"
         )
-    _known("environment", envs or (), ENVIRONMENTS)
-    _known("player", players or (), PLAYERS)
+    check_known("environment", envs or (), ENVIRONMENTS)
+    check_known("player", players or (), PLAYERS)
     chosen = [name for name in ENVIRONMENTS if not envs or name in envs]
     wanted = tuple(players or ()) or size.players or PLAYERS
     sizes = sorted(set(groups or ())) or list(size.sizes)
@@ -180,19 +170,12 @@ def scripted_of(env: str) -> Scripted:
     return found
 
 
-def _known(what: str, names: Iterable[str], known: Iterable[str]) -> None:
-    for name in names:
-        if name not in known:
-            raise ResultsError(f"unknown {what} {name!r}; {suggest(name, known)}")
-
-
 def _models(folders: Iterable[Path], envs: Sequence[str]) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {env: {} for env in envs}
-    for folder in folders:
-        job = folder.parent if folder.name == "model" else folder
+    for job in filter(None, map(job_of, folders)):
         env = settings_of(learned_config(job).env).name
         if env not in found:
-            raise ResultsError(f"{folder}: a policy for {env}; this study plays {', '.join(envs)}")
+            raise ResultsError(f"{job}: a policy for {env}; this study plays {', '.join(envs)}")
         for name in (*found[env], *PLAYERS):
             if Job("part", method=name).name == Job("part", method=job.name).name:
                 raise ResultsError(
@@ -271,14 +254,9 @@ def play(config: TruthConfig, env: str, name: str, progress: Progress = lambda d
     progress(0, count * episodes, "episodes")
     if name in config.players[env]:
         return play_scripted(env, config.players[env][name], count, episodes, config.seed, config.split)
-    import transformers
-
-    transformers.utils.logging.disable_progress_bar()
-    job = Path(config.models[env][name])
-    learned = learned_config(job)
-    policy = at_temperature(learned_policy(job / "model", learned.model), learned.temperature)
+    shown, policy = learned(Path(config.models[env][name]))
     chosen = tasks_of(env, count, config.split)
-    return _played(env, make_envs(learned, count * episodes), policy, chosen, episodes, config.seed)
+    return _played(env, make_envs(shown, count * episodes), policy, chosen, episodes, config.seed)
 
 
 def play_scripted(env: str, optimal: float, count: int, episodes: int, seed: int, split: str = VALIDATION) -> Played:

@@ -17,12 +17,11 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-import typer
 from scipy.stats import t as student
 
-from agentgym.checks import suggest
 from agentgym.trajectory import Floats, StepTable
-from benchmarks.json_files import ResultsError
+from benchmarks.console import asked
+from benchmarks.json_files import ResultsError, check_known
 from benchmarks.processes import Progress
 from benchmarks.report.page import Figure, Page, Table
 from benchmarks.report.panels import Panel, draw
@@ -210,10 +209,9 @@ def _drawn_error(process: Process, table: StepTable, count: int, rng: np.random.
 
 
 def configure(
-    quick: Annotated[bool, typer.Option("--quick", help="2 batches of 16 episodes: every part, no result.")] = False,
+    quick: Annotated[bool, asked("2 batches of 16 episodes: every part, no result.", "--quick")] = False,
     process: Annotated[
-        list[str] | None,
-        typer.Option(help=f"One of these, may be given several times: {', '.join(PROCESSES)}. Default: all."),
+        list[str] | None, asked(f"One of these, may be given several times: {', '.join(PROCESSES)}. Default: all.")
     ] = None,
     groups: playing.Sizes = None,
     seed: playing.Seed = 0,
@@ -223,9 +221,7 @@ def configure(
     Three tiny processes, slippery FrozenLake and two Sokoban levels, with a player whose values are known. Nothing is
     trained.
     """
-    for name in process or ():
-        if name not in PROCESSES:
-            raise ResultsError(f"unknown process {name!r}; {suggest(name, PROCESSES)}")
+    check_known("process", process or (), PROCESSES)
     sizes = sorted(set(groups or ((2, 8) if quick else (2, 4, 8, 16, 32, 64))))
     episodes = 16 if quick else 512
     if sizes[0] < 2 or any(episodes % size for size in sizes):

@@ -14,16 +14,15 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
-import typer
 
 from agentgym.trajectory import Floats, StepTable
+from benchmarks.console import asked
 from benchmarks.processes import Progress
 from benchmarks.statistics import Interval
 from benchmarks.study import Found, Study
 from benchmarks.truth import credits as sets
 from benchmarks.truth import episodes as playing
-from benchmarks.truth.distances import kinds_of_steps
-from benchmarks.truth.graphs import Diagnosis, diagnose
+from benchmarks.truth.graphs import Diagnosis, diagnose, kinds_of_steps
 from benchmarks.truth.measures import bootstrap_weights, intervals, samples, split_groups
 from benchmarks.truth.pages import page
 from benchmarks.truth.truths import Truth, agreement, ceiling, state_continuations, truths_of
@@ -223,21 +222,17 @@ def hold(truth: Truth, table: StepTable, given: Mapping[int, Sequence[tuple[Cred
 
 
 def configure_league(
-    quick: Annotated[
-        bool, typer.Option("--quick", help="4 tasks of each environment and one player: every part, no result.")
-    ] = False,
+    quick: Annotated[bool, asked("4 tasks of each environment, one player: no result.", "--quick")] = False,
     env: playing.Envs = None,
     groups: playing.Sizes = None,
     player: playing.Players = None,
     policy: playing.Policies = None,
     tasks: playing.Tasks = None,
-    credits: Annotated[str, typer.Option(help=f"What is measured: {', '.join(sets.SETS)}.")] = "methods",
+    credits: Annotated[str, asked(f"What is measured: {', '.join(sets.SETS)}.")] = "methods",
     split: playing.Split = playing.VALIDATION,
     continuations: playing.Continuations = None,
     branches: playing.Branches = None,
-    check: Annotated[
-        bool, typer.Option("--check", help="Find out values by Monte-Carlo too where distances are exact.")
-    ] = False,
+    check: Annotated[bool, asked("Find out values by Monte-Carlo too where distances are exact.", "--check")] = False,
     gamma: playing.Gamma = 0.95,
     seed: playing.Seed = 0,
 ) -> playing.TruthConfig:
@@ -255,16 +250,12 @@ def configure_league(
 
 
 def configure_ranking(
-    quick: Annotated[bool, typer.Option("--quick", help="32 levels instead of 256, a few seconds.")] = False,
+    quick: Annotated[bool, asked("32 levels instead of 256, a few seconds.", "--quick")] = False,
     groups: playing.Levels = None,
     policy: playing.Policies = None,
     player: playing.Players = None,
     credits: Annotated[
-        str,
-        typer.Option(
-            help="published: methods up to GraphGPO, and fits to outcomes; 2026: methods of that year, beside four "
-            "older ones; all; combinations."
-        ),
+        str, asked("published: up to GraphGPO; 2026: of that year, beside four older ones; all; combinations.")
     ] = "published",
     seed: playing.Seed = 0,
 ) -> playing.TruthConfig:

@@ -17,17 +17,14 @@ from pathlib import Path
 from typing import Annotated, Any, get_args
 
 import numpy as np
-import typer
 
-from agentgym.checks import suggest
 from agentgym.rollout import collect
 from agentgym.trajectory import Floats, Reply, StepTable
 from baselines.environments.registry import settings_of
-from baselines.evaluation import at_temperature
 from baselines.runs.stack import make_envs
 from baselines.scorers.privileged import PrivilegedConfig, PrivilegedScorer, recorded
-from benchmarks.console import NONE, arguments
-from benchmarks.json_files import ResultsError
+from benchmarks.console import NONE, arguments, asked
+from benchmarks.json_files import ResultsError, check_known
 from benchmarks.processes import Progress
 from benchmarks.report.markdown import filled, markdown_table
 from benchmarks.report.page import Page, Table
@@ -35,7 +32,7 @@ from benchmarks.statistics import Interval, paired_t
 from benchmarks.study import Found, Study, Tell
 from benchmarks.training.informed import CONTEXTS
 from benchmarks.training.learning import cloned_for
-from benchmarks.training.run import learned_config
+from benchmarks.training.run import job_of, learned
 from benchmarks.truth.episodes import tasks_of
 from benchmarks.truth.measures import bootstrap_weights, decimals, estimate, intervals, samples
 from wrappers.credit.rlcsd import contrasts_of
@@ -206,11 +203,6 @@ def success_gained(
 @contextlib.contextmanager
 def prepare(config: PrivilegedStudyConfig, folder: Path, tell: Tell) -> Iterator[Callable[[int], Stage]]:
     """Yield what clones a policy where none is given, and plays the held-out tasks, once per seed."""
-    import transformers
-
-    from policies.huggingface import HuggingFacePolicy
-
-    transformers.utils.logging.disable_progress_bar()
     row = settings_of(config.env, config.options)
 
     @functools.cache
@@ -219,9 +211,8 @@ def prepare(config: PrivilegedStudyConfig, folder: Path, tell: Tell) -> Iterator
         if not config.policy:
             more: Any = {"quick": config.quick, "seeds": config.seeds, "contexts": config.clone_contexts}
             job = cloned_for(row, folder / "learning", seed, tell, **more)
-        learned = learned_config(job)
-        policy = at_temperature(HuggingFacePolicy.from_pretrained(job / "model", device="cpu"), learned.temperature)
-        distances = Distances(make_envs(learned, config.tasks * config.episodes))
+        shown, policy = learned(job)
+        distances = Distances(make_envs(shown, config.tasks * config.episodes))
         notes = Privileged(distances, demonstrations="demonstration" in config.contexts)
         chosen = tasks_of(config.env, config.tasks)
         tell(f"playing {config.tasks} x {config.episodes} held-out episodes")
@@ -232,16 +223,14 @@ def prepare(config: PrivilegedStudyConfig, folder: Path, tell: Tell) -> Iterator
 
 
 def configure(
-    quick: Annotated[bool, typer.Option("--quick", help="A small clone and 4 tasks: every part, no result.")] = False,
-    env: Annotated[str, typer.Option(help="Environment with a distance and an expert, such as corridor.")] = "corridor",
-    option: Annotated[list[str] | None, typer.Option(help="Argument of the environment, such as length=12.")] = None,
-    policy: Annotated[Path | None, typer.Option(help="Job folder of a learning benchmark; default: clones.")] = None,
-    context: Annotated[list[str] | None, typer.Option(help="Kind of context. May be given several times.")] = None,
-    read: Annotated[
-        list[str] | None, typer.Option(help="What clones learn to read, such as expert=0.25; default: as --privileged.")
-    ] = None,
-    tasks: Annotated[int | None, typer.Option(min=2, help="Held-out tasks. Default: 48; quick: 4.")] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Clones, with the seeds 0, 1, ...")] = 1,
+    quick: Annotated[bool, asked("A small clone and 4 tasks: every part, no result.", "--quick")] = False,
+    env: Annotated[str, asked("Environment with a distance and an expert, such as corridor.")] = "corridor",
+    option: Annotated[list[str] | None, asked("Argument of the environment, such as length=12.")] = None,
+    policy: Annotated[Path | None, asked("Job folder of a learning benchmark; default: clones.")] = None,
+    context: Annotated[list[str] | None, asked("Kind of context. May be given several times.")] = None,
+    read: Annotated[list[str] | None, asked("What clones learn to read, such as expert=0.25.")] = None,
+    tasks: Annotated[int | None, asked("Held-out tasks. Default: 48; quick: 4.", min=2)] = None,
+    seeds: Annotated[int, asked("Clones, with the seeds 0, 1, ...", min=1)] = 1,
 ) -> PrivilegedStudyConfig:
     """Hold what a policy says of its steps, once it reads a context, against the exact gains of the steps.
 
@@ -250,13 +239,10 @@ def configure(
     """
     if not settings_of(env).is_known:
         raise ResultsError(f"{env!r}: this study clones an expert by the settings of one of the project's environments")
-    for name in context or ():
-        if name not in get_args(Context):
-            raise ResultsError(f"unknown context {name!r}; {suggest(name, get_args(Context))}")
-    job = "" if policy is None else str(policy.parent if policy.name == "model" else policy)
+    check_known("context", context or (), get_args(Context))
     shares = {name: float(share) for name, share in arguments(read or ()).items()} or dict(CONTEXTS)
     return PrivilegedStudyConfig(
-        settings_of(env).name, dict(arguments(option or ())), job, list(context or get_args(Context)),
+        settings_of(env).name, arguments(option or ()), str(job_of(policy) or ""), list(context or get_args(Context)),
         tasks or (4 if quick else 48), 8, 1000, list(range(seeds)), quick, shares,
     )  # fmt: skip
 

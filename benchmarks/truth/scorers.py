@@ -18,28 +18,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-import typer
 
-from agentgym.checks import suggest
 from agentgym.rollout import collect
 from agentgym.trajectory import Floats, StepTable
 from baselines.environments.settings import tasks
 from baselines.environments.sokoban import SOKOBAN
-from baselines.evaluation import at_temperature
-from baselines.runs.config import Config
 from baselines.runs.stack import make_envs, trainer_config, training_tasks
-from benchmarks.console import NONE
-from benchmarks.json_files import ResultsError
+from benchmarks.console import NONE, asked
+from benchmarks.json_files import ResultsError, check_known
 from benchmarks.processes import Progress
 from benchmarks.report.page import Cell, Page, Table, ruled
 from benchmarks.statistics import Interval
 from benchmarks.study import Found, Study, Tell
 from benchmarks.training.learning import cloned_for
-from benchmarks.training.run import learned_config
-from benchmarks.truth.distances import distance_changes, state_distances
+from benchmarks.training.run import job_of, learned, learned_config
 from benchmarks.truth.measures import EXPLAINED, Sample, bootstrap_weights, intervals, number, samples
 from wrappers.credit.agentprm import GAMMA, action_targets, gains
 from wrappers.credit.evidence import agreement, pair_accuracy
+from wrappers.distance import Distances, distance_gains
 
 if TYPE_CHECKING:
     from baselines.learner import Learner
@@ -185,9 +181,9 @@ class HeldOut:
     weights: Floats
 
     @classmethod
-    def of(cls, played: StepTable, group_size: int, resamples: int, seed: int) -> HeldOut:
-        """Cut episodes of Sokoban levels into groups and ask the solver."""
-        parts = samples(played, distance_changes(played, state_distances(played)), (group_size, 2))
+    def of(cls, played: StepTable, truth: Floats, group_size: int, resamples: int, seed: int) -> HeldOut:
+        """Cut episodes, with the gains of their steps, float64 (N,), into groups."""
+        parts = samples(played, truth, (group_size, 2))
         return cls(*parts[group_size], bootstrap_weights(played.n_groups, resamples, seed))
 
     def measures(self, credit: Floats) -> dict[str, Interval | None]:
@@ -203,19 +199,10 @@ class FixedPolicy:
     """The policy of a learning benchmark's job, whose weights stay as they are, and its episodes."""
 
     def __init__(self, job: Path, sizes: Sizes, seed: int) -> None:
-        self.learned: Config = learned_config(job)
-        self._folder, self._sizes, self._seed = job / "model", sizes, seed
-        self.policy: Any = at_temperature(self._load(), self.learned.temperature)
+        self.learned, self.policy = learned(job)
+        self._job, self._sizes, self._seed = job, sizes, seed
         self._levels = training_tasks(self.learned)
         self._kept: dict[int, StepTable] = {}
-
-    def _load(self) -> Any:
-        import transformers
-
-        from policies.huggingface import HuggingFacePolicy
-
-        transformers.utils.logging.disable_progress_bar()
-        return HuggingFacePolicy.from_pretrained(self._folder, device="cpu")
 
     def batch(self, iteration: int) -> StepTable:
         """Return the episodes of a training iteration, counted from 0; the same for every scorer."""
@@ -231,12 +218,14 @@ class FixedPolicy:
     def held_out(self, resamples: int) -> HeldOut:
         """Play the held-out levels, which are those of the learning curve."""
         sizes = self._sizes
+        envs = Distances(make_envs(self.learned, sizes.levels * sizes.episodes))
         played = collect(
-            make_envs(self.learned, sizes.levels * sizes.episodes), self.policy,
+            envs, self.policy,
             tasks=tasks(self.learned.setup.validation, sizes.levels), group_size=sizes.episodes,
             seed=_seed(self._seed, 0),
         )  # fmt: skip
-        return HeldOut.of(played, sizes.group_size, resamples, self._seed)
+        truth = distance_gains(played, envs.found)
+        return HeldOut.of(played, truth, sizes.group_size, resamples, self._seed)
 
     def learner(self) -> Learner:
         """Return what trains another copy of the policy by GRPO, with the settings of its benchmark."""
@@ -244,7 +233,7 @@ class FixedPolicy:
         from baselines.recipes import recipe
 
         grpo = recipe("grpo")
-        return Learner(self._load(), grpo, trainer_config(self.learned, self._seed, grpo))
+        return Learner(learned(self._job)[1], grpo, trainer_config(self.learned, self._seed, grpo))
 
 
 def _seed(*numbers: int) -> int:
@@ -313,26 +302,20 @@ def make_config(
     policy: Path | None = None, scorers: Sequence[str] = (), *, sizes: Sizes = FULL, seed: int = 0
 ) -> ScorersConfig:
     """Put a configuration together; without a policy, a job folder of Sokoban, one is cloned."""
-    for name in scorers:
-        if name not in SCORERS:
-            raise ResultsError(f"unknown scorer {name!r}; {suggest(name, SCORERS)}")
-    job = "" if policy is None else str(policy.parent if policy.name == "model" else policy)
+    check_known("scorer", scorers, SCORERS)
+    job = str(job_of(policy) or "")
     if job and (found := learned_config(Path(job)).env) != SOKOBAN.id:
         raise ResultsError(f"{job}: a policy for {found}; only in {SOKOBAN.id} is the worth of a step known")
     return ScorersConfig(job, list(dict.fromkeys(scorers or SCORERS)), sizes, 1000, seed)
 
 
 def configure(
-    quick: Annotated[bool, typer.Option("--quick", help="Two small iterations, a minute; for CI.")] = False,
-    only: Annotated[str | None, typer.Option(help=f"Names separated by commas, of: {', '.join(SCORERS)}.")] = None,
+    quick: Annotated[bool, asked("Two small iterations, a minute; for CI.", "--quick")] = False,
+    only: Annotated[str | None, asked(f"Names separated by commas, of: {', '.join(SCORERS)}.")] = None,
     policy: Annotated[
-        Path | None,
-        typer.Option(
-            help="Job folder of a learning benchmark, such as runs/learning/clone-seed0: the policy that plays. "
-            "Without it one is cloned first."
-        ),
+        Path | None, asked("Job folder such as runs/learning/clone-seed0, whose policy plays. Default: a clone.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of episodes, mini-batches and intervals.")] = 0,
+    seed: Annotated[int, asked("Of episodes, mini-batches and intervals.", min=0)] = 0,
 ) -> ScorersConfig:
     """Train step scorers beside a policy that stands still, and measure how well they rank actions in Sokoban.
 

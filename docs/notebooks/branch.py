@@ -13,17 +13,16 @@ from scipy.stats import spearmanr
 import agentgym  # noqa: F401  registers the AgentRL/* ids
 from agentgym.rollout import collect
 from agentgym.rollout.tree import TreeCost, collect_tree
-from benchmarks.truth.distances import distance_changes, state_distances
 from policies.scripted import RandomPolicy
 from wrappers import VectorReplyParser
 from wrappers.credit import gigpo, graphgpo, grpo, vine
+from wrappers.distance import Distances, distance_gains
 
 
 def make():
-    """Boards with one box, 32 at a time."""
-    return VectorReplyParser(
-        gym.make_vec("AgentRL/Sokoban-v0", num_envs=32, autoreset_mode="Disabled", boxes=1, max_length=6)
-    )
+    """Boards with one box, 32 at a time; how far each is from its solution is noted."""
+    boards = gym.make_vec("AgentRL/Sokoban-v0", num_envs=32, autoreset_mode="Disabled", boxes=1, max_length=6)
+    return Distances(VectorReplyParser(boards))
 
 
 tasks = [{"split": "train", "index": index} for index in range(8)]
@@ -45,8 +44,9 @@ print(len(set(observations)), "board in", len(observations), "sub-environments")
 # Sixteen episodes a task, or four with continuations of every state that they saw for the first time.
 
 # %%
-episodes = collect(make(), RandomPolicy(), tasks=tasks, group_size=16, seed=0)
-tree = collect_tree(make(), RandomPolicy(), tasks=tasks, group_size=4, branches=4, select="distinct", seed=0)
+one, other = make(), make()
+episodes = collect(one, RandomPolicy(), tasks=tasks, group_size=16, seed=0)
+tree = collect_tree(other, RandomPolicy(), tasks=tasks, group_size=4, branches=4, select="distinct", seed=0)
 print(episodes)
 print(tree)
 print(TreeCost.of(tree))
@@ -61,7 +61,7 @@ print(TreeCost.of(tree))
 # %%
 def rank(table, credit):
     """Correlation with the exact change of distance, over scored rows."""
-    truth = np.maximum(distance_changes(table, state_distances(table)), -10)
+    truth = np.maximum(distance_gains(table, {**one.found, **other.found}), -10)
     scored = np.isfinite(credit)
     return spearmanr(credit[scored], truth[scored]).statistic
 

@@ -1,5 +1,6 @@
 """Which task an episode has: a collection of five tasks, every way to name one of them, and those of data by path."""
 
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from agentgym.sokoban.env import SokobanEnv
 from agentgym.sokoban.generated import LevelSpec, generate
 from agentgym.sokoban.text import board_text
 from agentgym.sotopia.env import SotopiaEnv
-from agentgym.tasks import check_split, choose, given
+from agentgym.tasks import Draws, check_split, choose, generator, given
 from agentgym.webshop.env import WebShopEnv
 from agentgym.webshop.generated.generator import generate as generate_products
 from tests.agentgym.alfworld.support import write_trial
@@ -168,3 +169,22 @@ def test_the_official_dialogues_have_no_test_split_but_the_hard_one() -> None:
     check_indices(env, "numeric")
     assert "known: 'all', 'hard', 'numeric'; use 'hard'" in refusal(env, {"split": "test"})
     assert SotopiaEnv(data=FOLDER, families="schedule").split == "all"  # no official scenario of this family
+
+
+@pytest.mark.parametrize("numbers", [1, 2, 3, 4, 5, 9])
+def test_a_generator_is_the_one_of_numpy(numbers: int) -> None:
+    rng = np.random.default_rng(numbers)
+    edges = [0, 1, 2**31, 2**32 - 1, 2**32, 2**40 + 3, 2**63, 2**70]
+    seeds = [tuple(rng.integers(2**32, size=numbers).tolist()) for _ in range(500)]
+    for seed in seeds + [(edge,) * numbers for edge in edges]:
+        ours, theirs = generator(*seed), np.random.default_rng(seed)
+        assert ours.bit_generator.state == theirs.bit_generator.state
+        assert ours.spawn(1)[0].random() == theirs.spawn(1)[0].random()
+    assert pickle.loads(pickle.dumps(ours)).random(70).tolist() == theirs.random(70).tolist()
+    words, numpys = generator(*seed).bit_generator.seed_seq, np.random.SeedSequence(seed)
+    assert words.generate_state(9).tolist() == numpys.generate_state(9).tolist()
+
+
+def test_choices_of_a_seed_go_on_without_end_and_take_one_number_each() -> None:
+    draws, numbers = Draws.seeded(7, 0, 5), np.random.default_rng((7, 0, 5)).random(200).tolist()
+    assert [draws.below(1000) for _ in range(200)] == [int(number * 1000) for number in numbers]

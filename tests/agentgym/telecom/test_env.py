@@ -68,6 +68,7 @@ def test_a_case_begins_as_if_its_faults_were_brought_about_one_after_the_other()
         for fault in task.faults:
             begin(world, maker[fault](person))
         assert world.snapshot() == task.start
+        assert task.held == sum(solved(world, task.assertions))
 
 
 def test_the_expert_never_needs_more_calls_than_the_published_ones() -> None:

@@ -27,7 +27,6 @@ from benchmarks.training.studies import (
     PaperStudy,
     figure,
     load,
-    outcomes,
     plan_of,
     table,
 )
@@ -138,12 +137,13 @@ def _record(method, greedy, sampled="1100", beside=None, shares=None):
 def test_outcomes_of_records_made_by_hand():
     trainings = _trainings([_record("clone", "0000"), _record("grpo", "1100"), _record("grpo:std=none", "1110")])
     check(trainings)
-    clone, scaled, plain = outcomes(PaperStudy("", "", ARMS, "deviation"), trainings, "greedy")
-    assert (clone.line, clone.success.mean, clone.less_clone, clone.less_base) == ("clone", 0.0, None, None)
+    clone, scaled, plain = table(PaperStudy("", "", ARMS, "deviation"), trainings).texts
+    # Sampled and greedy success, then less the clone's, then less the base's; with one seed paired over four tasks.
+    assert [cell.split(" ")[0] for cell in clone] == ["clone", "-", "1", "50.0", "0.0", "-", "-", "-", "-"]
     # Two of four tasks; none of the clone's; no base of its own.
-    assert (scaled.success.mean, scaled.less_clone.mean, scaled.less_base) == (0.5, 0.5, None)
+    assert [cell.split(" ")[0] for cell in scaled[1:]] == ["group", "1", "50.0", "50.0", "+0.0", "+50.0", "-", "-"]
     # Three of four: one more than with the deviation.
-    assert (plain.along, plain.less_clone.mean, plain.less_base.mean) == ("none", 0.75, 0.25)
+    assert [cell.split(" ")[0] for cell in plain[1:]] == ["none", "1", "50.0", "75.0", "+0.0", "+75.0", "+0.0", "+25.0"]
 
 
 def test_a_run_is_trained_as_its_name_says():

@@ -68,7 +68,7 @@ def test_what_differs_from_the_paper_is_printed_before_the_run() -> None:
         (["--set", "kl"], "expected name=value"),
         (["--set", "loss.kl=-1"], "Loss.kl must be at least 0, got -1"),
         (["--model", "/nowhere"], "no Hugging Face model in the folder"),
-        (["--tracker", "mlflow"], "expected tensorboard, wandb or"),
+        (["--tracker", "mlflow"], "unknown tracker 'mlflow'; known: 'tensorboard', 'wandb', 'trackio'"),
         (["--set", "lss"], "did you mean 'loss'"),
         (["--card", "h100"], "--card is a part of --plan"),
         (["--precision", "fp16"], "--precision is bf16 or fp32"),

@@ -34,6 +34,7 @@ from benchmarks.truth.scorers import (
     outcome_targets,
     step_scores,
 )
+from tests.distances import distance_changes, state_distances
 from tests.refusals import refuses
 
 TABLE = StepTable.from_arrays(
@@ -64,7 +65,7 @@ def test_scores_by_hand() -> None:
         state=[start, nearer, start] * 2, action=["right", "right", "left"] * 2,
         next_state=[nearer, solved, away] * 2, reward=[0.0] * 6, won=[1, 1, 0] * 2,
     )  # fmt: skip
-    held_out = HeldOut.of(played, 2, resamples=20, seed=0)
+    held_out = HeldOut.of(played, distance_changes(played, state_distances(played)), 2, resamples=20, seed=0)
     assert held_out.truth.tolist() == [1, 1, -1] * 2
     assert held_out.measures(held_out.truth)["within"].mean == 1
     assert held_out.measures(-held_out.truth)["within"].mean == -1
@@ -194,7 +195,7 @@ def test_batches_are_levels_that_were_not_cloned(fixed):
     for i, table in enumerate(tables):
         assert list(table.groups) == [f"train/{cloned + 4 * i + k}" for k in range(4)]
         assert table.n_trajectories == 16
-    again = FixedPolicy(fixed._folder.parent, QUICK, 0).batch(1)  # whatever was played before
+    again = FixedPolicy(fixed._job, QUICK, 0).batch(1)  # whatever was played before
     assert np.array_equal(again.action, tables[1].action)
     assert fixed.batch(1) is tables[1]
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from agentgym.trajectory import StepTable
-from benchmarks.truth.distances import state_distances
 from benchmarks.truth.episodes import NoisyExpert, play_scripted
 from benchmarks.truth.measures import Comparisons, bootstrap_weights
 from benchmarks.truth.truths import Truth, agreement, ceiling, monte_carlo
+from tests.distances import state_distances
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""The exact truth of a step: by how many commands it came nearer to success."""
+"""Exact distances in Sokoban by the solver alone: what the truths of the benchmarks are held against."""
 
 from __future__ import annotations
 
@@ -7,23 +7,9 @@ import numpy as np
 from agentgym.sokoban.expert.solver import Solver
 from agentgym.sokoban.text import parse_level
 from agentgym.trajectory import Floats, StepTable
-from wrappers.distance import distance_gains, gained, row_distances
+from wrappers.distance import gained
 
 WON = " [success]"
-
-
-def kinds_of_steps(table: StepTable, found: dict[tuple[str, str], tuple[float, float]]) -> dict[str, float]:
-    """Return shares of the steps whose gain is known; arguments as those of `distance_gains`.
-
-    "gained", "unchanged", "lost" and "dead" (into a dead end) add up to 1; "stuck" begin in one, and are unchanged.
-    """
-    gain, before = distance_gains(table, found), row_distances(table, found)[: len(table)]
-    gain, before = gain[~np.isnan(gain)], before[~np.isnan(gain)]
-    kinds = {
-        "gained": gain > 0, "unchanged": gain == 0, "lost": (gain < 0) & np.isfinite(gain), "dead": np.isinf(gain),
-        "stuck": np.isinf(before),
-    }  # fmt: skip
-    return {name: float(rows.mean()) if len(gain) else 0.0 for name, rows in kinds.items()}
 
 
 def state_distances(table: StepTable) -> Floats:

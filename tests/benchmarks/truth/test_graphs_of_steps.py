@@ -8,8 +8,9 @@ import numpy as np
 import agentgym  # noqa: F401  # registers the environments
 from agentgym.rollout import collect
 from agentgym.trajectory import StepTable
-from benchmarks.truth.distances import distance_changes, kinds_of_steps, state_distances
 from benchmarks.truth.episodes import NoisyExpert, play_scripted, scripted_of
+from benchmarks.truth.graphs import kinds_of_steps
+from tests.distances import distance_changes, state_distances
 from wrappers.distance import Distances, distance_gains
 
 # One box in a corridor of two rows: the box must go right; in a corner or along the lower wall it is lost.
