@@ -164,6 +164,8 @@ _TICKETS: Mapping[str, str] = {
 #: Splits, with the eighths of a digest that belong to them; "test_hard" has more faults than the others.
 _SPLITS = {"train": range(6), "valid": range(6, 7), "test": range(7, 8), "test_hard": range(8)}
 _NUMBERS = {split: number for number, split in enumerate(_SPLITS)}
+#: Sets of faults that are drawn for a case at most; an eighth of all sets fits where many are possible.
+_DRAWS = 10_000
 
 
 class GeneratedDesk(NumberedTasks[Task]):
@@ -184,7 +186,7 @@ class GeneratedDesk(NumberedTasks[Task]):
         self.faults, self.kinds, self.num_tasks, self.hopeless = faults, kinds, num_tasks, hopeless
 
     def make(self, split: str, index: int) -> Task:
-        """Return a case."""
+        """Return a case, or raise a ValueError where the split has none with these settings."""
         return _generated(self.faults, self.kinds, self.hopeless, split, index)
 
 
@@ -195,7 +197,7 @@ def _generated(
     draws = Draws.seeded(7, _NUMBERS[split], index)
     least, most = faults if split != "test_hard" else (faults[1] + 1, faults[1] + 4)
     large = _large(kinds, least)
-    while True:
+    for _ in range(_DRAWS):
         kind = draws.pick(large)
         rows = _rows(kind, hopeless)
         drawn = draws.sample(range(len(rows)), min(least + draws.below(most - least + 1), len(rows)))
@@ -205,6 +207,10 @@ def _generated(
             person = draws.pick(draws.pick(_people()))
             ticket, rest, assertions, actions = _beside(kind, person, beyond)
             return Task(f"{split}/{index}", kind, names, ticket, phone + rest, assertions, actions, held)
+    raise ValueError(
+        f"no set of {least} to {most} faults of the kinds {', '.join(kinds)} belongs to the split {split!r}: allow "
+        "other numbers of faults, more kinds, or take another split"
+    )
 
 
 @cache

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from agentgym.sokoban.rules import DIRECTIONS
 from baselines.environments.settings import (
     SOKOBAN_PRETRAINED,

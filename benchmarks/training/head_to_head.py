@@ -34,7 +34,7 @@ from baselines.environments.settings import TINY, EnvSettings
 from baselines.runs.config import Config, make_config
 from baselines.runs.data_source import DataSource
 from baselines.runs.run import train_policy
-from baselines.runs.stack import CLONE, GREEDY, SAMPLED, learned_policy, trainer_config
+from baselines.runs.stack import CLONE, learned_policy, trainer_config
 from benchmarks.console import arguments, named, say
 from benchmarks.json_files import claimed, encode, load, write_json
 from benchmarks.machine import describe_machine
@@ -46,7 +46,7 @@ from benchmarks.training.dose import Dose, decisions
 from benchmarks.training.head_to_head_page import page, write_reports
 from benchmarks.training.options import SIZES, WHAT, WHERE, check_model, known_env, named_methods, of, on_data
 from benchmarks.training.records import FINAL, REFERENCE, SEARCH, Point, Record, Setting, StudyConfig, Trainings
-from benchmarks.training.run import STAGES, reporting, score
+from benchmarks.training.run import STAGES, reporting, scores
 from wrappers.credit.method import methods as known_methods
 
 if TYPE_CHECKING:
@@ -133,10 +133,9 @@ def _clone(plan: Plan, folder: Path, job: Job, progress: Progress) -> Record:
     config, part = plan.config.learning, learning.clone_of(job.seed)
     # Without this seed: its first seed's clone is also drawn for the report.
     learning.STUDY.do(dataclasses.replace(config, seeds=[-1, job.seed]), folder, part, progress, folder)
-    scores = {each.mode: each for each in learning.STUDY.one(folder, part).scores}
-    test = {mode: scores[mode].success for mode in (GREEDY, SAMPLED)}
+    played = learning.STUDY.one(folder, part).scores
+    test, seconds = {each.mode: each.success for each in played}, played[0].seconds
     beside = _beside(config, _policy(plan, folder, job.seed), CLONE, job.seed) if config.setup.beside else {}
-    seconds = scores[GREEDY].seconds
     return Record(CLONE, CLONE, job.seed, None, 0, 0, seconds, seconds, {}, [], test, beside)
 
 
@@ -186,7 +185,7 @@ def _played(config: Config, policy: Policy, name: str, seed: int, split: str = "
     """Success on each test task, or task of another split, per mode."""
     setup = dataclasses.replace(config.setup, test=split or config.setup.test, beside=[])
     config = dataclasses.replace(config, setup=setup)
-    return {mode: score(config, policy, name, seed, mode, 0.0)[0].success for mode in (GREEDY, SAMPLED)}
+    return {each.mode: each.success for each in scores(config, policy, name, seed)[0]}
 
 
 def _beside(config: Config, policy: Policy, name: str, seed: int) -> dict[str, dict[str, str]]:

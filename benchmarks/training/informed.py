@@ -50,11 +50,11 @@ def labels(asked: str | None) -> list[str]:
 
 
 _CAPTION = (
-    "Area: mean success of sampled play on the validation tasks over the tokens of a run, percent. Differences in "
-    "percentage points with 95 % intervals of a paired t test over seeds. Verdict: of right against wrong, by the "
-    "area; p adjusted after Holm for all methods and contexts, settled where it is below 0.01 with at least 4 seeds, "
-    "indicated below 0.05, else open. Teacher: replies that the informed policy read, for each reply of the run. "
-    "Entropy: nats per token, in the first and in the last fifth of a run."
+    "Area: mean success of sampled play on the validation tasks over the tokens of a run, percent; at the end: on the "
+    "test tasks. Differences in percentage points with 95 % intervals of a paired t test over seeds. Verdict: of right "
+    "against wrong, by the area; p adjusted after Holm for all methods and contexts, settled where it is below 0.01 "
+    "with at least 4 seeds, indicated below 0.05, else open. Teacher: replies that the informed policy read, for each "
+    "reply of the run. Entropy: nats per token, in the first and in the last fifth of a run."
 )
 
 
@@ -65,9 +65,12 @@ def runs(study: Trainings, recipe: str) -> list[Record]:
     return sorted(found, key=lambda record: record.seed)
 
 
-def difference(study: Trainings, one: str, other: str) -> tuple[Interval, float] | None:
-    """Return the area of one recipe less that of another, paired over the seeds of both, and p; None: too few."""
-    both = evidence.paired(runs(study, one), runs(study, other), evidence.measures(study)["area"])
+def difference(study: Trainings, one: str, other: str, measure: str = "area") -> tuple[Interval, float] | None:
+    """Return the area of one recipe minus that of another, paired over the seeds of both, and p; None: too few seeds.
+
+    `measure` "end" compares success on the test tasks instead.
+    """
+    both = evidence.paired(runs(study, one), runs(study, other), evidence.measures(study)[measure])
     return paired_t(both) if len(both) > 1 else None
 
 
@@ -87,8 +90,8 @@ def _percent(values: Iterable[float]) -> str:
     return f"{100 * float(np.mean(known)):.1f}" if known else NONE
 
 
-def _less(study: Trainings, one: str, other: str) -> str:
-    found = None if one == other else difference(study, one, other)
+def _less(study: Trainings, one: str, other: str, measure: str = "area") -> str:
+    found = None if one == other else difference(study, one, other, measure)
     return NONE if found is None else points(found[0])
 
 
@@ -116,7 +119,11 @@ def page(study: Trainings) -> Page:
         if not (records := runs(study, recipe)):
             continue
         line = [method, context, str(len(records)), _percent(map(value, records))]
-        line += [_percent(map(evidence.end, records)), _less(study, recipe, "grpo")]
+        line += [
+            _percent(map(evidence.end, records)),
+            _less(study, recipe, "grpo", "end"),
+            _less(study, recipe, "grpo"),
+        ]
         if twins:
             read = np.mean([record.teacher_replies / max(record.tokens, 1) for record in records])
             line += [*(_less(study, recipe, other) for other in twins[1:]), said.get((method, context), NONE)]
@@ -125,8 +132,8 @@ def page(study: Trainings) -> Page:
             line += [*[NONE] * 4, _entropy(records)]
         lines.append(line)
     heads = (
-        "method", "context", "seeds", "area", "at the end", "area - grpo", "right - wrong", "right - another task's",
-        "verdict", "teacher", "entropy",
+        "method", "context", "seeds", "area", "at the end", "end - grpo", "area - grpo", "right - wrong",
+        "right - another task's", "verdict", "teacher", "entropy",
     )  # fmt: skip
     told = (
         f"{study.config.token_budget:,} reply tokens a run; before training the clones win "

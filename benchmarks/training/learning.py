@@ -44,7 +44,7 @@ from benchmarks.processes import Progress
 from benchmarks.report.state_graph import Graph
 from benchmarks.study import Found, Study
 from benchmarks.training.learning_page import page
-from benchmarks.training.run import KindScore, Score, reporting, score, scores
+from benchmarks.training.run import KindScore, Score, reporting, scores
 from benchmarks.training.showcase import Episode, clone_graphs, show_episodes, trained_graph
 
 RESULTS = "results.json"
@@ -193,7 +193,7 @@ def _references(config: Config, progress: Progress) -> Piece:
     found = Piece()
     for seed in config.seeds:
         for name, policy, mode in ((RANDOM, RandomPolicy(), SAMPLED), (EXPERT, ExpertPolicy(), GREEDY)):
-            each, kinds = score(config, policy, name, seed, mode, 0.0)
+            [each], kinds = scores(config, policy, name, seed, [mode])
             found.scores.append(each)
             found.kinds += kinds
             progress(len(found.scores), 2 * len(config.seeds), f"{name} {each.share}")
@@ -219,7 +219,7 @@ def _kept(
 ) -> Piece:
     save_policy(policy, place / "model")
     hand_on(place.parent, place / "model")
-    both, kinds = scores(config, policy, name, seed, seconds, own)
+    both, kinds = scores(config, policy, name, seed, seconds=seconds, own=own)
     progress(1, 1, f"greedy {both[0].share}, sampled {both[1].share} of test tasks")
     return Piece(both, kinds=kinds)
 

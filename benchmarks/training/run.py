@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -75,31 +76,24 @@ def reporting(progress: Progress, total: int, *, tokens: bool = False) -> Callba
     return report
 
 
-def score(
-    config: Config, policy: Policy, name: str, seed: int, mode: str, seconds: float, own: OwnEnv | None = None
-) -> tuple[Score, list[KindScore]]:
-    """Play all test tasks once, and where there are kinds of tasks those of the splits beside, for scores by kind."""
-    setup, kinds = config.setup, []
-    played = _play(config, policy, name, seed, mode, setup.test, own)
-    for split in (setup.test, *setup.beside) if setup.kinds else ():
-        beside = played if split == setup.test else _play(config, policy, name, seed, mode, split, own)
-        by_kind = beside.success_by(setup.kinds)
-        won = {label: int(success.sum()) for label, success in by_kind.items()}
-        kinds.append(KindScore(name, seed, mode, split, won, {label: each.size for label, each in by_kind.items()}))
-    summary = played.summary()
-    success = "".join("1" if won else "0" for won in played.success[:, 0])
-    found = Score(
-        name, seed, mode, success, summary["mean_return"], summary["episode_length"], summary["invalid_rate"], seconds
-    )  # fmt: skip
-    return found, kinds
-
-
 def scores(
-    config: Config, policy: Policy, name: str, seed: int, seconds: float, own: OwnEnv | None = None
-) -> tuple[list[Score], list[KindScore]]:
-    """Return the scores of greedy and of sampled play; arguments as of `score`."""
-    both = [score(config, policy, name, seed, mode, seconds, own) for mode in (GREEDY, SAMPLED)]
-    return [found for found, _ in both], [item for _, kinds in both for item in kinds]
+    config: Config, policy: Policy, name: str, seed: int, modes: Sequence[str] = (GREEDY, SAMPLED), *,
+    seconds: float = 0.0, own: OwnEnv | None = None,
+) -> tuple[list[Score], list[KindScore]]:  # fmt: skip
+    """Play all test tasks once per mode, and where there are kinds of tasks those of the splits beside, by kind."""
+    setup, found, kinds = config.setup, list[Score](), list[KindScore]()
+    for mode in modes:
+        splits = (setup.test, *(setup.beside if setup.kinds else ()))
+        played = {split: _play(config, policy, name, seed, mode, split, own) for split in splits}
+        for split, each in played.items() if setup.kinds else ():
+            by_kind = each.success_by(setup.kinds)
+            won = {label: int(success.sum()) for label, success in by_kind.items()}
+            kinds.append(KindScore(name, seed, mode, split, won, {label: each.size for label, each in by_kind.items()}))
+        summary = played[setup.test].summary()
+        success = "".join("1" if won else "0" for won in played[setup.test].success[:, 0])
+        means = summary["mean_return"], summary["episode_length"], summary["invalid_rate"]
+        found.append(Score(name, seed, mode, success, *means, seconds))
+    return found, kinds
 
 
 def _play(

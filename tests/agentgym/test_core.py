@@ -1,12 +1,32 @@
-"""TextSpace and TextEnv on a corridor of five cells."""
+"""TextSpace and TextEnv on a corridor; how names and numbers are checked; tasks by name, index and id."""
 
 import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import gymnasium as gym
+import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
 
+from agentgym.alfworld.env import ALFWorldEnv
+from agentgym.checks import check_name, check_repairs, keywords_of, nearest, real, whole
 from agentgym.core import TextSpace
+from agentgym.searchqa.env import SearchQAEnv
+from agentgym.searchqa.question import Question
+from agentgym.sokoban.env import SokobanEnv
+from agentgym.sokoban.generated import LevelSpec, generate
+from agentgym.sokoban.text import board_text
+from agentgym.sotopia.env import SotopiaEnv
+from agentgym.tasks import Draws, check_split, choose, generator, given
+from agentgym.webshop.env import WebShopEnv
+from agentgym.webshop.generated.generator import generate as generate_products
+from tests.agentgym.alfworld.support import write_trial
+from tests.agentgym.indices import check_indices, refusal
+from tests.agentgym.searchqa.support import PASSAGES, Titles
+from tests.agentgym.sotopia.support import FOLDER, needs_data
+from tests.agentgym.webshop.official_files import write_files
 from tests.corridor import CorridorEnv
 from tests.refusals import refuses
 
@@ -104,3 +124,213 @@ def test_an_environment_may_cut_its_episode_itself() -> None:
     refuses(ResetNeeded, "over", env.step, "left")
     env.reset(options={"index": 3})
     assert env.step("right")[1:4] == (1.0, True, False)
+
+
+def test_names_and_numbers_are_checked() -> None:
+    known = {"ghosts": "taken things are gone", "look": "it lists the room"}
+    assert check_repairs("all", known) == check_repairs(["all"], known) == check_repairs(("all", "look"), known)
+    assert check_repairs("all", known) == {"ghosts", "look"}
+    assert check_repairs("look", known) == {"look"}
+    for wrong in (None, 3, [["look"]], [None]):
+        refuses(ValueError, r"unknown repair .*known: 'all', 'ghosts'", check_repairs, wrong, known)
+    refuses(ValueError, "did you mean 'ghosts'", check_repairs, ["ghost"], known)
+    assert check_name("min", ("min", "mean"), "distance") == "min"
+    with pytest.raises(ValueError, match="unknown distance 'mxn'; known: 'min', 'mean'; did you mean"):
+        check_name("mxn", ("min", "mean"), "distance")
+    assert whole("index", np.int64(3), 0) == 3
+    assert real("rate", 1, 0, 1, expected="a share") == 1.0
+    for wrong in (True, -1, 1.5, "3", None):
+        refuses(ValueError, "index must be an integer of at least 0", whole, "index", wrong, 0)
+    for wrong in (True, -0.1, 1.1, float("nan"), "1", None):
+        refuses(ValueError, "rate must be a share", real, "rate", wrong, 0, 1, expected="a share")
+    assert keywords_of(Last) == ["shown", "size", "colour"]
+    assert keywords_of(Middle) == ["size", "colour"]
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("learning_rat", "learning_rate"), ("lr", "learning_rate"), ("Groups", "groups"), ("clip", "clip_low"),
+        ("resample", "resample_rounds"), ("", None), (3, None), ("kl", "kl"),
+    ],
+)  # fmt: skip
+def test_the_nearest_name_is_by_spelling_initials_or_word(given: object, meant: str | None) -> None:
+    names = ("learning_rate", "groups", "group_size", "clip_low", "clip_high", "resample_rounds", "kl")
+    assert nearest(given, names) == meant
+
+
+class Base:
+    def __init__(self, *, size: int = 3, colour: str = "") -> None: ...
+
+
+class Middle(Base):
+    pass
+
+
+class Last(Middle):
+    def __init__(self, *, shown: bool = False, **kwargs: object) -> None: ...
+
+
+SPLITS = {"train": ("a", "b", "c"), "test": ("d", "e"), "empty": ()}
+
+
+class Five:
+    name = "the five letters"
+    splits = tuple(SPLITS)
+
+    def count(self, split: str) -> int:
+        return len(SPLITS[split])
+
+    def by_index(self, split: str, index: int) -> str:
+        return SPLITS[split][index]
+
+    def by_id(self, task_id: str, split: str | None) -> str:
+        for name, letters in SPLITS.items():
+            if task_id in letters and split in (None, name):
+                return task_id
+        raise ValueError(f"no task {task_id!r} in {split or 'any split'}; ids are letters, such as 'a'")
+
+    def ids(self, split: str) -> Iterator[str]:
+        return iter(SPLITS[split])
+
+
+def chosen(options: dict, seed: int = 0, split: str = "train") -> str:
+    return choose(Five(), split, options, np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"index": 1}, "b"),
+        ({"index": np.int64(1)}, "b"),
+        ({"index": np.uint8(2)}, "c"),
+        ({"split": "test", "index": 0}, "d"),
+        ({"split": np.str_("test"), "index": 0}, "d"),
+        ({"task_id": "e"}, "e"),
+        ({"task_id": np.str_("e"), "split": "test"}, "e"),
+        ({"task_id": None, "index": 1}, "b"),
+        ({"task_id": "e", "index": None, "split": None}, "e"),
+    ],
+)
+def test_a_task_is_named_by_index_or_id_and_none_is_not_given(options: dict, expected: str) -> None:
+    assert chosen(options) == expected
+
+
+def test_an_open_index_is_drawn_from_the_split() -> None:
+    rng = np.random.default_rng(4)
+    expected = ["abc"[rng.integers(3)] for _ in range(20)]
+    rng = np.random.default_rng(4)
+    assert [choose(Five(), "train", {"index": None}, rng) for _ in range(20)] == expected
+    assert set(expected) == {"a", "b", "c"}
+    assert {chosen({"split": "test"}, seed) for seed in range(20)} == {"d", "e"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"split": "tset"}, "unknown split 'tset' of the five letters; .*did you mean 'test'"),
+        ({"split": 3}, "unknown split 3"),
+        ({"split": ["train"]}, "unknown split"),
+        ({"split": "empty"}, "split 'empty' of the five letters holds no task"),
+        (
+            {"split": "test", "index": 2},
+            "index 2 is out of range: split 'test' of the five letters has 2 tasks, use 0 to 1",
+        ),
+        ({"index": 10**30}, "is out of range"),
+        ({"index": -1}, "option 'index' must be an integer of at least 0, got -1"),
+        ({"index": 1.0}, "option 'index' must be an integer"),
+        ({"index": True}, "option 'index' must be an integer"),
+        ({"index": np.True_}, "option 'index' must be an integer"),
+        ({"index": np.array([1])}, "option 'index' must be an integer"),
+        ({"index": "1"}, "option 'index' must be an integer"),
+        ({"task_id": "z"}, "no task 'z' in any split"),
+        ({"task_id": "a", "split": "test"}, "no task 'a' in test"),
+        ({"task_id": 3}, "option 'task_id' must be a string, got 3"),
+        ({"task_id": "a", "index": 0}, r"\['index', 'task_id'\] name the task in more than one way"),
+        ({"task_id": "a", "kind": "x"}, "more than one way"),
+    ],
+)
+def test_what_names_no_task_is_explained(options: dict, message: str) -> None:
+    refuses(ValueError, message, chosen, options)
+
+
+def test_the_helpers_alone() -> None:
+    assert given({"a": None, "b": 0, "c": ""}) == {"b": 0, "c": ""}
+    assert check_split(Five(), "test") == "test"
+
+
+def check(env: Any, split: str) -> None:
+    """The default split is the expected one, and can be played; every split has as many indices as tasks."""
+    assert env.split == split
+    env.reset(seed=0)
+    for each in env.tasks.splits:
+        if env.num_tasks(each):
+            check_indices(env, each)
+        else:
+            assert f"split {each!r} of" in refusal(env, {"split": each, "index": 0})
+
+
+@pytest.mark.parametrize(("made", "expected"), [("train", "train"), ("test", "all")])
+def test_a_file_of_one_level_is_played_whatever_its_split(made: str, expected: str, tmp_path: Path) -> None:
+    (level,) = generate(1, LevelSpec(boxes=(1,)), made)
+    (tmp_path / "mine.txt").write_text(board_text(level))
+    check(SokobanEnv(levels=tmp_path / "mine.txt"), expected)
+
+
+def test_a_level_that_cannot_be_read_is_named_when_it_is_played(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("####\n#PP#\n####")
+    env = SokobanEnv(levels=tmp_path / "mine.txt")
+    assert "mine.txt, level starting at line 1" in refusal(env, {})
+
+
+@pytest.mark.parametrize("there", ["valid_seen", "valid_unseen"])
+def test_alfworld_plays_the_split_that_was_downloaded(there: str, tmp_path: Path) -> None:
+    for trial in ("trial_T1", "trial_T2"):
+        write_trial(tmp_path / "json_2.1.1" / there, f"pick_and_place_simple-Mug-None-Drawer-1/{trial}")
+    env = ALFWorldEnv(data=tmp_path, cache=False)
+    check(env, there)
+    assert env.num_tasks(there) == 2
+    if there == "valid_unseen":
+        assert "known: 'valid_unseen'; use 'valid_unseen'" in refusal(env, {"split": "test"})
+
+
+def test_webshop_has_the_same_splits_over_files(tmp_path: Path) -> None:
+    write_files(generate_products(30), tmp_path)
+    check(WebShopEnv(data=tmp_path, cache=False), "train")
+
+
+@pytest.mark.parametrize("split", ["dev", "test", "part 7"])
+def test_questions_are_asked_from_the_split_they_have(split: str) -> None:
+    asked = [Question(str(i), "Who?", ("Ada",), "nq", split) for i in range(3)]
+    env = SearchQAEnv(questions=asked, retriever=Titles(PASSAGES))
+    check(env, split)
+    if split == "dev":
+        assert "known: 'dev'; use 'dev'" in refusal(env, {"split": "test"})
+
+
+@needs_data
+def test_the_official_dialogues_have_no_test_split_but_the_hard_one() -> None:
+    env = SotopiaEnv(data=FOLDER)
+    assert env.split == "numeric"
+    check_indices(env, "numeric")
+    assert "known: 'all', 'hard', 'numeric'; use 'hard'" in refusal(env, {"split": "test"})
+    assert SotopiaEnv(data=FOLDER, families="schedule").split == "all"  # no official scenario of this family
+
+
+@pytest.mark.parametrize("numbers", [1, 2, 3, 4, 5, 9])
+def test_a_generator_is_the_one_of_numpy(numbers: int) -> None:
+    rng = np.random.default_rng(numbers)
+    edges = [0, 1, 2**31, 2**32 - 1, 2**32, 2**40 + 3, 2**63, 2**70]
+    seeds = [tuple(rng.integers(2**32, size=numbers).tolist()) for _ in range(500)]
+    for seed in seeds + [(edge,) * numbers for edge in edges]:
+        ours, theirs = generator(*seed), np.random.default_rng(seed)
+        assert ours.bit_generator.state == theirs.bit_generator.state
+        assert ours.spawn(1)[0].random() == theirs.spawn(1)[0].random()
+    assert pickle.loads(pickle.dumps(ours)).random(70).tolist() == theirs.random(70).tolist()
+    words, numpys = generator(*seed).bit_generator.seed_seq, np.random.SeedSequence(seed)
+    assert words.generate_state(9).tolist() == numpys.generate_state(9).tolist()
+
+
+def test_choices_of_a_seed_go_on_without_end_and_take_one_number_each() -> None:
+    draws, numbers = Draws.seeded(7, 0, 5), np.random.default_rng((7, 0, 5)).random(200).tolist()
+    assert [draws.below(1000) for _ in range(200)] == [int(number * 1000) for number in numbers]

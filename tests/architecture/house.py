@@ -52,7 +52,7 @@ LIMITS = (
     Limit("lines of the longest file", 600, asserted=True),
     Limit("files directly in agentgym", 10),
     Limit("files directly in policies", 10),
-    Limit("files that name an environment", 4),
+    Limit("files that name an environment", 4, asserted=True),
     Limit("files that name a method", 2),
     Limit("files that name a scorer", 1),
     Limit("fields of TrainerConfig", 14),

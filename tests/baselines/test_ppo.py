@@ -1,13 +1,26 @@
-"""ppo: the three levels, what is whitened, and where a penalty is felt."""
+"""PPO's advantages per turn and token, and rollouts of an older policy."""
 
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
+import torch
 
+import agentgym  # noqa: F401  # registers the environments
+from agentgym.rollout import collect
+from agentgym.rollout.hindsight import relabel_goals
 from agentgym.trajectory import Reply, StepTable
+from baselines.batch import make_batch
+from baselines.config import Loss, Optimiser, TrainerConfig
+from baselines.losses import aggregate, clipped_surrogate, importance_ratio, normaliser
+from baselines.off_policy import rescored
 from baselines.ppo import ppo
+from baselines.update import update
+from policies.tiny import tiny_policy
+from tests.baselines.corridor_learning import TASKS, corridor, small_policy
 from tests.refusals import refuses
+from wrappers import VectorPromptWindow, VectorReplyParser
 from wrappers.credit.token_gae import whiten
 
 PLAIN: dict[str, Any] = {"whiten": False, "lam": 0.5, "gamma": 0.8, "token_gamma": 0.9}
@@ -111,3 +124,159 @@ def test_over_turns_forks_are_followed_and_over_tokens_refused() -> None:
     for level in ("token", "bi-level"):
         with pytest.raises(ValueError, match=r"cut from others .*: what follows a shared token is not one sequence"):
             ppo(table, level=level)
+
+
+GAMMA, TOKEN_GAMMA, LAM = 0.8, 0.9, 0.7
+
+
+def naive_advantages(table: StepTable, values: np.ndarray, level: str) -> dict[tuple[int, int], float]:
+    """(row, place in its reply) -> advantage, trajectory by trajectory, from the last token to the first."""
+    found: dict[tuple[int, int], float] = {}
+    for trajectory in range(table.n_trajectories):
+        rows = [row for row in table.order if table.trajectory[row] == trajectory]
+        tokens = [(row, place) for row in rows for place in range(len(table.replies[row].token_ids))]  # type: ignore[index,union-attr]
+        if level == "token":
+            advantage, following = 0.0, 0.0
+            for row, place in reversed(tokens):
+                last = place == len(table.replies[row].token_ids) - 1  # type: ignore[index,union-attr]
+                reward = table.reward[row] if last else 0.0
+                delta = reward + TOKEN_GAMMA * following - values[row, place]
+                advantage = delta + TOKEN_GAMMA * LAM * advantage
+                found[row, place], following = advantage, values[row, place]
+            continue
+        # Turns first: a turn's value is the one at its last token. Then back from there inside each reply.
+        advantage, following = 0.0, 0.0
+        for row in reversed(rows):
+            last = len(table.replies[row].token_ids) - 1  # type: ignore[index,union-attr]
+            delta = table.reward[row] + GAMMA * following - values[row, last]
+            advantage = delta + GAMMA * LAM * advantage
+            found[row, last] = inner = advantage
+            for place in range(last - 1, -1, -1):
+                delta = TOKEN_GAMMA * values[row, place + 1] - values[row, place]
+                found[row, place] = inner = delta + TOKEN_GAMMA * LAM * inner
+            following = values[row, last]
+    return found
+
+
+@pytest.mark.parametrize("level", ["token", "bi-level"])
+def test_every_token_gets_the_gradient_of_its_own_advantage(level: Any) -> None:
+    policy = small_policy(max_new_tokens=4)
+    table = collect(corridor(), policy, tasks=TASKS, group_size=4, seed=0)
+    replies: list[Any] = list(table.replies)  # type: ignore[arg-type]
+    lengths = np.array([len(reply.token_ids) for reply in replies])
+    assert len(set(lengths.tolist())) > 1
+    values = np.random.default_rng(0).normal(size=(len(table), lengths.max()))
+    advantages = ppo(
+        table, values, level=level, gamma=GAMMA, token_gamma=TOKEN_GAMMA, lam=LAM, whiten=False
+    ).advantages  # fmt: skip
+    naive = naive_advantages(table, values, level)
+    assert len(naive) == lengths.sum()
+    for (row, place), advantage in naive.items():
+        assert advantages[row, place] == pytest.approx(advantage, abs=1e-12)
+    assert not advantages[np.arange(lengths.max()) >= lengths[:, None]].any()
+
+    # On policy the ratio is 1: the gradient is that of the mean over tokens of -A log pi(token).
+    batch = make_batch(table, advantages)
+    logprobs = policy.score(batch.prompts, batch.replies, 1.0).logprobs
+    ratio = importance_ratio(logprobs, logprobs.detach(), batch.mask)
+    surrogate = clipped_surrogate(ratio, batch.positive, batch.negative)
+    divisor = normaliser(batch.mask, batch.weight, "token-mean")
+    aggregate(surrogate, batch.mask, "token-mean", divisor).backward()
+    found = {name: weight.grad.clone() for name, weight in policy.model.named_parameters() if weight.grad is not None}
+    policy.model.zero_grad()
+    total = torch.zeros(())
+    for row, reply in enumerate(replies):
+        one = policy.score([reply.prompt_ids], [reply.token_ids], 1.0).logprobs[0]
+        for place in range(lengths[row]):
+            total = total - naive[row, place] * one[place]
+    (total / lengths.sum()).backward()
+    for name, weight in policy.model.named_parameters():
+        if name in found:
+            assert weight.grad is not None
+            torch.testing.assert_close(found[name], weight.grad, atol=2e-6, rtol=1e-3)
+    assert found
+
+
+@pytest.fixture(scope="module")
+def envs():
+    bare = gym.make_vec("AgentRL/Sokoban-v0", num_envs=8, autoreset_mode="Disabled")
+    return VectorPromptWindow(VectorReplyParser(bare), history=0, instructions=False)
+
+
+def student():
+    return tiny_policy(["######\n#_OX√#\n#PS__#\n######"], seed=0, width=32, layers=1, mlp=64)
+
+
+@pytest.fixture(scope="module")
+def tables(envs):
+    """What a player did that wrote with this student's tokens, and the same relabelled."""
+    policy = student()
+    tasks = [{"split": "train", "index": index} for index in range(6)]
+    played = collect(envs, policy.with_settings(admissible=True), tasks=tasks, group_size=4, seed=0)
+    return played, relabel_goals(played, envs, demonstrate=policy.demonstrate)
+
+
+def test_relabelled_rows_keep_no_log_probability_and_no_token_of_the_old_prompt(envs, tables):
+    played, relabelled = tables
+    assert relabelled.n_trajectories > 3
+    old = {reply.prompt_ids for reply in played.replies}
+    assert all(reply.logprobs == () and reply.prompt_ids not in old for reply in relabelled.replies)
+    with pytest.raises(ValueError, match="row 0: 1 reply tokens but 0 log-probabilities"):
+        make_batch(relabelled, np.ones(len(relabelled)))
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.5])
+@pytest.mark.parametrize("tokens_per_pass", [None, 400])
+def test_log_probabilities_are_the_policy_s_row_by_row(tables, temperature, tokens_per_pass):
+    policy, (_, relabelled) = student(), tables
+    found = rescored(policy, relabelled, temperature=temperature, tokens_per_pass=tokens_per_pass)
+    assert relabelled.replies[0].logprobs == ()  # the table that was given stays
+    for before, reply in zip(relabelled.replies, found.replies, strict=True):
+        with torch.no_grad():
+            logits = policy.model(torch.tensor([reply.prompt_ids])).logits[0, -1] / temperature
+        assert reply.logprobs == pytest.approx([torch.log_softmax(logits, -1)[reply.token_ids[0]].item()], abs=1e-5)
+        assert (reply.text, reply.prompt_ids, reply.token_ids) == (before.text, before.prompt_ids, before.token_ids)
+
+
+def test_an_update_makes_what_was_relabelled_more_likely(tables):
+    policy, (_, relabelled) = student(), tables
+    config = TrainerConfig(learning_rate=1e-3, loss=Loss(kl=0.0), optimiser=Optimiser(minibatch_rows=64, epochs=4))
+    optimizer = torch.optim.AdamW(policy.model.parameters(), lr=config.learning_rate)
+    before = rescored(policy, relabelled, temperature=config.temperature)
+    batch = make_batch(before, np.ones(len(before)))
+    figures = update(policy, optimizer, batch, config, np.random.default_rng(0))
+    after = rescored(policy, relabelled, temperature=config.temperature)
+    gains = [b.logprobs[0] - a.logprobs[0] for a, b in zip(before.replies, after.replies, strict=True)]
+    assert np.mean(gains) > 0.05
+    assert figures["updates"] >= 4
+
+
+def test_the_ratio_begins_at_one(tables):
+    policy, (_, relabelled) = student(), tables
+    config = TrainerConfig(learning_rate=0.0, loss=Loss(kl=0.0), optimiser=Optimiser(minibatch_rows=10_000))
+    batch = make_batch(rescored(policy, relabelled, temperature=config.temperature), np.ones(len(relabelled)))
+    still = torch.optim.SGD(policy.model.parameters(), lr=0.0)
+    figures = update(policy, still, batch, config, np.random.default_rng(0))
+    # with every ratio 1 and every advantage 1 the objective is 1, and nothing is clipped
+    assert figures["policy_loss"] == pytest.approx(-1.0, abs=1e-4)
+    assert figures["approx_kl"] == pytest.approx(0.0, abs=1e-6)
+    assert figures["clip_fraction"] == 0.0
+
+
+def test_a_table_without_rows_or_tokens():
+    policy = student()
+    empty = relabel_goals_of_nothing()
+    assert rescored(policy, empty, temperature=1.0) is empty
+    table = StepTable.from_arrays(
+        group=["g"], trajectory=["a"], t=[0], state=["s"], action=["up"], next_state=["goal"], reward=[1], won=[1]
+    )
+    assert rescored(policy, table, temperature=1.0) is table
+
+
+def relabel_goals_of_nothing():
+    envs = gym.make_vec("AgentRL/Sokoban-v0", num_envs=1, autoreset_mode="Disabled", max_episode_steps=1)
+    table = StepTable.from_arrays(
+        group=["train/0"], trajectory=["a"], t=[0], state=["s"], action=["jump"], next_state=["s"], reward=[0], won=[0],
+        valid=[False], terminated=[False], truncated=[True],
+    )  # fmt: skip
+    return relabel_goals(table, envs)

@@ -19,8 +19,6 @@ from policies.lora import LoraSettings, add_lora
 from policies.training import trained_state
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor
 
-torch.set_num_threads(1)
-
 
 def adapted(seed: int = 0) -> HuggingFacePolicy:
     return add_lora(babbling_policy(seed), LoraSettings(rank=4, alpha=16.0), seed=0)

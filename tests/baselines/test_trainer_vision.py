@@ -20,7 +20,6 @@ from wrappers.prompt import VectorPromptWindow
 from wrappers.reply import VectorReplyParser
 
 pytest.importorskip("transformers", minversion="5.23")  # earlier releases are not known to see alike
-torch.set_num_threads(1)
 
 TASKS = [{"split": "train", "index": i} for i in range(4)]
 CONFIG = TrainerConfig(

@@ -1,6 +1,7 @@
-"""update: the gradient of a mini-batch, against the loss written out on one token per row."""
+"""update: gradients of mini-batches by hand, and rows without an advantage."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from agentgym.trajectory import Reply, StepTable
 from baselines.batch import Batch, make_batch
 from baselines.config import Loss, Memory, Optimiser, TrainerConfig
 from baselines.update import score_batch, update
+from tests.baselines.corridor_learning import small_policy
 
 
 @dataclasses.dataclass
@@ -142,3 +144,173 @@ def test_terms_of_the_loss() -> None:
     assert found["updates"] == 30
     assert 0 < found["clip_fraction"] < 1
     assert 1.2 < ratio < 1.4  # one step past the clip at most
+
+
+UPDATE_SILENT_ROWS_CONFIG = TrainerConfig(
+    learning_rate=0.1, loss=Loss(kl=0.0), optimiser=Optimiser(max_grad_norm=1e9, minibatch_rows=1000)
+)
+
+
+class Recorder(torch.optim.SGD):
+    """Keeps the gradient of every step."""
+
+    def __init__(self, weights: Any, rate: float) -> None:
+        super().__init__(weights, lr=rate)
+        self.gradients: list[list[Tensor]] = []
+
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        self.gradients.append([w.grad.clone() for group in self.param_groups for w in group["params"]])
+        super().step()
+
+
+def bandit_table(rows: list[tuple[int, int]]) -> StepTable:
+    """Rows (prompt, token) of `Bandit`."""
+    n = len(rows)
+    return StepTable.from_arrays(
+        group=[0] * n, trajectory=[0] * n, t=range(n), state=[0] * n, action=[0] * n, next_state=[0] * n,
+        reward=[0.0] * n, won=[False] * n, replies=[Reply("", (p,), (a,), (float(-np.log(3)),)) for p, a in rows],
+    )  # fmt: skip
+
+
+def bandit_update(keep_zero: bool, advantages: list[float], rows: list[tuple[int, int]], **changes: Any) -> Any:
+    bandit, config = Bandit(), UPDATE_SILENT_ROWS_CONFIG.changed(loss={"keep_zero": keep_zero}, **changes)
+    optimizer = Recorder(bandit.model.parameters(), 0.0)
+    batch = make_batch(bandit_table(rows), np.array(advantages), keep_zero=keep_zero)
+    return update(bandit, optimizer, batch, config, np.random.default_rng(0)), optimizer.gradients
+
+
+@pytest.mark.parametrize("keep_zero", [True, False])
+def test_one_penalised_reply_among_2432_weighs_one_2432nd(keep_zero: bool) -> None:
+    # The gradient of -A rho / N at ratio 1 is -A (onehot - 1/3) / N, and (2/3, -1/3, -1/3) has the norm sqrt(6) / 3.
+    found, (gradients,) = bandit_update(keep_zero, [-3.0] + [0.0] * 2431, [(0, 0)] + [(1, i % 3) for i in range(2431)])
+    assert found["grad_norm"] == pytest.approx(6**0.5 / 2432)
+    torch.testing.assert_close(gradients[0][0], 3 / 2432 * torch.tensor([2 / 3, -1 / 3, -1 / 3]))
+    assert (gradients[0][1] == 0).all()
+
+
+@pytest.mark.parametrize(
+    "divided",
+    [
+        {},
+        {"optimiser.minibatch_rows": 5},
+        {"optimiser.minibatch_rows": 5, "memory.microbatch_rows": 2},
+        {"optimiser.minibatch_rows": 7, "memory.microbatch_tokens": 30},
+        {"optimiser.minibatch_rows": 7, "memory.microbatch_tokens": 30, "memory.share_prefixes": True},
+        {"optimiser.minibatch_rows": 5, "loss.old_logprobs": "recompute", "loss.tis": 2.0},
+    ],
+)
+@pytest.mark.parametrize(
+    ("aggregation", "weighting"),
+    [("token-mean", "step"), ("row-mean", "step"), ("row-sum", "trajectory"), ("constant", "step")],
+)
+def test_every_step_is_the_same_without_silent_rows(aggregation: Any, weighting: Any, divided: dict[str, Any]) -> None:
+    rng, gradients, figures, read = np.random.default_rng(4), [], [], []
+    policy = small_policy(max_new_tokens=3)
+    vocabulary = policy.model.config.vocab_size
+    # Four conversations of five turns and, at the end, four rows again: merged ones weigh two.
+    replies: list[Reply] = []
+    for _ in range(4):
+        prompt = tuple(rng.integers(vocabulary, size=5).tolist())
+        for _ in range(5):
+            tokens = tuple(rng.integers(vocabulary, size=rng.integers(1, 4)).tolist())
+            replies.append(Reply("", prompt, tokens, tuple(policy.score([prompt], [tokens], 1.0).logprobs[0].tolist())))
+            prompt += tokens + tuple(rng.integers(vocabulary, size=3).tolist())
+    replies += replies[:4]
+    n = len(replies)
+    table = StepTable.from_arrays(
+        group=[0] * n, trajectory=[*np.arange(20) // 5, 4, 4, 4, 4], t=[*np.arange(20) % 5, 0, 1, 2, 3],
+        state=[0] * n, action=[0] * n, next_state=[0] * n, reward=[0.0] * n, won=[False] * n, replies=replies,
+    )  # fmt: skip
+    advantages = np.where(np.isin(np.arange(n), (1, 2, 8, 9, 13, 21)), rng.normal(size=n), 0.0)
+    advantages[17] = np.nan
+    for keep_zero in (True, False):
+        config = UPDATE_SILENT_ROWS_CONFIG.changed(
+            loss={
+                "keep_zero": keep_zero,
+                "aggregation": aggregation,
+                "weighting": weighting,
+                "constant_length": 7 if aggregation == "constant" else None,
+            },
+            optimiser={"epochs": 2},
+            **divided,
+        )
+        policy = small_policy(max_new_tokens=3)
+        policy.score([(1,)], [(1,)], 1.0, tokens_per_pass=1)  # the model is examined once, which is a pass of its own
+        count = [0]
+        policy.model.model.register_forward_pre_hook(
+            lambda _, __, given, count=count: count.append(given["input_ids"].numel()), with_kwargs=True
+        )
+        optimizer = Recorder(policy.model.parameters(), 0.01)
+        batch = make_batch(table, advantages, weighting=weighting, keep_zero=keep_zero)
+        figures.append(update(policy, optimizer, batch, config, np.random.default_rng(1)))
+        gradients.append(optimizer.gradients)
+        read.append(sum(count))
+    assert len(gradients[0]) == len(gradients[1]) == figures[0]["updates"] == figures[1]["updates"]
+    for one, other in zip(*gradients, strict=True):
+        assert max(float(value.abs().max()) for value in one) > 1e-3
+        for kept, left in zip(one, other, strict=True):
+            torch.testing.assert_close(left, kept, atol=1e-6, rtol=1e-4)
+    for name in ("policy_loss", "grad_norm", "silent_updates"):
+        # Sums of float32 in another order: terms of size 1 are rounded to 1e-7, whatever is left of them.
+        assert figures[0][name] == pytest.approx(figures[1][name], rel=1e-5, abs=3e-7)
+    assert read[1] < read[0]
+
+
+def test_the_mean_of_the_steps_is_the_gradient_of_the_batch() -> None:
+    # Weights that stand still: 3 mini-batches of 2 rows, one of them silent, whose gradient is 0.
+    rows = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
+    for advantages in ([1.0, 0.0, -2.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 3.0, 0.0, 0.0]):
+        found, parts = bandit_update(False, advantages, rows, optimiser={"minibatch_rows": 2})
+        whole, (together,) = bandit_update(True, advantages, rows)
+        assert found["updates"] == 3 - round(3 * found["silent_updates"]) == len(parts) < 3
+        torch.testing.assert_close(sum(step[0] for step in parts) / 3, together[0])
+        assert found["policy_loss"] == pytest.approx(whole["policy_loss"])
+
+
+@pytest.mark.parametrize("keep_zero", [True, False])
+def test_momentum_does_not_go_on_without_a_signal(keep_zero: bool) -> None:
+    bandit, config, rng = (
+        Bandit(),
+        UPDATE_SILENT_ROWS_CONFIG.changed(optimiser={"weight_decay": 0.1}),
+        np.random.default_rng(0),
+    )
+    optimizer = torch.optim.AdamW(bandit.model.parameters(), lr=0.1, weight_decay=0.1)
+    rows = bandit_table([(0, 0), (1, 1)])
+    update(bandit, optimizer, make_batch(rows, np.array([1.0, -1.0]), keep_zero=keep_zero), config, rng)
+    weights = bandit.model.logits.detach().clone()
+    state = {name: value.clone() for name, value in optimizer.state[bandit.model.logits].items()}
+    silent = make_batch(rows, np.zeros(2), keep_zero=keep_zero)
+    found = update(bandit, optimizer, silent, config, rng)
+    assert torch.equal(bandit.model.logits, weights)
+    assert all(torch.equal(optimizer.state[bandit.model.logits][name], value) for name, value in state.items())
+    assert (found["updates"], found["silent_updates"], found["grad_norm"]) == (0.0, 1.0, 0.0)
+    # What nobody read has no entropy; of rows that were kept it is measured all the same.
+    assert ("entropy" in found, "kl" in found) == (keep_zero, keep_zero)
+    if keep_zero:
+        assert 0.5 < found["entropy"] < np.log(3)
+        assert update(bandit, optimizer, silent, config.changed(loss={"entropy": 0.1}), rng)["updates"] == 1.0
+        kl = config.changed(loss={"kl": 0.1})
+        assert update(bandit, optimizer, silent, kl, rng, Bandit())["updates"] == 1.0
+        in_reward = kl.changed(loss={"kl_in": "reward"})
+        assert update(bandit, optimizer, silent, in_reward, rng)["updates"] == 0.0
+
+
+def test_the_divergence_of_rows_left_out_is_not_asked_for() -> None:
+    # Three equally likely tokens, the reference e : 1 : 1; one row of four is kept, and the mean goes over four.
+    rows, advantages = bandit_table([(0, 0), (0, 1), (0, 1), (0, 2)]), np.array([1.0, 0.0, 0.0, 0.0])
+    start = Bandit()
+    with torch.no_grad():
+        start.model.logits += torch.tensor([[1.0, 0.0, 0.0]])
+    losses = []
+    for kl in (0.0, 1.0):
+        bandit, config = Bandit(), UPDATE_SILENT_ROWS_CONFIG.changed(loss={"kl": kl})
+        optimizer = Recorder(bandit.model.parameters(), 0.0)
+        batch = make_batch(rows, advantages, keep_zero=False)
+        found = update(bandit, optimizer, batch, config, np.random.default_rng(0), start)
+        losses.append(optimizer.gradients[0][0][0])
+    # d/d logits of k3 = exp(x) - x - 1, x = log(e / (e + 2)) - log(1/3), is (1 - exp(x)) (onehot - 1/3).
+    ratio = 3 * np.e / (np.e + 2)
+    torch.testing.assert_close(
+        losses[1] - losses[0], (1 - ratio) / 4 * torch.tensor([2 / 3, -1 / 3, -1 / 3], dtype=torch.float32)
+    )
+    assert found["kl"] == pytest.approx(ratio - np.log(ratio) - 1)  # per token of the row that was read

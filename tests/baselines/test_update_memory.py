@@ -17,8 +17,6 @@ from baselines.update import Limits, recomputes, score_batch, update
 from policies.huggingface import HuggingFacePolicy
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, small_policy
 
-torch.set_num_threads(1)
-
 PLAIN = TrainerConfig(
     learning_rate=0.1,
     loss=Loss(kl=0.1, entropy=0.01),

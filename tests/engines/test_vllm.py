@@ -25,7 +25,6 @@ from policies.lora import LoraSettings, add_lora  # noqa: E402
 from policies.tiny import tiny_policy  # noqa: E402
 
 pytestmark = pytest.mark.engines
-torch.set_num_threads(1)
 
 #: Largest difference of log-probabilities in nats, float32; and one that only other weights or temperatures make.
 CLOSE, FAR = 2e-5, 0.05

@@ -14,8 +14,6 @@ from policies.prompts import PromptTooLongError
 from policies.tiny import tiny_policy, tiny_tokenizer
 from tests.refusals import refuses
 
-torch.set_num_threads(1)
-
 BOARD = "#####\n#PXO#\n#####"
 OTHER = "#####\n#_PS#\n#####"
 

@@ -16,8 +16,6 @@ from policies.tiny import tiny_policy
 from policies.training import check_trainable, frozen, recomputed_activations, trained_state
 from tests.refusals import refuses
 
-torch.set_num_threads(1)
-
 BOARD, OTHER = "#####\n#PXO#\n#####", "#####\n#_PS#\n#####"
 SMALL = LoraSettings(rank=4, alpha=8.0)
 

@@ -19,7 +19,6 @@ from wrappers.tools import listed_tools
 gguf = pytest.importorskip("gguf")
 pytest.importorskip("accelerate")
 
-torch.set_num_threads(1)
 
 CONFIG = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
 WORDS = ["<unk>", "<|im_start|>", "<|im_end|>", "u", "p", "d", "o", "up"]

@@ -19,8 +19,6 @@ from policies.training import (
 )
 from tests.refusals import refuses
 
-torch.set_num_threads(1)
-
 PROMPTS, REPLIES = [(5, 6, 7, 8, 9, 1), (8, 4, 4, 1)], [(4, 2, 1), (5, 6, 7)]
 
 

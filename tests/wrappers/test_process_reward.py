@@ -17,6 +17,7 @@ import agentgym  # noqa: F401  # registers the environments
 from agentgym.core import TextSpace
 from tests.corridor import CorridorEnv, CorridorVectorEnv
 from tests.refusals import refuses
+from tests.wrappers.whole_stack import Singles
 from wrappers.process_reward import ProcessReward, ScoredStep, VectorProcessReward
 from wrappers.prompt import PromptWindow, VectorPromptWindow
 from wrappers.reply import ReplyParser, VectorReplyParser
@@ -35,7 +36,7 @@ def cells(steps: Sequence[ScoredStep]) -> list[float]:
 
 
 class Says:
-    """Answers what it was given, call by call, and keeps what it was asked."""
+    """Answers what it was given, call by call, and keeps what it was asked; an exception is raised."""
 
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)
@@ -43,7 +44,10 @@ class Says:
 
     def __call__(self, steps: Sequence[ScoredStep]) -> Any:
         self.asked.append(list(steps))
-        return self.answers.pop(0)
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
 
 def corridor(n: int, mode: AutoresetMode = SAME, **options: Any) -> CorridorVectorEnv:
@@ -132,29 +136,6 @@ def test_the_scorer_sees_prompts_replies_and_commands() -> None:
     assert stays == ScoredStep("start-3", shown[1], "right", "", after[1], False)
 
 
-class Singles:
-    """What a vector environment does, done with single wrapped ones."""
-
-    def __init__(self, envs: list[gym.Env], mode: AutoresetMode) -> None:
-        self.envs, self.mode, self.over = envs, mode, [False] * len(envs)
-
-    def step(self, actions: Sequence[Any]) -> list[tuple[float, bool, bool, dict[str, Any] | None, dict[str, Any]]]:
-        """Reward, flags, info of the step (None: nothing was played), and info as it stands."""
-        rows = []
-        for i, env in enumerate(self.envs):
-            if self.over[i]:
-                self.over[i] = False
-                rows.append((0.0, False, False, None, env.reset()[1]))
-                continue
-            _, reward, terminated, truncated, info = env.step(actions[i])
-            self.over[i] = terminated or truncated
-            now = info
-            if self.over[i] and self.mode is SAME:
-                now, self.over[i] = env.reset()[1], False
-            rows.append((float(reward), terminated, truncated, info, now))
-        return rows
-
-
 class Watching:
     """A scorer by a rule, silent at times, that counts its calls and keeps the steps of each."""
 
@@ -213,22 +194,7 @@ def test_a_vector_environment_equals_single_ones(world: str, kind: Any, mode: Au
     assert min(scored, silent, ended) > 20
 
 
-def test_who_is_scored_in_every_autoreset_mode() -> None:
-    says = Says([0.25, 0.5])
-    envs = VectorProcessReward(corridor(2), says)
-    envs.reset(options={"index": 3})
-    observations, rewards, *_, infos = envs.step(["right", "left"])
-    assert [(step.messages, step.observation, step.terminated) for step in says.asked[0]] == [
-        ("cell 3", "cell 4", True),
-        ("cell 3", "cell 2", False),
-    ]
-    assert observations[0] != "cell 4"
-    assert rewards.tolist() == [1.25, 0.5]
-    np.testing.assert_array_equal(infos["process_reward"], [NAN, 0.5])
-    np.testing.assert_array_equal(infos["env_reward"], [0.0, 0.0])
-    final = infos["final_info"]
-    assert (final["process_reward"][0], final["env_reward"][0]) == (0.25, 1.0)
-    assert final["_process_reward"].tolist() == [True, False]
+def test_who_is_scored_where_nothing_begins_by_itself() -> None:
     says = Says([1.0, 2.0], [3.0], [4.0, 5.0])
     envs = VectorProcessReward(corridor(2, OFF), says)
     envs.reset(options={"index": 3})
@@ -246,15 +212,6 @@ def test_who_is_scored_in_every_autoreset_mode() -> None:
     ]
     assert envs.step(["", ""])[1].tolist() == [0.0, 0.0]  # nobody plays, nobody is asked
     assert len(says.asked) == 3
-    says = Says([1.0, 2.0], [3.0])
-    envs = VectorProcessReward(corridor(2, NEXT), says, kind="value")
-    envs.reset(options={"index": 3})
-    assert envs.step(["right", "left"])[1].tolist() == [1.0, 2.0]
-    observations, rewards, *_, infos = envs.step(["right", "right"])
-    assert rewards.tolist() == [0.0, 1.0]
-    np.testing.assert_array_equal(infos["process_reward"], [NAN, 3.0])
-    assert [step.reply for step in says.asked[1]] == ["right"]
-    assert envs.states[0].shown == observations[0]
 
 
 @pytest.mark.parametrize("weight", [0.0, -0.0])
@@ -294,21 +251,6 @@ def test_weight_0_keeps_the_sign_of_a_zero() -> None:
 
 
 # -- around what, and inside what --------------------------------------------------------------------------------------
-
-
-def test_a_saved_state_goes_on_in_another_place_with_its_level() -> None:
-    envs = VectorProcessReward(corridor(2, OFF), cells, kind="value")
-    envs.reset(options={"index": 1})
-    envs.step(["right", "jump"])
-    saved = envs.snapshot(0)
-    continued = envs.step(["right", "jump"])
-    assert continued[1].tolist() == [0.25, -0.5]
-    envs.restore(range(2), [saved] * 2)
-    assert envs.potential.tolist() == [0.5, 0.5]
-    _, rewards, *_, infos = envs.step(["right", "right"])
-    assert rewards.tolist() == [0.25, 0.25]
-    assert infos["process_reward"].tolist() == [0.75, 0.75]
-    assert envs.states[1].steps == 2
 
 
 class Shout(gym.Env[str, str]):
@@ -370,22 +312,9 @@ def test_specifications_and_pickles_go_on() -> None:
     assert env.step("left")[1] == again.step("left")[1] == -0.25
 
 
-class Answers:
-    """Gives its answers one after another; an exception is raised."""
-
-    def __init__(self, *answers: Any) -> None:
-        self.answers = iter(answers)
-
-    def __call__(self, steps: Sequence[ScoredStep]) -> Any:
-        answer = next(self.answers)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-
 def test_errors_of_scorers_name_places_and_steps() -> None:
     cause = ConnectionError("no answer")
-    envs = VectorProcessReward(corridor(3, AutoresetMode.DISABLED), Answers([0.0] * 3, [0.0] * 3, cause))
+    envs = VectorProcessReward(corridor(3, AutoresetMode.DISABLED), Says([0.0] * 3, [0.0] * 3, cause))
     envs.reset(options={"index": 2})
     envs.step(["left", "jump", "jump"])
     envs.step(["left", "jump", "jump"])  # 0 has lost
@@ -397,11 +326,11 @@ def test_errors_of_scorers_name_places_and_steps() -> None:
         "ConnectionError: no answer"
     )
     assert caught.value.__cause__ is cause
-    env = ProcessReward(CorridorEnv(), Answers([1.0], KeyError("x")))
+    env = ProcessReward(CorridorEnv(), Says([1.0], KeyError("x")))
     env.reset(options={"index": 2})
     env.step("jump")
     refuses(RuntimeError, "failed on step 2 of the episode: KeyError: 'x'", env.step, "jump")
-    envs = VectorProcessReward(corridor(20), Answers(ValueError("no")))
+    envs = VectorProcessReward(corridor(20), Says(ValueError("no")))
     envs.reset()
     with pytest.raises(RuntimeError, match=r"sub-environment 7 \(step 1 of its episode\) and 12 more: ValueError: no"):
         envs.step(["jump"] * 20)
@@ -425,7 +354,7 @@ def test_errors_of_scorers_name_places_and_steps() -> None:
     ],
 )
 def test_a_wrong_answer_says_what_was_expected_and_what_came(answer: Any, error: type[Exception], words: str) -> None:
-    envs = VectorProcessReward(corridor(2), Answers(answer))
+    envs = VectorProcessReward(corridor(2), Says(answer))
     envs.reset(options={"index": 2})
     refuses(error, words, envs.step, ["jump", "jump"])
 
@@ -434,7 +363,7 @@ def test_a_wrong_answer_says_what_was_expected_and_what_came(answer: Any, error:
     "answer", [[1, None], (1.0, NAN), np.array([1.0, NAN], np.float32), [np.float32(1), np.array(np.nan)], [True, None]]
 )
 def test_scores_may_be_any_numbers(answer: Any) -> None:
-    envs = VectorProcessReward(corridor(2), Answers(answer))
+    envs = VectorProcessReward(corridor(2), Says(answer))
     envs.reset(options={"index": 2})
     _, rewards, *_, infos = envs.step(["jump", "jump"])
     assert rewards.tolist() == [0.5, -0.5]
@@ -443,7 +372,7 @@ def test_scores_may_be_any_numbers(answer: Any) -> None:
 
 def test_scores_may_be_tensors() -> None:
     torch = pytest.importorskip("torch")
-    envs = VectorProcessReward(corridor(2), Answers(torch.tensor([1.0, 2.0], dtype=torch.bfloat16, requires_grad=True)))
+    envs = VectorProcessReward(corridor(2), Says(torch.tensor([1.0, 2.0], dtype=torch.bfloat16, requires_grad=True)))
     envs.reset(options={"index": 2})
     assert envs.step(["left", "left"])[1].tolist() == [1.0, 2.0]
 
@@ -466,4 +395,4 @@ def test_wrong_arguments_are_explained(options: dict[str, Any], error: type[Exce
         lambda **given: ProcessReward(CorridorEnv(), **given),
         lambda **given: VectorProcessReward(corridor(1), **given),
     ):
-        refuses(error, words, make, **{"scorer": Answers(), **options})
+        refuses(error, words, make, **{"scorer": Says(), **options})

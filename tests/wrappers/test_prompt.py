@@ -1,4 +1,4 @@
-"""Prompts by hand on the corridor, in all autoreset modes, with pictures and with limits."""
+"""Prompts and transcripts by hand on the corridor, with pictures and with limits."""
 
 import warnings
 from dataclasses import replace
@@ -11,8 +11,10 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
+from agentgym.registry import ROWS
 from tests.corridor import CorridorEnv, CorridorVectorEnv
 from tests.refusals import refuses
+from wrappers import Transcript, VectorTranscript
 from wrappers.prompt import REPLY_FORMAT, Episode, MessageSpace, PromptStyle, PromptWindow, VectorPromptWindow
 from wrappers.reply import ReplyParser, VectorReplyParser
 
@@ -79,14 +81,7 @@ def test_commands_are_listed_and_kept() -> None:
     )
 
 
-def test_max_chars_drops_pairs_then_the_observation() -> None:
-    style = PromptStyle(history=None, max_chars=80)
-    episode = Episode("a", "d", [("a", "1"), ("b", "2"), ("c", "3")], steps=3)
-    # A pair takes len("Step 1, you saw:\na\nStep 1, you did: 1\n\n") = 39 characters, "Now you see:\nd" 14.
-    assert style.user_text(episode) == "Step 3, you saw:\nc\nStep 3, you did: 3\n\nNow you see:\nd"
-    assert len(PromptStyle(history=None, max_chars=131).user_text(episode)) == 131
-    assert len(PromptStyle(history=None, max_chars=130).user_text(episode)) == 92
-    assert PromptStyle(history=None, max_chars=52).user_text(episode) == "d"
+def test_max_chars_cuts_the_observation() -> None:
     style = PromptStyle(history=0, instructions=False, admissible=True, max_chars=60)
     text = style.user_text(Episode("", "x" * 100), ("left", "right"))
     # The commands take len("\n\nCommands you can give now: left, right") = 40, the mark 6: 14 characters are left.
@@ -199,13 +194,6 @@ def test_histories_in_every_autoreset_mode() -> None:
     observations, *_ = envs.step(["<action>jump</action>"] * 2)
     assert _user(observations[0]).startswith("Step 1,")
     assert "Step 2" not in _user(observations[0])
-    envs = _vector(AutoresetMode.NEXT_STEP, history=2)
-    envs.reset(options=[{"index": 3}, {"index": 2}])
-    observations, *_ = envs.step([RIGHT, RIGHT])
-    assert _user(observations[0]).endswith("Now you see:\ncell 4")
-    observations, *_ = envs.step([RIGHT, LEFT])
-    assert "Step" not in _user(observations[0])
-    assert "Step 2" in _user(observations[1])
     envs = _vector(AutoresetMode.DISABLED, history=None)
     envs.reset(options=[{"index": 3}, {"index": 2}])
     end, *_ = envs.step([RIGHT, RIGHT])
@@ -215,13 +203,6 @@ def test_histories_in_every_autoreset_mode() -> None:
     again, _ = envs.reset(options={"reset_mask": np.array([True, False]), "index": 1})
     assert _user(again[0]) == "cell 1"
     assert again[1] == later[1]
-    mode = AutoresetMode.SAME_STEP
-    stock = gym.vector.SyncVectorEnv([CorridorEnv, CorridorEnv], autoreset_mode=mode)
-    envs = VectorPromptWindow(stock, history=1, instructions=False)
-    envs.reset(seed=[0, 1], options={"index": 3})
-    observations, *_, infos = envs.step(["right", "left"])
-    assert _user(infos["final_obs"][0]).endswith("Step 1, you did: right\n\nNow you see:\ncell 4")
-    assert _user(observations[1]).endswith("Now you see:\ncell 2")
 
 
 def test_facts_stand_below_the_observation() -> None:
@@ -303,3 +284,77 @@ def test_a_reply_format_that_nothing_reads_is_warned_of_once(vector: bool) -> No
     for style in ({"reply_format": ""}, {"instructions": False}, {"instructions": "Go right."}):
         assert not prompt(parsed=False, **style)
     assert not prompt(parsed=True)
+
+
+def _replied(text: str) -> dict[str, str]:
+    return {"role": "assistant", "content": text}
+
+
+def _seen(text: str) -> dict[str, str]:
+    return {"role": "user", "content": text}
+
+
+def test_an_episode_is_one_conversation() -> None:
+    env = Transcript(ReplyParser(CorridorEnv()), instructions="Be quick.")
+    told = {"role": "system", "content": "Be quick."}
+    assert env.reset(options={"index": 2})[0] == (told, _seen("cell 2"))
+    first, second = "<think>why?</think><action>right</action>", "no command \x1b"
+    assert env.step(first)[0] == (told, _seen("cell 2"), _replied(first), _seen("cell 3"))
+    shown, *_, info = env.step(second)
+    assert shown[3:] == (_seen("cell 3"), _replied("no command \ufffd"), _seen("cell 3"))
+    assert not info["is_action_valid"]
+    assert shown in env.observation_space
+    assert env.reset(options={"index": 1})[0] == (told, _seen("cell 1"))
+    env = Transcript(CorridorEnv(), instructions=False, admissible=True, facts=("score",))
+    env.reset(options={"index": 2})
+    below = "\n\nCommands you can give now: left, right"
+    assert env.step("right")[0] == (
+        _seen("cell 2\n\nscore: 0.5" + below), _replied("right"), _seen("cell 3\n\nscore: 0.75" + below),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_the_vector_form_equals_the_single_one_in_every_mode(mode: AutoresetMode) -> None:
+    single = [Transcript(ReplyParser(CorridorEnv()), instructions=False) for _ in range(2)]
+    envs = VectorTranscript(VectorReplyParser(CorridorVectorEnv(2, autoreset_mode=mode)), instructions=False)
+    shown, _ = envs.reset(seed=[0, 0], options=[{"index": 3}, {"index": 1}])
+    expected = tuple(env.reset(options={"index": start})[0] for env, start in zip(single, (3, 1), strict=True))
+    assert shown == expected
+    replies = ["<action>right</action>", "<action>right</action>"]
+    ended, going = (env.step(reply)[0] for env, reply in zip(single, replies, strict=True))
+    shown, _, terminated, _, infos = envs.step(replies)
+    assert terminated.tolist() == [True, False]
+    assert len(ended) == 3
+    assert shown[1] == going
+    if mode is AutoresetMode.SAME_STEP:
+        assert infos["final_obs"][0] == ended
+        assert len(shown[0]) == 1
+    else:
+        assert shown[0] == ended
+    going = single[1].step(replies[1])[0]
+    shown, *_ = envs.step(replies)
+    assert shown[1] == going
+    assert len(shown[0]) == {AutoresetMode.SAME_STEP: 3, AutoresetMode.NEXT_STEP: 1, AutoresetMode.DISABLED: 3}[mode]
+
+
+@pytest.mark.parametrize("id", [row.id for row in ROWS])
+def test_every_environment_only_ever_appends(id: str) -> None:
+    envs = VectorTranscript(gym.make_vec(id, num_envs=3, autoreset_mode="Disabled"), reply_format="")
+    shown, infos = envs.reset(seed=5)
+    rng = np.random.default_rng(0)
+    for _ in range(4):
+        chosen = [rng.choice(commands) if commands else "" for commands in infos["admissible_actions"]]
+        before, idle = shown, envs.idle
+        shown, _, _, _, infos = envs.step([str(command) for command in chosen])
+        for i in np.flatnonzero(~idle):
+            assert len(shown[i]) == len(before[i]) + 2
+            assert all(a is b for a, b in zip(before[i], shown[i], strict=False))
+            assert shown[i] in envs.single_observation_space
+
+
+def test_gymnasiums_checks_and_options() -> None:
+    env = Transcript(gym.make("AgentRL/Sokoban-v0"), instructions=False, admissible=True)
+    assert env.spec.additional_wrappers[-1].kwargs == {"instructions": False, "admissible": True}
+    check_env(env, skip_render_check=True)
+    refuses(TypeError, "takes no 'history': use PromptWindow", Transcript, CorridorEnv(), history=2)
+    refuses(TypeError, "admissible", VectorTranscript, CorridorVectorEnv(1), admisible=True)

@@ -1,4 +1,4 @@
-"""Every kind of reply by hand, random strings, and both wrappers on the corridor."""
+"""Replies by hand and as random strings, in both wrappers; the penalty of refused actions."""
 
 import re
 import sys
@@ -18,7 +18,7 @@ from agentgym.rollout import collect
 from agentgym.trajectory import Reply
 from tests.corridor import CorridorEnv, CorridorVectorEnv
 from tests.refusals import refuses
-from wrappers.invalid_action import VectorInvalidActionPenalty
+from wrappers.invalid_action import InvalidActionPenalty, VectorInvalidActionPenalty
 from wrappers.reply import ParsedReply, ReplyError, ReplyParser, VectorReplyParser, _tags, parse_reply, read_labels
 
 E = ReplyError
@@ -235,7 +235,7 @@ def _vector(mode: AutoresetMode) -> VectorReplyParser:
 LEFT, RIGHT = "<action>left</action>", "<action>right</action>"
 
 
-def test_entries_in_every_autoreset_mode() -> None:
+def test_entries_where_episodes_begin_by_themselves_and_where_not() -> None:
     envs = _vector(AutoresetMode.SAME_STEP)
     _, infos = envs.reset(options=[{"index": 3}, {"index": 2}])
     assert infos["command"].tolist() == ["", ""]
@@ -246,12 +246,6 @@ def test_entries_in_every_autoreset_mode() -> None:
     assert infos["final_info"]["_command"].tolist() == [True, False]
     *_, infos = envs.step((LEFT, LEFT))
     assert infos["command"].tolist()[1] == "left"
-    envs = _vector(AutoresetMode.NEXT_STEP)
-    envs.reset(options=[{"index": 3}, {"index": 2}])
-    *_, infos = envs.step([RIGHT, RIGHT])
-    assert infos["command"].tolist() == ["right", "right"]
-    *_, infos = envs.step(["no reply at all", LEFT])
-    assert (infos["command"].tolist(), infos["reply_error"].tolist()) == (["", "left"], ["", ""])
     envs = _vector(AutoresetMode.DISABLED)
     envs.reset(options=[{"index": 3}, {"index": 2}])
     envs.step([RIGHT, RIGHT])
@@ -266,18 +260,6 @@ def test_entries_in_every_autoreset_mode() -> None:
     *_, first = envs.step([RIGHT, LEFT])
     envs.step([LEFT, RIGHT])
     assert first["command"].tolist() == ["right", "left"]
-    envs = VectorReplyParser(gym.vector.SyncVectorEnv([CorridorEnv, CorridorEnv]))
-    envs.reset(seed=[0, 1], options={"index": 2})
-    observations, *_, infos = envs.step([RIGHT, "?"])
-    assert observations == ("cell 3", "cell 2")
-    assert infos["command"].tolist() == ["right", ""]
-
-
-@pytest.mark.parametrize("actions", ["ab", [RIGHT], [RIGHT] * 3])
-def test_a_wrong_number_of_replies_is_an_error(actions: object) -> None:
-    envs = _vector(AutoresetMode.SAME_STEP)
-    envs.reset(seed=0)
-    refuses((TypeError, ValueError), "one reply per sub-environment", envs.step, actions)
 
 
 COMMANDS = ("search", "answer")
@@ -419,3 +401,60 @@ def test_a_reply_in_labels_has_the_errors_of_any_reply():
     assert read("Action: upwards", max_length=3).error is ReplyError.TOO_LONG
     with pytest.raises(ValueError, match="form must be one of 'tags', 'labels', 'tool_calls', got 'lines'"):
         parse_reply("Action: up", form="lines")
+
+
+def test_the_penalty_of_one_environment() -> None:
+    env = InvalidActionPenalty(CorridorEnv(), penalty=0.25)
+    assert env.reset(options={"index": 2})[1]["invalid_actions"] == 0
+    seen = [env.step(command) for command in ("jump", "left", "jump")]
+    # The corridor itself charges 0.5 for a jump.
+    assert [step[1] for step in seen] == [-0.75, 0.0, -0.75]
+    assert [step[-1]["invalid_actions"] for step in seen] == [1, 1, 2]
+    assert env.reset(options={"index": 2})[1]["invalid_actions"] == 0
+    env = InvalidActionPenalty(ReplyParser(CorridorEnv()), penalty=0.25)
+    env.reset(options={"index": 2})
+    assert env.step("left")[1] == -0.75
+    assert env.step("<action>left</action>")[1] == 0.0
+    check_env(InvalidActionPenalty(CorridorEnv()), skip_render_check=True)
+    env = gym.make(InvalidActionPenalty(gym.make("AgentRL/Sokoban-v0"), penalty=3.0).spec)
+    env.reset(seed=0)
+    assert env.step("dance")[1] == pytest.approx(-3.1)
+
+
+@pytest.mark.parametrize("penalty", [-0.1, float("nan"), float("inf")])
+def test_a_penalty_that_is_none_is_refused(penalty: float) -> None:
+    refuses(ValueError, "at least 0", InvalidActionPenalty, CorridorEnv(), penalty)
+    refuses(ValueError, "at least 0", VectorInvalidActionPenalty, CorridorVectorEnv(1), penalty)
+
+
+def _penalised(mode: AutoresetMode, limit: int | None = None) -> VectorInvalidActionPenalty:
+    return VectorInvalidActionPenalty(CorridorVectorEnv(2, autoreset_mode=mode, max_episode_steps=limit), 0.25)
+
+
+def test_the_penalty_in_every_autoreset_mode() -> None:
+    envs = _penalised(AutoresetMode.SAME_STEP, limit=2)
+    envs.reset(options=[{"index": 2}, {"index": 2}])
+    _, rewards, *_, infos = envs.step(["jump", "right"])
+    assert (rewards.tolist(), infos["invalid_actions"].tolist()) == ([-0.75, 0.0], [1, 0])
+    # Both episodes end here: 0 by an invalid action at the time limit, 1 by winning.
+    _, rewards, *_, infos = envs.step(["jump", "right"])
+    assert rewards.tolist() == [-0.75, 1.0]
+    assert infos["invalid_actions"].tolist() == [0, 0]
+    assert infos["final_info"]["invalid_actions"].tolist() == [2, 0]
+    envs = _penalised(AutoresetMode.NEXT_STEP)
+    envs.reset(options=[{"index": 3}, {"index": 2}])
+    envs.step(["right", "jump"])
+    _, rewards, *_, infos = envs.step(["jump", "jump"])
+    assert rewards.tolist() == [0.0, -0.75]
+    assert infos["invalid_actions"].tolist() == [0, 2]
+    envs = _penalised(AutoresetMode.DISABLED, limit=2)
+    envs.reset(options=[{"index": 2}, {"index": 2}])
+    envs.step(["jump", "left"])
+    _, rewards, *_ = envs.step(["jump", "right"])
+    assert rewards.tolist() == [-0.75, 0.0]
+    # Place 0 still shows is_action_valid=False of its last step, but plays nothing.
+    _, rewards, *_, infos = envs.step(["", ""])
+    assert rewards.tolist() == [0.0, 0.0]
+    assert infos["invalid_actions"].tolist() == [2, 0]
+    _, infos = envs.reset(options={"reset_mask": np.array([True, False]), "index": 1})
+    assert infos["invalid_actions"].tolist() == [0, 0]

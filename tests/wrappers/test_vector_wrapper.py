@@ -1,29 +1,31 @@
-"""The base of vector wrappers: who plays, ends and begins, what is shown, and states that are saved and loaded."""
+"""The base of vector wrappers: who plays, ends and begins, and states that are saved; snapshots and advice on it."""
 
 import gc
 import pickle
 import tracemalloc
-from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import agentgym  # noqa: F401
 from agentgym.registry import ROWS
+from agentgym.rollout import collect
+from policies.scripted import ExpertPolicy
 from tests.corridor import CorridorEnv, CorridorVectorEnv
 from tests.refusals import refuses
 from tests.wrappers.whole_stack import Keeping, Player, make_stack, seen
-from wrappers import TaskGraphs
+from wrappers import VectorSnapshots
 from wrappers.advice import VectorAdvice
 from wrappers.canonical import CanonicalStates, observation_key
 from wrappers.credit.grpo import GRPO
 from wrappers.invalid_action import VectorInvalidActionPenalty
-from wrappers.process_reward import ScoredStep, VectorProcessReward
+from wrappers.process_reward import VectorProcessReward
 from wrappers.prompt import VectorPromptWindow
 from wrappers.reply import VectorReplyParser
 from wrappers.shaping import VectorGraphShaping
@@ -118,73 +120,6 @@ def test_what_comes_from_inside_is_not_changed() -> None:
     assert list(inside) == ["n", "final_info", "final_obs"]
     assert list(inside["final_info"]) == ["n"]
     assert inside["final_obs"].tolist() == ["last", "last"]
-
-
-class Adviser:
-    """Advises right and left in turn."""
-
-    def __init__(self) -> None:
-        self.asked = 0
-
-    def act(self, observation: str, admissible: Any) -> str:
-        self.asked += 1
-        return f"{('right', 'left')[self.asked % 2]} of {observation}"
-
-
-def _lengths(steps: Sequence[ScoredStep]) -> list[float | None]:
-    return [None if step.action == "left" else len(step.observation[0]["content"]) for step in steps]
-
-
-def _stack(mode: AutoresetMode) -> tuple[VectorEnv, list[SubEnvWrapper]]:
-    """All wrappers that act per sub-environment, around three corridors with a time limit."""
-    envs: Any = CorridorVectorEnv(3, autoreset_mode=mode, max_episode_steps=4)
-    wrappers: list[SubEnvWrapper] = []
-    layers: list[Callable[[Any], SubEnvWrapper]] = [
-        lambda envs: VectorAdvice(envs, Adviser),
-        VectorReplyParser,
-        VectorInvalidActionPenalty,
-        partial(CanonicalStates, key=observation_key),
-        partial(VectorGraphShaping, gamma=0.9, graphs=TaskGraphs()),
-        partial(VectorPromptWindow, instructions=False, history=None),
-        partial(VectorProcessReward, scorer=_lengths, kind="value", gamma=0.9),
-    ]
-    for layer in layers:
-        envs = layer(envs)
-        wrappers.append(envs)
-    return envs, wrappers
-
-
-def _play(envs: Any, rng: np.random.Generator, steps: int) -> list[str]:
-    replies = ["<action>right</action>", "<action>left</action>", "none", "<action>jump</action>"]
-    return [repr(envs.step([replies[k] for k in rng.integers(4, size=3)])) for _ in range(steps)]
-
-
-@pytest.mark.parametrize("mode", AutoresetMode)
-@pytest.mark.parametrize("before", [0, 1, 3, 5, 8])
-def test_states_are_saved_and_loaded(mode: AutoresetMode, before: int) -> None:
-    envs, wrappers = _stack(mode)
-    envs.reset(seed=0)
-    _play(envs, np.random.default_rng(1), before)
-    graphs = wrappers[4].graphs
-    saved, grown = [envs.snapshot(i) for i in range(3)], graphs.state_dict()
-    first = _play(envs, np.random.default_rng(2), 12)
-    assert mode is AutoresetMode.DISABLED or len(set(first)) > 1
-    for _ in range(2):  # what was saved is not used up
-        graphs.load_state_dict(grown)
-        envs.restore(range(3), saved)
-        assert _play(envs, np.random.default_rng(2), 12) == first
-
-
-def test_a_state_can_be_copied_to_another_sub_environment() -> None:
-    envs = VectorPromptWindow(CorridorVectorEnv(2, autoreset_mode="Disabled"), instructions=False)
-    envs.reset(options={"index": 2})
-    envs.step(["right", "left"])
-    envs.fork(0, 1)
-    messages = envs.step(["left", "left"])[0]
-    assert messages[0] == messages[1]
-    # Two branches of one history: what one does, the other does not see.
-    messages = envs.step(["left", "right"])[0]
-    assert messages[0] != messages[1]
 
 
 @pytest.mark.parametrize(
@@ -364,3 +299,102 @@ def test_playing_on_from_a_fork_is_playing_on(case: int, mode: AutoresetMode, da
     assert [step[target] for step in forked] == [step[source] for step in on]
     rest = [i for i in range(PLACES) if i != target]
     assert [[step[i] for i in rest] for step in forked] == [[step[i] for i in rest] for step in on]
+
+
+def make(num_envs: int, mode: str = "Disabled"):
+    return VectorReplyParser(CorridorVectorEnv(num_envs, max_episode_steps=9, autoreset_mode=mode))
+
+
+RIGHT, LEFT = "<action>right</action>", "<action>left</action>"
+
+
+def test_every_moment_can_be_continued_and_episodes_keep_their_number() -> None:
+    envs, elsewhere = VectorSnapshots(make(2)), make(3)
+    envs.reset(seed=0, options={"index": 2})
+    _, _, _, _, infos = envs.step([RIGHT, LEFT])
+    observations, shown = elsewhere.restore(range(3), [infos["snapshot"][i] for i in (0, 1, 0)])
+    assert observations == ("cell 3", "cell 1", "cell 3")
+    assert shown["command"].tolist() == ["right", "left", "right"]
+    _, rewards, terminated, _, _ = elsewhere.step([RIGHT, LEFT, LEFT])
+    assert rewards.tolist() == [1.0, 0.0, 0.0]
+    assert terminated.tolist() == [True, True, False]
+    envs = VectorSnapshots(make(3))
+    _, infos = envs.reset(seed=0, options={"index": 3})
+    assert infos["episode_number"].tolist() == [0, 1, 2]
+    infos = envs.step([RIGHT, LEFT, RIGHT])[-1]
+    assert infos["episode_number"].tolist() == [0, 1, 2]
+    _, infos = envs.reset(options={"reset_mask": np.array([True, False, True])})
+    assert infos["episode_number"].tolist() == [3, 1, 4]
+    _, infos = envs.fork(1, [2])
+    assert infos["episode_number"].tolist() == [3, 1, 1]
+    before = VectorSnapshots(make(3))
+    before.reset(seed=0, options={"index": 3})
+    envs = VectorSnapshots(make(2))
+    envs.restore(range(2), [before.snapshot(0), before.snapshot(2)])
+    _, infos = envs.reset(options={"reset_mask": np.array([True, False])})
+    assert infos["episode_number"].tolist() == [3, 2]
+
+
+@pytest.mark.parametrize("mode", ["SameStep", "NextStep"])
+def test_where_episodes_begin_by_themselves_they_get_new_numbers(mode) -> None:
+    envs = VectorSnapshots(make(2, mode))
+    envs.reset(seed=0, options={"index": 3})
+    infos = envs.step([RIGHT, LEFT])[-1]
+    if mode == "NextStep":
+        assert infos["episode_number"].tolist() == [0, 1]
+        infos = envs.step([RIGHT, RIGHT])[-1]
+    else:
+        assert infos["final_info"]["episode_number"].tolist() == [0, 0]  # of the first; the second goes on
+        assert "snapshot" not in infos["final_info"]
+    assert infos["episode_number"].tolist() == [2, 1]
+
+
+class Counting:
+    """Answers the first admissible command, and counts how often it was asked."""
+
+    made = 0
+
+    def __init__(self):
+        Counting.made += 1
+        self.number, self.asked = Counting.made, 0
+
+    def act(self, observation, admissible):
+        self.asked += 1
+        return f"{self.number}.{self.asked}.{len(admissible) > 0}.{'task' in observation}"
+
+
+@pytest.fixture(autouse=True)
+def counted():
+    Counting.made = 0
+
+
+def make_alfworld(mode, **options):
+    return gym.make_vec("AgentRL/ALFWorld-v0", num_envs=2, autoreset_mode=mode, data="generated", **options)
+
+
+def advice(infos):
+    return infos["expert_action"].tolist()
+
+
+def test_advice_follows_episodes() -> None:
+    envs = VectorAdvice(make_alfworld("Disabled", max_episode_steps=2), Counting)
+    assert advice(envs.reset(seed=0)[1]) == ["1.1.True.True", "2.1.True.True"]
+    assert advice(envs.step(["look", "help"])[-1]) == ["1.2.True.False", "2.2.True.False"]
+    assert advice(envs.step(["look", "help"])[-1]) == ["", ""]
+    mask = np.array([False, True])
+    assert advice(envs.reset(options={"reset_mask": mask})[1]) == ["", "3.1.True.True"]
+    Counting.made = 0
+    envs = VectorAdvice(make_alfworld("SameStep", max_episode_steps=1), Counting)
+    envs.reset(seed=0)
+    infos = envs.step(["look", "look"])[-1]
+    assert advice(infos) == ["3.1.True.True", "4.1.True.True"]
+    assert infos["final_info"]["expert_action"].tolist() == ["", ""]
+    refuses(TypeError, "must make an adviser", VectorAdvice, make_alfworld("Disabled"), "explorer")
+
+
+def test_an_explorer_that_advises_wins_without_the_environments_expert():
+    from agentgym.alfworld.player import ALFWorldPlayer
+
+    envs = VectorReplyParser(VectorAdvice(make_alfworld("Disabled"), ALFWorldPlayer))
+    table = collect(envs, ExpertPolicy(), tasks=[{"split": "valid_unseen", "index": i} for i in range(6)], seed=0)
+    assert table.trajectory_won.mean() > 0.6

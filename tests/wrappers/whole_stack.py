@@ -109,6 +109,29 @@ class Player:
         return shown
 
 
+class Singles:
+    """What a vector environment does, done with single ones, one after another."""
+
+    def __init__(self, envs: list[gym.Env[Any, Any]], mode: AutoresetMode) -> None:
+        self.envs, self.mode, self.over = envs, mode, [False] * len(envs)
+
+    def step(self, actions: Sequence[Any]) -> list[tuple[float, bool, bool, dict[str, Any] | None, dict[str, Any]]]:
+        """Reward, flags, info of the step (None: nothing was played), and info as it stands."""
+        rows = []
+        for i, env in enumerate(self.envs):
+            if self.over[i]:
+                self.over[i] = False
+                rows.append((0.0, False, False, None, env.reset()[1]))
+                continue
+            _, reward, terminated, truncated, info = env.step(actions[i])
+            self.over[i] = terminated or truncated
+            now = info
+            if self.over[i] and self.mode is AutoresetMode.SAME_STEP:
+                now, self.over[i] = env.reset()[1], False
+            rows.append((float(reward), terminated, truncated, info, now))
+        return rows
+
+
 def seen(observations: Any, infos: Mapping[str, Any], i: int) -> list[Any]:
     """What sub-environment i shows, as values that can be compared."""
     plain = {name: column for name, column in infos.items() if not isinstance(column, dict)}

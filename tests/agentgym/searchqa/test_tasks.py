@@ -1,21 +1,297 @@
-"""Which questions there are, and environments that go to another process."""
+"""Files of passages and questions, which of them are tasks."""
 
+import bz2
+import gzip
+import json
+import lzma
 import pickle
+import re
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import cloudpickle
 import gymnasium as gym
 import numpy as np
 import pytest
 
+from agentgym.outside.text import DataError
 from agentgym.searchqa.env import SearchQAEnv
-from agentgym.searchqa.official import read_questions
-from agentgym.searchqa.question import Question, is_answerable
+from agentgym.searchqa.official import SOURCES, PassageReader, check_passages, read_passages, read_questions
+from agentgym.searchqa.question import Question, check_questions, is_answerable
 from agentgym.searchqa.retrieval.dense import DenseRetriever
-from agentgym.searchqa.retriever import SearchFailure
+from agentgym.searchqa.retriever import Passage, SearchFailure
 from agentgym.searchqa.tasks import Questions
 from tests.agentgym.searchqa.support import COUNTRY, LOOSE, PASSAGES, QUESTIONS, WHERE, Titles, write_corpus
-from tests.agentgym.searchqa.test_official import FLASHRAG, write
+from tests.oracles import oracle
 from tests.refusals import refuses
+
+ROWS = b"""{"id": "a", "contents": "\\"Caf\\u00e9\\"\\nCoffee."}
+
+{"id": 7, "contents": "No text", "source": "x"}
+"""
+TWO = (Passage("a", '"Café"\nCoffee.'), Passage("7", "No text"))
+
+
+@pytest.mark.parametrize(("name", "pack"), [("c.jsonl", bytes), ("c.jsonl.xz", lzma.compress), ("c.gz", gzip.compress)])
+def test_rows_of_all_formats_are_read_in_order(tmp_path: Path, name: str, pack: Callable[[bytes], bytes]) -> None:
+    path = tmp_path / name
+    path.write_bytes(pack(ROWS))
+    assert read_passages(path) == TWO
+    assert (TWO[0].title, TWO[0].text, TWO[1].title, TWO[1].text) == (
+        '"Café"', "Coffee.", "No text", "",
+    )  # fmt: skip
+    reader = PassageReader(path, start=1)
+    assert tuple(reader) == TWO[1:]
+    assert reader.fraction == 1.0
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        (b"{", "line 3: not JSON"),
+        (b"\xff\xfe", "line 3: not UTF-8"),
+        (b'{"id": "%s", "contents": "x"}' % (b"i" * 1001), "line 3: field 'id' has 1,001 characters, at most 1,000"),
+        (b'{"id": "b", "contents": "%s"}' % (b"x" * 1_000_001), "line 3: field 'contents' has 1,000,001 characters"),
+        (b'["a", "b"]', "line 3: expected an object with 'id' and 'contents', got list"),
+        (b'{"contents": "x"}', "line 3: no field 'id'; the row has \\['contents'\\]"),
+        (b'{"id": "b"}', "line 3: no field 'contents'"),
+        (b'{"id": true, "contents": "x"}', "line 3: field 'id' must be a string or an integer, got True"),
+        (b'{"id": null, "contents": "x"}', "line 3: field 'id' must be a string or an integer, got None"),
+        (b'{"id": "b", "contents": ["x"]}', "line 3: field 'contents' must be a string"),
+        (b'{"id": "b", "contents": " \\n"}', "line 3: field 'contents' is blank"),
+    ],
+)
+def test_a_bad_row_is_named_by_line_and_field(tmp_path: Path, row: bytes, words: str) -> None:
+    path = tmp_path / "c.jsonl"
+    path.write_bytes(b'{"id": "a", "contents": "A"}\n\n' + row + b"\n")
+    refuses(DataError, words, read_passages, path)
+
+
+def test_files_that_cannot_be_read_say_why(tmp_path: Path) -> None:
+    refuses(DataError, "No such file", read_passages, tmp_path / "none.jsonl")
+    refuses(DataError, "Is a directory", read_passages, tmp_path)
+    for name, content in (
+        ("short.xz", lzma.compress(ROWS * 99)[:-20]),
+        ("short.gz", gzip.compress(ROWS * 99)[:-20]),
+        ("none.xz", ROWS),
+        ("none.gz", ROWS),
+    ):
+        (tmp_path / name).write_bytes(content)
+        refuses(DataError, "cannot be read", list, PassageReader(tmp_path / name))
+    for name in ("empty.jsonl", "blank.jsonl"):
+        (tmp_path / name).write_bytes(b"\n" * (name == "blank.jsonl"))
+        refuses(DataError, "holds no passages", read_passages, tmp_path / name)
+
+
+def test_an_id_belongs_to_one_passage(tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl"
+    path.write_text('{"id": "1", "contents": "A"}\n{"id": 1, "contents": "B"}\n', encoding="utf-8")
+    refuses(DataError, "lines 1 and 2 have the same id '1'", read_passages, path)
+
+
+def test_the_recorded_corpus_is_read_whole() -> None:
+    passages = read_passages(oracle("searchqa", "corpus.jsonl.xz"))
+    assert len(passages) == 31_182
+    assert passages[1].title == '"Triplemanía VII"'
+    assert json.dumps(passages[1].contents)
+
+
+def test_surrogates_and_control_characters_are_cleaned(tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl"
+    path.write_bytes(b'{"id": "\\udfff", "contents": "T\\n\\ud800 \\u001b[2J \\u0000"}\n')
+    assert read_passages(path) == (Passage("\ufffd", "T\n\ufffd \ufffd[2J \ufffd"),)
+    with open(path, "ab") as stream:
+        stream.write(b'\n{"id": "\\udffe", "contents": "B"}\n')  # the same id once it is clean
+    refuses(DataError, "lines 1 and 3 have the same id", read_passages, path)
+    assert check_passages([Passage("\ud800", "a\udfff")]) == (Passage("\ufffd", "a\ufffd"),)
+
+
+@pytest.mark.parametrize("given", [[Passage("1", 2)], [Passage(None, "x")], ["text"], [("1", "x")]])  # type: ignore[arg-type]
+def test_passages_given_are_texts(given: list[Any]) -> None:
+    refuses(DataError, "passage 0 \\(from 0\\) must be a Passage of two texts", check_passages, given)
+
+
+@pytest.mark.parametrize(("name", "pack"), [("c.xz", lzma.compress), ("c.gz", gzip.compress), ("c.bz2", bz2.compress)])
+def test_what_a_small_file_unpacks_to_is_limited(tmp_path: Path, name: str, pack: Callable[[bytes], bytes]) -> None:
+    path = tmp_path / name
+    path.write_bytes(pack(ROWS + b" " * 80_000_000))
+    refuses(DataError, "unpacks to more than", read_passages, path)
+    path.write_bytes(pack(ROWS * 1000)[:-9] + b"?" * 9)
+    refuses(DataError, r"lines 1 and 4|cannot be read", read_passages, path)
+
+
+FLASHRAG = {"id": "dev_0", "question": "Who?", "golden_answers": ["Ada", "The"], "metadata": {"x": 1}}
+VERL = {
+    "data_source": "nq",
+    "prompt": [{"role": "user", "content": "Answer the given question. Question: For example? Question: Where?\n"}],
+    "reward_model": {"style": "rule", "ground_truth": {"target": ["Ulm"]}},
+    "extra_info": {"split": "train", "index": 3},
+}
+
+
+def write(path, rows):
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    openers = {".xz": lzma.open, ".gz": gzip.open}
+    with openers.get(path.suffix, open)(path, "wt", encoding="utf-8") as stream:
+        stream.write(text)
+    return path
+
+
+@pytest.mark.parametrize("name", ["dev.jsonl", "dev.jsonl.xz", "dev.jsonl.gz"])
+def test_flashrag_rows(tmp_path, name):
+    assert read_questions(write(tmp_path / name, [FLASHRAG])) == (
+        Question("dev_0", "Who?", ("Ada",), "questions", "dev"),
+    )
+
+
+def test_verl_rows_own_columns_and_ids_of_several_sources(tmp_path) -> None:
+    assert read_questions(write(tmp_path / "any.jsonl", [VERL])) == (Question("3", "Where?", ("Ulm",), "nq", "train"),)
+    row = {
+        "id": 5, "data_source": "hotpotqa", "split": "eval", "question": " Both? ",
+        "golden_answers": "a b<|answer_split|>c", "supporting_ids": ["7", 8], "type": "bridge", "level": None,
+    }  # fmt: skip
+    assert read_questions(write(tmp_path / "q.jsonl", [row])) == (
+        Question("5", "Both?", ("a b", "c"), "hotpotqa", "eval", ("7", "8"), "bridge"),
+    )
+    rows = [{**VERL, "data_source": source} for source in ("nq", "popqa")]
+    assert [each.id for each in read_questions(write(tmp_path / "q.jsonl", rows))] == ["nq/3", "popqa/3"]
+    rows = [{**VERL, "extra_info": {"split": split, "index": 3}} for split in ("train", "test")]
+    assert [each.id for each in read_questions(write(tmp_path / "q.jsonl", rows))] == ["train/nq/3", "test/nq/3"]
+    with pytest.raises(DataError, match="the id 'train/nq/3' occurs more than once"):
+        read_questions(write(tmp_path / "q.jsonl", [VERL, VERL]))
+    rows = [{**FLASHRAG, "golden_answers": ["The", "?"]}, {**FLASHRAG, "id": "2"}]
+    assert [question.id for question in read_questions(write(tmp_path / "q.jsonl", rows))] == ["2"]
+    refuses(DataError, "no row that is a question", read_questions, write(tmp_path / "q.jsonl", rows[:1]))
+
+
+def test_parquet_is_read_like_json(tmp_path):
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(arrow.Table.from_pylist([VERL]), tmp_path / "train.parquet")
+    assert read_questions(tmp_path / "train.parquet") == (Question("3", "Where?", ("Ulm",), "nq", "train"),)
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1 not")
+    refuses(DataError, "expected a Parquet file", read_questions, tmp_path / "bad.parquet")
+
+
+@pytest.mark.parametrize("what", ["long text", "many rows", "many answers"])
+def test_a_parquet_file_is_unpacked_up_to_a_limit(tmp_path, what):
+    """Each takes less than 100 kB, and gigabytes of memory when it is unpacked."""
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    if what == "many answers":
+        lists = arrow.ListArray.from_arrays(arrow.array([0, 9_000_000], arrow.int32()), arrow.nulls(9_000_000))
+        table = arrow.table({"question": ["Where?"], "golden_answers": lists})
+    else:
+        count, text = (9_000_000, "Where?") if what == "many rows" else (20_000, "Where? " * 10_000)
+        alike = arrow.DictionaryArray.from_arrays(arrow.array(np.zeros(count, np.int32)), arrow.array([text]))
+        answers = arrow.DictionaryArray.from_arrays(alike.indices, arrow.array(["Ulm"]))
+        table = arrow.table({"question": alike, "golden_answers": answers})
+    parquet.write_table(table, tmp_path / "x.parquet", store_schema=False)
+    refuses(DataError, r"x\.parquet: unpacks to more than 67,108,864 bytes", read_questions, tmp_path / "x.parquet")
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ([1], "line 2: expected an object, got list"),
+        ({**FLASHRAG, "question": " "}, "line 2: no question; expected a text in 'question'"),
+        ({**FLASHRAG, "golden_answers": None}, "line 2: field 'golden_answers' must be a list of texts, got None"),
+        ({**FLASHRAG, "golden_answers": [["x"]]}, "line 2: field 'golden_answers'"),
+        ({"question": "Who?"}, "line 2: field 'golden_answers'"),
+        ({**FLASHRAG, "supporting_ids": {"a": 1}}, "line 2: field 'supporting_ids'"),
+    ],
+)
+def test_a_bad_row_is_named(tmp_path, row, message):
+    refuses(DataError, re.escape(message), read_questions, write(tmp_path / "q.jsonl", [FLASHRAG, row]))
+
+
+def test_bad_files_and_equal_ids_are_named(tmp_path) -> None:
+    path = tmp_path / "q.jsonl"
+    path.write_text('{"id": 1\n')
+    refuses(DataError, "line 1: not JSON", read_questions, path)
+    refuses(DataError, "cannot be read", read_questions, tmp_path / "missing.jsonl")
+    (tmp_path / "q.jsonl.xz").write_bytes(lzma.compress(b"{}" * 5000)[:-20])
+    refuses(DataError, "cannot be read", read_questions, tmp_path / "q.jsonl.xz")
+    refuses(DataError, "cannot be read", read_questions, tmp_path)
+    path = tmp_path / "q.jsonl"
+    path.write_bytes(json.dumps(FLASHRAG).encode() + b'\n{"question": "\xff"}\n')
+    refuses(DataError, "line 2: not UTF-8", read_questions, path)
+    path = tmp_path / "q.jsonl.gz"
+    path.write_bytes(gzip.compress(json.dumps(FLASHRAG).encode() + b" " * 80_000_000))
+    refuses(DataError, r"q\.jsonl\.gz cannot be read.*unpacks to more than", read_questions, path)
+    path = tmp_path / "q.jsonl"
+    path.write_text("\n".join(["", json.dumps(VERL), "", json.dumps({**VERL, "question": "x"})]))
+    refuses(DataError, r"q\.jsonl, lines 2 and 4: the id 'train/nq/3' occurs more than once", read_questions, path)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ('{"question": "Who?", "golden_answers": ["a"], "id": [1]}', "field 'id' must be a text"),
+        ('{"question": "Who?", "golden_answers": ["a"], "id": 1.5}', "field 'id' must be a text"),
+        ('{"question": "Who?", "golden_answers": ["a"], "id": true}', "field 'id' must be a text"),
+        ('{"question": "Who?", "golden_answers": ["a"], "data_source": {"a": 1}}', "field 'data_source' must be"),
+        ('{"question": "Who?", "golden_answers": ["a"], "split": ["dev"]}', "field 'split' must be"),
+        ('{"question": "Who?", "golden_answers": ["a"], "type": 0.5}', "field 'type' must be"),
+        ('{"question": "Who?", "golden_answers": [true]}', "field 'golden_answers' must be a list of texts"),
+        ('{"question": "%s", "golden_answers": ["a"]}' % ("x" * 100_001), "field 'question' has 100,001 characters"),
+        ('{"question": "Who?", "golden_answers": ["%s"]}' % ("x" * 100_001), "field 'golden_answers' has 100,001"),
+    ],
+    ids=lambda text: text[:40],
+)  # fmt: skip
+def test_every_damage_is_named_by_file_and_line(tmp_path, row, message):
+    path = tmp_path / "q.jsonl"
+    path.write_text(json.dumps(FLASHRAG) + "\n\n" + row + "\n")
+    refuses(DataError, f"{re.escape(str(path))}, line 3: .*{message}", read_questions, path)
+
+
+def test_texts_of_questions_are_cleaned(tmp_path):
+    row = '{"id": "\\ud800", "question": "Who \\udfff\\u0007?", "golden_answers": ["\\ud801"], "type": "\\u0000"}'
+    (tmp_path / "q.jsonl").write_text(row)
+    expected = Question("\ufffd", "Who \ufffd\ufffd?", ("\ufffd",), "questions", "test", (), "\ufffd")
+    assert read_questions(tmp_path / "q.jsonl") == (expected,)
+    given = Question("\ud800", "Who \udfff\x07?", ("\ud801",), "questions", "test", (), "\x00")
+    assert check_questions([given]) == (expected,)
+    refuses(DataError, r"question 0 .* expected texts", check_questions, [Question(3, "Who?", ("x",), "s", "test")])
+
+
+@pytest.mark.parametrize("golds", ["Rome", (), ("the", "?"), (3,)])
+def test_a_question_needs_a_golden_answer(golds: object) -> None:
+    refuses(DataError, r"question 0 \(from 0\)", check_questions, [Question("q", "Where?", golds, "s", "test")])
+
+
+@pytest.fixture(scope="module")
+def files():
+    return oracle("searchqa", "corpus.jsonl.xz"), oracle("searchqa", "questions.jsonl.xz")
+
+
+def test_all_questions_of_all_sources_are_read(files):
+    questions = read_questions(files[1])
+    assert len(questions) == 8881
+    assert sum(bool(question.supports) for question in questions) == 3455
+    counts = Counter(question.source for question in questions)
+    assert set(counts) == set(SOURCES)
+    assert [counts[source] for source in SOURCES] == [2970, 633, 624, 2072, 1324, 1133, 125]
+
+
+@pytest.mark.slow
+def test_episodes_over_the_given_corpus(files):
+    corpus, questions = files
+    env = SearchQAEnv(corpus=corpus, questions=questions, retriever="lexical", top_k=3, split="train", expert=True)
+    task = "hotpot-5a84690c5542992ef85e23ea"
+    observation, info = env.reset(options={"split": "train", "task_id": task})
+    assert observation.startswith("Amazon Prime Air is a cargo airline")
+    commands = []
+    while info["expert_action"]:
+        commands.append(info["expert_action"])
+        info = env.step(commands[-1])[-1]
+    assert info["won"]
+    assert info["support_recall"] == 1.0
+    assert commands[-1] == "<answer> Airborne Express </answer>"
+    easy = SearchQAEnv(corpus=corpus, questions=questions, answerable=True)
+    assert 4700 < len(easy.questions.all) < 4850  # 3,455 by their passages, the others by what BM25 finds
 
 
 def test_tasks_are_counted_within_sources_and_kinds():

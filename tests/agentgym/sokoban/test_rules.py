@@ -1,48 +1,127 @@
-"""The rules, on boards small enough to follow by eye; random play against the naive twin."""
+"""Levels and boards: parsing, the rules against a naive twin, pictures, and those that are generated."""
+
+from collections import Counter
 
 import numpy as np
 import pytest
 
-from agentgym.sokoban.generated import LevelSpec, generate_level
+from agentgym.outside.text import DataError
+from agentgym.sokoban.expert.tables import BitTable
+from agentgym.sokoban.generated import LevelSpec, generate, generate_level
+from agentgym.sokoban.picture import Painter, tiles
 from agentgym.sokoban.rules import DIRECTIONS, MOVES_OF_MASK, Board, successor
-from agentgym.sokoban.text import board_text, parse_level
+from agentgym.sokoban.text import MOST_SIDE, Level, Style, board_text, canonical_form, cells_of, parse_level, split_of
+from tests.agentgym.hard_inputs import MAZES
 from tests.agentgym.sokoban import naive
+from tests.refusals import refuses
+
+BOARD = "######\n#P_X_#\n#√O__#\n######"
 
 
-def after(text: str, *moves: str) -> str:
-    """Board after some moves."""
-    board = Board(parse_level(text))
-    for name in moves:
-        board.move(DIRECTIONS.index(name))
-    return board_text(board.level, board.player, board.boxes)
+def test_both_symbol_sets_read_the_same_level() -> None:
+    xsb = "######\n#@ $ #\n#*.  #\n######"
+    assert parse_level(BOARD) == parse_level(xsb)
+    assert board_text(parse_level(xsb)) == BOARD
+    assert Style("xsb")(BOARD) == xsb
+    assert parse_level(Style("xsb")(BOARD), "xsb") == parse_level(BOARD)
+    level = parse_level("#####\n#+$ #\n#####")  # cell = row * (width + 1) + column
+    assert (level.player, list(cells_of(level.targets)), list(cells_of(level.boxes))) == (7, [7], [8])
+    assert board_text(level) == "#####\n#SX_#\n#####"
+    assert Style(separator=" ")("##\n#√") == "# #\n# √"
+    assert Style("xsb", ",")("#_OX√PS") == "#, ,.,$,*,@,+"
+    assert "a space floor" in Style("xsb").legend()
+    level = parse_level("  ####\n###  ####\n#     $ #\n# #  #$ #\n# . .#@ #\n#########\n", "xsb")
+    assert board_text(level).split("\n") == [
+        "#########",
+        "###__####",
+        "#_____X_#",
+        "#_#__#X_#",
+        "#_O_O#P_#",
+        "#########",
+    ]
+    assert parse_level("#####\n#@$.#\n#-_ #\n#####") == parse_level("#####\n#@$.#\n#   #\n#####")
+    refuses(ValueError, "did you mean 'default'", Style, "defualt")
+    refuses(ValueError, "separator", Style, separator=None)
 
 
 @pytest.mark.parametrize(
-    ("before", "move", "expected"),
+    ("text", "message"),
     [
-        ("#PX_O#", "right", "#_PXO#"),  # a push
-        ("#_PXO#", "right", "#__P√#"),  # onto the target
-        ("#OX_P#", "left", "#OXP_#"),  # a step beside the box
-        ("#OXP_#", "right", "#OX_P#"),  # away from it: never a pull
-        ("#P√__X_O#", "right", "#_SX_X_O#"),  # off its target, the player now on it
-        ("#PXXOO#", "right", "#PXXOO#"),  # two boxes in a row do not move
-        ("#PX_O#", "left", "#PX_O#"),  # nor the player into a wall
-        ("#P_XO#", "up", "#P_XO#"),
+        ("", "empty"),
+        ("#####\n#PXO#\n#_?_#\n#####", r"unknown symbol '\?'"),
+        ("#####\n#PX.#\n#####", "mix two sets"),
+        ("#####\n#_XO#\n#####", "exactly one player .* got 0"),
+        ("######\n#PPXO#\n######", "exactly one player .* got 2"),
+        ("#####\n#P__#\n#####", "no box"),
+        ("######\n#PXOO#\n######", "1 boxes and 2 targets"),
+        ("#####\n#PXO_\n#####", "open"),
+        ("#####\n#PXO#\n##_##", "open"),
+        ("#######\n#PX_#O#\n#######", "out of the player's reach"),
+        ("#####\n#P√_#\n#####", "already"),
     ],
 )
-def test_one_move(before: str, move: str, expected: str) -> None:
-    frame = "#" * len(before)
-    assert after(f"{frame}\n{before}\n{frame}", move) == f"{frame}\n{expected}\n{frame}"
+def test_malformed_levels_say_what_is_wrong(text: str, message: str) -> None:
+    refuses(DataError, message, parse_level, text)
 
 
-def test_moves_by_hand() -> None:
-    text = "###\n#P#\n#X#\n#_#\n#O#\n###"
-    assert after(text, "down", "down") == "###\n#_#\n#_#\n#P#\n#√#\n###"
-    assert after("###\n#P#\n#O#\n#X#\n###", "down", "down") == "###\n#_#\n#S#\n#X#\n###"  # a box against a wall
-    assert after(text, "down", "up") == "###\n#P#\n#_#\n#X#\n#O#\n###"  # the box stays where it was pushed
-    # left: wall. up: box against the wall. right: box with room behind. down: free.
-    level = parse_level("######\n##X_##\n##PX_#\n##_OO#\n######")
-    assert MOVES_OF_MASK[Board(level).open_moves()] == ("down", "right")
+def test_the_largest_board_and_what_is_larger() -> None:
+    side = MOST_SIDE
+    rows = ["#" * side, "#@$." + " " * (side - 5) + "#", *["#" + " " * (side - 2) + "#"] * (side - 3), "#" * side]
+    level = parse_level("\n".join(rows))
+    assert (level.height, level.width) == (side, side)
+    assert board_text(level).replace("_", " ").translate(str.maketrans("PXO", "@$.")) == "\n".join(rows)
+    for larger in ([*rows, rows[0]], [row + "#" for row in rows]):
+        height, width = len(larger), len(larger[0])
+        with pytest.raises(DataError, match=rf"{height} rows and {width} columns; at most {side} of each"):
+            parse_level("\n".join(larger))
+
+
+@pytest.mark.parametrize("name", MAZES)
+def test_a_board_of_the_largest_size_is_read_or_refused(name: str) -> None:
+    text = MAZES[name](MOST_SIDE - 1)
+    if name != "players":
+        assert board_text(parse_level(text)).count("P") == 1
+        return
+    with pytest.raises(DataError):
+        parse_level(text)
+
+
+ROWS = ["#######", "#P__X_#", "##_#__#", "#O____#", "#######"]
+
+
+def variants() -> list[list[str]]:
+    """The eight symmetries of ROWS."""
+    found = []
+    rows = ROWS
+    for _ in range(4):
+        rows = ["".join(column) for column in zip(*rows[::-1], strict=True)]  # a quarter turn
+        found += [rows, [row[::-1] for row in rows]]
+    return found
+
+
+def test_symmetries_and_walls_around_are_one_form() -> None:
+    assert len({tuple(rows) for rows in variants()}) == 8
+    assert len({canonical_form(parse_level("\n".join(rows))) for rows in variants()}) == 1
+    padded = ["#" * 11] * 2 + [f"##{row}##" for row in ROWS] + ["#" * 11]
+    assert canonical_form(parse_level("\n".join(padded))) == canonical_form(parse_level("\n".join(ROWS)))
+    # floor "P", "X", "O" in a row; of PXO and OXP (and both upright) the smallest text wins: "O" sorts before "P",
+    # and the line break before both letters, so the upright one
+    assert canonical_form(parse_level("#####\n#PXO#\n#####")) == "O\nX\nP"
+    other = [*ROWS[:1], "#_P_X_#", *ROWS[2:]]
+    assert canonical_form(parse_level("\n".join(other))) != canonical_form(parse_level("\n".join(ROWS)))
+
+
+def test_splits_take_six_one_and_one_of_eight() -> None:
+    room = parse_level("########\n#P_____#\n#_X__X_#\n#__O___#\n#____O_#\n#______#\n########")
+    table = BitTable(room)
+    codes = table.states(1, 100)
+    levels = {Level(7, 8, room.walls, room.targets, *reversed(table.decode(code))) for code in codes}
+    counts = Counter(map(split_of, levels))
+    total = len(levels)
+    # symmetric copies come in pairs or fours at most: four standard deviations of a binomial of a quarter the size
+    assert total > 1500
+    for split, share in (("train", 6 / 8), ("validation", 1 / 8), ("test", 1 / 8)):
+        assert abs(counts[split] / total - share) < 4 * (share * (1 - share) / (total / 4)) ** 0.5
 
 
 @pytest.mark.parametrize("spec", [LevelSpec(), LevelSpec(5, 9, (1, 2, 3)), LevelSpec(9, 7, (2,), 5, 40)])
@@ -64,3 +143,110 @@ def test_random_play_equals_the_naive_rules(spec: LevelSpec) -> None:
             assert board.text() == board_text(level, board.player, board.boxes)
             assert board.solved == (state[1] == targets)
             assert board.on_target == len(state[1] & targets)
+
+
+EVERY_SYMBOL = "######\n#P_X_#\n#√OSX#\n######"  # two players: every symbol once, a board for the eye only
+
+
+@pytest.mark.parametrize("size", [4, 5, 7, 8, 16, 33, 64])
+def test_every_cell_shows_its_tile(size: int) -> None:
+    picture = Painter(size)(EVERY_SYMBOL)
+    assert picture.shape == (4 * size, 6 * size, 3)
+    assert picture.dtype == np.uint8
+    for row, line in enumerate(EVERY_SYMBOL.split("\n")):
+        for column, symbol in enumerate(line):
+            cell = picture[row * size : (row + 1) * size, column * size : (column + 1) * size]
+            assert np.array_equal(cell, tiles(size)["#_OX√PS".index(symbol)])
+
+
+@pytest.mark.parametrize("size", [4, 6, 16, 48])
+def test_tiles_are_easy_to_tell_apart(size: int) -> None:
+    drawn = tiles(size).astype(float)
+    for i in range(7):
+        for j in range(i):
+            assert abs(drawn[i] - drawn[j]).mean() > 4  # mean difference per channel, of 255
+
+
+def test_small_boards_are_framed_and_share_no_memory() -> None:
+    picture = Painter(4)("###\n#P#\n###", 5, 6)
+    assert picture.shape == (20, 24, 3)
+    wall, player = tiles(4)[0], tiles(4)[5]
+    assert np.array_equal(picture[8:12, 8:12], player)  # one row above and below, one column left and two right
+    assert np.array_equal(picture[0:4, 20:24], wall)
+    paint = Painter(4)
+    first = paint(EVERY_SYMBOL)
+    first[:] = 0
+    assert paint(EVERY_SYMBOL).max() > 0
+
+
+@pytest.mark.parametrize("size", [3, 0, -1, 4.5, True, "16"])
+def test_wrong_tile_sizes(size: object) -> None:
+    refuses(ValueError, "tile_size must be an integer of at least 4", Painter, size)
+
+
+SPLITS = ("train", "validation", "test")
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        LevelSpec(), LevelSpec(boxes=(1,), min_length=1, max_length=2), LevelSpec(4, 6, (1,), 2, 8),
+        LevelSpec(7, 5, (2, 3), 6, 20), LevelSpec(8, 8, (2,), 12, 25),
+    ],
+)  # fmt: skip
+def test_optimal_length_is_in_range_by_naive_search(spec: LevelSpec) -> None:
+    counts = Counter()
+    for level in generate(30, spec, "test"):
+        assert (level.height, level.width) == (spec.height, spec.width)
+        assert spec.min_length <= naive.forward_distance(board_text(level)) <= spec.max_length
+        assert parse_level(board_text(level)) == level  # passes every check of level files
+        counts[level.targets.bit_count()] += 1
+    assert set(counts) == set(spec.boxes)
+
+
+def test_levels_of_all_lengths_are_in_their_split() -> None:
+    spec = LevelSpec(10, 10, (4,), 10, 16)
+    for level in generate(3, spec, "train"):
+        assert 10 <= naive.forward_distance(board_text(level)) <= 16
+    # with a single wanted length every level has it
+    assert {naive.forward_distance(board_text(level)) for level in generate(40, LevelSpec(max_length=3))} == {3.0}
+    spec = LevelSpec(boxes=(1,), max_length=4)  # easy one-box levels: where generators repeat themselves most
+    forms = {split: {canonical_form(level) for level in generate(400, spec, split)} for split in SPLITS}
+    assert all(len(found) > 50 for found in forms.values())
+    assert not forms["train"] & forms["validation"]
+    assert not forms["train"] & forms["test"]
+    assert not forms["validation"] & forms["test"]
+    for split in SPLITS:
+        assert {split_of(level) for level in generate(50, LevelSpec(), split)} == {split}
+    base = generate(20)
+    assert base == generate(20)
+    assert base[7:9] == generate(2, first=7)
+    for other in (
+        generate(20, LevelSpec(level_seed=1)),
+        generate(20, split="test"),
+        generate(20, LevelSpec(max_length=11)),
+        generate(20, first=20),
+    ):
+        assert not set(base) & set(other)
+
+
+def test_unknown_levels_are_named() -> None:
+    refuses(ValueError, "lower min_length", generate_level, LevelSpec(4, 4, (1,), 30, 40), "train", 0)
+    refuses(ValueError, "did you mean 'train'", generate_level, LevelSpec(), "trian", 0)
+    refuses(ValueError, "negative", generate_level, LevelSpec(), "train", -1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"height": 3}, "at least 4x4"),
+        ({"boxes": (0,)}, "between 1 and 7 on a 6x6"),
+        ({"boxes": (1, 8)}, "fewer boxes or a larger size"),
+        ({"boxes": ()}, "boxes must be"),
+        ({"min_length": 5, "max_length": 4}, "min_length=5 and max_length=4"),
+        ({"min_length": 0}, "1 <= min_length"),
+        ({"level_seed": -1}, "level_seed"),
+    ],
+)
+def test_impossible_specs(arguments: dict[str, object], message: str) -> None:
+    refuses(ValueError, message, LevelSpec, **arguments)

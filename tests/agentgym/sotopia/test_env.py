@@ -1,18 +1,22 @@
-"""The environment for one agent, with partners and judges by hand."""
+"""SOTOPIA's environment, its rules, and its generated scenarios."""
 
 import pickle
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
-from agentgym.outside.dialogue import LEAVE, NONE, Act, Failure, write
+from agentgym.outside.dialogue import KINDS, LEAVE, NONE, Act, Failure, Turn, write
 from agentgym.rollout import collect
 from agentgym.sotopia.dialogue import Dialogue
 from agentgym.sotopia.env import SotopiaEnv, SotopiaVectorEnv
+from agentgym.sotopia.generated import FAMILIES, generate
 from agentgym.sotopia.keys import deal_key
+from agentgym.sotopia.profiles import ROLES, Relationship, Task, render
+from agentgym.sotopia.rules import SocialWorld, draw_schedule
 from agentgym.trajectory import Reply
-from tests.agentgym.sotopia.support import Down, Fixed, Script, say
+from tests.agentgym.sotopia.support import Down, Fixed, Script, first, make_task, say, second
 from tests.refusals import refuses
 
 HI, WAIT, BYE = write(say("Hi")), write(NONE), write(LEAVE)
@@ -328,3 +332,148 @@ def test_another_seed_changes_who_is_in_turn_later_and_what_a_model_is_sampled_w
     assert play_on(env) == other
     env.restore(saved)
     assert play_on(env) == on
+
+
+SAID = say("Hi")
+
+
+def play(world: SocialWorld, *acts: tuple[Act, Act]) -> str:
+    for each in acts:
+        world.play(each)
+    return world.ended
+
+
+def test_round_robin_begins_with_role_0_and_takes_no_act_out_of_turn() -> None:
+    world = SocialWorld(make_task())
+    assert (world.speakers, world.kinds(0), world.kinds(1)) == ((0,), KINDS, ("none",))
+    assert world.play((say("a"), LEAVE)) == Turn(0, (say("a"), NONE))
+    assert (world.speakers, world.kinds(0), world.kinds(1)) == ((1,), ("none",), KINDS)
+    assert world.play((LEAVE, say("b"))) == Turn(1, (NONE, say("b")))
+    assert world.ended == ""
+    assert world.lines(0) == 'Turn #0: Ada Lund said: "a"\nTurn #1: Ben Noor said: "b"\n'
+
+
+def test_simultaneous_takes_both_acts_and_tells_both() -> None:
+    world = SocialWorld(make_task(), "simultaneous")
+    assert world.speakers == (0, 1)
+    world.play((say("a;b"), Act("action", "waves")))
+    world.play((NONE, Act("non-verbal communication", "nods")))
+    world.play((NONE, NONE))
+    assert world.lines(0) == (
+        'Turn #0: Ada Lund said: "a;b";Ben Noor [action] waves\n'
+        "Turn #1: Ben Noor [non-verbal communication] nods\n"
+        "Turn #2: \n"
+    )
+
+
+def test_random_order_follows_its_schedule_and_orders_are_known() -> None:
+    schedule = draw_schedule("random", 20, np.random.default_rng(3))
+    assert schedule == draw_schedule("random", 20, np.random.default_rng(3))
+    assert set(schedule) == {0, 1}
+    world = SocialWorld(make_task(), "random", 20, schedule)
+    for role in schedule:
+        assert world.speakers == (role,)
+        assert world.play((SAID, SAID)).acts == (first(SAID) if role == 0 else second(SAID))
+    assert (world.ended, world.terminated, world.truncated) == ("turns", False, True)
+    refuses(ValueError, "draw_schedule", SocialWorld, make_task(), "random")
+    refuses(ValueError, "did you mean 'round-robin'", SocialWorld, make_task(), "roundrobin")
+
+
+def test_the_limit_cuts_the_dialogue_and_leaving_ends_it() -> None:
+    world = SocialWorld(make_task(), max_turns=20)
+    assert play(world, *[first(SAID), second(SAID)] * 9, first(SAID)) == ""
+    assert play(world, second(SAID)) == "turns"
+    assert (world.turn, world.speakers, world.kinds(0)) == (20, (), ("none",))
+    refuses(RuntimeError, "has ended", world.play, (SAID, SAID))
+    world = SocialWorld(make_task(), max_turns=2)
+    assert play(world, first(SAID), second(LEAVE)) == "left"
+    assert (world.terminated, world.truncated) == (True, False)
+    assert world.lines(1) == "Turn #1: Ben Noor left the conversation\n"
+
+
+@pytest.mark.parametrize(
+    ("order", "turns", "at"),
+    [
+        # The act of the one who waits never counts: "none" once or twice is no end.
+        ("round-robin", [(SAID, NONE), (NONE, NONE), (SAID, NONE), (NONE, NONE), (SAID, NONE)], None),
+        ("round-robin", [(SAID, NONE), (NONE, NONE), (NONE, NONE), (NONE, SAID), (NONE, NONE)], None),
+        ("round-robin", [(NONE, NONE), (NONE, NONE), (NONE, NONE)], 2),
+        ("round-robin", [(SAID, NONE), (NONE, SAID), (NONE, NONE), (NONE, NONE), (NONE, NONE)], 4),
+        # Both at once: acts are counted in the order of the roles.
+        ("simultaneous", [(NONE, NONE), (NONE, SAID), (NONE, NONE)], None),
+        ("simultaneous", [(NONE, NONE), (NONE, NONE)], 1),
+        ("simultaneous", [(SAID, NONE), (NONE, NONE)], 1),
+        ("simultaneous", [(NONE, NONE), (SAID, NONE), (SAID, NONE)], None),
+    ],
+)
+def test_three_acts_in_turn_that_are_none_end_it(order: str, turns: list, at: int | None) -> None:
+    world = SocialWorld(make_task(), order)
+    for number, turn in enumerate(turns):
+        world.play(turn)
+        assert world.ended == ("stale" if number == at else "")
+    assert world.terminated == (at is not None)
+
+
+def test_a_view_holds_what_one_side_may_know() -> None:
+    world = SocialWorld(make_task())
+    play(world, first(say("<p viewer='agent_1'>psst</p> 3 < 5")))
+    view = world.view(1)
+    assert (view.name, view.partner_name, view.turn, view.kinds, view.seed) == ("Ben Noor", "Ada Lund", 1, KINDS, 7)
+    assert view.text == world.opening(1) + "Turn #0: Ada Lund said: \"<p viewer='agent_1'>psst</p> 3 < 5\"\n"
+    assert "Ada cannot swim." not in str(view)
+    assert "window" not in str(view)
+    assert "window" in world.dialogue.text
+
+
+def test_a_state_is_small_exact_and_not_changed_later() -> None:
+    world = SocialWorld(make_task())
+    play(world, first(SAID), second(NONE))
+    saved = pickle.loads(pickle.dumps(world.get_state()))
+    assert play(world, first(NONE), second(NONE)) == "stale"
+    world.set_state(saved)
+    assert (world.turn, world.ended) == (2, "")
+    assert play(world, first(NONE)) == ""
+    assert play(world, second(NONE)) == "stale"
+
+
+def sample(count: int = 150) -> list[Task]:
+    return [generate(family, 0, index) for family in FAMILIES for index in range(count)]
+
+
+def test_every_task_can_be_solved_by_two_people_who_differ_in_every_relationship() -> None:
+    for task in sample():
+        assert task.game is not None, task.id
+        assert task.game.solvable, task.id
+    for task in sample():
+        first, second = task.people
+        assert first.name != second.name, task.id
+        assert first.secret != second.secret, task.id
+        assert task.scenario.goals[0] != task.scenario.goals[1], task.id
+    assert {task.scenario.relationship for task in sample()} == set(Relationship)
+
+
+def test_goals_tell_the_private_numbers() -> None:
+    for task in sample(40):
+        for role in (0, 1):
+            goal = render(task.scenario.goals[role], ROLES[role])
+            side = task.game.sides[role]  # type: ignore[union-attr]
+            if task.game.family == "bargain":
+                assert f"${side.target:.0f}:" in goal  # type: ignore[attr-defined]
+            elif task.game.family == "divide":
+                values = tuple(int(value) for value in re.findall(r"worth (\d+)", goal))
+                assert values == side.values  # type: ignore[attr-defined]
+            elif task.game.family == "schedule":
+                for number, cost in enumerate(side.costs):  # type: ignore[attr-defined]
+                    assert f"{side.calendar.tell(number)} {cost}" in goal  # type: ignore[attr-defined]
+            else:
+                for friend in side.friends:  # type: ignore[attr-defined]
+                    assert f"{friend.name}: " in goal
+                    assert all(value in goal for value in friend.values)
+
+
+def test_tasks_differ_and_so_do_seeds() -> None:
+    tasks = sample(200)
+    assert len({(task.scenario.text, task.scenario.goals, task.people) for task in tasks}) > 0.99 * len(tasks)
+    assert generate("bargain", 0, 0).scenario != generate("bargain", 1, 0).scenario
+    refuses(ValueError, "did you mean 'bargain'", generate, "bargains", 0, 0)
+    refuses(ValueError, "at least 0, got 0 and -1", generate, "bargain", 0, -1)

@@ -1,19 +1,25 @@
-"""Scripted players: what they do, and who succeeds against whom."""
+"""Scripted players, and the profiles of whom they play."""
 
 from __future__ import annotations
 
 import itertools
 import pickle
+import re
+from typing import Any
 
+import numpy as np
 import pytest
 
 from agentgym.outside.dialogue import LEAVE, NONE, Act, Failure, Turn, View
+from agentgym.sotopia import parallel_env
+from agentgym.sotopia.dialogue import COMMANDS
+from agentgym.sotopia.env import SotopiaVectorEnv
 from agentgym.sotopia.games.game import Game
 from agentgym.sotopia.generated import FAMILIES, generate
-from agentgym.sotopia.players import PLAYERS, TEMPERAMENTS, make_player
-from agentgym.sotopia.profiles import Task
+from agentgym.sotopia.players import PLAYERS, TEMPERAMENTS, RulesPlayer, make_player
+from agentgym.sotopia.profiles import JUDGE, ROLES, UNKNOWN, Relationship, Task, known_story, opening, render
 from agentgym.sotopia.rules import SocialWorld
-from tests.agentgym.sotopia.support import make_task, play
+from tests.agentgym.sotopia.support import ADA, BEN, FOLDER, Fixed, make_task, needs_data, play
 from tests.agentgym.sotopia.test_games import FRIENDS, SALE
 from tests.refusals import refuses
 
@@ -164,3 +170,202 @@ def test_odd_utterances_do_no_harm() -> None:
             for name in ("firm", "fair", "yielding", "negotiator"):
                 (act,) = PLAYERS[name]().act([given])
                 assert isinstance(act, Act)
+
+
+NAME, PUBLIC, PERSONALITY = 1, 2, 3
+#: How much of the partner is visible.
+LEVELS = {
+    "stranger": 0, "know_by_name": 1, "acquaintance": 2, "friend": 3, "romantic_relationship": 3, "family_member": 3,
+}  # fmt: skip
+
+
+def test_the_first_observation_to_the_character() -> None:
+    assert opening(make_task(Relationship.acquaintance), 0) == (
+        "\nHere is the context of this interaction:\n"
+        "Scenario: Two people wait for a train.\n"
+        "Participants: Ada Lund and Ben Noor\n"
+        "Ada Lund's background: Ada Lund is a 31-year-old female sea captain. She/her pronouns. Ada keeps bees. "
+        "Personality and values description: Ada is stubborn. Ada's secrets: Ada cannot swim.\n"
+        "Ben Noor's background: Ben Noor is a 64-year-old male clown. He/him pronouns. Ben juggles.\n"
+        "Ada Lund's goal: Get the window seat\n"
+        "Ben Noor's goal: Unknown\n"
+        "Conversation Starts:\n"
+    )
+
+
+@pytest.mark.parametrize("role", [0, 1])
+@pytest.mark.parametrize("name", LEVELS)
+def test_all_relationships_in_both_roles(name: str, role: int) -> None:
+    task = make_task(Relationship[name])
+    text, (me, other) = opening(task, role), ((ADA, BEN), (BEN, ADA))[role]
+    lines = {line.partition(": ")[0]: line.partition(": ")[2] for line in text.splitlines() if ": " in line}
+    own, seen = lines[f"{me.name}'s background"], lines[f"{other.name}'s background"]
+    for fact in (me.name, me.occupation.lower(), me.public_info, me.personality_and_values, me.secret):
+        assert fact in own
+    level = LEVELS[name]
+    assert (seen == "Unknown") == (level == 0)
+    assert (other.name in seen) == (level >= NAME)
+    for fact in (str(other.age), other.occupation.lower(), other.gender_pronoun, other.public_info):
+        assert (fact in seen) == (level >= PUBLIC)
+    assert (other.personality_and_values in seen) == (level >= PERSONALITY)
+    assert other.secret not in text
+    assert lines[f"{me.name}'s goal"] == task.scenario.goals[role]
+    assert lines[f"{other.name}'s goal"] == "Unknown"
+    assert lines["Participants"] == "Ada Lund and Ben Noor"
+
+
+@pytest.mark.parametrize("relationship", list(Relationship))
+def test_the_judge_sees_everything(relationship: Relationship) -> None:
+    text = opening(make_task(relationship, text='A train. <p viewer="environment">It is late.</p>'), None)
+    for person, goal in zip((ADA, BEN), make_task().scenario.goals, strict=True):
+        assert person.secret in text
+        assert f"{person.name}'s goal: {goal}" in text
+    assert "It is late." in text
+
+
+def test_tags_in_scenario_goals_and_biographies_are_for_their_viewer() -> None:
+    task = make_task(
+        text='A <p viewer="agent_0">zero</p><p viewer="agent_1">one</p>', goals=("<extra_info>x</extra_info>", "y")
+    )
+    for role, (mine, theirs) in enumerate((("zero", "one"), ("one", "zero"))):
+        text = opening(task, role)
+        assert f"Scenario: A {mine}\n" in text
+        assert theirs not in text
+        assert "<" not in text
+    assert len(ROLES) == 2
+
+
+HIDDEN = 'At a party. <p viewer="environment">Both know Alvin.</p>'
+
+
+def test_what_is_hidden_stays_hidden_and_hints_lose_their_tags() -> None:
+    assert [render(HIDDEN, role) for role in ROLES] == ["At a party.", "At a party."]
+    assert render(HIDDEN, JUDGE) == "At a party. Both know Alvin."
+    text = "Sell (<extra_info>for $5</extra_info>) <strategy_hint>smile</strategy_hint>"
+    assert render(f"{text}<clarification_hint>!</clarification_hint>", ROLES[0]) == "Sell (for $5) smile!"
+    text = 'x<p viewer="agent_0">1<extra_info>2</extra_info><p viewer="all">3</p><p viewer="agent_1">4</p></p>y'
+    assert [render(text, viewer) for viewer in (*ROLES, JUDGE)] == ["x123y", "xy", "x1234y"]
+    assert render('<extra_info viewer="agent_1">z</extra_info>', ROLES[0]) == ""
+    assert render('<p viewer="agent_01">z</p><p viewer="">z</p>', ROLES[0]) == ""
+
+
+@pytest.mark.parametrize("quote", ['"', "'"])
+def test_a_part_for_one_role(quote: str) -> None:
+    text = f"a <p viewer={quote}agent_1{quote}>secret</p> b"
+    assert [render(text, viewer) for viewer in (*ROLES, JUDGE)] == ["a  b", "a secret b", "a secret b"]
+
+
+@pytest.mark.parametrize(
+    "text", ["3 < 5 > 2", "a <b>bold</b> & <answer>", "q < pp", "<paragraph>", "&lt;p&gt;", "<extra info>"]
+)
+def test_anything_else_is_text(text: str) -> None:
+    assert render(text, ROLES[0]) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<p viewer="agent_1">open', "</p>", "<extra_info>a</strategy_hint>",
+        '<p viewer="agent_1"><extra_info>a</p></extra_info>', "<P viewer='agent_1'>x</P>", "<p viewer=agent_1>x</p>",
+        '<p class="a" viewer="agent_1">x</p>', "< p viewer='agent_1'>x</p>", '<p viewer="agent_1', "<p/>",
+    ],
+)  # fmt: skip
+def test_tags_that_do_not_match_are_an_error_and_no_leak(text: str) -> None:
+    refuses(ValueError, "profile text", render, text, ROLES[0])
+
+
+_PARTS = re.compile(r"<(\w+)[^>]*>(.*?)</\1>", re.DOTALL)
+
+
+def forbidden(task: Task, role: int) -> list[str]:
+    """What a role must not be shown: the other's secret, goal and biography, and what is for the judge."""
+    other, own = task.people[1 - role], task.people[role]
+    goals = task.scenario.goals
+    texts = [other.secret, render(goals[1 - role], JUDGE), *[part for _, part in _PARTS.findall(goals[1 - role])]]
+    texts += [part for name, part in _PARTS.findall(task.scenario.text) if name == "p"]
+    seen = known_story(other, task.scenario.relationship)
+    texts += [fact for fact in (other.public_info, other.personality_and_values) if fact not in seen]
+    if seen == UNKNOWN:
+        texts.append(f"{other.age}-year-old")
+    allowed = render(goals[role], ROLES[role]), own.secret, own.public_info, f"{own.age}-year-old"
+    return [text for text in texts if not any(text in each for each in allowed)]
+
+
+class Watch:
+    """Counts what was shown and keeps what should not have been."""
+
+    def __init__(self) -> None:
+        self.shown = self.searched = 0
+        self.leaks: list[tuple[str, int, str]] = []
+        self._texts: dict[tuple[str, int], list[str]] = {}
+
+    def see(self, task: Task, role: int, text: str) -> None:
+        texts = self._texts.get((task.id, role))
+        if texts is None:
+            texts = self._texts[task.id, role] = forbidden(task, role)
+        self.shown += 1
+        self.searched += len(texts)
+        self.leaks += [(task.id, role, each) for each in texts if each in text]
+
+
+class Watched(RulesPlayer):
+    """A partner by rules that lets its views be seen."""
+
+    def __init__(self, watch: Watch, tasks: Any) -> None:
+        super().__init__()
+        self.watch, self.tasks = watch, tasks
+
+    def act(self, views: Any) -> Any:
+        for view in views:
+            self.watch.see(self.tasks.by_id(view.task_id), view.role, view.text)
+        return super().act(views)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("order", ["round-robin", "simultaneous", "random"])
+def test_a_thousand_random_episodes_against_rules(order: str) -> None:
+    envs = SotopiaVectorEnv(100, role="random", order=order, max_turns=8)
+    watch = Watch()
+    partner = Watched(watch, envs.envs[0].tasks)
+    for env in envs.envs:
+        env.partner = partner
+    rng = np.random.default_rng(0)
+    observations, infos = envs.reset(seed=1)
+    episodes = 0
+    while episodes < 350:
+        for env, observation, info in zip(envs.envs, observations, infos["agreement"], strict=True):
+            watch.see(env.task, env.me, f"{observation} {info}")
+        actions = [COMMANDS[i] for i in rng.integers(len(COMMANDS), size=100)]
+        observations, _, terminated, truncated, infos = envs.step(actions)
+        episodes += int((terminated | truncated).sum())
+    assert watch.leaks == []
+    assert watch.shown > 3 * episodes
+    assert watch.searched > 2 * watch.shown
+
+
+@needs_data
+@pytest.mark.slow
+@pytest.mark.parametrize("order", ["simultaneous", "round-robin", "random"])
+def test_random_episodes_of_all_official_pairings(order: str) -> None:
+    env = parallel_env(data=FOLDER, judge=Fixed(), split="all", order=order, max_turns=6)
+    watch = Watch()
+    rng = np.random.default_rng(0)
+    for index in range(450):
+        observations, infos = env.reset(seed=index, options={"index": index})
+        while True:
+            for role, agent in enumerate(ROLES):
+                watch.see(env.task, role, f"{observations[agent]} {infos[agent]}")
+            if not env.agents:
+                break
+            actions = {agent: COMMANDS[rng.integers(len(COMMANDS))] for agent in env.agents}
+            observations, _, _, _, infos = env.step(actions)
+    assert watch.leaks == []
+    assert watch.searched > 1_800
+
+
+def test_a_leak_would_be_found() -> None:
+    env = parallel_env(families="bargain")
+    observations, _ = env.reset(seed=0)
+    watch = Watch()
+    watch.see(env.task, 1, observations["agent_0"])
+    assert len(watch.leaks) >= 3

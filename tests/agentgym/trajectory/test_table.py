@@ -16,7 +16,6 @@ from agentgym.rollout import collect
 from agentgym.rollout.recorder import TableBuilder
 from agentgym.trajectory import Ending, Reply, StepTable
 from tests.refusals import refuses
-from wrappers.credit import graphgpo, rewardflow
 
 # Two groups; trajectory "b" has two steps and was truncated, "a" and "c" one step each.
 COLUMNS = {
@@ -305,16 +304,9 @@ def quiet(given: dict[str, Any]) -> StepTable:
 
 def test_why_endings_of_one_key_are_warned_of() -> None:
     with pytest.warns(RuntimeWarning, match=SHARED) as found:
-        shared = StepTable.from_arrays(**columns("Game over.", "Game over.", "street"))
+        StepTable.from_arrays(**columns("Game over.", "Game over.", "street"))
     assert len(found) == 1
     assert found[0].filename == __file__
-    # Out of the door "kick" leads to a success, it seems: worth as much as "open", "leave" less. Values 1, 1 and 0
-    # less their mean 2/3 over their deviation sqrt(1/3) are .58 .58 -1.15, beside 1.15 -.58 -.58 for the outcomes.
-    steps = {"alpha_trajectory": 0.0, "eps": 0.0}
-    np.testing.assert_allclose(rewardflow(shared, **steps), np.array([1, 1, -2]) / np.sqrt(3), atol=1e-9)
-    apart = quiet(columns("success", "failure", "street"))
-    np.testing.assert_allclose(rewardflow(apart, **steps), np.array([2, -1, -1]) / np.sqrt(3), atol=1e-9)
-    assert graphgpo(shared, beta_episode=0.0)[1] > 0 > graphgpo(apart, beta_episode=0.0)[1]
 
 
 @pytest.mark.parametrize(

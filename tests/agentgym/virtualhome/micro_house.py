@@ -67,8 +67,3 @@ def played(world: World, *lines: str) -> Result:
         assert result.ok, result
         result = world.step(each)
     return result
-
-
-def effects(world: World) -> tuple[set[Edge], set[Edge], dict[int, list[str]]]:
-    added, removed, states = world.changes()
-    return set(added), set(removed), dict(states)

@@ -66,14 +66,6 @@ def test_scores_and_their_parts_by_hand() -> None:
     wanted = goal(options=(("size", "small"), ("color", "red")))
     assert grader(0, {"size": "small", "color": "red"}, wanted) == bought(("small", "red"), options=wanted.options)
     assert grader(0, {"size": "small", "color": "red"}, wanted).score == 1.0
-    # One attribute, one of two options, the price: three of four.
-    assert grader(0, {"size": "small"}, wanted).score == 0.75
-    assert Grader(shop, np.array([30.01]), words)(0, {}, wanted).score == 0.25
-    parts = bought(("large",), 31.0, attributes=("easy care", "waterproof"), options=(("size", "large"),)).parts
-    assert (parts["r_att"], parts["w_att"]) == (1 / 2, 2 / 4)
-    assert (parts["r_option"], parts["w_option"]) == (1.0, 1 / 4)
-    assert (parts["r_price"], parts["w_price"]) == (False, 1 / 4)
-    assert "r_option" not in bought().parts
     assert grade(Match(1.0, True, True, 1.0, 0), 5.0, (), goal(attributes=())).score == 1.0
     assert grade(Match(1.0, True, True, 1.0, 0), 5.0, (), goal(attributes=(), price_upper=0.0)).score == 0.0
 

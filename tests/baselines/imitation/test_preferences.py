@@ -1,19 +1,26 @@
-"""Preferences: pairs of episodes, and the loss of DPO over the tokens of replies, by hand."""
+"""Preferences: pairs, and the methods that learn from them."""
 
+import dataclasses
 import math
 
 import numpy as np
 import pytest
 import torch
 
+import baselines.imitation.spear
 from agentgym.trajectory import Reply
 from agentgym.trajectory.episode import Step, Trajectory
+from baselines.imitation.cloning import Demonstrator
+from baselines.imitation.episodes import expert_episodes
+from baselines.imitation.ipr import IPR, Shown, shown_steps
 from baselines.imitation.preferences import Preference, episode_preferences, prefer
+from baselines.imitation.spear import SPEAR
+from baselines.imitation.step_agent import Advised, StepAgent
 from baselines.losses import preference
-from tests.baselines.corridor_learning import babbling_policy
+from baselines.update import update
+from tests.baselines.corridor_learning import TASKS, babbling_policy
+from tests.baselines.imitation.corridor_setting import a_round, losing_policy, seen
 from tests.refusals import refuses
-
-torch.set_num_threads(1)
 
 
 def test_the_loss_of_a_pair() -> None:
@@ -148,3 +155,125 @@ def test_a_number_that_is_none_reaches_no_weight(name):
     with pytest.raises(ValueError, match=f"{name}=nan"):
         prefer(policy, pairs_of(policy), **{"seed": 0, "learning_rate": 1e-3, name: math.nan})
     assert all(torch.equal(tensor, before[key]) for key, tensor in policy.model.state_dict().items())
+
+
+def test_the_experts_steps_have_the_state_before_them():
+    policy = babbling_policy()
+    part = a_round(policy)
+    steps = shown_steps(part, Demonstrator(policy), TASKS)
+    # From cells 1, 2 and 3 the way to cell 4 takes 3, 2 and 1 steps.
+    assert [(step.episode.group, step.t) for step in steps] == [
+        ("start-1", 0), ("start-1", 1), ("start-1", 2), ("start-2", 0), ("start-2", 1), ("start-3", 0)
+    ]  # fmt: skip
+    _, infos = part.setting.envs.restore([0, 1], [steps[1].state, steps[5].state])
+    assert infos["state_key"][:2].tolist() == ["2", "3"]
+    assert len(expert_episodes(part)) == 6
+
+
+def shown(actions, t=0):
+    steps = tuple(
+        Step(i, f"{i}", action, f"{i + 1}", 0.0, True, Reply(action, (i,), (ord(action),)))
+        for i, action in enumerate(actions)
+    )
+    return Shown(None, t, Trajectory("a", 0, True, True, False, steps))
+
+
+def way(actions, won):
+    return dataclasses.replace(shown(actions).episode, won=won)
+
+
+@pytest.mark.parametrize(
+    ("span", "own", "won", "values", "better"),
+    [
+        ("rest", "lll", False, (1.0, 0.4), "bc"),  # .6 is more than .5
+        ("rest", "lll", False, (0.9, 0.4), None),  # .5 is not
+        ("rest", "lll", True, (1.0, 0.0), None),  # the policy's way on won: its rest is no worse
+        ("step", "lll", True, (1.0, 0.0), "b"),
+        ("rest", "l", True, (0.0, 1.0), "l"),  # the other way round, and shorter
+        ("rest", "lll", True, (0.0, 1.0), None),  # longer than the expert's
+        ("rest", "l", False, (0.0, 1.0), None),  # lost
+    ],
+)
+def test_a_step_pair_needs_a_gap_between_the_values(span, own, won, values, better):
+    found = IPR(span=span, threshold=0.5).pair(shown("abc", t=1), way(own, won), *values)
+    assert (None if found is None else "".join(reply.text for reply in found.better)) == better
+
+
+def test_values_are_shares_of_continuations_that_won():
+    # Right from cell 3 wins at once, whoever continues; left leads to cell 2.
+    policy = babbling_policy()
+    part = a_round(policy)
+    last = shown_steps(part, Demonstrator(policy), TASKS)[-1]
+    left = dataclasses.replace(last.episode.steps[0], reply=policy.demonstrate(seen(3), "<action>left</action>"))
+    own = dataclasses.replace(last.episode, steps=(left,), won=False)
+    ((expert, other),) = IPR(continuations=8)._values(part, [(last, own)])
+    assert expert == 1.0
+    assert 0.0 <= other < 1.0
+
+
+def test_the_buffer_forgets_what_is_old():
+    policy = babbling_policy()
+    part = a_round(policy)
+    SPEAR(buffer=10_000).learn(part)
+    held = len(part.state["kept"])
+    assert held > 0
+    later = dataclasses.replace(part, number=9)
+    SPEAR(buffer=10_000, tolerance=5).learn(later)
+    assert {step[-1] for step in later.state["kept"]} <= {9}
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"loss.old_logprobs": "recompute", "loss.tis": 2.0, "rollout.staleness": 1}], ids=str
+)
+def test_a_replay_is_measured_against_the_policies_that_wrote_it(changes, monkeypatch):
+    policy = losing_policy()
+    part = a_round(policy)
+    config = part.setting.training.changed(optimiser={"epochs": 1, "minibatch_rows": 64}, **changes)
+    reply = policy.demonstrate(seen(1), "<action>left</action>")
+    with torch.no_grad():
+        now = float(policy.score([reply.prompt_ids], [reply.token_ids], temperature=1.0).logprobs)
+    # Two rounds wrote the same: one as the policy of today would, one to whom it was e^5 times less likely. With
+    # advantages above 0 the clip holds the second alone: half of the tokens.
+    kept = [
+        [reply.prompt_ids, reply.token_ids, (old,), (), 1.0, number] for number, old in ((19, now - 5.0), (20, now))
+    ]
+    figures = []
+
+    def seen_by(*arguments):
+        figures.append(update(*arguments))
+        return figures[-1]
+
+    monkeypatch.setattr(baselines.imitation.spear, "update", seen_by)
+    part = dataclasses.replace(
+        part, number=20, state={"kept": kept}, setting=dataclasses.replace(part.setting, training=config)
+    )
+    row = SPEAR(buffer=2, ramp=20).learn(part)
+    assert (row["success"], row["replayed"]) == (0.0, 2.0)
+    assert figures[1]["clip_fraction"] == pytest.approx(0.5)
+
+
+def test_the_advice_is_what_the_expert_would_have_written():
+    policy = babbling_policy()
+    player = Advised(policy, Demonstrator(policy))
+    infos = {"expert_action": np.array(["right", ""], dtype=object)}
+    replies = player.act([seen(1), seen(2)], infos, np.random.default_rng(0))
+    assert player.advice[id(replies[0])].text == "<action>right</action>"
+    assert player.agrees(replies[0]) == (replies[0].text == "<action>right</action>")
+    assert player.advice[id(replies[1])].token_ids == ()
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.5])
+def test_weights_decay_as_the_setting_says(decay):
+    # Who never agrees has advantages of 0 everywhere: nothing but the decay moves the weights, to 1 - rate * decay of
+    # what they were in each step.
+    part = a_round(losing_policy())
+    config = part.setting.training.changed(
+        learning_rate=0.1, temperature=0.1, optimiser={"weight_decay": decay}, loss={"kl": 0.0}
+    )
+    part.setting = dataclasses.replace(part.setting, training=config)
+    before = {name: weight.detach().clone() for name, weight in part.policy.model.named_parameters()}
+    row = StepAgent(form="agree", samples=2).learn(part)
+    assert (row["agreement"], row["grad_norm"]) == (0.0, 0.0)
+    factor = (1 - 0.1 * decay) ** row["updates"]
+    for name, weight in part.policy.model.named_parameters():
+        torch.testing.assert_close(weight.detach(), factor * before[name])

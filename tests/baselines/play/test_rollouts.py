@@ -1,17 +1,33 @@
-"""What a trainer learns from: episodes, continuations, and what of them says how the policy plays."""
+"""Rollouts of a learner: groups sampled again, and a second player."""
 
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import gymnasium as gym
 import numpy as np
 import pytest
 
+import agentgym  # noqa: F401  # registers the environments
+from agentgym.outside.dialogue import NONE, Act, Player, write
 from agentgym.rollout import collect
-from agentgym.trajectory import Reply
+from agentgym.sotopia.env import SotopiaEnv
+from agentgym.sotopia.players import PLAYERS
+from agentgym.trajectory import Reply, StepTable
 from baselines.batch import make_batch
+from baselines.play.dynamic_sampling import Sample, sample_groups
 from baselines.play.rollouts import Timed, episodes_of, play_groups, steps_to_branch_at
-from baselines.recipes import recipe
+from baselines.play.second_player import PolicyPartner
+from baselines.recipes import RECIPES, recipe
 from baselines.trainer import Trainer
+from policies.scripted import RandomPolicy, tagged
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor
+from tests.baselines.test_trainer import digest, repeatable, trainer
 from tests.refusals import refuses
+from wrappers.credit.dapo import contrasting_groups
 from wrappers.credit.vine import vine
+from wrappers.prompt import PromptWindow, VectorPromptWindow
+from wrappers.reply import VectorReplyParser
 
 FORKED = CONFIG.changed(rollout={"branches": 2, "branch_at": "every 2"})
 COUNT = len(TASKS) * CONFIG.group_size
@@ -89,3 +105,207 @@ def test_what_is_only_estimated_from_is_not_trained_on() -> None:
     table = play_groups(corridor(), babbling_policy(), TASKS, FORKED, 0)
     batch = make_batch(table, vine(table), merge=False)
     assert len(batch) == (table.parent[table.trajectory] < 0).sum() < len(table)
+
+
+NAMES: list[Mapping[str, Any]] = [{"index": i} for i in range(100)]
+
+
+def play(tasks: Sequence[Mapping[str, Any]], seed: int) -> StepTable:
+    """Two episodes of two steps per task; those of even tasks differ in success."""
+    names = [f"task {task['index']}" for task in tasks for _ in range(4)]
+    number = np.repeat(np.arange(2 * len(tasks)), 2)
+    won = [episode == 0 and task["index"] % 2 == 0 for task in tasks for episode in (0, 0, 1, 1)]
+    # A task listed twice is two groups, as in agentgym.rollout.collect.
+    names = [f"{name} ({i // 4})" for i, name in enumerate(names)]
+    return StepTable.from_arrays(
+        group=names, trajectory=number, t=[0, 1] * (2 * len(tasks)), state=[0] * len(names), action=[0] * len(names),
+        next_state=[0] * len(names), reward=np.zeros(len(names)), won=won,
+    )  # fmt: skip
+
+
+def numbers(sample: Sample) -> list[int]:
+    return [int(str(name).split()[1]) for name in sample.table.groups]
+
+
+def test_draws_without_rounds() -> None:
+    found = sample_groups(play, NAMES, 8, np.random.default_rng(0))
+    assert found.table is found.first
+    assert (found.played, found.resampled, found.flat) == (32, 0, 0)
+    draws = [numbers(sample_groups(play, NAMES, 8, np.random.default_rng(s), rounds=9)) for s in (0, 0, 1)]
+    assert draws[0] == draws[1] != draws[2]
+    found = sample_groups(play, NAMES[:3], 3, np.random.default_rng(0), rounds=5)
+    assert found.table.n_groups == 3
+    assert np.bincount(found.table.trajectory_group).tolist() == [2, 2, 2]
+    assert found.flat == 0
+    odd = [task for task in NAMES if task["index"] % 2]
+    found = sample_groups(play, odd, 4, np.random.default_rng(0), rounds=2)
+    assert found.table.n_groups == 4
+    assert (found.resampled, found.flat) == (8, 4)
+    assert found.table.groups == found.first.groups  # drawn first, kept first
+
+
+def test_groups_are_replaced_to_the_same_size() -> None:
+    for seed in range(20):
+        found = sample_groups(play, NAMES, 8, np.random.default_rng(seed), rounds=10)
+        assert found.table.n_groups == 8
+        assert found.first.n_groups == 8
+        assert contrasting_groups(found.table).all()
+        assert np.bincount(found.table.trajectory_group).tolist() == [2] * 8
+        assert len(set(numbers(found))) == 8  # no task twice while there are others
+        assert found.flat == 0
+        assert found.played == 4 * (8 + found.resampled)
+        # Those of the first round that have contrast come first, in order.
+        kept = [name for name, good in zip(found.first.groups, contrasting_groups(found.first), strict=True) if good]
+        assert list(found.table.groups[: len(kept)]) == kept
+        assert all("round" in str(name) for name in found.table.groups[len(kept) :])
+
+    def forked(tasks: Sequence[Mapping[str, Any]], seed: int) -> StepTable:
+        episodes = play(tasks, seed).to_trajectories()
+        for i in range(1, len(episodes), 2):  # the second episode of each task, from the first step of the first one
+            steps = (dataclasses.replace(episodes[i].steps[0], t=1),)
+            episodes[i] = dataclasses.replace(episodes[i], steps=steps, parent=(episodes[i - 1].trajectory, 0))
+        return StepTable.from_trajectories(episodes)
+
+    table = sample_groups(forked, NAMES, 8, np.random.default_rng(0), rounds=10).table
+    assert table.parent.tolist() == [-1 if i % 2 == 0 else 3 * (i // 2) for i in range(16)]
+    # Three of four are flat at first; the next round plays 4 tasks for 3 places, and all have contrast.
+    calls: list[int] = []
+
+    def scripted(tasks: Sequence[Mapping[str, Any]], seed: int) -> StepTable:
+        evens = [{"index": 2 * i} for i in range(len(tasks))]
+        first = [{"index": 1}, {"index": 3}, {"index": 5}, {"index": 0}]
+        calls.append(len(tasks))
+        return play(first if len(calls) == 1 else evens, seed)
+
+    found = sample_groups(scripted, NAMES, 4, np.random.default_rng(0), rounds=3)
+    assert calls == [4, 4]
+    assert list(found.table.groups) == ["task 0 (3)", *(f"task {2 * i} ({i}), round 1" for i in range(3))]
+    assert (found.resampled, found.flat) == (4, 0)
+    # 6 of 8 have contrast: for 2 missing at a share of 3/4, three more (2 * 8 / 6 = 2.7) are played.
+    calls: list[int] = []
+
+    def scripted(tasks: Sequence[Mapping[str, Any]], seed: int) -> StepTable:
+        calls.append(len(tasks))
+        return play([{"index": 1}, {"index": 3}, *({"index": 2 * i} for i in range(len(tasks)))][: len(tasks)], seed)
+
+    found = sample_groups(scripted, NAMES, 8, np.random.default_rng(0), rounds=2)
+    assert calls == [8, 3, 2]  # then one of three has contrast; 1 is missing at a share of 7/11
+    assert (found.table.n_groups, found.flat) == (8, 1)
+
+
+def test_the_trainer_reports_the_first_round_and_repeats_itself(tmp_path: Any) -> None:
+    dapo = RECIPES["dapo"]
+    config: dict[str, Any] = {
+        "credit": dapo, "rollout.resample_rounds": 4, "groups": 4, "group_size": 3, "iterations": 5,
+    }  # fmt: skip
+    plain = trainer(**{**config, "rollout.resample_rounds": 0, "iterations": 1}).run()
+    straight = babbling_policy()
+    expected = trainer(straight, folder=tmp_path / "a", **config).run()
+    for key in ("success", "mean_return", "episode_length", "invalid_rate"):
+        assert expected[1][key] == plain[1][key]
+    assert "groups_flat" not in plain[1]
+    assert sum(row["groups_resampled"] for row in expected[1:]) > 0
+    assert all(row["groups_flat"] <= 4 for row in expected[1:])
+
+    trainer(babbling_policy(), folder=tmp_path / "b", **{**config, "iterations": 2}).run()
+    resumed = babbling_policy()
+    rows = trainer(resumed, folder=tmp_path / "b", resume=True, **config).run()
+    assert digest(resumed) == digest(straight)
+    assert repeatable(rows) == repeatable(expected)
+
+
+def test_resampling_is_part_of_what_a_run_is(tmp_path: Any) -> None:
+    trainer(folder=tmp_path, iterations=1).run()
+    with pytest.raises(ValueError, match=r"config\.rollout\.resample_rounds: checkpoint absent, here 2"):
+        trainer(folder=tmp_path, iterations=1, resume=True, rollout={"resample_rounds": 2})
+
+
+def test_more_of_the_batch_has_something_to_say() -> None:
+    signal = {}
+    for rounds in (0, 4):
+        rows = trainer(
+            credit=RECIPES["dapo"], iterations=10, group_size=8, rollout={"resample_rounds": rounds}, loss={"kl": 0.0}
+        ).run()
+        signal[rounds] = np.mean([row["signal"] for row in rows[1:]])
+    assert signal[4] > signal[0] + 0.1
+
+
+class Says:
+    """Says its texts in turn, whatever it sees, and keeps what it saw."""
+
+    def __init__(self, *texts: str) -> None:
+        self.texts = texts
+        self.seen: list[Any] = []
+
+    def act(self, observations: Sequence[Any], infos: Any, rng: np.random.Generator) -> list[Reply]:
+        self.seen += observations
+        assert all(len(column) == len(observations) for column in infos.values())
+        return [Reply(self.texts[i % len(self.texts)]) for i in range(len(observations))]
+
+
+COMMANDS = [write(Act("speak", "Hello – <b>you</b>.")), write(NONE), "no command", write(Act("action", "nods"))]
+
+
+@pytest.mark.parametrize("role", [0, 1])
+@pytest.mark.parametrize("order", ["round-robin", "simultaneous"])
+@pytest.mark.parametrize(
+    "style",
+    [
+        {"history": None},
+        {"history": 2, "keep_first": True, "admissible": True},
+        {"history": 0, "instructions": False},
+        {"history": 3, "shown": "actions", "instructions": "Talk.", "max_chars": 900},
+    ],
+)
+def test_a_policy_sees_as_the_partner_what_it_would_see_as_the_agent(
+    role: int, order: str, style: dict[str, Any]
+) -> None:
+    env = SotopiaEnv(partner="fair", role=role, order=order, max_turns=12)
+    window = PromptWindow(env, **style)
+    messages, info = window.reset(seed=3, options={"split": "test", "index": 4})
+    partner = PolicyPartner(Says(""), order=order, **style)
+    for step in range(4):
+        if info["ended"]:  # nobody is asked any more
+            break
+        assert partner.messages(env.world.view(role)) == messages
+        messages, _, _, _, info = window.step(write(Act("speak", f"{step} <i>hm</i>")) if step != 1 else write(NONE))
+    assert step >= 1
+
+
+def test_replies_are_read_as_the_agents_are() -> None:
+    env = SotopiaEnv(role=0, max_turns=6)
+    env.reset(seed=0, options={"split": "test", "index": 0})
+    env.world.play((Act("speak", "Hi."), NONE))
+    view = env.world.view(1)
+    replies = [tagged(write(Act("speak", "a"))), f"<think>x</think>{tagged(write(Act('leave')))}", write(NONE), "", "<"]
+    partner = PolicyPartner(Says(*replies))
+    assert isinstance(partner, Player)
+    assert partner.act([view] * 5) == [Act("speak", "a"), Act("leave"), NONE, NONE, NONE]
+    assert partner.act([]) == []
+    strict = PolicyPartner(Says(replies[0]), reply={"require_think": True})
+    assert strict.act([view]) == [NONE]
+
+
+def test_one_policy_plays_both_sides_and_repeats() -> None:
+    policy = Says(*[tagged(command) for command in COMMANDS])
+    envs: Any = gym.make_vec(
+        "AgentRL/SOTOPIA-v0", num_envs=4, partner=PolicyPartner(policy, history=4), max_turns=6,
+        autoreset_mode="Disabled",
+    )  # fmt: skip
+    envs = VectorPromptWindow(VectorReplyParser(envs), history=4)
+    table = collect(envs, policy, tasks=[{"split": "train", "index": 0}], group_size=4, seed=1)
+    assert table.n_trajectories == 4
+    assert {messages[0]["content"] for messages in policy.seen} == {policy.seen[0][0]["content"]}
+
+    def play() -> list[str]:
+        partner = PolicyPartner(RandomPolicy(), seed=5)
+        envs: Any = gym.make_vec("AgentRL/SOTOPIA-v0", num_envs=3, partner=partner, autoreset_mode="Disabled")
+        table = collect(VectorReplyParser(envs), RandomPolicy(), tasks=[{}] * 6, seed=1)
+        return [str(table.states[i]) for i in table.next_state]
+
+    assert play() == play()
+    assert len(set(play())) > 6
+    refuses(ValueError, "several must be", lambda: PolicyPartner(Says(""), reply={"several": "all"}))
+    refuses(ValueError, "history", lambda: PolicyPartner(Says(""), history=-1))
+    refuses(ValueError, "order", lambda: PolicyPartner(Says(""), order="chaos"))
+    assert "fair" in PLAYERS

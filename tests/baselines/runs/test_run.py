@@ -1,11 +1,26 @@
+"""Runs: settings, plans, and from where they come."""
+
+import dataclasses
+import json
 import sys
 from pathlib import Path
+from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
+import torch
+from typer.testing import CliRunner
 
 import baselines
 from baselines import train
+from baselines.environments.registry import SETTINGS, settings_of
+from baselines.recipes.papers import PAPERS, Paper
+from baselines.runs.plan import CARDS, GIB, Allocations, Device, DoesNotFitError, Planner, _count
+from baselines.runs.settings import RunSettings, run_settings
+from benchmarks.run import app
+from policies.scoring.head import hidden_at, token_logprobs
+from policies.tiny import tiny_policy
 from tests.refusals import refuses
 
 SMALL = {"iterations": 1, "groups": 2, "group_size": 2, "quick": True, "progress": False}
@@ -82,3 +97,208 @@ def test_train_is_a_function_and_the_package_has_nothing_else_of_the_kind():
     assert "method: name of a recipe" in train.__doc__
     with pytest.raises(AttributeError, match="no attribute 'trian'"):
         baselines.trian  # noqa: B018
+
+
+PLAYED = [one for one in PAPERS.values() if one.env in {row.name for row in SETTINGS}]
+
+
+def titles(papers: list[Paper]) -> list[str]:
+    return [one.title.replace(" ", "-") for one in papers]
+
+
+def settings(printed: Paper, **given: Any) -> RunSettings:
+    row = settings_of(printed.env)
+    return run_settings(row, method=printed.method, model="smollm2", seed=0, paper=printed, **given)
+
+
+def made(found: RunSettings, **more: Any) -> gym.Env[Any, Any]:
+    setup = found.config.setup
+    return gym.make(found.config.env, **setup.options, **setup.plenty, **more)
+
+
+def lines(found: RunSettings, kind: str) -> list[str]:
+    start = f"  {kind:<9} "
+    return [line.removeprefix(start) for line in found.told() if line.startswith(start)]
+
+
+TIMED = [one for one in PLAYED if "steps" in one.environment]
+
+
+@pytest.mark.parametrize("printed", TIMED, ids=titles(TIMED))
+def test_an_episode_has_the_papers_steps(printed: Paper) -> None:
+    found, steps = settings(printed), printed.environment["steps"]
+    env = made(found)
+    env.reset(seed=0)
+    ended = [any(env.step("nothing that any environment knows")[2:4]) for _ in range(steps)]
+    assert ended == [False] * (steps - 1) + [True]
+    assert any(line.startswith(f"steps: {steps} (max_") for line in lines(found, "set"))
+
+
+REWARDED = [one for one in PLAYED if "success_reward" in one.environment]
+
+
+@pytest.mark.parametrize("printed", REWARDED, ids=titles(REWARDED))
+def test_success_is_worth_what_the_paper_prints(printed: Paper) -> None:
+    env = made(settings(printed), expert=True)
+    _, info = env.reset(options={"split": "train", "index": 0})
+    rewards, done = [], False
+    while not done:
+        _, reward, terminated, truncated, info = env.step(info["expert_action"])
+        rewards.append(reward)
+        done = terminated or truncated
+    assert sum(rewards) == rewards[-1] == printed.environment["success_reward"]
+
+
+BOARDS = [one for one in PLAYED if "board" in one.environment]
+
+
+@pytest.mark.parametrize("printed", BOARDS, ids=titles(BOARDS))
+def test_boards_have_the_papers_size(printed: Paper) -> None:
+    found = settings(printed)
+    board = made(found).reset(options={"split": "train", "index": 0})[0]
+    if isinstance(board, dict):
+        sides = [side // 16 for side in board["image"].shape[:2]]  # 16 pixels a cell
+    else:
+        sides = [len(board.splitlines()), *{len(line) for line in board.splitlines()}]
+    assert "x".join(map(str, sides)) == printed.environment["board"]
+    assert any(line.startswith(f"board: {printed.environment['board']!r} (size=") for line in lines(found, "set"))
+
+
+@pytest.mark.parametrize("printed", PLAYED, ids=titles(PLAYED))
+def test_every_printed_fact_is_either_set_or_told(printed: Paper) -> None:
+    found = settings(printed)
+    assert (found.prompt_tokens, found.reply_tokens) == (printed.prompt_tokens, printed.reply_tokens)
+    told = {line.partition(":")[0] for line in lines(found, "set") + lines(found, "not set")}
+    facts = {**printed.environment, **printed.others}
+    assert told >= set(facts)
+    assert ("prompt_tokens" in told) == (printed.prompt_tokens is not None)
+
+
+def test_temperatures_and_settings_without_a_paper() -> None:
+    def at(method: str, **changes: Any) -> tuple[list[str], list[str]]:
+        found = settings(PAPERS[method, "alfworld", "paper"], changes=changes)
+        both = (lines(found, kind) for kind in ("set", "not set"))
+        set_, not_set = ([line for line in some if line.startswith("validation_temperature")] for some in both)
+        return set_, not_set
+
+    assert at("rewardflow") == (["validation_temperature: 0.4 (validation_sampled)"], [])
+    assert at("rewardflow", temperature=1.0) == ([], ["validation_temperature: 0.4"])
+    assert at("hisr") == (["validation_temperature: 0.0 (validation_greedy)"], [])
+    assert at("graphgpo") == ([], ["validation_temperature: 0.4"])
+    row = settings_of("sokoban")
+    found = run_settings(row, method="grpo", model="smollm2", seed=0)
+    assert found.config.setup.options == row.played_by("smollm2").setup.options == {}
+    assert (found.prompt_tokens, found.told()) == (None, [])
+
+
+#: The shape of a Qwen2 of 1.5 billion parameters.
+SHAPE = {
+    "model_type": "qwen2", "hidden_size": 1536, "intermediate_size": 8960, "num_hidden_layers": 28,
+    "num_attention_heads": 12, "num_key_value_heads": 2, "vocab_size": 151_936, "tie_word_embeddings": True,
+    "dtype": "bfloat16", "max_position_embeddings": 32_768,
+}  # fmt: skip
+
+
+def test_allocations_are_counted_while_they_live() -> None:
+    with Allocations() as found:
+        one = torch.zeros(1000)
+        view = one[:10]
+        two = torch.zeros(500) + 1  # two storages for a moment
+        del one
+        assert found.now == 4000 + 2000
+        del view
+    assert (found.now, found.peak) == (2000, 4000 + 2000 + 2000)
+    assert two.sum() == 500
+
+
+def test_a_pass_takes_what_the_plan_counts_without_memory() -> None:
+    policy = tiny_policy(["one two three"], seed=0, layers=2, width=32, mlp=64)
+    model = policy.model
+    planned = _count(model.config, torch.float32, 0, None, False, 4, 16, 5)  # 4 rows of 16 tokens, 5 of them replies
+    for weight in model.parameters():
+        weight.grad = torch.zeros_like(weight)
+    with Allocations() as found:
+        ids, lines, places = torch.zeros(4, 16, dtype=torch.int64), torch.arange(20) // 5, 11 + torch.arange(20) % 5
+        hidden = hidden_at(model, ids, lines, places, use_cache=False)[0]
+        token_logprobs(model.get_output_embeddings(), hidden, ids[0, :1].repeat(20)).logprobs.sum().backward()
+    weights = sum(weight.numel() for weight in model.parameters())
+    assert planned[:4] == (weights, weights, 0, 4 * weights)
+    assert planned[4] == pytest.approx(found.peak, rel=0.1)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model's folder with its config alone."""
+    made = tmp_path_factory.mktemp("shape")
+    (made / "config.json").write_text(json.dumps(SHAPE))
+    return made
+
+
+def test_a_config_is_enough_and_the_parts_are_those_worked_out_by_hand(folder: Path) -> None:
+    settings = run_settings(settings_of("corridor"), method="grpo", model=str(folder), seed=0, lora=32)
+    planner = Planner(settings, CARDS["h100"])
+    plan = planner.check(settings)
+    facts = plan.facts
+    assert facts["model"].startswith("1,580,643,840 parameters, 36,929,536 trained (adapter of rank 32)")
+    assert "4 letters a token" in facts["episodes"]
+    update = plan.stages["update"]
+    # The base in bfloat16, the adapter in float32 with gradients and two moments; its base is the reference.
+    assert update["weights"] == 2 * 1_543_714_304 + 4 * 36_929_536
+    assert (update["gradients"], update["optimiser"]) == (4 * 36_929_536, 8 * 36_929_536)
+    assert update["reference"] == 0
+    # Keys and values: 2 x 28 layers x 2 heads x 128 numbers of 2 bytes for every token of every row.
+    rows, one = min(settings.training.groups * settings.training.group_size, 128), planner.played
+    token, generation = 2 * 28 * 2 * 128 * 2, plan.stages["generation"]
+    # Decode steps have few shapes: 147 columns become three times 64.
+    assert (rows, one.longest + one.reply) == (8, 147)
+    assert generation["keys and values"] == 8 * 192 * token
+    episodes = settings.training.groups * settings.training.group_size
+    assert generation["kept between turns"] == episodes * (one.fresh + one.steps * one.reply) * token
+    # A layer's adapted weights: queries and outputs, keys and values, three of the MLP; in the base's type.
+    assert generation["a copy to play"] == 2 * 28 * 1536 * (2 * 1536 + 2 * 256 + 3 * 8960)
+    assert "a copy to play" not in update
+    whole = dataclasses.replace(settings, config=dataclasses.replace(settings.config, lora=0))
+    parts = planner.plan(whole).stages["update"]
+    assert (parts["weights"] + parts["gradients"] + parts["optimiser"]) / GIB == pytest.approx(23.0, abs=0.01)
+    assert parts["reference"] in (0, 4 * 1_543_714_304)
+
+
+def test_what_does_not_fit_says_which_settings_make_it_fit(folder: Path) -> None:
+    given = ["train", "--plan", "--env", "corridor", "--model", str(folder), "--set", "loss.kl=0.01", "--card"]
+    result = CliRunner().invoke(app, [*given, "rtx4090"])
+    assert result.exit_code == 1, result.output
+    said = " ".join((result.stdout + result.stderr).split())
+    assert "the run needs" in said
+    assert "--set loss.reference=bfloat16" in said
+    assert "--lora 32 makes it" in said
+    result = CliRunner().invoke(app, [*given, "h101"])
+    assert (result.exit_code, "did you mean 'h100'" in result.output) == (2, True)
+
+
+def test_no_setting_helps_a_device_that_is_too_small() -> None:
+    settings = run_settings(settings_of("corridor"), method="grpo", model="tiny", seed=0, quick=True)
+    planner = Planner(settings, Device("stamp", 1e5, 1e12, 1e11, gpu=False))
+    with pytest.raises(DoesNotFitError, match="no setting makes it fit"):
+        planner.check(settings)
+
+
+@pytest.mark.parametrize(
+    ("changes", "asked", "chosen", "tokens"),
+    [
+        ({}, None, ("sdpa",), 8192),
+        ({}, "eager", ("eager",), 4096),
+        ({"use_sliding_window": True, "sliding_window": 64, "max_window_layers": 0}, None,
+         ("flash_attention_2", "flex_attention"), 8192),
+    ],
+)  # fmt: skip
+def test_attention_and_passes_are_those_of_the_run(
+    changes: dict[str, Any], asked: str | None, chosen: tuple[str, ...], tokens: int, tmp_path: Path
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(SHAPE | changes))
+    settings = run_settings(settings_of("corridor"), method="grpo", model=str(tmp_path), seed=0, lora=32)
+    settings = dataclasses.replace(settings, training=settings.training.changed(**{"memory.microbatch_rows": None}))
+    plan = Planner(settings, CARDS["h100"], asked).plan(settings)
+    assert plan.attention in chosen
+    assert 0.5 * tokens < plan.tokens["pass"] <= tokens
+    # Keys are kept between turns by PyTorch's own attention over all layers alone.
+    assert (plan.stages["generation"]["kept between turns"] > 0) == (chosen == ("sdpa",))

@@ -1,7 +1,9 @@
-"""Symbolic Sokoban as learners see it, and short trainings with Stable-Baselines3."""
+"""Shaping beside Stable-Baselines3, and its page."""
 
 import dataclasses
+import re
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -125,3 +127,22 @@ class TestWithTheLibrary:
         buffers = {reward: train(SHORT, reward, 0).model.rollout_buffer.rewards for reward in ("success", "shaped")}
         paid = {reward: float((buffer != 0).mean()) for reward, buffer in buffers.items()}
         assert paid["success"] < 0.25 < paid["shaped"]
+
+
+PAGE = Path(__file__).parents[3] / "docs" / "credit" / "shaping.md"
+BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def test_frozen_lake(capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compile(BLOCKS[0], "first block", "exec"), {})
+    said = re.findall(r"^# (\[.*?\])", BLOCKS[0], re.MULTILINE)
+    assert capsys.readouterr().out.splitlines() == said
+    assert len(said) == 2
+
+
+def test_stable_baselines(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("stable_baselines3")
+    exec(compile(BLOCKS[1], "second block", "exec"), {})
+    assert re.fullmatch(r"TaskGraphs\(8 tasks, \d+ states, \d+ edges\)", capsys.readouterr().out.strip())
+    # The page promises fifteen lines.
+    assert len([line for line in BLOCKS[1].splitlines() if line.strip()]) <= 15

@@ -1,4 +1,4 @@
-"""Contribution model: its loss and gradient, what it starts from, what it finds, and that it goes on to the bit."""
+"""Contributions of steps and of segments."""
 
 import dataclasses
 import functools
@@ -11,12 +11,16 @@ import torch
 
 from agentgym.rollout import collect
 from agentgym.trajectory import StepTable
+from baselines.recipes import RECIPES
 from baselines.scorers.contribution import Contribution, ContributionConfig, sum_error
+from baselines.scorers.segmented_reward import SegmentedReward, SegmentedRewardConfig
 from policies.lora import LoraSettings, add_lora
 from tests.baselines.corridor_learning import TASKS, babbling_policy, corridor, small_policy
 from tests.baselines.scorers.heads import awake, finite_differences, learn, two_layers
+from tests.baselines.test_trainer import digest, trainer
 from tests.refusals import refuses
 from tests.wrappers.credit import learned, oracles
+from wrappers.credit.hisr import hisr
 from wrappers.credit.segments import by_count, by_turn, whole
 
 
@@ -188,3 +192,59 @@ def test_beside_an_adapter_the_base_is_shared_and_stands_still() -> None:
 )
 def test_a_wrong_setting_is_named(changes: dict[str, Any], words: str) -> None:
     refuses(ValueError, words, ContributionConfig, **changes)
+
+
+def segmented_reward_played() -> StepTable:
+    return collect(corridor(), babbling_policy(), tasks=TASKS, group_size=8, seed=0)
+
+
+def by_two(table: StepTable) -> Any:
+    return by_count(table, 2)
+
+
+def test_before_it_learns_only_grounding_rewards() -> None:
+    table = segmented_reward_played()
+    found = SegmentedReward(babbling_policy()).scores(table)
+    np.testing.assert_allclose(found, 0.3 * (table.valid - 1.0))
+    bonus = SegmentedReward(babbling_policy(), SegmentedRewardConfig(grounding="bonus", alpha=0.5)).scores(table)
+    np.testing.assert_allclose(bonus, 0.5 * table.valid)
+
+
+@pytest.mark.parametrize("segments", [by_turn, by_two])
+def test_rewards_are_hisrs_of_both_models(segments: Any) -> None:
+    table, policy = segmented_reward_played(), babbling_policy()
+    config = SegmentedRewardConfig(contribution=ContributionConfig(segments=segments), place="spread")
+    reward, rng = SegmentedReward(policy, config), np.random.default_rng(0)
+    before = digest(policy)
+    figures = reward.update(table, reward.scores(table), None, rng, 1e-3)
+    assert digest(policy) == before
+    assert {"contribution_loss", "hindsight_loss"} <= set(figures)
+    contributions, importance = reward.contribution.scores(table), reward.hindsight.scores(table)
+    assert np.nan_to_num(contributions).any()
+    assert (importance != 1).any()
+    expected = hisr(
+        table, contributions=contributions, importance=importance, segments=segments(table), place="spread",
+        grounding="penalty",
+    )  # fmt: skip
+    np.testing.assert_array_equal(reward.scores(table), expected)
+
+
+def test_the_passes_and_the_temperature_of_a_trainer_reach_both() -> None:
+    built = trainer(credit=RECIPES["hisr"], microbatch_tokens=100, temperature=0.7)
+    reward = built.learner.scorer
+    assert isinstance(reward, SegmentedReward)
+    for part in (reward.contribution, reward.hindsight):
+        assert part.config.microbatch_tokens == 100
+    assert reward.hindsight.config.temperature == 0.7
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"alpha": 1.5}, "alpha must be at least 0 and at most 1, got 1.5"),
+        ({"scale": "two"}, "scale must be 'outcome', 'one' or 'predicted'"),
+        ({"level": "token"}, "level must be 'turn'"),
+    ],
+)
+def test_a_wrong_number_is_named(changes: dict[str, Any], words: str) -> None:
+    refuses(ValueError, words, SegmentedRewardConfig, **changes)

@@ -1,12 +1,40 @@
-"""The measuring code, by a clock of the test; first visits and replays: what is played and counted."""
+"""Measurements of speed: timing, and a row per environment and method."""
+
+import contextlib
+import gc
+import itertools
+import json
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
 import pytest
+import torch
+from typer.testing import CliRunner
 
 import agentgym  # noqa: F401
 from agentgym.alfworld.generated.generator import generate
-from benchmarks.speed import timing
+from agentgym.outside.dialogue import parse
+from agentgym.trajectory import StepTable
+from agentgym.virtualhome.generated.activities import GeneratedActivities
+from benchmarks.machine import describe_machine
+from benchmarks.report.page import markdown
+from benchmarks.run import app
+from benchmarks.speed import environments, first_hour, peers, throughput, timing
+from benchmarks.speed.credit import CHARACTERS, FreshTexts, measure_sizes, random_walk_table
+from benchmarks.speed.environments import WORLDS, forget, play_programs, wander
+from benchmarks.speed.gpu_measures import SHAPES, make_policy
+from benchmarks.speed.record import Comparison, Measurement, SpeedConfig, Speeds, ratios
+from benchmarks.speed.searchqa_index import SyntheticPassages, batches, sqlite, sqlite_search
+from benchmarks.speed.sotopia_dialogues import (
+    NUM_ENVS,
+    TURNS,
+    make_dialogues,
+    play_dialogues,
+    random_commands,
+    record_commands,
+)
+from benchmarks.speed.throughput import STUDY
 from benchmarks.speed.timing import (
     MANY_TASKS,
     Speed,
@@ -171,3 +199,218 @@ def test_resets_may_be_left_out(monkeypatch):
     envs = gym.make_vec(SOKOBAN, 2)
     visits = measure_visits(envs, steps=3, waves=1, resets=False, clock=lambda: float(next(ticks)))
     assert visits.first.value == visits.replayed.value == pytest.approx(2)
+
+
+def test_texts_are_new_objects_of_full_length() -> None:
+    texts = FreshTexts(2, 3, 4)
+    one, other = texts.columns(), texts.columns()
+    for name in ("state", "next_state"):
+        assert one[name] == other[name]
+        assert not any(a is b for a, b in zip(one[name], other[name], strict=True))
+        assert {len(text) for text in one[name]} == {CHARACTERS}
+    texts = FreshTexts(2, 3, 4)
+    assert len(texts) == 24
+    shared, apart = texts.columns(), texts.columns(shared=False)
+    assert shared == apart
+    for row in range(24):
+        last = row % 4 == 3
+        assert last or shared["next_state"][row] is shared["state"][row + 1]
+        assert last or apart["next_state"][row] is not apart["state"][row + 1]
+    everything = [*apart["state"], *apart["next_state"]]
+    assert len(set(map(id, everything))) == 48
+    texts = FreshTexts(3, 4, 10)
+    table = StepTable.from_arrays(**texts.columns())
+    for name in ("group", "trajectory", "t", "reward", "won", "valid", "terminated"):
+        np.testing.assert_array_equal(getattr(table, name), getattr(texts.table, name))
+    pairs = set(zip(table.group.tolist(), texts.table.state.tolist(), table.state.tolist(), strict=True))
+    # One text for one state of one group: neither the state nor the text occurs in two pairs.
+    assert len(pairs) == len({(group, state) for group, state, _ in pairs}) == len({text for *_, text in pairs})
+    table = random_walk_table(0, groups=3, size=4, length=10)
+    assert len(table) == 120
+    assert table.n_groups == 3
+    assert table.trajectory_won.tolist() == [True, False] * 6
+    # A walk goes on where the last step led.
+    rows = table.order
+    inside = np.diff(table.trajectory[rows]) == 0
+    assert (table.next_state[rows][:-1][inside] == table.state[rows][1:][inside]).all()
+
+
+def test_every_method_is_measured_at_every_size(monkeypatch):
+    pytest.importorskip("torch")  # the recipes
+    monkeypatch.setattr(gc, "collect", lambda: 0)  # among the objects of a test session it takes most of the time
+    found = measure_sizes(True, [(2, 3, 4), (4, 3, 4)])
+    assert {each.column for each in found} == {"2 x 3 x 4", "4 x 3 x 4"}
+    assert {each.what for each in found} >= {"only the table", "grpo", "gigpo", "rewardflow", "graphgpo"}
+    value = {each.key: each.value for each in found}
+    assert all(0 < each < float("inf") for each in value.values())
+    # 24 steps
+    assert value["texts_2 x 3 x 4_gigpo_step"] == pytest.approx(value["texts_2 x 3 x 4_gigpo"] * 1e3 / 24)
+
+
+needs_gym_sokoban = pytest.mark.skipif(
+    peers.gym_sokoban() is None, reason="gym-sokoban is not installed (pip install gym gym-sokoban==0.0.6)"
+)
+
+
+def test_visitors_and_programs() -> None:
+    envs = gym.make_vec(WORLDS["webshop"].id, 8, num_products=100)
+    visit = first_visit(envs, 0, 40, wander, Stopwatch())
+    actions = {action for step in visit.plan for action in step}
+    assert {action.partition("[")[0] for action in actions} == {"search", "click"}
+    assert "click[buy now]" in actions
+    shop = envs.unwrapped.envs[0].tasks.shop
+    query = next(action for action in sorted(actions) if action.startswith("search["))[7:-1]
+    known, pages = shop.search.top(query, 50), shop.pages.item.cache_info().currsize
+    assert pages > 10
+    forget(envs)
+    assert shop.pages.item.cache_info().currsize == shop.pages.results.cache_info().currsize == 0
+    assert shop.search.top(query, 50) is not known
+    activities = GeneratedActivities()
+    speed, steps = play_programs(activities, "train", first=0, count=3)
+    # the first three activities, each with all of its commands
+    assert steps == sum(len(activities.by_index("train", index).program) for index in range(3))
+    assert speed.value > 0
+
+
+@needs_gym_sokoban
+@pytest.mark.parametrize("render", ["rgb_array", "none"])
+def test_gym_sokoban_steps_leave_the_global_generators_as_they_were(render):
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    assert peers.sokoban_stepper(peers.gym_sokoban(), render, 6, 2)(10) == 10
+    assert (np.random.get_state()[1] == before).all()  # noqa: NPY002
+
+
+def test_parts_are_measured_alone_and_say_what_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(environments, "measure_world", lambda world, quick: [world.figure("x", f"{quick}", 1.0, "ms")])
+    monkeypatch.setattr(peers, "gym_sokoban", lambda: None)
+    found = throughput.STUDY.play(throughput.configure(quick=True, only="sokoban,sotopia"), tmp_path)
+    assert [(each.key, each.what) for each in found.measurements] == [("steps_x", "True"), ("dialogues_x", "True")]
+    assert [words.partition(":")[0] for words in found.skipped] == ["gym-sokoban is not installed"]
+
+
+def test_a_token_is_a_word_of_its_own() -> None:
+    policy = make_policy(SHAPES["tiny"], torch.device("cpu"))
+    assert len(policy.tokenizer) == SHAPES["tiny"].vocabulary
+    texts = [policy.tokenizer.decode([token]) for token in range(len(policy.tokenizer))]
+    assert len(set(texts)) == len(texts)
+
+
+def test_the_first_hour_ends_green_here_and_says_what_failed(tmp_path, monkeypatch):
+    given = ["speed", "gpu", "--first-hour", "--out", str(tmp_path / "a")]
+    result = CliRunner().invoke(app, given, env={"COLUMNS": "200"})
+    assert result.exit_code == 0, result.output
+    found = json.loads((tmp_path / "a" / "first-hour.json").read_text())
+    parts = {part["name"]: part for part in found["parts"]}
+    assert list(parts) == ["probes", "attention", "agreement", "speed", "memory", "learning", "resume"]
+    assert all(part["passed"] for part in found["parts"])
+    assert parts["attention"]["figures"]["sdpa"] < 1e-5
+    assert 0.9 < parts["memory"]["figures"]["measured / planned"] < 1.1
+    assert parts["learning"]["figures"]["iterations"] == 10
+    assert (parts["resume"]["figures"]["iterations before"], parts["resume"]["figures"]["iterations played"]) == (10, 1)
+    assert "memory is within the plan" in (tmp_path / "a" / "report.md").read_text()
+
+    def full(*_, **__):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    for name in ("_probes", "_attention", "_agreement"):
+        monkeypatch.setattr(first_hour, name, lambda *_: None)
+    monkeypatch.setattr(first_hour, "_speed", full)
+    for name in ("weigh", "learn"):
+        monkeypatch.setattr(first_hour._Learning, name, lambda *_: None)
+    result = CliRunner().invoke(app, [*given[:-1], str(tmp_path / "b")], env={"COLUMNS": "200"})
+    assert result.exit_code == 1
+    assert "failed: speed, resume" in result.output
+    assert "OutOfMemoryError: CUDA out of memory" in (tmp_path / "b" / "report.md").read_text()
+    assert "CUDA out of memory" in (tmp_path / "b" / "speed.txt").read_text()
+
+
+def measured(key: str, value: float, unit: str = "steps/s") -> Measurement:
+    return Measurement(key, key.split("_")[0], key, True, value, unit)
+
+
+def test_ratios_and_pages() -> None:
+    speed = Speed(1000.0, 0.45)
+    assert Measurement.of("k", "steps", "words", speed).scaled == pytest.approx(500)
+    assert measured("memory", 5.0, "MB").scaled is None
+    found = [
+        measured("steps_vector_128", 200.0), measured("steps_stock_128", 50.0),
+        measured("telecom_reset_1", 0.5, "ms"), measured("telecom_package_reset", 5.0, "ms"),
+        measured("telecom_calls", 30.0),
+    ]  # fmt: skip
+    assert {ratio.what: ratio.value for ratio in ratios(found, throughput.environments.COMPARISONS)} == {
+        "make_vec, 128 envs, first visits / gymnasium SyncVectorEnv": 4.0, "a reset / tau2-bench's": 10.0,
+    }  # fmt: skip
+    # 1,234.5 steps/s where ten million additions take 1.8 s are 2,469 steps/s where they take 0.9 s.
+    figures = [
+        Measurement("k", "steps", "our steps", True, 1234.5, "steps/s", 1.8),
+        Measurement("m", "steps", "our memory", True, 5.5, "MB"),
+        Measurement("a", "sizes", "gigpo", True, 8.0, "ms", column="8 x 4 x 50"),
+        Measurement("b", "sizes", "gigpo", True, 1625.0, "ms", column="16 x 8 x 50"),
+        Measurement("c", "sizes", "grpo", True, 2.5, "µs", column="16 x 8 x 50"),
+    ]
+    found = Speeds(
+        2, "2026-01-01 00:00 UTC", describe_machine(), SpeedConfig(["sokoban"], {"quick": True}), figures,
+        ratios(figures, [Comparison("k", "k", "itself")]), ["left out"],
+    )  # fmt: skip
+    text = markdown(STUDY.shown(found))
+    for words in (
+        found.machine.cpu, found.machine.python, "| our steps | 1,230 steps/s | 1.80 s | 2,470 |",
+        "| our memory | 5.5 MB |", "| gigpo | 8 ms | 1,620 ms |", "| grpo | - | 2.5 µs |", "itself: x 1", "left out",
+    ):  # fmt: skip
+        assert words in text
+
+
+@pytest.fixture(scope="module")
+def made() -> SyntheticPassages:
+    return SyntheticPassages()
+
+
+def test_synthetic_passages_are_the_same_however_many_are_asked_for(
+    made: SyntheticPassages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passages = list(made.passages(2_100))
+    assert list(made.passages(1_001)) == passages[:1_001]
+    monkeypatch.setattr("benchmarks.speed.searchqa_index._WORDS", 5_000)
+    first, again, other = ([*itertools.islice(SyntheticPassages(seed).passages(10), 3)] for seed in (0, 0, 1))
+    assert first == again != other
+    assert [passage.id for passage in passages] == [str(i) for i in range(2_100)]
+    assert {(len(passage.title.split()), len(passage.text.split())) for passage in passages} == {(2, 98)}
+    stop = sum(word in ("the", "of", "and") for passage in passages for word in passage.text.split())
+    # 3 of 15 stop words, which are 0.4 of 98 words in each of 2,100 passages: 16,464 expected, standard deviation 123.
+    assert abs(stop - 16_464) < 600
+
+
+def test_questions_are_made_of_their_source(made: SyntheticPassages) -> None:
+    passages = list(made.passages(1_500))
+    questions = made.questions(50, 1_500)
+    assert made.questions(50, 1_500) == questions
+    for question, source in questions:
+        words = question.removeprefix("what is ").split(" the ")
+        assert len(words) == 5
+        assert set(words) <= set(passages[int(source)].contents.replace('"', "").split())
+    with contextlib.closing(sqlite(tuple(made.passages(500)))) as base:
+        for question, source in made.questions(20, 500):
+            assert int(source) + 1 in [row for (row,) in sqlite_search(base, question)]
+
+
+def test_as_many_questions_are_answered_as_are_counted() -> None:
+    seen: list[str] = []
+    assert batches("abcdefg", seen.extend, 3)(10) == 12
+    assert "".join(seen) == "abcdefbcdefg"
+
+
+def test_dialogues_are_measured() -> None:
+    envs = make_dialogues()
+    plan = record_commands(envs, 0)
+    assert [len(commands) for commands in plan] == [NUM_ENVS] * (TURNS // 2)
+    assert all(parse(command)[0].kind == "speak" for commands in plan for command in commands)
+    assert play_dialogues(envs, plan, 0).value > 0
+    singles = envs.unwrapped.envs
+    assert {len(env.world.dialogue.turns) for env in singles} == {TURNS}
+    assert all(None not in env.world.standing.offers for env in singles)
+    refuses(RuntimeError, "not of 20", lambda: play_dialogues(envs, plan[:3], 0))
+    said = [parse(command)[0].text for first in (0, NUM_ENVS) for step in random_commands(first) for command in step]
+    assert len(said) == len(set(said)) == TURNS * NUM_ENVS
+    assert all(len(text.split()) == 10 for text in said)
+    words = [word for text in said for word in text.split()]
+    assert len(set(words)) > 0.999 * len(words)

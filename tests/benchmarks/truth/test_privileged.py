@@ -74,4 +74,4 @@ def test_a_context_is_held_against_its_wrong_twin_seed_by_seed() -> None:
     assert informed.verdicts(dataclasses.replace(study, records=records[:3] + records[4:7])) == {
         ("sdpo", "expert"): "open"
     }
-    assert "| sdpo | expert | 4 | 45.0 | 100.0 | - | +35.0 [" in informed.section(study)
+    assert "| sdpo | expert | 4 | 45.0 | 100.0 | - | - | +35.0 [" in informed.section(study)

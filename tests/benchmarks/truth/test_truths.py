@@ -1,15 +1,28 @@
-"""Values of a player by Monte-Carlo, where they can be computed, the numbers that they share, and their ceiling."""
+"""What credit is held against: truths, distances, gradients, graphs and episodes."""
 
 import dataclasses
+from types import SimpleNamespace
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
+import agentgym  # noqa: F401  # registers the environments
+from agentgym.rollout import collect
 from agentgym.trajectory import StepTable
-from benchmarks.truth.episodes import NoisyExpert, play_scripted
-from benchmarks.truth.measures import Comparisons, bootstrap_weights
+from baselines.environments.sokoban import SOKOBAN
+from baselines.runs.config import make_config as make_learning_config
+from benchmarks.json_files import ResultsError, write_json
+from benchmarks.truth import gradients
+from benchmarks.truth.episodes import NoisyExpert, make_config, play_scripted, scripted_of, tasks_of
+from benchmarks.truth.graphs import Diagnosis, diagnose, kinds_of_steps
+from benchmarks.truth.measures import Comparisons, bootstrap_weights, split_groups
+from benchmarks.truth.processes import LOST, PROCESSES, WON, Process, delayed, recovery, varying
 from benchmarks.truth.truths import Truth, agreement, ceiling, monte_carlo
-from tests.distances import state_distances
+from tests.distances import distance_changes, state_distances
+from tests.refusals import refuses
+from wrappers.credit.rloo import rloo
+from wrappers.distance import Distances, distance_gains
 
 
 @pytest.fixture(scope="module")
@@ -74,3 +87,283 @@ def test_the_ceiling_of_noise():
     assert ceiling(same["within"]).mean == same["sign_all"].mean == pytest.approx(1.0)
     assert agreement(dataclasses.replace(truth, halves=None), table, table, weights) == {}
     assert ceiling(None) is None
+
+
+# One box in a corridor of two rows: the box must go right; in a corner or along the lower wall it is lost.
+START = "######\n#P__O#\n#_X__#\n#____#\n######"
+DEAD = "######\n#___O#\n#_P__#\n#_X__#\n######"  # pushed down to the lower wall: no target there
+SOLVED = "######\n#___√#\n#___P#\n#____#\n###### [success]"
+
+
+def table_of(steps):
+    names = ("state", "action", "next_state")
+    columns = {name: [step[i] for step in steps] for i, name in enumerate(names)}
+    n = len(steps)
+    return StepTable.from_arrays(
+        group=["g"] * n, trajectory=range(n), t=[0] * n, reward=[0.0] * n, won=[0] * n, **columns
+    )
+
+
+def test_changes_and_bounds_by_hand() -> None:
+    # From START: the box at row 2, column 2 must go two cells right and one up. Pushing right twice takes the player
+    # down, right, right: box at column 4, player at column 3; then down, right, up: 6 moves in all, and no way is
+    # shorter, because the three pushes need the player on the box's left and then below it.
+    below = START.replace("P", "_").replace("#_X", "#PX")
+    right = "######\n#_P_O#\n#_X__#\n#____#\n######"
+    above_pushed = DEAD
+    table = table_of([
+        (START, "down", below), (START, "right", right), (START, "up", START), (right, "down", above_pushed),
+        (above_pushed, "up", DEAD.replace("_P_", "___").replace("#___O#", "#_P_O#")), (below, "up", START),
+    ])  # fmt: skip
+    distance = state_distances(table)
+    named = dict(zip(table.states, distance.tolist(), strict=True))
+    assert (named[START], named[below], named[right], named[DEAD]) == (6, 5, 7, np.inf)
+    # One nearer, one farther, nothing, into a dead end, within it nothing, one farther.
+    assert distance_changes(table, distance).tolist() == [1, -1, 0, -np.inf, 0, -1]
+    assert state_distances(table_of([(SOLVED.removesuffix(" [success]").replace("√", "O").replace("___P", "__XP"),
+                                      "x", SOLVED)]))[1] == 0  # fmt: skip
+    table = StepTable.from_arrays(
+        group=["g"] * 3, trajectory=["a"] * 3, t=[0, 1, 2], state=["s", "u", "v"], action=["x"] * 3,
+        next_state=["u", "v", "w"], reward=[0, 0, 0], won=[0, 0, 0],
+    )  # fmt: skip
+    inf = np.inf
+    found = {("g", "s"): (2.0, 2.0), ("g", "u"): (inf, inf), ("g", "v"): (inf, inf), ("g", "w"): (1.0, inf)}
+    np.testing.assert_array_equal(distance_gains(table, found), [-inf, 0.0, np.nan])
+    asked = []
+    env = SimpleNamespace(distance=lambda: asked.append(1) or 3.0)
+    wrapper = object.__new__(Distances)
+    wrapper.found = {}
+    object.__setattr__(wrapper, "env", SimpleNamespace(unwrapped=SimpleNamespace(envs=[env, env])))
+    shown = SimpleNamespace(entry=lambda name, i: {"task_id": "g", "state_key": "s"}.get(name))
+    wrapper.begin([0, 1], shown)
+    assert wrapper.found == {("g", "s"): (3.0, 3.0)}
+    assert len(asked) == 1
+
+
+def test_every_state_of_real_episodes_agrees_with_the_environment():
+    envs = gym.make_vec("AgentRL/Sokoban-v0", 8, autoreset_mode="Disabled", expert=True)
+    table = collect(
+        envs,
+        NoisyExpert(0.3, scripted_of("sokoban").others),
+        tasks=[{"split": "train", "index": i} for i in range(4)],
+        group_size=2,
+        seed=3,
+    )
+    distance = state_distances(table)
+    env = gym.make("AgentRL/Sokoban-v0").unwrapped
+    for i, key in enumerate(table.states):
+        if not key.endswith(" [success]"):
+            env.reset(options={"level": key})
+            assert env.distance() == distance[i]
+    assert {table.next_state[row] for row in table.last[table.trajectory_won]} == set(
+        np.flatnonzero(distance == 0).tolist()
+    )
+    changes = distance_changes(table, distance)
+    assert changes.max() == 1
+    assert (changes[~table.valid] == 0).all()
+
+
+def test_distances_of_the_environment_are_those_of_the_solver():
+    played = play_scripted("sokoban", 0.3, 4, 4, seed=1)
+    table, found = played.table, played.envs.found
+    distance = state_distances(table)
+    expected = distance_changes(table, distance)
+    assert np.isneginf(expected).any()
+    np.testing.assert_array_equal(distance_gains(table, found), expected)
+    shares = kinds_of_steps(table, found)
+    assert shares["dead"] == np.isneginf(expected).mean()
+    assert shares["stuck"] == np.isinf(distance[table.state]).mean()
+    assert sum(shares[name] for name in ("gained", "unchanged", "lost", "dead")) == 1
+
+
+def episodes_of(process):
+    """All episodes by enumeration: probability, steps (state, action) and whether it was won."""
+    open_ones = [(1.0, 0, [])]
+    for t in range(process.horizon):
+        going = []
+        for p, state, steps in open_ones:
+            for action in np.flatnonzero(process.policy[state]):
+                for after in np.flatnonzero(process.moves[state, action]):
+                    q = p * process.policy[state, action] * process.moves[state, action, after]
+                    taken = [*steps, (state, action)]
+                    if after >= len(process.policy) or t == process.horizon - 1:
+                        yield q, taken, after == len(process.policy)
+                    else:
+                        going.append((q, after, taken))
+        open_ones = going
+
+
+@pytest.mark.parametrize("make", [lambda: Process.of(0, varying, 5), lambda: Process.of((0, False), recovery, 5)])
+def test_the_exact_gradient_is_that_of_all_episodes(make):
+    process = make()
+    total, won, gradient = 0.0, 0.0, np.zeros_like(process.policy)
+    for p, steps, success in episodes_of(process):
+        total, won = total + p, won + p * success
+        for state, action in steps:
+            score = -process.policy[state]
+            score[action] += 1
+            gradient[state] += p * success * score
+    assert total == pytest.approx(1)
+    assert process.values[1][0, 0] == pytest.approx(won)
+    np.testing.assert_allclose(process.gradient, gradient, atol=1e-12)
+
+
+def test_advantages_and_measures_by_hand() -> None:
+    process = Process.of("start", delayed, 6)
+    # With the key .9, without it .2, either one time in two: .55.
+    assert process.values[1][0, 0] == pytest.approx(0.55)
+    assert dict(zip(process.actions, process.advantages[0, 0], strict=True)) == pytest.approx(
+        {"take": 0.35, "leave": -0.35, "left": -0.55, "right": -0.55}  # the last two are not admissible
+    )
+    assert not process.advantages[1:5, 1:][:, :, 2:][process.visits[1:5, 1:] > 0].any()
+    process = Process.of(0, varying, 5)
+    # Short: .5. Long: four times one in two to go on, .5^4; the mean is .28125.
+    assert process.values[1][0, 0] == pytest.approx((0.5 + 0.0625) / 2)
+    assert process.advantages[0, 0, :2].tolist() == pytest.approx([0.21875, -0.21875])
+    # With three steps left, two rooms are out of reach of the limit.
+    process = Process.of((0, False), recovery, 3)
+    assert process.values[1][:, 0].tolist() == pytest.approx([0.125, 0.0, 0.0])
+    process = Process.of((0, False), recovery, 8)
+    assert dict(zip(process.states, process.distances[:-2].tolist(), strict=True)) == {
+        (0, False): 3, (1, False): 2, (2, False): 1, (0, True): 4, (1, True): 3, (2, True): 2
+    }  # fmt: skip
+    lost = Process.of(0, lambda state: {"jump": [(0.5, WON), (0.5, LOST)]}, 2)
+    table = lost.play(64, np.random.default_rng(0))
+    assert set(lost.distance_gain(table)[table.won]) == {1.0}
+    assert set(lost.distance_gain(table)[~table.won]) == {-1.0}
+    # Two groups with gradients (1, 1) and (1, 0) against (1, 0): mean (1, .5), variance .5, cosines .7071 and 1.
+    sums = {
+        "gradient": np.array([2.0, 1.0]), "groups": np.array([2.0, 1 + 0.5**0.5, 3.0]),
+        "rows": np.array([3.0, 5.0, 5.0, 4.0, 1.0]),
+    }  # fmt: skip
+    length = 1.25 - 0.5 / 2
+    expected = [(1 + 0.5**0.5) / 2, 0.0, (0.5 / length) ** 0.5, 0.8, 0.25]
+    np.testing.assert_allclose(gradients.measures_of(sums, np.array([1.0, 0.0])), expected)
+
+
+@pytest.mark.parametrize("name", ["recovery", "frozen lake", "sokoban 0"])
+def test_sampled_gradients_of_true_advantages_have_the_exact_mean(name):
+    process = PROCESSES[name]()
+    table = process.play(4096, np.random.default_rng(1))
+    assert table.trajectory_won.mean() == pytest.approx(process.values[1][0, 0], abs=0.04)
+    found = gradients.group_gradients(process, split_groups(table, 2), process.truth(table), 2)
+    error = found.std(0, ddof=1) / np.sqrt(len(found))
+    often = (process.visits.sum(0)[:, None] * process.policy).ravel() > 0.01  # else too rare for an error
+    often &= error > 1e-9
+    z = (found.mean(0) - process.gradient.ravel())[often] / error[often]
+    assert np.abs(z).max() < 4.5
+    assert (z**2).mean() == pytest.approx(1, abs=0.6)
+
+
+def test_leave_one_out_is_unbiased_and_a_reversed_credit_is_not():
+    process, batches = PROCESSES["recovery"](), 8
+    table = split_groups(process.play(4096, np.random.default_rng(2)), 4)
+    exact, credit = process.gradient.ravel(), rloo(table, outcome="won")
+
+    def measured(values):
+        return gradients.jackknife(gradients.batch_sums(process, table, values, 4, batches), exact)
+
+    ours, reversed_, truth = measured(credit), measured(-credit), measured(process.truth(table))
+    assert ours["bias"].mean < 0.1
+    assert ours["cosine"].mean == pytest.approx(-reversed_["cosine"].mean)
+    assert (reversed_["bias"].mean, reversed_["error"].mean) == (1, 1)
+    assert (truth["error"].mean, truth["leakage"].mean) == (0, 0)
+    assert truth["cosine"].mean > ours["cosine"].mean
+    assert measured(np.full(len(table), np.nan))["leakage"] is None
+
+
+def test_errors_by_continuations_halve_with_four_times_as_many():
+    process = Process.of(0, varying, 5)
+    # Q and V of the steps: (.5, .28125) and (.0625, .28125) one in two each at the start, and so on below.
+    assert process.sampling_error(256) == pytest.approx(2 * process.sampling_error(1024))
+    one = Process.of(0, lambda state: {"jump": [(0.5, WON), (0.5, LOST)]}, 1)
+    assert one.sampling_error(2) == pytest.approx(0.5)  # (1/4 + 1/4) / 2 = .5^2
+
+
+def test_the_command_and_its_page(tmp_path):
+    config = gradients.configure(quick=True, process=["varying length"])
+    found = gradients.STUDY.play(config, tmp_path)
+    again = gradients.STUDY.load(tmp_path / "gradients.json")
+    assert dataclasses.replace(again, created="") == dataclasses.replace(found, created="")
+    page = tmp_path / "results" / "gradients.md"
+    page.parent.mkdir()
+    (tmp_path / "images").mkdir()
+    page.write_text("# Title\n\n<!-- gradients -->\n<!-- end of gradients -->\n")
+    gradients.STUDY.command(out=None, page=page, rebuilt=tmp_path / "gradients.json", quick=False)
+    first = page.read_bytes()
+    gradients.STUDY.command(out=None, page=page, rebuilt=tmp_path / "gradients.json", quick=False)
+    assert page.read_bytes() == first
+    assert first.count(b"**software**") == 1
+    assert len(gradients.page(found).reported) == 14
+
+
+def test_graphs_are_counted() -> None:
+    table = play_scripted("sokoban", 0.3, 4, 4, seed=1).table
+    found = diagnose(table, 4)
+    visits = {}
+    for row in range(len(table)):
+        visits.setdefault((table.group[row], table.state[row]), []).append(row)
+    shared = sum(len(rows) for rows in visits.values() if len({table.trajectory[row] for row in rows}) > 1)
+    assert found.shared == pytest.approx(shared / len(table))
+    assert found.singletons == pytest.approx(sum(len(rows) == 1 for rows in visits.values()) / len(table))
+    assert 0 < found.singletons < 1 - found.shared
+    assert 0 <= found.ties <= 1
+    # Two episodes from s: up leads to u and on to the goal, left to the pit.
+    table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
+        action=["up", "on", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])  # fmt: skip
+    # Two of three steps begin in the shared s. One pair of actions, of which one leads to success: no tie.
+    assert diagnose(table, 2) == Diagnosis(size=2, shared=2 / 3, singletons=1 / 3, ties=0.0, mixed=1.0)
+
+
+MOVES = scripted_of("sokoban").others
+
+
+def texts(optimal, advice, seed=0):
+    infos, player = {"expert_action": np.array(advice, dtype=object)}, NoisyExpert(optimal, MOVES)
+    return [reply.text for reply in player.act([""] * len(advice), infos, np.random.default_rng(seed))]
+
+
+def test_players_and_tasks() -> None:
+    assert texts(1.0, ["up"] * 50) == ["up"] * 50
+    # A dead end has no optimal move: all four come up.
+    assert set(texts(1.0, [""] * 50)) == {"up", "down", "left", "right"}
+    # With probability .6 the expert's, and with .4 / 4 = .1 the same move by chance: .7 of 20,000, standard deviation
+    # sqrt(.7 * .3 / 20,000) = .0032.
+    played = texts(0.6, ["left"] * 20_000)
+    assert played.count("left") / len(played) == pytest.approx(0.7, abs=0.015)
+    for other in ("up", "down", "right"):
+        assert played.count(other) / len(played) == pytest.approx(0.1, abs=0.015)
+    for one, other in zip(texts(0.5, ["up"] * 40), texts(0.5, ["down"] * 40), strict=True):
+        assert one == other or (one, other) == ("up", "down")
+    assert tasks_of("sokoban", 1) == [{"split": "validation", "index": 0}]
+    assert tasks_of("alfworld", 1) == [{"split": "valid_unseen", "index": 256}]
+    assert tasks_of("alfworld", 1, "test") == [{"split": "valid_unseen", "index": 0}]
+
+
+@pytest.mark.parametrize("optimal", [-0.1, 1.1])
+def test_no_probability(optimal):
+    refuses(ValueError, "probability", NoisyExpert, optimal)
+
+
+def test_weights_are_part_of_the_configuration_and_files_of_players_distinct(tmp_path):
+    """Jobs as far as a configuration looks at them."""
+    config = make_learning_config(SOKOBAN, methods=["grpo"], seeds=[0], model="tiny", history=None, sizes=SOKOBAN.quick)
+    write_json(config, tmp_path / "config.json")
+    for name in ("job", "expert-50"):
+        (tmp_path / name / "model").mkdir(parents=True)
+        (tmp_path / name / "model" / "config.json").write_text("{}", encoding="utf-8")
+    assert make_config(envs=["sokoban"]).weights is None
+    found = []
+    for weights in (b"1", b"1", b"2"):
+        (tmp_path / "job" / "model" / "model.safetensors").write_bytes(weights)
+        found.append(make_config(envs=["sokoban"], models=[tmp_path / "job"]))
+    assert found[0] == found[1] != found[2]
+    assert found[0].models == found[2].models
+    for models, words in (
+        ([tmp_path / "expert-50"], "the name 'expert-50' is taken by the player 'expert 50'"),
+        ([tmp_path / "job", tmp_path / "job" / "model"], "the name 'job' is taken"),
+        ([tmp_path], "job folder of a learning benchmark"),
+    ):
+        refuses(ResultsError, words, make_config, envs=["sokoban"], models=models)
+    with pytest.raises(ResultsError, match="a policy for sokoban; this study plays webshop"):
+        make_config(envs=["webshop"], models=[tmp_path / "job"])

@@ -1,4 +1,4 @@
-"""Rollouts that read no text twice, beside those that read every prompt from its beginning."""
+"""The loop that decodes, its cache and its recorded graphs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ import pytest
 import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM, Qwen3_5ForCausalLM, Qwen3_5TextConfig
 
-from policies.decode import batch
-from policies.decode.batch import takes_runs
+from policies.decode import batch, cache, graph, reading
+from policies.decode.batch import KeyedBatch, takes_runs
+from policies.decode.cache import LogitsCache
+from policies.decode.continuous import Continuous, Request
+from policies.decode.graph import StepGraphs
 from policies.decode.kept import KeptKeys
 from policies.decode.loop import LoopSampler
 from policies.decode.sampler import Decoding
@@ -146,3 +149,156 @@ def test_whole_prompts_are_read_in_passes_of_so_many_tokens(make, monkeypatch):
     for one, other in zip(found, expected, strict=True):
         assert one.logprobs == pytest.approx(other.logprobs, abs=1e-5)
     assert 20 < max(sizes) <= 40
+
+
+def counting(model):
+    """A compute function that records what it was asked for: logits = (first token, weight)."""
+    asked = []
+
+    def compute(prompts):
+        asked.append(list(prompts))
+        return torch.tensor([[float(prompt[0]), model.weight.item()] for prompt in prompts])
+
+    return compute, asked
+
+
+def test_a_prompt_is_computed_once_while_the_weights_stay():
+    model = torch.nn.Linear(1, 1, bias=False)
+    compute, asked = counting(model)
+    remember = LogitsCache(model)
+    first = remember([(1,), (2,), (1,)], compute)
+    second = remember([(2,), (3,), (1,)], compute)
+    assert first[:, 0].tolist() == [1, 2, 1]
+    assert second[:, 0].tolist() == [2, 3, 1]
+    assert asked == [[(1,), (2,)], [(3,)]]
+
+
+def test_every_kind_of_write_into_the_weights_empties_it():
+    model = torch.nn.Linear(1, 1, bias=False)
+    compute, asked = counting(model)
+    remember = LogitsCache(model)
+    remember([(1,)], compute)
+    for fused in (False, True):
+        model.weight.grad = torch.ones_like(model.weight)
+        torch.optim.AdamW(model.parameters(), lr=0.5, fused=fused).step()
+        assert remember([(1,)], compute)[0, 1] == model.weight.item()
+    model.load_state_dict({"weight": torch.full((1, 1), 9.0)})
+    assert remember([(1,)], compute)[0, 1] == 9.0
+    model.weight.data.fill_(5.0)
+    assert remember([(1,)], compute)[0, 1] == 5.0
+    assert len(asked) == 5
+    remember.clear()
+    remember([(1,)], compute)
+    assert len(asked) == 6
+
+
+def test_it_stays_within_its_bound(monkeypatch):
+    # Room for 4 rows of 2 numbers.
+    monkeypatch.setattr(cache, "_MOST_NUMBERS", 8)
+    model = torch.nn.Linear(1, 1, bias=False)
+    compute, asked = counting(model)
+    remember = LogitsCache(model)
+    for start in range(0, 20, 2):
+        rows = remember([(start,), (start + 1,), (max(start - 1, 0),)], compute)
+        assert rows[:, 0].tolist() == [start, start + 1, max(start - 1, 0)]
+        assert len(remember) <= 4
+    assert sum(map(len, asked)) == 20
+
+
+def test_a_full_memory_lets_go_of_the_rows_it_drops(monkeypatch):
+    monkeypatch.setattr(cache, "_MOST_NUMBERS", 8)
+    model = torch.nn.Linear(1, 1, bias=False)
+    compute, _ = counting(model)
+    remember = LogitsCache(model)
+    remember([(1,), (2,), (3,), (4,)], compute)
+    remember([(1,), (5,)], compute)
+    assert len(remember) == 2
+    assert remember._rows[(1,)].untyped_storage().nbytes() == 2 * 4
+
+
+@pytest.fixture
+def recorded(monkeypatch):
+    """Shapes that were recorded; a replay runs the step itself."""
+    found = []
+
+    def record(step, pool):
+        shape = step.__self__
+        found.append((shape.rows, shape.columns))
+        return step
+
+    monkeypatch.setattr(graph, "record", record)
+    monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: "pool")
+    return found
+
+
+@pytest.mark.parametrize(("few", "most"), [(256, 2**16), (4, 2**16), (0, 2**16), (256, 9), (256, 3)])
+def test_replies_are_those_of_exact_shapes(recorded, monkeypatch, few, most):
+    """Rows with more than `few` new tokens are read one by one; a pass reads `most`."""
+    monkeypatch.setattr(reading, "_FEW", few)
+    monkeypatch.setattr(batch, "READ_TOKENS", most)
+    model = qwen()
+    expected, _ = play(LoopSampler(model, reuse=True), turns=9, rows=8)
+    sampler = LoopSampler(model, reuse=True, graphs=True)
+    found, _ = play(sampler, turns=9, rows=8)
+    assert [one.token_ids for one in found] == [one.token_ids for one in expected]
+    for one, other in zip(found, expected, strict=True):
+        assert one.logprobs == pytest.approx(other.logprobs, abs=1e-5)
+    assert {columns for _, columns in recorded} == {64, 128, 192}
+    assert {rows for rows, _ in recorded} == {4, 3, 2, 1}  # four side by side; fewer where half have ended
+    before = len(recorded)
+    sampler.forget()
+    assert [one.token_ids for one in play(sampler, turns=9, rows=8)[0]] == [one.token_ids for one in expected]
+    assert len(recorded) == before + len(set(recorded))  # the tensors have their last size at once
+
+
+def test_rows_leave_and_join_and_two_queues_take_turns(recorded):
+    """Each queue's keys are copied out of the common tensors when the other takes them over."""
+    model, rng = qwen(), np.random.default_rng(3)
+    prompts = [tuple(rng.integers(4, 40, size=size).tolist()) for size in (3, 60, 9, 30, 5, 12, 7, 33)]
+    draws = rng.random((8, 6))
+    expected = LoopSampler(model, reuse=False).write(prompts, draws, SETTINGS)
+    graphs, found = StepGraphs(), {}
+    queues = [Continuous(model, SETTINGS, graphs=graphs) for _ in range(2)]
+    for number, prompt in enumerate(prompts):
+        queues[number % 2].put(Request(number, prompt, draws[number]))
+    left = [4, 4]
+    while any(left):
+        for place, queue in enumerate(queues):
+            if left[place]:
+                done = queue.get()
+                found |= dict(done)
+                left[place] -= len(done)
+    assert [found[number].token_ids for number in range(8)] == [one.token_ids for one in expected]
+
+
+def test_graphs_are_dropped_with_their_weights(recorded):
+    model, other, graphs = qwen(), qwen(attention_dropout=0.1), StepGraphs()
+    other.load_state_dict({name: -value for name, value in model.state_dict().items()})
+    tokens = torch.tensor([5, 6])
+
+    def after(policy, steps):
+        batch = KeyedBatch(policy, [(4, 7), (4, 8, 9)], graphs=steps)
+        batch.append(tokens)
+        return batch.logits.clone()
+
+    with torch.no_grad():
+        for each in (model, other, model):
+            torch.testing.assert_close(after(each, graphs), after(each, None), atol=1e-5, rtol=1e-5)
+    assert recorded == [(2, 128)] * 3
+    graphs.clear()
+    assert graphs._storage is None
+
+
+@pytest.mark.parametrize("what", ["cannot be recorded", "replays other logits"])
+def test_a_step_that_is_not_repeated_runs_without_a_graph(recorded, monkeypatch, what):
+    def record(step, pool):
+        if what == "cannot be recorded":
+            raise RuntimeError("operation not permitted when stream is capturing")
+        return lambda: step.__self__.logits.mul_(1.5)
+
+    monkeypatch.setattr(graph, "record", record)
+    model = qwen()
+    expected, _ = play(LoopSampler(model, reuse=True))
+    with pytest.warns(UserWarning, match=r"CUDA graphs of decode steps are not used.*(capturing|5\.0e-01)"):
+        found, _ = play(LoopSampler(model, reuse=True, graphs=True))
+    assert [one.token_ids for one in found] == [one.token_ids for one in expected]

@@ -13,8 +13,6 @@ from policies.decode.sampler import Completion, Decoding, complete, first_logits
 from policies.huggingface import HuggingFacePolicy
 from policies.tiny import tiny_policy
 
-torch.set_num_threads(1)
-
 
 class Chain(nn.Module):
     """A language model whose next token depends on the last one only: row = logits after that token."""

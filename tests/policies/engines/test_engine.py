@@ -14,8 +14,6 @@ from policies.huggingface import HuggingFacePolicy
 from policies.tiny import tiny_policy
 from tests.refusals import refuses
 
-torch.set_num_threads(1)
-
 TEXTS = ["look at the desk", "go to the shelf", "open the drawer", "up down left right", "take the mug"]
 
 

@@ -385,9 +385,6 @@ def test_wrong_options_are_refused(options: dict[str, Any], words: str) -> None:
     refuses(ValueError, words, judge, "http://127.0.0.1:9/v1", **options)
 
 
-NAN = math.nan
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

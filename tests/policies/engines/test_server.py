@@ -19,7 +19,6 @@ from policies.tiny import tiny_policy
 from tests.refusals import refuses
 
 pytest.importorskip("aiohttp")
-torch.set_num_threads(1)
 
 SETTINGS = {"prefix": "<action>", "suffix": "</action>", "max_new_tokens": 4, "temperature": 0.7}
 

@@ -18,8 +18,6 @@ from policies.huggingface import HuggingFacePolicy
 from policies.tiny import tiny_policy
 from tests.refusals import refuses
 
-torch.set_num_threads(1)
-
 SETTINGS = {"prefix": "<action>", "suffix": "</action>", "max_new_tokens": 4, "temperature": 0.7}
 
 

@@ -1,4 +1,4 @@
-"""score_packed against its naive twin score_replies, and against one unpadded row at a time."""
+"""Packed passes and shared prefixes score as single rows do."""
 
 import copy
 
@@ -18,11 +18,11 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
-from policies.scoring import packed, score_replies
+from policies.scoring import packed, prefix_tree, score_replies
+from policies.scoring.attention import RUNS, Runs
 from policies.scoring.packed import Chain, merge_chains, pack, rows_per_pass, score_packed
+from policies.scoring.prefix_tree import merge_trees, score_trees, tree_rows_per_pass
 from tests.refusals import refuses
-
-torch.set_num_threads(1)
 
 KINDS = {
     "qwen2": (Qwen2ForCausalLM, Qwen2Config, {}),
@@ -190,3 +190,130 @@ def test_passes_by_hand() -> None:
 )
 def test_wrong_input_is_explained(prompts, replies, options, words) -> None:  # type: ignore[no-untyped-def]
     refuses(ValueError, words, lambda: score_packed(make("qwen2"), prompts, replies, **options))
+
+
+Rows = tuple[list[tuple[int, ...]], list[tuple[int, ...]]]
+
+
+def prefix_tree_make(kind: str = "qwen2", attention: str = "sdpa", **options: object):  # type: ignore[no-untyped-def]
+    cls, config = {"qwen2": (Qwen2ForCausalLM, Qwen2Config), "qwen3": (Qwen3ForCausalLM, Qwen3Config)}[kind]
+    options = options | ({"head_dim": 8} if kind == "qwen3" else {})
+    sizes = {"vocab_size": 40, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "initializer_range": 0.15}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = cls(config(**sizes, **heads, **options, tie_word_embeddings=True, attn_implementation=attention))
+    return model.eval()
+
+
+def group(tasks: int = 3, episodes: int = 4, turns: int = 3) -> Rows:
+    """Rows of rollouts: a task's prompts begin alike, some go on alike, first prompts are the same."""
+    rng = np.random.default_rng(2)
+    prompts, replies = [], []
+    for _ in range(tasks):
+        question = tuple(rng.integers(40, size=6).tolist())
+        for _ in range(episodes):
+            prompt = question
+            for _ in range(turns):
+                replies.append(tuple(rng.integers(3, size=rng.integers(1, 5)).tolist()))
+                prompts.append(prompt)
+                prompt = question + replies[-1][:2] + tuple(rng.integers(2, size=2).tolist())
+    return prompts, replies
+
+
+PREFIX_TREE_ROWS: dict[str, Rows] = {
+    "group": group(),
+    "continued": ([(1, 2), (9,), (1, 2, 3, 4), (1, 2), (1, 2, 3, 5)], [(3,), (8, 8), (5, 6), (7, 7), (1,)]),
+    "apart": ([(5, 6, 7), (8,), (9, 10, 11, 12)], [(4,), (5, 6, 7), (9,)]),
+    "equal": ([(5, 6)] * 3, [(4, 3)] * 3),
+    "one": ([(3,)], [(4,)]),
+}
+
+
+@pytest.mark.parametrize("rows", list(PREFIX_TREE_ROWS))
+@pytest.mark.parametrize("kind", ["qwen2", "qwen3"])
+def test_scores_and_gradients_equal_those_of_rows(kind: str, rows: str) -> None:
+    model = prefix_tree_make(kind).double()  # so that what differs is no rounding
+    prompts, replies = PREFIX_TREE_ROWS[rows]
+    weights = torch.linspace(-1, 2, len(prompts))[:, None]
+
+    def gradients(scores):  # type: ignore[no-untyped-def]
+        loss = ((scores.logprobs + 0.3 * scores.entropy) * weights).sum()
+        return torch.autograd.grad(loss, list(model.parameters()))
+
+    plain = score_replies(model, prompts, replies, temperature=0.8)
+    expected = gradients(plain)
+    largest = max(float(each.abs().max()) for each in expected)
+    for tokens in (1, 30, 10_000):
+        found = score_trees(model, prompts, replies, temperature=0.8, tokens_per_pass=tokens, entropy=True)
+        torch.testing.assert_close(found.logprobs, plain.logprobs, atol=1e-5, rtol=0)
+        torch.testing.assert_close(found.entropy, plain.entropy, atol=1e-5, rtol=0)
+        assert torch.equal(found.mask, plain.mask)
+        assert torch.equal(found.top, plain.top)
+        for one, other in zip(gradients(found), expected, strict=True):
+            torch.testing.assert_close(one, other, atol=1e-6 * largest, rtol=0)
+
+
+@pytest.mark.parametrize("wrong", ["positions", "runs"])
+def test_branches_that_leak_are_found_by_these_tests_and_refused(monkeypatch: pytest.MonkeyPatch, wrong: str) -> None:
+    model, (prompts, replies) = prefix_tree_make(), PREFIX_TREE_ROWS["group"]
+    lay = prefix_tree._lay
+
+    def leaking(trees):  # type: ignore[no-untyped-def]
+        laid = lay(trees)
+        ids = laid["input_ids"]
+        if wrong == "positions":  # they go on over the end of a branch
+            return laid | {"position_ids": torch.arange(ids.shape[1]).expand_as(ids)}
+        return laid | {RUNS: Runs.of([ids.shape[1]])}  # a token sees all branches before its own
+
+    plain = score_replies(model, prompts, replies).logprobs
+    score_trees(model, prompts, replies)  # examined and found good: only the numbers can tell from here on
+    monkeypatch.setattr(prefix_tree, "_lay", leaking)
+    found = score_trees(model, prompts, replies).logprobs
+    assert float((found - plain).detach().abs().max()) > 0.01
+    with pytest.raises(ValueError, match=r"see each other.*share_prefixes=False"):
+        score_trees(copy.deepcopy(model), prompts, replies)
+
+
+def test_models_that_cannot_be_given_runs_are_refused() -> None:
+    window = prefix_tree_make(use_sliding_window=True, sliding_window=4, max_window_layers=1)
+    refuses(ValueError, r"sliding_attention.*cannot share prefixes", score_trees, window, [(1,)], [(2,)])
+    bloom = BloomForCausalLM(BloomConfig(vocab_size=40, hidden_size=32, n_layer=1, n_head=2)).eval()  # no positions
+    refuses(ValueError, r"BloomForCausalLM.*share_prefixes=False", score_trees, bloom, [(1,)], [(2,)])
+
+
+def test_trees_by_hand() -> None:
+    # Inputs: 1 2 3 | 1 2 3 4 | 1 2 5 4. Depth first: 1 2 3 4 | 5 4; the first row ends where the second goes on.
+    [tree] = merge_trees([(1, 2, 5), (1, 2, 3, 4), (1, 2, 3)], [(4, 9), (9,), (7,)], 100)
+    assert tree.tokens.tolist() == [1, 2, 3, 4, 5, 4]
+    assert tree.positions.tolist() == [0, 1, 2, 3, 2, 3]
+    assert tree.stops.tolist() == [6, 6, 4, 4, 6, 6]
+    assert tree.runs(10) == [(10, 12, [(10, 12)]), (12, 14, [(10, 14)]), (14, 16, [(10, 12), (14, 16)])]
+    assert {row: columns.tolist() for row, columns in tree.columns.items()} == {2: [2], 1: [3], 0: [4, 5]}
+    prompts = [(1, 2, 3), (1, 2, 4), (1, 2, 5)]
+    # Of 4 tokens a second row fits with its 1 new one, the third does not any more.
+    assert [tree.tokens.tolist() for tree in merge_trees(prompts, [(9,)] * 3, 4)] == [[1, 2, 3, 4], [1, 2, 5]]
+    # One shared token for four new ones is worth it, for five it is not.
+    for length, trees in ((5, 1), (6, 2)):
+        rows = [(1, *(2,) * (length - 1)), (1, *(3,) * (length - 1))]
+        assert len(merge_trees(rows, [(9,)] * 2, 100)) == trees
+    # Token ids above 255 keep the order of tuples.
+    assert len(merge_trees([(300, 70_000), (44, 1), (300, 70_001)], [(1,)] * 3, 100)) == 2
+
+
+def test_passes_of_rows_are_the_passes_of_a_score() -> None:
+    model, (prompts, replies) = prefix_tree_make(), PREFIX_TREE_ROWS["group"]
+    score_trees(model, [(1,)], [(2,)])
+    shapes = []
+    model.model.register_forward_pre_hook(
+        lambda _, __, given: shapes.append(tuple(given["input_ids"].shape)), with_kwargs=True
+    )
+    passes = tree_rows_per_pass(prompts, replies, 60)
+    assert len(passes) > 1
+    assert sorted(row for rows in passes for row in rows) == list(range(len(prompts)))
+    for rows in passes:
+        score_trees(model, [prompts[r] for r in rows], [replies[r] for r in rows], tokens_per_pass=60)
+    assert len(shapes) == len(passes)
+    assert all(lines * width <= 60 for lines, width in shapes)
+    separate = sum(len(prompt) + len(reply) - 1 for prompt, reply in zip(prompts, replies, strict=True))
+    assert sum(lines * width for lines, width in shapes) < separate / 2

@@ -32,7 +32,6 @@ from wrappers.transcript import VectorTranscript
 
 pytest.importorskip("transformers", minversion="5.23")  # earlier releases are not known to see alike
 
-torch.set_num_threads(1)
 
 WORDS = "Boxes on targets: 0 of 1."
 FAMILIES = ("qwen2_5_vl", "qwen3_vl")

@@ -177,20 +177,6 @@ def test_wrong_types_in_a_hit_are_a_failure_of_one_line(document: Any) -> None:
     assert second == (OTHER,)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"[" * 200_000,
-        b'{"result": ' + b"[" * 200_000,
-        b'{"a":' * 200_000,
-        b'{"result": [[{"document": ' + b"[" * 200_000 + b"]" * 200_000 + b"}]]}",
-    ],
-)
-def test_nesting_without_end_is_a_failure(body: bytes) -> None:
-    with scripted(answer(body)) as server:
-        assert len(reason(client(server.url).search(["q"], 3)[0])) < 600
-
-
 def test_text_of_an_answer_is_cleaned_and_limited() -> None:
     hit = {"document": {"id": "\ud800" + "i" * 5000, "contents": "T\n\udfff\x1b[2J" + "x" * 2_000_000}, "score": 1}
     with scripted(answer({"result": [[hit]]})) as server:

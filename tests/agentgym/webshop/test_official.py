@@ -1,0 +1,464 @@
+"""Official files: what is read, and what is damaged, which is named with its place."""
+
+import bz2
+import contextlib
+import gzip
+import json
+import lzma
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from agentgym.outside.text import DataError, clean_json
+from agentgym.webshop import store
+from agentgym.webshop.catalogue import Product
+from agentgym.webshop.env import WebShopEnv
+from agentgym.webshop.generated.generator import generate
+from agentgym.webshop.official import json_stream
+from agentgym.webshop.official.files import (
+    find_files,
+    read_human,
+    read_products,
+    read_record,
+    requests_of,
+)
+from agentgym.webshop.official.json_stream import entries
+from agentgym.webshop.reward import make_tagger
+from agentgym.webshop.search import bm25, bm25_build
+from agentgym.webshop.search.search import documents
+from agentgym.webshop.shop import open_catalogue, open_search
+from tests.agentgym.webshop.official_files import raw_record, raw_request, write_files
+from tests.agentgym.webshop.oracles import catalogue
+from tests.refusals import refuses
+
+RECORD: dict[str, Any] = {
+    "asin": "B01",
+    "name": "Wool Socks",
+    "full_description": "",
+    "small_description": ["a ", ""],
+    "pricing": "$5 - $1,007.50",
+    "product_category": "Clothing › Socks",
+    "category": "fashion",
+    "query": " Socks ",
+    "customization_options": {"Size": [{"value": " S/M "}, {"value": "L"}], "Fit": None, "size": [{"value": "XL"}]},
+}
+ASKED = {"attributes": ["warm"], "instruction": "find socks", "instruction_attributes": ["warm"]}
+
+
+def read(tmp_path: Path, records: list[Any], requests: dict[str, Any], limit: int | None = None) -> list[Product]:
+    path = tmp_path / "items_shuffle_1000.json"
+    path.write_text(json.dumps(records))
+    return list(read_products(path, requests.get, limit))
+
+
+def test_a_record_becomes_a_product_and_what_may_be_missing(tmp_path: Path) -> None:
+    (product,) = read(tmp_path, [RECORD], {"B01": ASKED})
+    assert product == Product(
+        asin="B01",
+        title="Wool Socks",
+        description="",
+        bullets=("a ", ""),
+        prices=(5.0, 1007.5),
+        price_text="$5.0 to $1007.5",
+        options=(("size", ("xl",)),),
+        attributes=("warm",),
+        category="fashion",
+        query="socks",
+        product_category="Clothing › Socks",
+        instruction="find socks",
+        instruction_attributes=("warm",),
+    )
+    bare = {**RECORD, "customization_options": "", "small_description": "one", "pricing": ""}
+    (product,) = read(tmp_path, [bare], {})
+    assert (product.options, product.bullets) == ((), ("one",))
+    assert (product.prices, product.price_text) == ((100.0,), "$100.0")
+    assert (product.attributes, product.instruction) == (("DUMMY_ATTR",), None)
+    (product,) = read(tmp_path, [RECORD | {"customization_options": {"Size": [{"value": " S/M "}]}}], {"B01": {}})
+    assert product.options == (("size", ("s | m",)),)
+
+
+def test_which_records_count(tmp_path: Path) -> None:
+    """Cut first; then without the asin "nan", those of more than ten characters and repeated ones."""
+    asins = ["nan", "B01", "B0123456789", "B02", "B01", "B03"]
+    records = [{**RECORD, "asin": asin, "name": str(i)} for i, asin in enumerate(asins)]
+    assert [(p.asin, p.title) for p in read(tmp_path, records, {})] == [("B01", "1"), ("B02", "3"), ("B03", "5")]
+    assert [p.asin for p in read(tmp_path, records, {}, limit=4)] == ["B01", "B02"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("asin", 7),
+        ("name", None),
+        ("full_description", ["a"]),
+        ("small_description", [1]),
+        ("small_description", None),
+        ("pricing", 12.5),
+        ("pricing", "12.50"),
+        ("pricing", "$12.5.0"),
+        ("pricing", "$"),
+        ("product_category", {}),
+        ("category", 0),
+        ("query", None),
+        ("customization_options", ["red"]),
+        ("customization_options", {"size": "red"}),
+        ("customization_options", {"size": ["red"]}),
+        ("customization_options", {"size": [{"name": "red"}]}),
+        ("asin", "B\n1"),
+        ("pricing", "$" + "9" * 5_000),
+        ("pricing", "$" + "9" * 350),
+        ("name", "x" * 30_000),
+        ("full_description", "x" * 400_000),
+        ("small_description", ["x"] * 10_000),
+        ("customization_options", {"size": [{"value": "x" * 3_000}]}),
+        ("customization_options", {"x" * 3_000: [{"value": "x"}]}),
+        ("customization_options", {str(i): [{"value": str(i % 7)} for i in range(10)] for i in range(40)}),
+        ("customization_options", {"size": [{"value": str(i)} for i in range(20_000)]}),
+    ],
+)
+def test_malformed_products_are_named_with_the_field(tmp_path: Path, field: str, value: Any) -> None:
+    """Values of another type, and those that no page can hold."""
+    who = "product 1" if field == "asin" else r"product 1 \(B02\)"
+    with pytest.raises(DataError, match=rf"items_shuffle_1000.json: {who}: field '{field}'") as caught:
+        read(tmp_path, [RECORD, {**RECORD, "asin": "B02", field: value}], {"B02": ASKED})
+    assert len(str(caught.value)) < 1_000
+
+
+@pytest.mark.parametrize(
+    ("request_", "field"),
+    [
+        ({"attributes": "warm"}, "attributes"),
+        ({"instruction": 3}, "instruction_attributes"),
+        ({"instruction": 3, "instruction_attributes": ["warm"]}, "instruction"),
+        ({"instruction": "find", "instruction_attributes": []}, "instruction_attributes"),
+    ],
+)
+def test_malformed_requests_are_named_with_the_field(tmp_path: Path, request_: Any, field: str) -> None:
+    with pytest.raises(DataError, match=rf"product 0 \(B01\), its entry in the requests file: field '{field}'"):
+        read(tmp_path, [RECORD], {"B01": request_})
+
+
+def test_human_requests_entries_and_files_of_another_shape(tmp_path: Path) -> None:
+    refuses(DataError, "product 0: expected an object", read, tmp_path, ["sock"], {})
+    path = tmp_path / "items_shuffle.json"
+    path.write_text('{"a": 1}')
+    refuses(DataError, "expected a list of products", list, read_products(path, {}.get))
+    path = tmp_path / "items_human_ins.json"
+    refuses(ValueError, "goals='human' needs it", read_human, path)
+    path.write_text('{"B01": [{"instruction": "x.", "instruction_attributes": [], "instruction_options": "s"}]}')
+    refuses(DataError, "product B01, request 0: field 'instruction_options'", read_human, path)
+    path.write_text('{"B01": {}}')
+    refuses(DataError, "product B01: expected a list", read_human, path)
+    path = tmp_path / "items_ins_v2.json"
+    path.write_text('{"B2": {"attributes": ["é"]}, "B1": {"a": [1]}, "": {}}', "utf-8")
+    request_of = requests_of(path)
+    found = [request_of(asin) for asin in ("B1", "B2", "", "B", "B3", "é", "\ud800")]
+    assert found == [{"a": [1]}, {"attributes": ["é"]}, {}, None, None, None, None]
+
+
+def test_folders(tmp_path: Path) -> None:
+    refuses(ValueError, "contains no items_shuffle", find_files, tmp_path)
+    refuses(ValueError, "neither a folder nor", find_files, tmp_path / "nothing")
+    for name in ("items_shuffle.json", "items_shuffle_1000.json", "items_ins_v2_1000.json"):
+        (tmp_path / name).write_text("[]")
+    assert find_files(tmp_path).requests == tmp_path / "items_ins_v2_1000.json"
+    with pytest.raises(ValueError, match=r"items_ins_v2.json is missing beside items_shuffle.json"):
+        find_files(tmp_path / "items_shuffle.json")
+
+
+def test_the_official_small_set() -> None:
+    products = list(catalogue())
+    assert len(products) == 1000
+    categories = ("beauty", "electronics", "garden", "fashion", "grocery")
+    assert [len(catalogue().having("category", name)) for name in categories] == [238, 229, 216, 200, 117]
+    assert sum(bool(product.options) for product in products) == 423
+    assert max(len(product.options) for product in products) == 3
+    assert len({value for product in products for _, values in product.options for value in values}) == 1945
+    assert sum(len(product.prices) == 2 for product in products) == 93
+    assert sum(product.price_text == "$100.0" for product in products) == 89
+    assert sum(product.description == "" for product in products) == 301
+    assert sum(product.bullets == ("",) for product in products) == 69
+    assert len({attribute for product in products for attribute in product.attributes}) == 598
+    assert sum(product.instruction is not None for product in products) == 415
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**17), 10**17)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(data=[0.0], chunk=1, indented=False)
+@example(data=[1e-7, -1.5e300], chunk=1, indented=False)
+@given(
+    data=st.lists(JSON, max_size=5) | st.dictionaries(st.text(), JSON, max_size=5),
+    chunk=st.integers(1, 9),
+    indented=st.booleans(),
+)
+def test_entries_are_those_of_the_whole_file(
+    data: Any, chunk: int, indented: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the length of the pieces that are read: here down to one character."""
+    monkeypatch.setattr(json_stream, "_CHUNK", chunk)
+    path = tmp_path / "data.json"
+    path.write_text(json.dumps(data, indent=2 if indented else None, ensure_ascii=False), encoding="utf-8", newline="")
+    listed = enumerate(data) if isinstance(data, list) else data.items()
+    expected = [tuple(clean_json(list(pair))) for pair in listed]
+    assert list(entries(path)) == expected
+
+
+@pytest.mark.parametrize("chunk", [1, 1 << 20])
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "the file ends before '\\[' or '{'"),
+        ("7", "expected '\\[' or '{', found '7'"),
+        ("[1, 2", "the file ends before ',' or ']'"),
+        ("[1 2]", "expected ',' or ']', found '2' at character 3"),
+        ('[{"a": }]', "in the entry that begins at character 1"),
+        ('{"a" 1}', "expected ':', found '1'"),
+        ("{1: 2}", 'expected a name in "quotes"'),
+        ("[1,]", "in the entry that begins at character 3"),
+        ("[1] [2]", "text after the outermost value"),
+    ],
+)
+def test_damaged_files_are_explained(
+    content: str, message: str, chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(json_stream, "_CHUNK", chunk)
+    path = tmp_path / "data.json"
+    path.write_text(content)
+    refuses(ValueError, message, list, entries(path))
+
+
+def test_text_that_is_not_utf8(tmp_path: Path) -> None:
+    path = tmp_path / "data.json"
+    path.write_bytes(b'["a", "\xff"]')
+    refuses(ValueError, "not UTF-8", list, entries(path))
+
+
+def test_a_damaged_entry_does_not_read_the_whole_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_stream, "_CHUNK", 10)
+    monkeypatch.setattr(json_stream, "_LONGEST_ENTRY", 100)
+    path = tmp_path / "data.json"
+    path.write_text('["' + "a" * 10_000)
+    read = []
+    real = json_stream._Text._more
+    monkeypatch.setattr(json_stream._Text, "_more", lambda text: read.append(len(text._buffer)) or real(text))
+    refuses(ValueError, "character 1", list, entries(path))
+    assert max(read) < 400
+
+
+FIRST, SECOND = generate(2)
+
+#: What may stand where a value should, and what the message says about it.
+VALUES = {
+    "5,000 digits": ("9" * 5_000, "5000 digits"),
+    "NaN": ("NaN", "NaN"),
+    "infinite": ("-Infinity", "Infinity"),
+    "too large": ("1e400", "1e400"),
+    "nested": ("[" * 5_000 + "]" * 5_000, "nested too deeply"),
+    "brackets": ("[" * 100_000, "nested too deeply"),
+    "nothing": ("", "Expecting value"),
+}
+
+
+def written(tmp_path: Path, name: str, text: str | bytes) -> Path:
+    path = tmp_path / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def items(path: Path) -> list[Any]:
+    return list(read_products(path, {}.get))
+
+
+def requests(path: Path) -> object:
+    return requests_of(path)("B1")
+
+
+ITEM = json.dumps(raw_record(FIRST) | {"extra": "VALUE"}).replace('"VALUE"', "VALUE")
+REQUEST = json.dumps(raw_request(FIRST) | {"extra": "VALUE"}).replace('"VALUE"', "VALUE")
+HUMAN = '[{"instruction": "x", "instruction_attributes": [], "instruction_options": [], "extra": VALUE}]'
+GOAL = {
+    "asin": "B1", "name": "n", "category": "c", "query": "q", "product_category": "p", "instruction_text": "i",
+    "attributes": ["a"], "goal_options": ["o"], "price_upper": 30.0,
+}  # fmt: skip
+#: Reader of a file, its name, and a text with the place of a value.
+FILES: dict[str, tuple[Callable[[Path], object], str, str]] = {
+    "items": (items, "items_shuffle.json", f"[{json.dumps(raw_record(SECOND))},\n{ITEM}]"),
+    "requests": (requests, "items_ins_v2.json", f'{{"B0": {{}}, "B1": {REQUEST}}}'),
+    "human": (read_human, "items_human_ins.json", f'{{"B0": [], "B1": {HUMAN}}}'),
+    "record": (read_record, "prices.json", '{"prices": {"B1": VALUE}}'),
+    "nouns": (make_tagger, "nouns.json", '{"title": ["a"], "b": VALUE}'),
+}
+READERS = pytest.mark.parametrize("kind", FILES)
+
+
+@READERS
+@pytest.mark.parametrize("value", VALUES)
+def test_values_that_no_program_should_be_handed(tmp_path: Path, kind: str, value: str) -> None:
+    read, name, text = FILES[kind]
+    content, words = VALUES[value]
+    path = written(tmp_path, name, text.replace("VALUE", content))
+    with pytest.raises(ValueError, match=words) as caught:
+        read(path)
+    assert name in str(caught.value)
+    assert len(str(caught.value)) < 1_000
+    if kind not in ("record", "nouns"):
+        assert "entry 1" in str(caught.value)
+
+
+@READERS
+def test_text_that_is_not_utf8_or_ends_early(tmp_path: Path, kind: str) -> None:
+    read, name, text = FILES[kind]
+    raw = text.replace("VALUE", '"x"').encode()
+    for damaged, words in ((raw.replace(b'"x"', b'"\xff"'), "UTF-8"), (raw[: len(raw) // 2], " "), (raw + b"]", " ")):
+        path = written(tmp_path, name, damaged)
+        with pytest.raises(ValueError, match=words) as caught:
+            read(path)
+        assert name in str(caught.value)
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".bz2"])
+def test_damaged_compressed_records(tmp_path: Path, suffix: str) -> None:
+    whole = json.dumps({"prices": {"B1": 1.0}}).encode()
+    packed = {".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}[suffix](whole)
+    assert read_record(written(tmp_path, f"whole.json{suffix}", packed)).prices == {"B1": 1.0}
+    for damaged in (packed[:-6], packed[:20] + b"\x00\xff\x00" + packed[23:], b"no such file"):
+        path = written(tmp_path, f"prices.json{suffix}", damaged)
+        refuses(ValueError, rf"prices\.json\{suffix}", read_record, path)
+
+
+def test_marks_surrogates_and_control_characters_are_cleaned(tmp_path: Path) -> None:
+    mark = b"\xef\xbb\xbf"
+    assert len(items(written(tmp_path, "items_shuffle.json", mark + json.dumps([raw_record(FIRST)]).encode()))) == 1
+    assert read_record(written(tmp_path, "prices.json", mark + b'{"prices": {}}')).prices == {}
+    raw = raw_record(FIRST) | {"name": "so\ud800cks \x1b[31m", "full_description": "\U0001f600\udc00"}
+    (product,) = items(written(tmp_path, "items_shuffle.json", json.dumps([raw])))
+    assert (product.title, product.description) == ("so\ufffdcks \ufffd[31m", "\U0001f600\ufffd")
+    human = [{"instruction": "a \udfff", "instruction_attributes": ["\ud800"], "instruction_options": []}]
+    (request,) = read_human(written(tmp_path, "items_human_ins.json", json.dumps({"B1": human})))["B1"]
+    assert (request.instruction, request.attributes) == ("a \ufffd", ("\ufffd",))
+    record = read_record(written(tmp_path, "p.json", json.dumps({"prices": {}, "goals": [GOAL | {"name": "\ud800"}]})))
+    assert record.goals is not None
+    assert record.goals[0].name == "\ufffd"
+
+
+def test_an_asin_stands_once(tmp_path: Path) -> None:
+    path = written(tmp_path, "items_ins_v2.json", '{"B1": {}, "B2": {"attributes": []}, "B1": {"attributes": ["x"]}}')
+    refuses(DataError, r"items_ins_v2\.json: .*B1.* repeated", requests_of, path)
+    path = written(tmp_path, "items_human_ins.json", '{"B1": [], "B1": []}')
+    refuses(DataError, r"items_human_ins\.json: entry 1: .*B1.* repeated", read_human, path)
+    path = written(tmp_path, "prices.json", '{"prices": {"B1": 1, "B1": 2}}')
+    refuses(ValueError, r"prices\.json .*'B1' is repeated", read_record, path)
+    twice = [raw_record(FIRST), raw_record(FIRST) | {"name": "another"}]
+    assert [each.title for each in items(written(tmp_path, "items_shuffle.json", json.dumps(twice)))] == [FIRST.title]
+    path = written(tmp_path, "items_ins_v2.json", '{"B\\ud800": {}, "B\\udfff": {}}')
+    refuses(DataError, "repeated", requests_of, path)
+    with pytest.raises(DataError, match=r"items_ins_v2\.json: expected an object"):
+        requests_of(written(tmp_path, "items_ins_v2.json", "[{}]"))
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        ([], "expected an object with 'prices'"),
+        *(({"prices": {"B0": 1, "B1": price}}, "the price of 'B1'") for price in (None, "1", True, [1.0])),
+        ({"prices": {}, "goals": 3}, "'goals' must be a list"),
+        ({"prices": {}, "goals": [GOAL, "x"]}, "goal 1: field 'goal_options'"),
+        *(
+            ({"prices": {}, "goals": [GOAL, GOAL | {field: value}]}, f"goal 1: field '{field}'")
+            for field, value in (
+                ("attributes", [1]), ("attributes", "a"), ("attributes", ["a"] * 101), ("price_upper", True),
+                ("goal_options", [["size", "s"]]), ("goal_options", {"size": 7}), ("price_upper", "30"),
+                ("instruction_text", "x" * 30_000), ("asin", None), ("asin", 3),
+            )
+        ),
+    ],
+)  # fmt: skip
+def test_damaged_records_are_named(tmp_path: Path, record: object, message: str) -> None:
+    refuses(ValueError, rf"prices\.json: {message}", read_record, written(tmp_path, "prices.json", json.dumps(record)))
+
+
+def test_a_record_that_does_not_fit_the_shop_is_named(tmp_path: Path) -> None:
+    path = written(tmp_path, "prices.json", json.dumps({"prices": {FIRST.asin: 1}}))
+    refuses(ValueError, rf"prices\.json: .*{SECOND.asin}", WebShopEnv, num_products=2, prices=path)
+    prices = {FIRST.asin: 1, SECOND.asin: 1}
+    path = written(tmp_path, "prices.json", json.dumps({"prices": prices, "goals": [GOAL]}))
+    refuses(ValueError, r"prices\.json: goal 0 is about B1", WebShopEnv, num_products=2, prices=path)
+
+
+def flip(path: Path, at: float) -> None:
+    content = bytearray(path.read_bytes())
+    content[int(at * (len(content) - 1))] ^= 4
+    path.write_bytes(content)
+
+
+DAMAGES: dict[str, Callable[[Path], None]] = {
+    "first byte": lambda path: flip(path, 0),
+    "middle": lambda path: flip(path, 0.5),
+    "last byte": lambda path: flip(path, 1),
+    "cut": lambda path: path.write_bytes(path.read_bytes()[:-3]),
+    "longer": lambda path: path.write_bytes(path.read_bytes() + b"x"),
+    "gone": Path.unlink,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_stored_catalogue_is_refused_by_name(tmp_path: Path, damage: str) -> None:
+    store.build(tmp_path / "whole", generate(50))
+    for name in sorted(path.name for path in (tmp_path / "whole").iterdir()):
+        folder = tmp_path / f"{name}-{damage}"
+        store.build(folder, generate(50))
+        DAMAGES[damage](folder / name)
+        refuses(ValueError, rf"{name}-{damage}.*remove", store.StoredCatalogue, folder)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_index_is_refused_by_name(tmp_path: Path, damage: str) -> None:
+    texts = list(documents(generate(50)))
+    bm25_build.build(texts, tmp_path / "whole")
+    for name in sorted(path.name for path in (tmp_path / "whole").iterdir()):
+        folder = tmp_path / f"{name}-{damage}"
+        bm25_build.build(texts, folder)
+        DAMAGES[damage](folder / name)
+        refuses(DataError, rf"{name}-{damage}.*build", bm25.load, folder)
+
+
+def shop_and_search(folder: Path) -> tuple[object, object]:
+    shop = open_catalogue("generated", 50, 0, folder)
+    assert isinstance(shop, store.StoredCatalogue)
+    return list(shop), open_search(shop, "bm25").top("socks lamp", 50)
+
+
+def test_a_damaged_cache_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentgym.webshop.shop.LARGE_SHOP", 10)
+    found = []
+    for damaged in (None, "products.db", "bm25/divisors.npy"):
+        open_catalogue.cache_clear()
+        open_search.cache_clear()
+        if damaged:
+            (path,) = tmp_path.glob(f"webshop-*/{damaged}")
+            flip(path, 0.5)
+        with pytest.warns(UserWarning, match="rebuilt now") if damaged else contextlib.nullcontext():
+            found.append(shop_and_search(tmp_path))
+    assert found[0] == found[1] == found[2]
+
+
+def test_the_whole_way(tmp_path: Path) -> None:
+    """An environment on damaged official files raises what their reader raises."""
+    write_files(generate(20), tmp_path)
+    whole = (tmp_path / "items_ins_v2.json").read_text()
+    (tmp_path / "items_ins_v2.json").write_text(whole.replace('"attributes": [', '"attributes": [NaN, ', 1))
+    refuses(ValueError, r"items_ins_v2\.json.*NaN", WebShopEnv, data=tmp_path)
