@@ -1,8 +1,9 @@
-"""verl's own workers, queue, buffer and padding carry episodes to credit and back to verl's actor, without a GPU.
+"""verl's own workers, queue, buffer and padding carry episodes to credit and back to verl's actors, without a GPU.
 
 The model servers are a stand-in. Run by `./do engines verl`, in a separate environment.
 """
 
+import copy
 import dataclasses
 import importlib.metadata
 import json
@@ -11,7 +12,10 @@ import shlex
 import subprocess
 import sys
 from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,12 +28,15 @@ import transfer_queue
 from datasets import Dataset
 from hydra import compose, initialize_config_module
 from omegaconf import DictConfig, OmegaConf
+from ray.util import remove_placement_group
 from tensordict import TensorDict
 from torch.nn.functional import log_softmax
 from transfer_queue import KVBatchMeta
 from transformers import AutoModelForCausalLM
 from verl.plugin.platform import set_platform
 from verl.plugin.platform.platform_cuda import PlatformCUDA
+from verl.single_controller.base.decorator import Dispatch, register
+from verl.single_controller.ray import RayClassWithInitArgs, RayResourcePool, RayWorkerGroup
 from verl.trainer.ppo.padding_utils import upsample_batch_to_divisible_size
 from verl.trainer.ppo.utils import need_critic, need_reference_policy
 from verl.trainer.ppo.v1 import AgentLoopManagerTQ, get_trainer_cls
@@ -77,7 +84,7 @@ def cluster():
     for last in (False, False, True):
         try:
             ray.init(
-                num_cpus=2, object_store_memory=200 * 2**20, include_dashboard=False, _system_config=dict(patience)
+                num_cpus=4, object_store_memory=200 * 2**20, include_dashboard=False, _system_config=dict(patience)
             )
             break
         except Exception:
@@ -256,13 +263,10 @@ def test_advantages_come_back_to_shuffled_and_padded_rows_as_the_house_gives_the
     transfer_queue.kv_clear(keys=batch.keys, partition_id="train")
 
 
-def test_verls_actor_moves_by_the_gradient_of_advantages_times_log_probabilities(cluster, folder, monkeypatch) -> None:
-    from verl.workers.engine import EngineRegistry
-    from verl.workers.engine.fsdp import FSDPEngineWithLMHead
-    from verl.workers.engine_workers import ActorRolloutRefWorker
-
-    rate, actor = 0.5, "actor_rollout_ref.actor"
-    config = _config(
+def _actor_config(folder: Path, rate: float, steps: int) -> DictConfig:
+    """verl's actor in float32, which takes plain gradient steps on all rows of a batch and as many of padding."""
+    actor = "actor_rollout_ref.actor"
+    return _config(
         folder,
         "+credit.transcript=True",
         "actor_rollout_ref.model.use_remove_padding=false",
@@ -271,34 +275,75 @@ def test_verls_actor_moves_by_the_gradient_of_advantages_times_log_probabilities
         f"+{actor}.fsdp_config.mixed_precision.param_dtype=fp32",
         f"{actor}.fsdp_config.use_torch_compile=false",
         f"{actor}.ppo_mini_batch_size={2 * TASKS}",
-        f"{actor}.ppo_micro_batch_size_per_gpu=8",
+        f"{actor}.ppo_micro_batch_size_per_gpu=4",
+        f"{actor}.ppo_epochs={steps}",
         f"{actor}.optim.clip_grad=1e9",
         f"{actor}.optim.optimizer=SGD",
         f"{actor}.optim.weight_decay=0",
         f"{actor}.optim.lr={rate}",
     )
-    EngineRegistry.register("language_model", ["fsdp2"], ["cpu"])(FSDPEngineWithLMHead)
-    for name, answer in {"get_device_name": "CPU", "mem_get_info": (0, 0)}.items():  # verl logs them
-        monkeypatch.setattr(torch.cuda, name, lambda answer=answer: answer)
-    for name, value in {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "localhost", "MASTER_PORT": "0"}.items():
-        monkeypatch.setenv(name, value)
-    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
-    try:
-        worker = ActorRolloutRefWorker(config=config.actor_rollout_ref, role="actor")
-        worker.init_model()
-        trainer, batch = _sampled(folder, config)
-        trainer.actor_rollout_wg = worker
-        real = list(batch.keys)
-        batch = upsample_batch_to_divisible_size(batch, 2 * TASKS * GROUP, trainer.tokenizer.eos_token_id)
-        metrics: dict[str, float] = {}
-        for step in (trainer._compute_old_log_prob, trainer._compute_advantage, trainer._update_actor):
-            batch = step(batch, metrics)
-        module = worker.actor.engine.module
-        after = {name: weight.full_tensor().detach() for name, weight in module.named_parameters()}
-    finally:
-        torch.distributed.destroy_process_group()
 
-    data = _read(real, "prompts", "responses", "response_mask", "old_log_probs", "advantages")
+
+@contextmanager
+def _actors(config: DictConfig, count: int) -> Iterator[RayWorkerGroup]:
+    """`count` processes that hold verl's actor together; they end with the block."""
+    from verl.workers.engine import EngineRegistry
+    from verl.workers.engine.fsdp import FSDPEngineWithLMHead
+    from verl.workers.engine_workers import ActorRolloutRefWorker
+
+    class Actor(ActorRolloutRefWorker):
+        """Sent to its process by value: talks over gloo, and shows its weights."""
+
+        def __init__(self, **settings: Any) -> None:
+            EngineRegistry.register("language_model", ["fsdp2"], ["cpu"])(FSDPEngineWithLMHead)
+            for name, answer in {"get_device_name": "CPU", "mem_get_info": (0, 0)}.items():  # verl logs them
+                setattr(torch.cuda, name, lambda answer=answer: answer)
+            super().__init__(**settings)
+            torch.distributed.init_process_group("gloo")  # verl would ask for two backends on "cpu"
+
+        @register(dispatch_mode=Dispatch.ONE_TO_ALL)
+        def weights(self) -> dict[str, torch.Tensor]:
+            module = self.actor.engine.module
+            return {name: weight.full_tensor().detach() for name, weight in module.named_parameters()}
+
+    pool = RayResourcePool([count], use_gpu=False, max_colocate_count=1)
+    group = RayWorkerGroup(
+        pool,
+        RayClassWithInitArgs(ray.remote(Actor), config=config.actor_rollout_ref, role="actor"),
+        device_name="cpu",
+        worker_env={"PYTHONPATH": str(Path(__file__).parent), "VERL_USE_EXTERNAL_MODULES": Path(__file__).stem},
+    )  # verl imports this module, which sets the platform, before its own
+    try:
+        group.init_model()
+        yield group
+    finally:
+        for worker in group.workers:
+            ray.kill(worker)
+        for place in pool.pgs:
+            remove_placement_group(place)
+
+
+def _trained(trainer: CreditTrainer, batch: KVBatchMeta, count: int) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+    """Weights and metrics when `count` processes of the actor have scored a batch and trained on it, as verl does."""
+    metrics: dict[str, Any] = {}
+    with _actors(trainer.config, count) as trainer.actor_rollout_wg:
+        rows = trainer._balance_batch(copy.deepcopy(batch), metrics)  # pads, and gives each process its share
+        for step in (trainer._compute_old_log_prob, trainer._compute_advantage, trainer._update_actor):
+            rows = step(rows, metrics)
+        weights = trainer.actor_rollout_wg.weights()
+    padding = [key for key in rows.keys if key not in batch.keys]
+    assert len(padding) == len(batch)
+    transfer_queue.kv_clear(keys=padding, partition_id="train")
+    assert len(weights) == count
+    return weights[0], metrics
+
+
+def test_verls_actor_moves_by_the_gradient_of_advantages_times_log_probabilities(cluster, folder) -> None:
+    rate = 0.5
+    trainer, batch = _sampled(folder, _actor_config(folder, rate, steps=1))
+    after, metrics = _trained(trainer, batch, 1)
+
+    data = _read(batch.keys, "prompts", "responses", "response_mask", "old_log_probs", "advantages")
     model = AutoModelForCausalLM.from_pretrained(folder / "model", attn_implementation="eager")
     total, apart = torch.zeros(()), 0.0
     rows = zip(*(data[name].unbind() for name in data.keys()), strict=True)  # noqa: SIM118
@@ -316,6 +361,19 @@ def test_verls_actor_moves_by_the_gradient_of_advantages_times_log_probabilities
     print(f"scores {apart:.1e} apart, gradients {largest:.1e} of the largest")
     assert largest < 1e-5
     assert metrics["actor/grad_norm"] == pytest.approx(wanted.norm().item(), rel=1e-4)
+    transfer_queue.kv_clear(keys=batch.keys, partition_id="train")
+
+
+def test_two_workers_train_to_the_weights_of_one(cluster, folder) -> None:
+    trainer, batch = _sampled(folder, _actor_config(folder, rate=0.5, steps=3))
+    (alone, _), (together, _) = (_trained(trainer, batch, count) for count in (1, 2))
+    before = AutoModelForCausalLM.from_pretrained(folder / "model").state_dict()
+    moved, apart = (
+        max((alone[name] - others[name]).abs().max().item() for name in alone) for others in (before, together)
+    )
+    print(f"three steps move weights by up to {moved:.1e}; two workers and one are {apart:.1e} apart")
+    assert apart < 1e-5
+    assert moved > 1e-2
     transfer_queue.kv_clear(keys=batch.keys, partition_id="train")
 
 
