@@ -36,7 +36,7 @@ _endless: WeakSet[Any] = WeakSet()
 
 
 def takes_text(envs: Any) -> bool:
-    """Say whether `adapt` changes this environment: a single or stock vector one with text actions."""
+    """Return whether `adapt` changes this environment: a single or stock vector one with text actions."""
     space = envs.action_space if isinstance(envs, gym.Env) else getattr(envs, "single_action_space", None)
     return isinstance(envs, (gym.Env, *_Stock)) and getattr(getattr(space, "dtype", None), "kind", "") == "U"
 
@@ -68,7 +68,7 @@ def adapt(
             Actions are strings; observations too, unless `key` is given.
         key: names a state; never None.
         task: names the task after a reset; episodes of one task form a group.
-        success: says at an episode's last step whether it was won.
+        success: returns whether an episode was won, at its last step.
         max_episode_steps: step limit; None: that of a `TimeLimit`, else `MOST_STEPS` (1,000) with one warning; -1: that
             of a `TimeLimit`, else none.
 
@@ -108,7 +108,7 @@ def adapt(
 
 
 def _itself(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
-    """Unlike a lambda, this pickles."""
+    """Return the environment; unlike a lambda, this function can be pickled."""
     return env
 
 
@@ -251,7 +251,7 @@ class AdaptedEnv(TextEnv[Any]):
 
 
 class AdaptedVectorEnv(TextVectorEnv):
-    """Vector form of `AdaptedEnv`, made by `adapt`; keys that only some sub-environments have come with masks."""
+    """Vector form of `AdaptedEnv`, made by `adapt`; keys that only some sub-environments have get masks."""
 
     env_class = AdaptedEnv
 

@@ -1,4 +1,4 @@
-"""Argument checks with error messages that say what was expected, what came and which names exist."""
+"""Argument checks; their errors name the expected value, the given one and the known names."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def suggest(given: object, known: Iterable[str]) -> str:
 
 
 def nearest(given: object, known: Iterable[str]) -> str | None:
-    """Return the known name that was probably meant, also by its initials or one of its words; None if there is none.
+    """Return the known name nearest to a given one, also by its initials or one of its words; None if none is near.
 
     >>> names = ["learning_rate", "group_size", "groups"]
     >>> nearest("lr", names), nearest("LEARNING-RATE", names), nearest("rate", names), nearest("colour", names)
@@ -89,7 +89,7 @@ def keywords_checked(function: Callable[Parameters, ReturnT]) -> Callable[Parame
 
 
 def fields_checked(cls: ClassT) -> ClassT:
-    """Apply `keywords_checked` to the constructor of a dataclass; goes above `@dataclass`."""
+    """Apply `keywords_checked` to the constructor of a dataclass; write it above `@dataclass`."""
     cls.__init__ = keywords_checked(cls.__init__)  # type: ignore[misc]
     return cls
 

@@ -11,7 +11,6 @@ import contextlib
 import hashlib
 import json
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -24,7 +23,7 @@ import gymnasium as gym
 import agentgym  # noqa: F401  # registers the environments
 from agentgym.checks import suggest
 from agentgym.core import TextEnv
-from agentgym.outside.text import DataError
+from agentgym.outside.text import DataError, tables_beside
 
 #: Arguments whose data affect episodes without being part of a task's content (the passages of Search-QA).
 #: Comparisons of results check these data too.
@@ -112,7 +111,7 @@ def open_panel(panel: str | Panel, arguments: Mapping[str, Any] | None = None) -
     """Return a panel, by its name or definition, with its tasks.
 
     `arguments` are those of the environment that locate data or that the panel leaves open. Raises a PanelError for an
-    unknown name or a fixed argument, a DataError for missing or other data, a ValueError for refused arguments.
+    unknown name or a fixed argument, a DataError for missing or different data, a ValueError for invalid arguments.
     """
     rule = find_panel(panel) if isinstance(panel, str) else panel
     given = dict(arguments or {})
@@ -194,9 +193,7 @@ def _where(found: OpenPanel) -> str:
     return ", ".join(named)[:_SHOWN] or "generated"
 
 
-def _read(row: Mapping[str, Any]) -> Panel:
-    return Panel(**{**row, "env": f"AgentRL/{row['env']}-v0"})
-
-
-_TEXT = resources.files("agentgym").joinpath("panels.toml").read_text("utf-8")
-_PANELS: dict[str, Panel] = {panel.name: panel for panel in map(_read, tomllib.loads(_TEXT)["panels"])}
+_PANELS: dict[str, Panel] = {
+    row["name"]: Panel(**{**row, "env": f"AgentRL/{row['env']}-v0"})
+    for row in tables_beside(__file__, "panels.toml")["panels"]
+}

@@ -46,7 +46,7 @@ class Game:
     """One player's episodes in a text environment; `options` are those of `TextEnv.reset`."""
 
     def __init__(self, env: gym.Env[Any, Any], seed: int | None, options: dict[str, Any]) -> None:
-        # A snapshot lacks the counter of an outer time limit, so steps are counted here.
+        # A snapshot has no counter of an outer time limit, so steps are counted here.
         self.branches = isinstance(env.unwrapped, TextEnv)
         self._limit = env.spec.max_episode_steps if self.branches and env.spec is not None else None
         self.env: Any = env.unwrapped if self.branches else env
@@ -65,7 +65,6 @@ class Game:
             self.now.snapshot = self.env.snapshot()
 
     def play(self, command: str) -> None:
-        """Play a command."""
         self.past.append(self.now)
         observation, reward, terminated, truncated, info = self.env.step(command)
         steps, total = self.now.steps + 1, self.now.total + float(reward)
@@ -75,7 +74,6 @@ class Game:
         self._remember()
 
     def go(self, moment: _Moment) -> None:
-        """Return to an earlier moment."""
         self.env.restore(moment.snapshot)
         self.now = moment
 
@@ -221,14 +219,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = ", ".join(WORDS)
     parser = argparse.ArgumentParser(
         "python -m agentgym.play", description="Play a text environment in this terminal.",
-        epilog=f"While playing: a command, its number, or one of: {words}. A colon before a word sets it off.",
+        epilog=f"While playing: a command, its number, or one of: {words}. A colon marks a word (:help).",
     )  # fmt: skip
     known = ", ".join(row.id for row in ROWS)
     parser.add_argument("env", help=f"a Gymnasium id ({known}; module:id imports the module first)")
-    parser.add_argument("--split", help="whose tasks")
-    parser.add_argument("--index", type=int, help="which task of the split; without it, a drawn one")
-    parser.add_argument("--task", metavar="ID", help="which task, by its id")
-    parser.add_argument("--seed", type=int, help="of the draws")
+    parser.add_argument("--split", help="split of the tasks")
+    parser.add_argument("--index", type=int, help="number of the task in the split; default: a random one")
+    parser.add_argument("--task", metavar="ID", help="id of the task")
+    parser.add_argument("--seed", type=int, help="seed of all draws")
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", help="argument of the environment, such as boxes=3"
     )
@@ -260,7 +258,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print()
         return 130
-    except BrokenPipeError:  # the reader stopped, as `head` does
+    except BrokenPipeError:  # the reader of the output stopped, as `head` does
         sys.stderr.close()
     return 0
 

@@ -27,7 +27,7 @@ ROWS: tuple[Row, ...] = (
     Row("AgentRL/ALFWorld-v0", "agentgym.alfworld.env", "ALFWorldEnv", "ALFWorldVectorEnv", 50),
     Row("AgentRL/VirtualHome-v0", "agentgym.virtualhome.env", "VirtualHomeEnv", "VirtualHomeVectorEnv", 40),
     Row("AgentRL/WebShop-v0", "agentgym.webshop.env", "WebShopEnv", "WebShopVectorEnv", 15),
-    # Episodes end by themselves, by default after five turns; the limit is for longer settings.
+    # The environment ends an episode, by default after five turns; the limit is for longer settings.
     Row("AgentRL/SearchQA-v0", "agentgym.searchqa.env", "SearchQAEnv", "SearchQAVectorEnv", 50),
     Row("AgentRL/Telecom-v0", "agentgym.telecom.env", "TelecomEnv", "TelecomVectorEnv", 100),
     # Dialogues are cut by the environment, by default after 20 turns; the limit is for longer settings.
@@ -62,7 +62,7 @@ def known_env(env: str) -> str:
     """Return the id of an environment from its name, its id, or "my_module:Env-v0", whose module is imported.
 
     Raises:
-        ValueError: there is none; the message suggests one.
+        ValueError: the environment is unknown; the message suggests one.
 
     >>> known_env("sokoban")
     'AgentRL/Sokoban-v0'

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from agentgym.branching import Branching, Saved
 from agentgym.branching.stack import check_index, read_reseed, read_restore
-from agentgym.checks import keywords_of, nearest, suggest
+from agentgym.checks import keywords_of, nearest, suggest, whole
 from agentgym.core import Info, TextEnv
 from agentgym.outside.text import clean_all
 
@@ -49,12 +49,8 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
         autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
         **env_kwargs: Any,
     ) -> None:
-        if not isinstance(num_envs, (int, np.integer)) or num_envs < 1:
-            raise ValueError(f"num_envs must be an integer of at least 1, got {num_envs!r}")
-        if max_episode_steps is not None and (
-            not isinstance(max_episode_steps, (int, np.integer)) or max_episode_steps < 1
-        ):
-            raise ValueError(f"max_episode_steps must be an integer of at least 1 or None, got {max_episode_steps!r}")
+        self.num_envs = num_envs = whole("num_envs", num_envs, 1)
+        self.max_episode_steps = None if max_episode_steps is None else whole("max_episode_steps", max_episode_steps, 1)
         try:
             self.autoreset_mode = AutoresetMode(autoreset_mode)
         except ValueError as error:
@@ -64,8 +60,6 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
         for name in env_kwargs:
             if name not in known and nearest(name, [*known, *_OWN]) in _OWN:
                 raise TypeError(f"{type(self).__name__}: unknown argument {name!r}; {suggest(name, _OWN)}")
-        self.num_envs = num_envs = int(num_envs)
-        self.max_episode_steps = max_episode_steps
         self.envs = self.make_envs(**env_kwargs)
         first = self.envs[0]
         self.metadata = {**first.metadata, "autoreset_mode": self.autoreset_mode}

@@ -34,14 +34,14 @@ class Worker:
         return f"sub-environment {self.index} of {self.envs}"
 
     def ask(self, command: str, data: Any) -> None:
-        """Send a message; an unread answer of an interrupted call is dropped."""
+        """Send a message; the unread answer of an interrupted call is discarded."""
         if self.envs.closed:
             raise ClosedEnvironmentError(f"{self.envs} is closed")
         if self._asked:
             self._answer()
         pipe = self.envs.parent_pipes[self.index]
         if pipe is None:
-            raise RuntimeError(f"{self} has failed before and its process has ended: make the vector environment anew")
+            raise RuntimeError(f"{self} has failed before and its process has ended: make a new vector environment")
         self._asked = command
         try:
             pipe.send((command, data))
@@ -49,7 +49,7 @@ class Worker:
             self._mourn()
 
     def start(self, seed: int | None, options: dict[str, Any] | None) -> None:
-        """Request an episode unless the worker has begun one."""
+        """Request a reset unless the worker has begun an episode."""
         given = seed is not None or options is not None
         if self._begun is not None and not given:
             return
@@ -70,7 +70,7 @@ class Worker:
         return answer[0], answer[-1]
 
     def step(self, action: str) -> tuple[Any, float, bool, bool, Info]:
-        """Return the answer to a requested step, before any reset."""
+        """Return the result of a requested step, before any reset."""
         observation, reward, terminated, truncated, info = self._answer()
         if terminated or truncated:
             if self.envs.autoreset_mode is AutoresetMode.SAME_STEP:
@@ -81,13 +81,13 @@ class Worker:
         return observation, reward, terminated, truncated, info
 
     def has_wrapper_attr(self, name: str) -> bool:
-        """Say whether the environment in the process or one of its wrappers has an attribute."""
+        """Return whether the environment in the process or one of its wrappers has an attribute."""
         if name not in self._has:
             self._has[name] = bool(self._call("has_wrapper_attr", name))
         return self._has[name]
 
     def snapshot(self) -> Any:
-        """Return the state of the environment and of `gym.make`'s wrappers; else a TypeError says what is missing."""
+        """Return the state of the environment and of `gym.make`'s wrappers; a TypeError names what is missing."""
         missing = [name for name in ("snapshot", "restore") if not self.has_wrapper_attr(name)]
         shown = str(self._call("__str__"))  # <Wrapper<Environment<id>>>, or <Wrapper<Environment instance>>
         names = re.findall(r"<([^<>]+)", shown)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from agentgym.rollout import Policy
 from agentgym.rollout.groups import play_groups, playable, warn_of_unscored
-from agentgym.rollout.lanes import play_lanes
+from agentgym.rollout.lanes import collect_lanes
 from agentgym.rollout.recorder import TableBuilder
 from agentgym.trajectory import StepTable
 from wrappers.credit.group import TOLERANCE
@@ -133,7 +133,8 @@ def evaluate(
     if isinstance(envs, Sequence) and len(envs) != 1:
         if columns:
             raise ValueError(f"columns={tuple(columns)} are noted in one environment, and {len(envs)} lanes were given")
-        return Evaluation.from_table(play_lanes(envs, player, tasks=tasks, group_size=repeats, seed=seed))
+        table = collect_lanes(envs, player, tasks=tasks, group_size=repeats, seed=seed, likeness=False)
+        return Evaluation.from_table(table)
     noted = _Noted(playable(envs[0] if isinstance(envs, Sequence) else envs), columns)
     builder = TableBuilder(noted.num_envs, noted.metadata["autoreset_mode"])
     # As `collect` does it, where a policy that always acts alike is a mistake.

@@ -12,23 +12,13 @@ from agentgym.alfworld.game import Game
 from agentgym.alfworld.goals import goals_done, id_with, split_id
 from agentgym.alfworld.rules import REPAIRS, Outcome, World
 from agentgym.alfworld.tasks import Games, check_task_types, choose_game, find_games, game_of
-from agentgym.alfworld.text import NOTHING_HAPPENS, introduction
+from agentgym.alfworld.text import NOTHING_HAPPENS, TEXTS, introduction
 from agentgym.checks import check_repairs, keywords_checked, real
 from agentgym.core import Info, TextEnv, TextSpace
 from agentgym.tasks import check_split
 from agentgym.vector import TextVectorEnv
 
-INSTRUCTIONS = (
-    "You are in a room of a household and have a task to do there. Things lie on or in receptacles (tables, drawers, "
-    "the fridge, ...); you see what is in a receptacle when you stand before it and it is open or has no door. You can "
-    "carry one thing at a time. Each turn, give one command, in lower case and with names as they are shown "
-    "(`drawer 2`):\n"
-    "go to <receptacle>; open <receptacle>; close <receptacle>; take <thing> from <receptacle>; "
-    "{put}; clean <thing> with <sinkbasin>; heat <thing> with <microwave>; cool <thing> with <fridge>; use <lamp>; "
-    "slice <thing> with <knife>; examine <receptacle or thing in hand>; look; inventory.\n"
-    "To clean, heat or cool a thing, carry it to the sinkbasin, microwave or fridge. To look at a thing under a lamp, "
-    "hold it and use the lamp. A command that is not possible changes nothing and is answered `Nothing happens.`"
-)
+INSTRUCTIONS: str = TEXTS["instructions"]
 _PUT = {"move": "move <thing> to <receptacle>", "put": "put <thing> in/on <receptacle>"}
 _OFF = -1
 
@@ -84,7 +74,7 @@ class ALFWorldEnv(TextEnv[str]):
         task_types: names or numbers (1 to 6) of the task types to play; None for all.
         reward: reward for doing the task.
         repairs: names of repairs, or "all".
-        cache: folder of the import cache; "off" or False for none; None for the variable AGENTGYM_CACHE (likewise) or
+        cache: folder of the import cache; "off" or False for no cache; None for the variable AGENTGYM_CACHE or
             ~/.cache/agentgym.
         game_seed: each value gives another family of generated games (generator only, as the next three).
         num_games: games of each split; None for about as many as the official splits have. It changes no game.

@@ -68,7 +68,7 @@ class Planner:
         if now.held < 0:
             return self._fetch(now)
         use = self._use(now) if self._wanted >> now.held & 1 else _NO_PLAN
-        # dropping, taking and one thing more
+        # dropping, taking and at least one further command
         return use if use[0] < 3 else min([use, *(priced for _, priced in self._drops(now))], key=itemgetter(0))
 
     def commands(self, now: Situation, acts: Acts) -> tuple[str, ...]:
@@ -90,7 +90,7 @@ class Planner:
             elif verb:
                 commands.append(f"{verb} {things[item]} with {names[receptacle]}")
         if [command.partition(" ")[0] for command in commands[-2:]] == ["take", "use"]:
-            commands[-2:] = commands[:-3:-1]  # as official walkthroughs have it: the lamp here first, then the object
+            commands[-2:] = commands[:-3:-1]  # as in official walkthroughs: first the lamp, then the object
         return tuple(commands)
 
     def first(self, now: Situation) -> tuple[str, ...]:
@@ -244,7 +244,7 @@ class Planner:
         half = sum(1 << i for i in game.goal_receptacles if now.contents[i] & others)
         best = self._place(now, half)
         empty = self._goals & ~half & self._homes(now.held)
-        if best[0] <= 3 or not empty:  # to fetch a second object costs three commands at least
+        if best[0] <= 3 or not empty:  # fetching a second object costs at least three commands
             return best
         at = self._at
         for source, content in enumerate(now.contents):

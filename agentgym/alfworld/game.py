@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 #: The six kinds of task, in the numbering of the original (1 to 6).
@@ -229,11 +229,7 @@ class Game:
         return result
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, ({f.name: getattr(self, f.name) for f in fields(self) if f.init},)
-
-
-def _rebuild(values: dict[str, Any]) -> Game:
-    return Game(**values)
+        return partial(Game, **{f.name: getattr(self, f.name) for f in fields(self) if f.init}), ()
 
 
 def mask(positions: Iterable[int]) -> int:

@@ -12,18 +12,12 @@ from typing import NamedTuple
 
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TASK_TYPES, TWO, Game, bits, mask
 from agentgym.alfworld.rules import World
+from agentgym.alfworld.text import TEXTS
 from agentgym.alfworld.things import spelled
 from agentgym.checks import suggest
 
 #: The task sentences, two for each type.
-SENTENCES: dict[str, tuple[str, str]] = {
-    PICK: ("put a {thing} in {place}", "put some {thing} on {place}"),
-    LOOK: ("look at {thing} under the {place}", "examine the {thing} with the {place}"),
-    CLEAN: ("put a clean {thing} in {place}", "clean some {thing} and put it in {place}"),
-    HEAT: ("put a hot {thing} in {place}", "heat some {thing} and put it in {place}"),
-    COOL: ("put a cool {thing} in {place}", "cool some {thing} and put it in {place}"),
-    TWO: ("put two {thing} in {place}", "find two {thing} and put them in {place}"),
-}
+SENTENCES: dict[str, tuple[str, str]] = {kind: tuple(pair) for kind, pair in TEXTS["sentences"].items()}
 _MARK = "#"
 _EXAMPLE = "pick_clean_then_place_in_recep-Apple-None-CounterTop"
 
@@ -87,7 +81,7 @@ def _met_at_first(game: Game) -> frozenset[Goal]:
 def goals_done(state: World) -> list[Goal]:
     """Return the other goals that hold now and did not hold at the start, those of simpler types first."""
     game = state.game
-    # a ghost's second receptacle counts although no command touched it
+    # the second receptacle of an object counts although no command touched it
     treated = state.clean | state.hot | (state.cool ^ game.cool)
     changed = [i for i, content in enumerate(state.contents) if state.touched >> i & 1 or content & treated]
     new = goals_met(state, changed) - _met_at_first(game) - {own_goal(game)}

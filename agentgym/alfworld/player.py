@@ -79,7 +79,7 @@ def kind_of(name: str) -> str:
 
 
 class Beliefs:
-    """What the player has seen in one episode.
+    """The observations of the player in one episode.
 
     `here`: receptacles in reach; `closed`: those of them that are closed; `seen`: contents of each receptacle that was
     looked into; `held`: object in hand, "" for none; `treated`: (verb, object) of everything cleaned, heated or cooled.
@@ -98,7 +98,6 @@ class Beliefs:
         self._look_around(admissible)
 
     def update(self, observation: str, admissible: Collection[str]) -> None:
-        """Take in the result of the last command."""
         observation = observation[:MOST_READ]
         for receptacle, content in _shown(observation):
             self.seen[receptacle] = set(content)
@@ -178,7 +177,7 @@ class ALFWorldPlayer:
         seen = known.where(task.thing)
         if task.kind in (PICK, TWO):
             seen = {name: things for name, things in seen.items() if kind_of(name) != task.place}
-        if task.kind == TWO:  # a thing may be listed in two receptacles: the second is not another one
+        if task.kind == TWO:  # an object listed in two receptacles is one object
             there = {thing for name, things in known.seen.items() if kind_of(name) == task.place for thing in things}
             seen = {name: [thing for thing in things if thing not in there] for name, things in seen.items()}
             seen = {name: things for name, things in seen.items() if things}
@@ -208,7 +207,7 @@ class ALFWorldPlayer:
                     return f"open {choice}"
                 if choice not in known.here:
                     return f"go to {choice}"
-                self._refused.add((held, choice))  # it can be reached into, and still nothing can be put there
+                self._refused.add((held, choice))  # it is open and does not accept the object
         return "go to "
 
     @staticmethod

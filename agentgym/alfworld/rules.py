@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Callable, Collection
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, TWO, Game, Stand
@@ -12,6 +12,7 @@ from agentgym.alfworld.text import (
     EMPTY_HANDED,
     HELP,
     NOTHING_HAPPENS,
+    TEXTS,
     carried,
     closer_look,
     condition,
@@ -21,21 +22,11 @@ from agentgym.alfworld.text import (
 )
 
 #: The effect of each repair. By default the household behaves exactly as the original.
-REPAIRS: dict[str, str] = {
-    "colocated": (
-        "`go to` works for receptacles that share the agent's place (the original answers 'Nothing happens.', so that "
-        "the second of two receptacles is never arrived at)"
-    ),
-    "examine": "`examine` works for every object in sight here, not only for the one in hand",
-    "ghosts": "taking an object removes it from every receptacle that lists it (some objects are listed in two)",
-    "look": "`look` before the first move lists the receptacles of the room instead of 'nothing'",
-    "status": "every observation ends with a line that says where the agent is and what it carries, in what condition",
-    "toggle": "`use` turns a lamp that is on off again",
-}
+REPAIRS: dict[str, str] = TEXTS["repairs"]
 
 
 def reached(world: World) -> bool:
-    """Say whether the goal of the world's game holds now."""
+    """Return whether the goal of the world's game holds now."""
     game, contents = world.game, world.contents
     kind, wanted = game.task_type, game.goal_objects
     if kind == LOOK:
@@ -297,39 +288,21 @@ class World:
         self.won = reached(self)
         return True
 
-    def _treat(self, rest: str, kinds: int, objects: int) -> str | None:
+    def _treat(self, rest: str, verb: str) -> str | None:
+        machines, objects, state, ended = _TREATMENTS[verb]
         name, _, where = rest.partition(" with ")
         receptacle = self.here(where)
-        if receptacle < 0 or not kinds >> receptacle & 1 or not self.in_hand(name) or not objects >> self.held & 1:
+        if receptacle < 0 or not getattr(self.game, machines) >> receptacle & 1:
             return None
+        if not self.in_hand(name) or not getattr(self.game, objects) >> self.held & 1:
+            return None
+        bit = 1 << self.held
+        setattr(self, state, getattr(self, state) | bit)
+        if ended:
+            setattr(self, ended, getattr(self, ended) & ~bit)
         self._changed()
-        return f"{name} using the {where}."
-
-    def _clean(self, rest: str) -> str | None:
-        done = self._treat(rest, self.game.sinks, self.game.cleanable)
-        if done is None:
-            return None
-        self.clean |= 1 << self.held
         self.won = reached(self)
-        return f"You clean the {done}"
-
-    def _heat(self, rest: str) -> str | None:
-        done = self._treat(rest, self.game.microwaves, self.game.heatable)
-        if done is None:
-            return None
-        self.hot |= 1 << self.held
-        self.cool &= ~(1 << self.held)
-        self.won = reached(self)
-        return f"You heat the {done}"
-
-    def _cool(self, rest: str) -> str | None:
-        done = self._treat(rest, self.game.fridges, self.game.coolable)
-        if done is None:
-            return None
-        self.cool |= 1 << self.held
-        self.hot &= ~(1 << self.held)
-        self.won = reached(self)
-        return f"You cool the {done}"
+        return f"You {verb} the {name} using the {where}."
 
     def _use(self, rest: str) -> str | None:
         item = self.game.object_index.get(rest, -1)
@@ -383,6 +356,12 @@ class World:
         return HELP if self.game.dialect == "move" and not rest else None
 
 
+#: The receptacles and objects of a treatment, the state that it gives, and the one that it ends.
+_TREATMENTS = {
+    "clean": ("sinks", "cleanable", "clean", ""),
+    "heat": ("microwaves", "heatable", "hot", "cool"),
+    "cool": ("fridges", "coolable", "cool", "hot"),
+}
 _ACTIONS: dict[str, Callable[[World, str], str | None]] = {
     "go": World._go,
     "open": World._open,
@@ -390,9 +369,7 @@ _ACTIONS: dict[str, Callable[[World, str], str | None]] = {
     "take": World._take,
     "move": World._move,
     "put": World._put,
-    "clean": World._clean,
-    "heat": World._heat,
-    "cool": World._cool,
+    **{verb: partial(World._treat, verb=verb) for verb in _TREATMENTS},
     "use": World._use,
     "slice": World._slice,
     "examine": World._examine,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -13,24 +13,10 @@ from agentgym.alfworld.goals import parse_goal, split_id, with_goal
 from agentgym.alfworld.official.dataset import VARIABLE, OfficialGames
 from agentgym.checks import suggest
 from agentgym.outside.files import cache_folder
-from agentgym.tasks import Tasks, choose, given, published
+from agentgym.tasks import choose, given, published
 
-
-class Games(Tasks[Game], Protocol):
-    """A collection of games."""
-
-    @property
-    def first(self) -> str:
-        """The default split."""
-        ...
-
-    def of_types(self, kinds: tuple[str, ...]) -> Games:
-        """Return the games of some task types; task_ids of other games stay valid."""
-        ...
-
-    def dialect(self, split: str) -> str:
-        """Return the wording of the split's games, one of `DIALECTS`."""
-        ...
+#: A collection of games.
+Games = GeneratedGames | OfficialGames
 
 
 def check_task_types(kinds: Any) -> tuple[str, ...]:

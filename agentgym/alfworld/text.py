@@ -7,31 +7,18 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from agentgym.alfworld.game import Game, Room, bits
+from agentgym.outside.text import tables_beside
 
 if TYPE_CHECKING:
     from agentgym.alfworld.rules import World
 
-
+#: Instructions, task sentences, repairs and the answer to `help`.
+TEXTS = tables_beside(__file__, "texts.toml")
 NOTHING_HAPPENS = "Nothing happens."
 EMPTY_HANDED = "You are not carrying anything."
 LOOK_AT_START = "You are in the middle of a room. Looking quickly around you, you see nothing."
 
-#: The original has two spaces after the colon of the `move` line.
-HELP = """Available commands:
-  look:                             look around your current location
-  inventory:                        check your current inventory
-  go to (receptacle):               move to a receptacle
-  open (receptacle):                open a receptacle
-  close (receptacle):               close a receptacle
-  take (object) from (receptacle):  take an object from a receptacle
-  move (object) to (receptacle):  place an object in or on a receptacle
-  examine (something):              examine a receptacle or an object
-  use (object):                     use an object
-  heat (object) with (receptacle):  heat an object using a receptacle
-  clean (object) with (receptacle): clean an object using a receptacle
-  cool (object) with (receptacle):  cool an object using a receptacle
-  slice (object) with (object):     slice an object using a sharp object
-"""
+HELP: str = TEXTS["help"]
 
 
 def with_articles(names: Sequence[str]) -> str:

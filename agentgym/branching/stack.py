@@ -1,4 +1,4 @@
-"""Saves and continues an environment and its wrappers layer by layer, in the same stack or one built alike.
+"""Saves and continues an environment and its wrappers layer by layer, in the same stack or an equally built one.
 
 Of layers without snapshots all attributes except spaces, specification and metadata are deep-copied.
 """
@@ -64,8 +64,8 @@ class Branching:
     def reseed(self, indices: Any, seeds: Any) -> None:
         """Seed later draws of sub-environments; states and observations stay.
 
-        Episodes that were reset with one seed draw alike; this makes their draws independent. Arguments and errors as
-        of `restore`; a TypeError too if the environment has no `reseed`.
+        Episodes that were reset with one seed draw the same numbers; this makes their draws independent. Arguments
+        and errors are those of `restore`; a TypeError too if the environment has no `reseed`.
         """
         reseed_each(getattr(self, "env", None), indices, seeds)
 
@@ -214,7 +214,7 @@ def resume(env: gym.Env[Any, Any], state: Saved, seed: int | None = None) -> Non
     if names != own:
         raise ValueError(
             f"the snapshot is of a stack of {' in '.join(reversed(names))}, the environment is one of "
-            f"{' in '.join(reversed(own))}: both must be built alike"
+            f"{' in '.join(reversed(own))}: both must have the same layers"
         )
     memo: dict[int, Any] = {id(part.own[0]): layer for layer, part in zip(layers, parts, strict=True)}
     for layer, part in zip(layers, parts, strict=True):

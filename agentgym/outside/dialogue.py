@@ -1,4 +1,4 @@
-"""Dialogues of two sides: acts as values, JSON commands and lines of text; who plays a side."""
+"""Dialogues of two sides: acts as values, JSON commands and lines of text, and the players of a side."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _T = TypeVar("_T")
 #: Kinds of acts, in the order in which they are offered.
 KINDS = ("none", "speak", "non-verbal communication", "action", "leave")
 
-#: Most characters of an act's text; the rest is cut off on input.
+#: Maximum number of characters of an act's text; the rest is cut off on input.
 LONGEST = 10_000
 
 
@@ -89,7 +89,7 @@ def turn_line(names: tuple[str, str], turn: Turn) -> str:
     return f"Turn #{number}: {acts}\n"
 
 
-#: Most characters of turns in an observation, the latest ones: with an opening they fit into a `TextSpace`.
+#: Maximum number of characters of turns in an observation (the latest): they and an opening fit into a `TextSpace`.
 MOST_TOLD = 800_000
 
 
@@ -104,7 +104,7 @@ def turn_lines(names: tuple[str, str], turns: Iterable[Turn]) -> str:
 
 
 class View(NamedTuple):
-    """What one side may know; input of a player.
+    """The knowledge of one side; input of a player.
 
     Attributes:
         task_id: the task's id.
@@ -152,7 +152,7 @@ class View(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """Why a player or judge did not answer, in one sentence, and the number of tries."""
+    """The reason why a player or judge did not answer, in one sentence, and the number of tries."""
 
     reason: str
     attempts: int = 1
@@ -160,7 +160,7 @@ class Failure(NamedTuple):
 
 @runtime_checkable
 class Player(Protocol):
-    """Takes a side of dialogues."""
+    """Plays a side of dialogues."""
 
     def act(self, views: Sequence[View]) -> list[Act | Failure]:
         """Return the next act of each dialogue, or a failure.
@@ -180,12 +180,12 @@ def ask_player(player: Player, views: Sequence[View]) -> list[Act | Failure]:
 
 
 def lost(who: object, error: OSError) -> Failure:
-    """Return the failure that an error of a player or judge is."""
+    """Return the failure for an error of a player or judge."""
     return Failure(f"{type(who).__name__}: {type(error).__name__}: {error!s:.500}")
 
 
 def complete(answers: Sequence[_T], count: int, who: object, method: str) -> Sequence[_T]:
-    """Return the answers, or raise a RuntimeError where there are not as many as dialogues."""
+    """Return the answers, or raise a RuntimeError if their number is not that of the dialogues."""
     if len(answers) != count:
         raise RuntimeError(f"{type(who).__name__}.{method}: {len(answers)} answers to {count} dialogues")
     return answers

@@ -121,8 +121,8 @@ def write_file(path: Path, content: bytes, *, lasting: bool = True) -> None:
 def new_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
     """Yield a folder to fill, which gets its name when the block ends without an exception.
 
-    An existing folder stays, or with `replace=True` is replaced as a whole. After a kill at the worst moment the older
-    one lies beside its name, where `restore_folder` finds it. Raises an OSError if it is not writable.
+    An existing folder stays; `replace=True` replaces it as a whole. A kill between the two steps leaves the older one
+    under another name; `restore_folder` renames it. Raises an OSError if it is not writable.
     """
     if replace:
         folder = Path(os.path.realpath(folder))  # a link stays a link
@@ -148,7 +148,7 @@ def new_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
             to_disk(folder.parent)
             shutil.rmtree(_aside(folder), ignore_errors=True)
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)  # also the folder it was exchanged for
+        shutil.rmtree(temporary, ignore_errors=True)  # after an exchange this is the old folder
 
 
 def restore_folder(folder: Path) -> None:

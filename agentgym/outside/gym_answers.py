@@ -12,7 +12,7 @@ from typing import Any
 from agentgym.core import Info
 
 _STEP = "(observation, reward, terminated, truncated, info)"
-#: Gymnasium wrappers say this about a step with another number of values.
+#: The error of Gymnasium wrappers for a step with another number of values.
 _UNPACKED = re.compile(r"(values to unpack|unpack).*\(expected 5|expected 5, got")
 
 
@@ -40,7 +40,7 @@ def read_reset(answer: Any, where: str) -> tuple[Any, Info]:
 
 
 def read_step(answer: Any, where: str) -> tuple[Any, float, bool, bool, Info]:
-    """Return the values of a step with plain flags and reward; errors as of `flag` and `number`."""
+    """Return the values of a step with plain flags and reward; errors are those of `flag` and `number`."""
     if not isinstance(answer, (tuple, list)):
         raise TypeError(f"{where}: got {_shown(answer)}. {_wanted_of_step()}")
     if len(answer) != 5:

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 NAME = "stepcredit"
-#: Packages beside this one: names that a user's own folders may have.
+#: The other packages of this project, whose names a user's own folders may have.
 BESIDE = ("wrappers", "policies", "baselines", "benchmarks")
 #: What the extra `train` brings, and modules import where they begin.
 _LEARNING = ("torch", "transformers", "tokenizers", "safetensors")
@@ -75,7 +75,7 @@ def hidden() -> dict[str, Path]:
 
 
 def warn_of_hidden() -> None:
-    """Warn of packages that another folder hides: imports from them would fail without saying why."""
+    """Warn of packages that another folder hides: the errors of imports from them would not name the cause."""
     for name, origin in hidden().items():
         warnings.warn(
             f"{origin} hides the package {name!r} of {NAME} ({HOME / name}): `import {name}` finds that file. "
@@ -110,6 +110,6 @@ class _Finder(PathFinder):
 
 
 def explain_missing() -> None:
-    """Where learning was not installed, let imports of this project's modules that need it say what installs it."""
+    """Without the extra `train`, make the ImportErrors of modules that need it name the command that installs it."""
     if any(importlib.util.find_spec(name) is None for name in _LEARNING):
         sys.meta_path.insert(0, _Finder)

@@ -14,17 +14,18 @@ import lzma
 import math
 import os
 import re
+import tomllib
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
 
-#: Most characters of an action.
+#: Maximum number of characters of an action.
 MOST_CHARACTERS: Final = 100_000
-#: Most digits of an integer in JSON.
+#: Maximum number of digits of an integer in JSON.
 MOST_DIGITS: Final = 18
-#: Most bytes that a compressed file may unpack to, or `MOST_RATIO` times its own size if that is more.
+#: Maximum number of bytes that a compressed file may unpack to, or `MOST_RATIO` times its own size if that is more.
 MOST_UNPACKED, MOST_RATIO = 1 << 26, 100
 #: Bytes unpacked at a time.
 _BLOCK: Final = 1 << 20
@@ -79,7 +80,7 @@ def read_json(content: str | bytes, *, unique: bool = False, spare: bool = False
     try:
         text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
         value = _DECODERS[unique, spare].decode(text)
-        # Only escapes can bring in what decoded text lacks; without one there is nothing to clean.
+        # Decoded text without escapes contains no surrogates: then there is nothing to clean.
         as_it_is = "\\u" not in text and (text.isprintable() or not _FOUL.search(text))
         return value if as_it_is else clean_json(value)
     except UnicodeDecodeError as error:
@@ -114,7 +115,7 @@ def read_file(path: Path) -> bytes:
 
 
 def read_text(path: Path) -> str:
-    """Return a UTF-8 file as text without a byte order mark; errors as of `read_file`, DataError for other bytes."""
+    """Return a UTF-8 file as text without a byte order mark; raises as `read_file`, and a DataError for other bytes."""
     content = read_file(path)
     try:
         return content.decode("utf-8-sig")
@@ -138,6 +139,11 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
                 raise DataError(f"{path}, line {number}: {error}") from None
 
 
+def tables_beside(module: str, name: str) -> dict[str, Any]:
+    """Return the tables of a TOML file in the folder of a module, which passes its `__file__`."""
+    return tomllib.loads(Path(module).with_name(name).read_text("utf-8"))
+
+
 def packed(path: Path, file: IO[bytes]) -> contextlib.AbstractContextManager[IO[bytes]]:
     """Return a stream that writes to `file`, compressed if the path ends in .xz, .gz or .bz2."""
     return _PACKED[path.suffix](file, "wb") if path.suffix in _PACKED else contextlib.nullcontext(file)
@@ -149,7 +155,7 @@ def most_unpacked(size: int) -> int:
 
 
 class Unpacked:
-    """A file opened for reading, unpacked if its name ends in .xz, .gz or .bz2; errors as of `read_file`."""
+    """A file opened for reading, unpacked if its name ends in .xz, .gz or .bz2; errors are those of `read_file`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -171,7 +177,7 @@ class Unpacked:
         return self._raw.tell() / max(self._size, 1)
 
     def read(self) -> bytes:
-        # Read at once, a stream would allocate as much as it may return, a hundred times the file.
+        # A single read would allocate the maximum size, a hundred times that of the file.
         return b"".join(iter(self._block, b""))
 
     def __iter__(self) -> Iterator[bytes]:

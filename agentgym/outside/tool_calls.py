@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-#: Most calls of a text, most arguments of a call, deepest nesting of arguments.
+#: Maximum number of calls of a text, most arguments of a call, deepest nesting of arguments.
 MOST_CALLS, MOST_ARGUMENTS, MOST_DEPTH = 32, 64, 20
 _OPEN, _CLOSE = "<tool_call>", "</tool_call>"
 _NAME = re.compile(r"[A-Za-z_][\w.-]{0,127}")
@@ -21,6 +21,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,), "integer": (int,), "number": (int, float), "boolean": (bool,), "array": (list,),
     "object": (dict,), "null": (type(None),),
 }  # fmt: skip
+_NO_CALL = 'no tool call: expected {"name": ..., "arguments": {...}}, that in <tool_call> tags, or name(key=value)'
 _ORDER = ("boolean", "integer", "number", "string", "array", "object", "null")
 
 
@@ -32,14 +33,14 @@ class ToolCall(NamedTuple):
 
 
 class Calls(NamedTuple):
-    """The calls before the first error, and what is wrong with the rest ("" for nothing)."""
+    """The calls before the first error, and the error of the rest ("" for none)."""
 
     calls: tuple[ToolCall, ...]
     wrong: str
 
 
 class _UnreadableError(ValueError):
-    """Why a call cannot be read."""
+    """The reason why a call cannot be read."""
 
 
 def read_calls(text: str) -> Calls:
@@ -62,9 +63,7 @@ def read_calls(text: str) -> Calls:
                 raise _UnreadableError(f"more than {MOST_CALLS} calls at once")
             calls.append(found)
         if not calls:
-            raise _UnreadableError(
-                'no tool call: expected {"name": ..., "arguments": {...}}, that in <tool_call> tags, or name(key=value)'
-            )
+            raise _UnreadableError(_NO_CALL)
     except _UnreadableError as error:
         return Calls(tuple(calls), str(error))
     return Calls(tuple(calls), "")
@@ -88,7 +87,7 @@ def function_of(tool: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def check_call(call: ToolCall, tools: Iterable[Mapping[str, Any]]) -> str:
-    """Return what is wrong with a call by the tools' JSON schemas, "" where it fits.
+    """Return the first error of a call by the tools' JSON schemas, "" if it fits.
 
     Checked are the name, missing and unknown arguments, and of each argument type and enum; `$ref` and what is nested
     in arguments are not.
@@ -118,7 +117,7 @@ def check_call(call: ToolCall, tools: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _misfit(schema: Mapping[str, Any], value: Any) -> str:
-    """Return what a value should have been, "" where it fits."""
+    """Return the type or values that the schema requires, "" if the value fits."""
     either = schema.get("anyOf") or schema.get("oneOf")
     if either:
         return "" if any("$ref" in each or not _misfit(each, value) for each in either) else _misfit(either[0], value)
@@ -207,9 +206,7 @@ def _written(text: str, at: int) -> tuple[ToolCall, int]:
     name = _NAME.match(text, at)
     if name is None or text[name.end() : name.end() + 1] != "(":
         if at == 0:
-            raise _UnreadableError(
-                'no tool call: expected {"name": ..., "arguments": {...}}, that in <tool_call> tags, or name(key=value)'
-            )
+            raise _UnreadableError(_NO_CALL)
         raise _UnreadableError(f"text behind a call: {text[at : at + 40]!r}")
     arguments: dict[str, Any] = {}
     at = _past(text, name.end() + 1)

@@ -35,7 +35,7 @@ class Policy(Protocol):
     def act(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
     ) -> list[Reply]:
-        """Answer one reply per observation (text, chat messages or dicts of these), drawing from `rng` alone."""
+        """Return one reply per observation (text, chat messages or dicts of these), drawing from `rng` alone."""
         ...
 
 
@@ -73,11 +73,11 @@ def collect(
         a `StepTable`, trajectory by trajectory in task order, with `replies`. Group labels are task ids (`"<task id>
         (2)"` for a repeated task). Episodes without a score (`info["unscored"]`) are left out with a `RuntimeWarning`.
         One warning each: the environment refuses every action of the first `num_envs` episodes; it cannot be reseeded;
-        the policy acts alike in all episodes of a group (`warn_of_likeness`). A reply with finish "prompt-too-long"
-        truncates its episode (`TableBuilder.give_up`).
+        the policy takes equal actions in all episodes of a group (`warn_of_likeness`). A reply with finish
+        "prompt-too-long" truncates its episode (`TableBuilder.give_up`).
 
     Raises:
-        TypeError: the policy answers something else than replies.
+        TypeError: an answer of the policy is no reply.
         ValueError: autoreset is not disabled, no tasks, `group_size` < 1, unknown `luck`, different tasks in one group,
             or no episode has a score.
     """
@@ -93,7 +93,7 @@ def collect(
 
 
 class Episodes:
-    """The numbered episodes of some groups, their seeds and task ids; arguments as of `collect`."""
+    """The numbered episodes of some groups, their seeds and task ids; arguments are those of `collect`."""
 
     def __init__(
         self, tasks: Sequence[Mapping[str, Any]], group_size: int, seed: int, luck: Luck, first: int = 0
@@ -137,7 +137,7 @@ def act_each(
     """Ask a policy with one generator per observation, so that no reply depends on the others.
 
     Uses `policy.act_each(observations, infos, rngs)` if there is one, else asks for one observation at a time. There
-    are n observations, n entries per info column and n generators. Errors as of `one_each`.
+    are n observations, n entries per info column and n generators. Errors are those of `one_each`.
     """
     if defines(policy, "act_each", {"act"}):
         return policy.act_each(observations, infos, rngs)  # type: ignore[attr-defined, no-any-return]
@@ -149,7 +149,7 @@ def act_each(
 
 
 def defines(policy: Any, method: str, others: set[str]) -> bool:
-    """Say whether a policy has this method, and no subclass overrides only one of `others`."""
+    """Return whether a policy has this method, and no subclass overrides only one of `others`."""
     owner = next((kind for kind in type(policy).__mro__ if {method, *others} & vars(kind).keys()), type(policy))
     return method in vars(owner) or method in vars(policy)
 
@@ -351,7 +351,7 @@ def warn_of_refusals(stage: Stage, episodes: int, last: str, stacklevel: int) ->
 
 
 def warn_of_likeness(table: StepTable, envs: Any, policy: Policy) -> None:
-    """Warn once if the policy acts alike in all episodes of every group: nothing can be learned.
+    """Warn once if the policy takes the same actions in all episodes of every group: nothing can be learned.
 
     A group of at least two episodes counts if they took the same action at every step, or in every state. Tables
     without a valid action get another warning.

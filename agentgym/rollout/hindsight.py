@@ -52,7 +52,7 @@ def relabel_goals(
 
     An episode is cut after the step that first solved the task. Rows have the states, rewards and prompts of the new
     task; group labels are the new task ids, trajectory ids `"<id in the table> as <task id>"`. Episodes whose replay
-    differs from the table or does not win are left out with a `RuntimeWarning`.
+    differs from the table or does not win are left out, with a `RuntimeWarning`.
 
     Args:
         table: from `collect`, with task ids as group labels.
@@ -137,7 +137,7 @@ def _begin(env: TextEnv[Any], label: Hashable, seed: int) -> None:
 
 
 def _gave_up(table: StepTable, row: int) -> bool:
-    """Say whether no reply was written in a row."""
+    """Return whether the policy wrote no reply in a row."""
     return table.replies is not None and getattr(table.replies[row], "finish", "") == "prompt-too-long"
 
 

@@ -165,6 +165,7 @@ def collect_lanes(
     luck: Luck = "episode",
     progress: Callable[[int], None] | None = None,
     finished: MutableMapping[int, Played] | None = None,
+    likeness: bool = True,
 ) -> StepTable:
     """Play every task `group_size` times, as `agentgym.rollout.collect` does, with independent lanes.
 
@@ -178,38 +179,20 @@ def collect_lanes(
         lanes: distinct, equally made vector environments with autoreset `DISABLED`. Episodes are assigned to the places
             of all lanes in order, then again from the first.
         policy: one with `reply_queue()` returns replies as they finish; others are asked lane by lane, with a warning.
-        tasks: as of `collect`.
-        group_size: as of `collect`.
-        seed: as of `collect`.
-        luck: as of `collect`.
+        tasks: see `collect`.
+        group_size: see `collect`.
+        seed: see `collect`.
+        luck: see `collect`.
         progress: called with the number of finished episodes after each step of a lane.
         finished: episodes of this call that were already played, by number; new ones are added, so the same call
             resumes after a failure or Ctrl-C.
+        likeness: warn of a policy that takes the same actions in all episodes of a group, as `collect` does.
 
     Raises:
         LaneError: an environment failed, or the policy had no reply for it; the other lanes have finished.
-        TypeError: the policy answers something else than replies.
+        TypeError: an answer of the policy is no reply.
         ValueError: as `collect`; or an environment is used twice, or one lane is to resume.
     """
-    table = play_lanes(
-        lanes, policy, tasks=tasks, group_size=group_size, seed=seed, luck=luck, progress=progress, finished=finished
-    )
-    warn_of_likeness(table, lanes[0], policy)
-    return table
-
-
-def play_lanes(
-    lanes: Sequence[gym.Env[Any, Any] | Vector],
-    policy: Policy,
-    *,
-    tasks: Sequence[Mapping[str, Any]],
-    group_size: int,
-    seed: int,
-    luck: Luck = "episode",
-    progress: Callable[[int], None] | None = None,
-    finished: MutableMapping[int, Played] | None = None,
-) -> StepTable:
-    """Return the table of `collect_lanes` without the warning of policies that act alike."""
     envs = [playable(each) for each in lanes]
     if not envs or len({id(each) for each in envs}) < len(envs):
         raise ValueError(f"expected at least one lane, each another environment, got {len(envs)}: {lanes!r:.200}")
@@ -228,18 +211,21 @@ def play_lanes(
                 f"{type(policy).__name__} has no reply_queue(): lanes are asked one after the other, which takes as "
                 "long as all of their replies together",
                 RuntimeWarning,
-                stacklevel=3,
+                stacklevel=2,
             )
     with contextlib.closing(queue):
         played = _Lanes(envs, policy, queue, episodes, progress)
         played.run()
     written = [lane.stage for lane in played.lanes if lane.stage.written]
     if written and not finished.keys() - episodes.new and not any(stage.accepted for stage in written):
-        warn_of_refusals(written[0], len(finished), played.last, stacklevel=4)
+        warn_of_refusals(written[0], len(finished), played.last, stacklevel=3)
     if played.failures:
         lane = played.lanes[min(played.failures)]
         raise LaneError(played.failures, finished, lane.at, len(envs)) from played.failures[lane.number]
-    return episodes.table()
+    table = episodes.table()
+    if likeness:
+        warn_of_likeness(table, lanes[0], policy)
+    return table
 
 
 class _Episodes(Episodes):
@@ -284,9 +270,9 @@ class _Lane:
         self.builder = TableBuilder(envs.num_envs, envs.metadata["autoreset_mode"])
         self.stage = Stage(envs, self.builder, policy, self._given)
         self.wave: list[int] = []
-        """Episodes at hand, one per place."""
+        """The running episodes, one per place."""
         self.owed: set[int] = set()
-        """Those of them that wait for a reply."""
+        """Episodes of the wave that wait for a reply."""
         self._replies: dict[int, Reply] = {}
         self._first = 0  # builder's number of the wave's first episode
 
@@ -349,7 +335,7 @@ class _Lanes:
         self.lanes = [_Lane(i, each, policy, own) for i, (each, own) in enumerate(zip(envs, waves, strict=True))]
         self.failures: dict[int, Exception] = {}
         self.last = ""
-        """A reply that was played."""
+        """The last reply that was played."""
         self._waiting: dict[int, _Lane] = {}  # lanes by pending episode
 
     def run(self) -> None:

@@ -106,8 +106,8 @@ class TableBuilder:
     def restore(self, indices: Sequence[int], states: Sequence[Any]) -> None:
         """Continue recording from snapshots, one per distinct sub-environment; running episodes are dropped.
 
-        An episode keeps its number if it still ran in one of them. In the table the steps before a snapshot stand once:
-        the other episodes are cut from the one that has them.
+        An episode keeps its number if it still ran in one of them. The table has the steps before a snapshot once:
+        the other episodes are cut from the one with these steps.
         """
         replaced = {episode.number for i in indices if (episode := self._running[i]) is not None}
         for i, state in zip(indices, states, strict=True):
@@ -197,7 +197,6 @@ class TableBuilder:
         return {**trajectories, **dict(zip(self._left_out, self.unscored, strict=True))}
 
     def clear(self) -> None:
-        """Forget the finished episodes."""
         self._finished.clear()
         self.unscored.clear()
         self._left_out.clear()
@@ -215,7 +214,7 @@ class TableBuilder:
 
 
 def _cut(finished: Sequence[tuple[_Episode, Trajectory]]) -> Iterator[Trajectory]:
-    """Yield the trajectories; a restored one lacks the steps that an earlier one has."""
+    """Yield the trajectories; a restored one leaves out the steps that an earlier one has."""
     families: dict[int, list[Trajectory]] = {}
     for episode, trajectory in finished:
         earlier = families.setdefault(episode.family, [])

@@ -22,9 +22,9 @@ Common = bool | Literal["siblings"]
 
 # Policy and environment have their own seeds, apart from those of `collect`.
 _POLICY, _ENVIRONMENT = 1, 2
-#: As numpy's own `PCG64.jumped`: further than any step draws, and no power of 2, which would show.
+#: As in numpy's `PCG64.jumped`: more than any step draws, and no power of 2, whose streams are correlated.
 _JUMP = 210306068529402873165736369884012333109
-#: A stage starts continuations when this share of its places is free, since each start shows the whole batch anew.
+#: A stage starts continuations when this share of its places is free, since each start copies the whole batch.
 _FREE = 1 / 8
 
 
@@ -159,10 +159,6 @@ def _visits(table: StepTable) -> tuple[Ints, Ints]:
     return order[first].astype(np.int64), count.astype(np.int64)
 
 
-def _distinct(table: StepTable) -> Ints:
-    return np.sort(_visits(table)[0])
-
-
 def _visited_once(table: StepTable) -> Ints:
     first, count = _visits(table)
     return np.sort(first[count == 1])
@@ -195,7 +191,7 @@ def _first_disagreement(table: StepTable) -> Ints:
 #: Named selections.
 SELECTIONS: dict[str, Select] = {
     "all": lambda table: np.arange(len(table)),
-    "distinct": _distinct,
+    "distinct": lambda table: np.sort(_visits(table)[0]),
     "visited-once": _visited_once,
     "first-disagreement": _first_disagreement,
 }
@@ -318,9 +314,9 @@ def continued(
 ) -> StepTable:
     """Play continuations to their ends and return one trajectory each, in the order of the plan.
 
-    `plan` holds continuations without a `parent` (else ValueError), whose names and `seed` make all random numbers;
-    names of `collect_tree` are tuples that begin with 0, 1 or 2. Those without a score are left out with a
-    `RuntimeWarning`; other arguments and errors as of `collect_tree`.
+    `plan` holds continuations without a `parent` (else ValueError). Their names and `seed` determine all random
+    numbers; names of `collect_tree` are tuples that begin with 0, 1 or 2. Continuations without a score are left out
+    with a `RuntimeWarning`; other arguments and errors are those of `collect_tree`.
     """
     if not plan or any(each.parent is not None for each in plan):
         raise ValueError(f"expected continuations without parents, at least one, got {len(plan)} of them")

@@ -47,7 +47,7 @@ class SearchQAEnv(TextEnv[str]):
     """Questions over a search index: `<search>query</search>`, then `<answer>text</answer>`.
 
     **Observation.** `TextSpace`: the question, then the passages found, best first, in `<information>` and
-    `</information>` (tags escaped, long ones cut), or that the search failed; at the end how the episode went.
+    `</information>` (tags escaped, long ones cut), or that the search failed; at the end the outcome of the episode.
 
     **Action.** `TextSpace`: a command, or a reply that holds one (`protocol.parse`). A text without a command, and a
     search in the last turn, are invalid and use up a turn.

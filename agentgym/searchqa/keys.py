@@ -12,6 +12,6 @@ def text_key(observation: Any, info: Mapping[str, Any]) -> str:
 
 
 def documents_key(observation: Any, info: Mapping[str, Any]) -> str:
-    """Return the question and the sorted ids of all passages found so far; at the end also how it went."""
+    """Return the question and the sorted ids of all passages found so far; at the end also the outcome."""
     key = f"{info['task_id']} | {sorted(info['retrieved_ids'])!r}"
     return key if len(info["admissible_actions"]) else f"{key} | {observation}"

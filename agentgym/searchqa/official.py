@@ -153,7 +153,7 @@ def read_questions(path: str | os.PathLike[str]) -> tuple[Question, ...]:
 
     Columns are FlashRAG's (`id`, `question`, `golden_answers`, `metadata`) or verl's (`data_source`, `prompt`,
     `reward_model.ground_truth.target`, `extra_info.split`), optionally with `supporting_ids` and `type`. The default
-    split is that in the file's name, else "test". Ids that several sources share become "<source>/<id>". Rows whose
+    split is the one in the file's name, else "test". Ids that several sources share become "<source>/<id>". Rows whose
     golden answers all normalise to nothing are left out. Errors are a `DataError` with file, line (or row) and field.
     """
     path = Path(path).expanduser()

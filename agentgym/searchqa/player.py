@@ -1,4 +1,4 @@
-"""A player that knows only the texts."""
+"""A player without privileged information: it reads the observations only."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Collection
 
+from agentgym.searchqa.protocol import TEXTS
 from agentgym.searchqa.scoring import normalise
 
 _OPENING, _CLOSING = "<information>", "</information>"
@@ -15,13 +16,7 @@ _YEAR = re.compile(r"\b(1\d{3}|20\d{2})\b")
 _TITLE = re.compile(r"Doc \d+(?:\(Title: |: )\"*([^\"\n)]+)")
 _YES_NO = re.compile(r"(?:are|is|was|were|do|does|did|has|have|can)\b", re.IGNORECASE)
 #: Capitalised words that are no names.
-_NO_NAMES = frozenset(
-    re.findall(
-        r"\w+",
-        "a an and are as at by did do does from he her his how in is it its of on or she that the their they this to "
-        "was were what when where which who whom whose why with doc title result born founded",
-    )
-)
+_NO_NAMES = frozenset(TEXTS["no_names"].split())
 
 
 class SearchQAPlayer:
@@ -41,7 +36,7 @@ class SearchQAPlayer:
         self._texts: list[str] = []
 
     def act(self, observation: str, admissible: Collection[str]) -> str:
-        """Return the next command; of `admissible` only matters whether it holds a search."""
+        """Return the next command; `admissible` only shows whether searches are possible."""
         start = observation.find(_OPENING) + len(_OPENING)
         end = observation.rfind(_CLOSING)
         if len(_OPENING) <= start <= end:

@@ -10,10 +10,12 @@ from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Any, Literal, NamedTuple, Protocol
 
-from agentgym.checks import check_name
-from agentgym.outside.text import clean
+from agentgym.checks import check_name, whole
+from agentgym.outside.text import clean, tables_beside
 from agentgym.searchqa.retriever import MOST_ID, Hit, Passage
 
+#: Instructions, prompts and answers.
+TEXTS: dict[str, Any] = tables_beside(__file__, "texts.toml")
 #: Golden answer of a question whose passage is missing.
 UNKNOWN = "unknown"
 Kind = Literal["search", "answer", ""]
@@ -29,20 +31,18 @@ _TAGS: dict[Kind, tuple[re.Pattern[str], re.Pattern[str]]] = {
 #: The `<` of what a tokenizer or a reply parser might take for a tag. The possessive quantifier of the spaces avoids
 #: quadratic backtracking.
 _DANGEROUS = re.compile(r"<(?=\s*+(?:/\s*+)?(?:information|search|answer|think|action|s)\b|\|)", re.IGNORECASE)
-#: Most characters of passages in an observation: as JSON, with up to twelve characters each, they fit into the space.
+#: Maximum number of characters of passages in an observation: as JSON, with up to twelve per character, they fit into
+#: the space.
 _MOST_SHOWN = 80_000
 # Approximate tokens: words, long ones in parts, and marks.
 _WORD = r"\w{1,8}|[^\w\s]"
 
-INVALID = (
-    "\nMy previous action is invalid. If I want to search, I should put the query between <search> and </search>. "
-    "If I want to give the final answer, I should put the answer between <answer> and </answer>. Let me try again.\n"
-)
-FAILED = "\nThe search engine could not be reached, so nothing was searched. The same search may work later.\n"
+INVALID: str = TEXTS["invalid"]
+FAILED: str = TEXTS["failed"]
 
 
 class Command(NamedTuple):
-    """A parsed reply: `kind` is "" without a command; `valid` is the protocol's opinion of its form."""
+    """A parsed reply: `kind` is "" without a command; `valid` means that the protocol accepts its form."""
 
     kind: Kind
     text: str
@@ -53,7 +53,7 @@ _NOTHING = Command("", "", False)
 
 
 class Tokenizer(Protocol):
-    """What is used of a Hugging Face tokenizer."""
+    """The methods of a Hugging Face tokenizer that are used."""
 
     def encode(self, text: str, *, add_special_tokens: bool) -> Any:
         """Return the ids of a text's tokens."""
@@ -118,12 +118,10 @@ class Turns:
     def __post_init__(self) -> None:
         check_name(self.last, LAST_TURNS, "last_turn")
         least = 0 if self.last == "extra" else 1
-        if isinstance(self.number, bool) or not isinstance(self.number, int) or self.number < least:
-            raise ValueError(f"max_turns must be an integer of at least {least}, got {self.number!r}")
+        whole("max_turns", self.number, least)
 
     @property
     def total(self) -> int:
-        """Steps of the longest episode."""
         return self.number + (self.last == "extra")
 
 
@@ -203,32 +201,10 @@ def _beginning(limit: int) -> re.Pattern[str]:
 def searchr1_prompt(question: str) -> str:
     """Return Search-R1's first user turn; its checkpoints expect these exact words."""
     question = question.strip()
-    question += "" if question.endswith("?") else "?"
-    return (
-        "Answer the given question. You must conduct reasoning inside <think> and </think> first every time you get "
-        "new information. After reasoning, if you find you lack some knowledge, you can call a search engine by "
-        "<search> query </search> and it will return the top searched results between <information> and "
-        "</information>. You can search as many times as your want. If you find no further external knowledge needed, "
-        "you can directly provide the answer inside <answer> and </answer>, without detailed illustrations. For "
-        f"example, <answer> Beijing </answer>. Question: {question}\n"
-    )
+    return str(TEXTS["searchr1"]).format(question=question if question.endswith("?") else f"{question}?")
 
 
-_SEARCHING = (
-    "Answer the question. You can look things up in a collection of passages: `<search>query</search>` shows the {k} "
-    "passages that fit the query best, inside <information> and </information>. As soon as you know the answer, give "
-    "it in as few words as possible: `<answer>text</answer>`; that is the end. Each turn, give one command of these "
-    "two. You have {turns}"
-)
-_LAST = {
-    "extra": "{n} turns in which you can search, and after them one turn for the answer.",
-    "counted": "{n} turns, the last of which is for the answer.",
-}
-_BY_HEART = (
-    "Answer the question from what you know, in as few words as possible: `<answer>text</answer>`. You have one turn."
-)
-_NOT_KNOWN = f" Where no passage holds the answer, give `<answer>{UNKNOWN}</answer>`."
-#: Most characters of passages whose observation is cached.
+#: Maximum number of characters of passages whose observation is cached.
 _SHORT = 20_000
 #: Ends of an episode: won, lost, no answer.
 ENDINGS = {True: "The answer is right.", False: "The answer is wrong.", None: "The episode ended without an answer."}
@@ -237,10 +213,10 @@ ENDINGS = {True: "The answer is right.", False: "The answer is wrong.", None: "T
 def instructions(turns: Turns, top_k: int, *, missing: bool) -> str:
     """Return the rules of a task; a single turn excludes searching, `missing` allows the answer "unknown"."""
     if turns.total == 1:
-        rules = _BY_HEART
+        rules: str = TEXTS["by_heart"]
     else:
-        rules = _SEARCHING.format(k=top_k, turns=_LAST[turns.last].format(n=turns.number))
-    return rules + _NOT_KNOWN if missing else rules
+        rules = TEXTS["searching"].format(k=top_k, turns=TEXTS["last_turn"][turns.last].format(n=turns.number))
+    return f"{rules}{TEXTS['not_known'].format(unknown=UNKNOWN)}" if missing else rules
 
 
 def found_passages(form: Format, hits: tuple[Hit, ...]) -> tuple[str, tuple[str, ...], str]:

@@ -10,7 +10,7 @@ from agentgym.outside.text import DataError, clean
 from agentgym.searchqa.retriever import Retriever, SearchFailure, search_all
 from agentgym.searchqa.scoring import CLOSED, normalise
 
-#: Most characters of a question or an answer.
+#: Maximum number of characters of a question or an answer.
 MOST_TEXT = 100_000
 #: Questions per search.
 _BATCH = 1024
@@ -40,7 +40,6 @@ class Question:
 
     @property
     def content(self) -> list[Any]:
-        """Question and answers as plain values; see `agentgym.core.TextEnv.content`."""
         return [self.source, self.text, self.golds]
 
 
@@ -61,7 +60,7 @@ def check_questions(questions: Iterable[Any]) -> tuple[Question, ...]:
 
 
 def is_answerable(questions: Sequence[Question], retriever: Retriever, *, k: int = 10) -> list[bool]:
-    """Say of each question whether its supporting passages are known or a search for it finds a golden answer.
+    """Return for each question whether its supporting passages are known or a search for it finds a golden answer.
 
     "yes" and "no" do not count; the first `k` passages do. A failing search is a RuntimeError.
     """

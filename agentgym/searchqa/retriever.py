@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from agentgym.outside.redaction import redact
 
-#: Most characters of a passage's contents and of an id.
+#: Maximum number of characters of a passage's contents and of an id.
 MOST_CONTENTS, MOST_ID = 1_000_000, 1_000
 #: Characters of a query that are used.
 MOST_QUERY = 10_000
@@ -42,7 +42,7 @@ class Hit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SearchFailure:
-    """Why a search failed, in one sentence for logs; not to be shown as a document."""
+    """The reason why a search failed, in one sentence for logs; never shown as a document."""
 
     reason: str
 
@@ -73,20 +73,15 @@ def check_search(queries: Sequence[str], k: int) -> None:
 def search_all(retriever: Retriever, queries: Sequence[str], k: int) -> list[Found]:
     """Search each distinct query once; an `OSError` becomes failures, a wrong number of answers a RuntimeError."""
     different = list(dict.fromkeys([query[:MOST_QUERY] for query in queries]))
-    found = dict(
-        zip(
-            different,
-            checked_answers(retriever.search, different, k, f"the retriever {type(retriever).__name__}"),
-            strict=True,
-        )
-    )
+    answers = checked_answers(retriever.search, different, k, f"the retriever {type(retriever).__name__}")
+    found = dict(zip(different, answers, strict=True))
     return [found[query[:MOST_QUERY]] for query in queries]
 
 
 def checked_answers(
     search: Callable[[Sequence[Any], int], Sequence[Any]], searches: Sequence[Any], k: int, who: str
 ) -> list[Found]:
-    """Return the answers of `search`, at most `k` hits each; errors as of `search_all`."""
+    """Return the answers of `search`, at most `k` hits each; errors are those of `search_all`."""
     try:
         answers = list(search(searches, k))
     except OSError as error:

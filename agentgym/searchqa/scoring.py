@@ -19,12 +19,12 @@ from agentgym.searchqa.protocol import blocks
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _TAG = re.compile(r"(</?(?:think|search|information|answer)>)")
-#: Most characters of a text whose normal form is cached.
+#: Maximum number of characters of a text whose normal form is cached.
 _SHORT = 300
 #: Answers that F1 counts only whole, as HotpotQA's script does.
 CLOSED = frozenset({"yes", "no", "noanswer"})
 
-#: Tags of a well-formed transcript: state -> tag -> next state. Text stands inside blocks only.
+#: Tags of a well-formed transcript: state -> tag -> next state. Text occurs inside blocks only.
 _GRAMMAR: dict[str, dict[str, str]] = {
     "start": {"<think>": "in think"},
     "in think": {"</think>": "thought"},
@@ -60,13 +60,13 @@ def countable(golds: Iterable[str]) -> tuple[str, ...]:
 
 
 def exact_match(answer: str, golds: Iterable[str]) -> bool:
-    """Say whether the normalised answer equals a normalised golden answer."""
+    """Return whether the normalised answer equals a normalised golden answer."""
     given = normalise(answer)
     return bool(given) and any(normalise(gold) == given for gold in golds)
 
 
 def sub_match(answer: str, golds: Iterable[str]) -> bool:
-    """Say whether a normalised golden answer is a substring of the normalised answer."""
+    """Return whether a normalised golden answer is a substring of the normalised answer."""
     given = normalise(answer)
     return any(normalise(gold) in given for gold in countable(golds))
 
@@ -100,7 +100,7 @@ def extract_answer(text: str, *, at_least: int = 1) -> str | None:
 
 
 def is_well_formed(transcript: str) -> bool:
-    """Say whether a transcript is think, search, information, think, ..., think, answer, and nothing between."""
+    """Return whether a transcript is think, search, information, think, ..., think, answer, without other text."""
     state = "start"
     for part in _TAG.split(transcript):
         if _TAG.fullmatch(part):
@@ -117,7 +117,7 @@ def is_well_formed(transcript: str) -> bool:
 class FormatReward:
     """Search-R1 v0.3's reward for answer and form, with the published defaults.
 
-    `correct` is for a right answer in good form, less `structure` in bad form; `structure` for good form alone, plus
+    `correct` is for a right answer in good form, minus `structure` in bad form; `structure` for good form alone, plus
     `retrieval` if a golden answer was retrieved; `final` for neither.
     """
 

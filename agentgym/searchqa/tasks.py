@@ -154,7 +154,7 @@ class QuestionTasks:
         return question
 
     def golds(self, task_id: str) -> tuple[str, ...]:
-        """Return the golden answers of a question by its id; empty if there is none."""
+        """Return the golden answers of a question by its id; () for an unknown id."""
         question = self._questions.by_id.get(task_id)
         return () if question is None else question.golds
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.random.bit_generator import ISeedSequence
 
-from agentgym.checks import suggest
+from agentgym.checks import suggest, whole
 from agentgym.sokoban.expert.solver import room_table
 from agentgym.sokoban.text import BUCKETS, Level, cells_of, full_board, split_of
 from agentgym.tasks import NumberedTasks
@@ -97,7 +97,7 @@ def generate(count: int, spec: LevelSpec | None = None, split: str = "train", fi
 
 
 class GeneratedLevels(NumberedTasks[tuple[str, Level]]):
-    """Generated levels; arguments as of `SokobanEnv`, task_ids beyond `num_levels` are valid too."""
+    """Generated levels; arguments are those of `SokobanEnv`, task_ids beyond `num_levels` are valid too."""
 
     splits = tuple(BUCKETS)
     kind = "level"
@@ -107,12 +107,10 @@ class GeneratedLevels(NumberedTasks[tuple[str, Level]]):
     def __init__(
         self, *, size: Any, boxes: Any, min_length: Any, max_length: Any, level_seed: Any, num_levels: Any
     ) -> None:
-        if not _is_integer(num_levels) or num_levels < 1:
-            raise ValueError(f"num_levels must be an integer of at least 1, got {num_levels!r}")
+        self.num_tasks = whole("num_levels", num_levels, 1)
         self.spec = _spec(size, boxes, min_length, max_length, level_seed)
         #: Largest board, in rows and columns.
         self.size = (self.spec.height, self.spec.width)
-        self.num_tasks = int(num_levels)
         self.name = f"the generated levels (num_levels={num_levels})"
 
     def make(self, split: str, index: int) -> tuple[str, Level]:
@@ -192,11 +190,9 @@ def _spec(size: Any, boxes: Any, min_length: Any, max_length: Any, level_seed: A
     counts = (boxes,) if _is_integer(boxes) else boxes
     if not (isinstance(counts, (tuple, list, range)) and counts and all(map(_is_integer, counts))):
         raise ValueError(f"boxes must be an integer or a sequence of integers to draw from, got {boxes!r}")
-    for name, value in (("min_length", min_length), ("max_length", max_length), ("level_seed", level_seed)):
-        if not _is_integer(value):
-            raise ValueError(f"{name} must be an integer, got {value!r}")
+    lengths = whole("min_length", min_length, 1), whole("max_length", max_length, 1)
     return LevelSpec(
-        int(sides[0]), int(sides[1]), tuple(map(int, counts)), int(min_length), int(max_length), int(level_seed)
+        int(sides[0]), int(sides[1]), tuple(map(int, counts)), *lengths, whole("level_seed", level_seed, 0)
     )
 
 

@@ -22,8 +22,7 @@ _BOX, _BOX_FRAME, _BOX_EDGE = (205, 150, 84), (166, 110, 52), (92, 58, 24)
 _DONE, _DONE_FRAME, _DONE_EDGE = (132, 186, 98), (84, 140, 62), (36, 74, 28)
 _BODY, _BODY_EDGE, _EYE, _PUPIL = (58, 110, 204), (24, 50, 108), (250, 250, 250), (20, 24, 40)
 
-_KINDS = str(DEFAULT)
-_TO_KIND = {ord(symbol): chr(kind) for kind, symbol in enumerate(_KINDS)}
+_TO_KIND = {ord(symbol): chr(kind) for kind, symbol in enumerate(DEFAULT)}
 
 
 class Painter:

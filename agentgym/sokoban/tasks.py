@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from agentgym.checks import suggest
 from agentgym.outside.text import DataError, clean, read_text
 from agentgym.sokoban.generated import GeneratedLevels
 from agentgym.sokoban.text import BUCKETS, MOST_SIDE, Level, board_text, parse_level, split_of
-from agentgym.tasks import Tasks, choose, given
+from agentgym.tasks import choose, given
 
 SUFFIXES = (".txt", ".xsb", ".txt.xz", ".xsb.xz")
 _FETCH = "levels are not downloaded: fetch a collection first, for example github.com/google-deepmind/boxoban-levels"
@@ -32,7 +32,7 @@ class LevelFiles:
     """The levels of a .txt or .xsb file (plain or .xz), or of all such files in a folder in sorted order.
 
     A level is a run of lines that start with a wall. Its name is "<file name>#<number in the file, from 0>". Levels are
-    parsed on access; the splits other than "all" parse all of them. A `DataError` names what is malformed.
+    parsed on access; the splits other than "all" parse all of them. A `DataError` names the malformed part.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -69,13 +69,15 @@ class LevelFiles:
 
     @cached_property
     def first(self) -> str:
+        """The default split: "train", or "all" if "train" has no level."""
         try:
             return "train" if any(split_of(self[i]) == "train" for i in range(len(self))) else "all"
-        except DataError:  # said when the level is played
+        except DataError:  # raised when the level is played
             return "train"
 
     @cached_property
     def size(self) -> tuple[int, int]:
+        """Rows and columns of the smallest board that contains every level."""
         sides = [(len(entry.rows), max(map(len, entry.rows))) for entry in self._entries]
         sides = [pair for pair in sides if max(pair) <= MOST_SIDE]
         return max((height for height, _ in sides), default=1), max((width for _, width in sides), default=1)
@@ -162,18 +164,8 @@ def _read(file: Path, name: str) -> list[_Entry]:
 _TEXT_PREFIX = "level:"
 
 
-class Levels(Tasks[tuple[str, Level]], Protocol):
-    """A collection of (task_id, level)."""
-
-    @property
-    def first(self) -> str:
-        """The default split: "train", or "all" if "train" has no level."""
-        ...
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """Rows and columns of the smallest board that contains every level."""
-        ...
+#: A collection of (task_id, level).
+Levels = GeneratedLevels | LevelFiles
 
 
 def find_levels(path: str | Path | None, generator: Mapping[str, Any]) -> Levels:

@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from agentgym.checks import suggest
 from agentgym.outside.text import MOST_CHARACTERS, DataError
@@ -69,8 +70,7 @@ def box_of_floor(level: Level) -> tuple[int, int, int, int]:
     return first, left, last - first + 1, columns.bit_length() - left
 
 
-@dataclass(frozen=True)
-class Symbols:
+class Symbols(NamedTuple):
     """One character per kind of cell."""
 
     wall: str
@@ -80,11 +80,6 @@ class Symbols:
     box_on_target: str
     player: str
     player_on_target: str
-
-    def __str__(self) -> str:
-        return (
-            self.wall + self.floor + self.target + self.box + self.box_on_target + self.player + self.player_on_target
-        )
 
 
 SYMBOL_SETS: dict[str, Symbols] = {
@@ -106,7 +101,7 @@ def symbol_set(name: str) -> Symbols:
     return SYMBOL_SETS[name]
 
 
-#: Boards are assembled in Latin-1, one byte per text position; a substitute stands for the one symbol that it lacks.
+#: Boards are assembled in Latin-1, one byte per text position; this replaces the one symbol that is not in Latin-1.
 STAND_IN = "*"
 _WALL_BITS = bytes.maketrans(b"01", (DEFAULT.floor + DEFAULT.wall).encode())
 
@@ -138,7 +133,7 @@ def board_cells(level: Level, player: int, boxes: int) -> bytearray:
     return cells
 
 
-_TARGET, _BOX, _DONE, _PLAYER, _ABOVE = map(_cell, str(DEFAULT)[2:])
+_TARGET, _BOX, _DONE, _PLAYER, _ABOVE = map(_cell, DEFAULT[2:])
 
 
 def board_text(level: Level, player: int | None = None, boxes: int | None = None) -> str:
@@ -163,10 +158,9 @@ class Style:
         self.symbols = symbol_set(symbols)
         self.separator = separator
         self.plain = symbols == "default" and not separator
-        self._table = str.maketrans(str(DEFAULT), str(self.symbols))
+        self._table = str.maketrans("".join(DEFAULT), "".join(self.symbols))
 
     def __call__(self, text: str) -> str:
-        """Restyle one board."""
         if self.plain:
             return text
         text = text.translate(self._table)
@@ -212,19 +206,19 @@ def parse_level(text: str, symbols: str | None = None) -> Level:
 
 def _symbols_of(rows: Sequence[str]) -> Symbols:
     used = set().union(*rows)
-    if used <= set(str(DEFAULT)):
+    if used <= set(DEFAULT):
         return DEFAULT
     if used <= XSB_ROW_CHARACTERS:
         return SYMBOL_SETS["xsb"]
-    known = " or ".join(f"{str(symbols)!r} ({name})" for name, symbols in SYMBOL_SETS.items())
-    unknown = sorted(used - set(str(DEFAULT)) - XSB_ROW_CHARACTERS)
+    known = " or ".join(f"{''.join(symbols)!r} ({name})" for name, symbols in SYMBOL_SETS.items())
+    unknown = sorted(used - set(DEFAULT) - XSB_ROW_CHARACTERS)
     if unknown:
         raise DataError(f"unknown symbol {unknown[0]!r}: expected only {known}")
     raise DataError(f"the symbols {''.join(sorted(used))!r} mix two sets: expected only {known}")
 
 
 def _build(rows: list[str], width: int, symbols: Symbols) -> Level:
-    kinds = str(symbols)
+    kinds = "".join(symbols)
     if symbols.floor == " ":
         rows = [row.translate(_XSB_ALIASES) for row in rows]
     for r, row in enumerate(rows, start=1):
@@ -242,7 +236,7 @@ def _build(rows: list[str], width: int, symbols: Symbols) -> Level:
 
 
 def _cells(board: str, symbols: str) -> int:
-    table = dict.fromkeys(map(ord, str(DEFAULT) + str(SYMBOL_SETS["xsb"]) + "\n"), "0")
+    table = dict.fromkeys(map(ord, "".join(DEFAULT) + "".join(SYMBOL_SETS["xsb"]) + "\n"), "0")
     table.update(dict.fromkeys(map(ord, symbols), "1"))
     return int(board[::-1].translate(table), 2)
 

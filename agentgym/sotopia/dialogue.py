@@ -8,11 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from agentgym.checks import check_name
 from agentgym.outside.dialogue import KINDS, LEAVE, NONE, Act, Failure, Turn, complete, lost, turn_lines, write
+from agentgym.outside.text import tables_beside
 from agentgym.sotopia.games.game import Outcome, Standing
 from agentgym.sotopia.profiles import Task, opening
 
+#: Instructions and prompts.
+TEXTS = tables_beside(__file__, "texts.toml")
 #: The dimensions of SOTOPIA-EVAL with lowest and highest score, in the order of `Rating`.
 DIMENSIONS: Mapping[str, tuple[int, int]] = {
     "believability": (0, 10),
@@ -85,7 +87,7 @@ class Judge(Protocol):
 
 
 def ask_judge(judge: Judge, dialogues: Sequence[Dialogue]) -> Sequence[Verdict | Failure]:
-    """Return a judge's answers; errors as of `ask_player`."""
+    """Return a judge's answers; errors are those of `ask_player`."""
     try:
         verdicts: Sequence[Verdict | Failure] = judge.score(dialogues)
     except OSError as error:
@@ -94,7 +96,7 @@ def ask_judge(judge: Judge, dialogues: Sequence[Dialogue]) -> Sequence[Verdict |
 
 
 def needs_game(*whom: object) -> bool:
-    """Say whether one of these players and judges requires goals that can be computed."""
+    """Return whether one of these players and judges requires goals that can be computed."""
     return any(getattr(who, "needs_game", False) for who in whom)
 
 
@@ -130,7 +132,6 @@ class Result(NamedTuple):
         return self.dimensions[-1]
 
     def won(self, threshold: float) -> bool:
-        """Say whether the own goal score is above a threshold."""
         return self.goal > threshold
 
     def reward(self, form: str, threshold: float) -> float:
@@ -166,14 +167,9 @@ def result_of(given: object, role: int) -> Result:
 
 
 def failed(who: str, failure: Failure) -> Result:
-    """Return the result of a dialogue whose partner or judge (`who`) failed."""
+    """Return the result of a dialogue after a failure of `who`, "partner" or "judge"."""
     tried = f" (tried {failure.attempts} times)" if failure.attempts > 1 else ""
     return Result(failure=f"{who}: {failure.reason}{tried}")
-
-
-def check_reward(form: object) -> str:
-    """Return the name of a reward, or raise a ValueError with the known ones."""
-    return check_name(form, REWARDS, "reward")
 
 
 def check_threshold(threshold: Any) -> float:
@@ -185,14 +181,7 @@ def check_threshold(threshold: Any) -> float:
     return value
 
 
-INSTRUCTIONS = (
-    "You are one of the two people of the scenario, the one whose goal you can read. Talk with the other to reach that "
-    "goal; the other does not know it, and has another one. Each turn, answer one JSON object with an action_type and "
-    'an argument, such as {{"action_type": "speak", "argument": "What would you pay?"}}. Action types: "speak" (the '
-    'argument is what you say), "non-verbal communication" (such as a nod), "action" (something you do), "none" (you '
-    'wait) and "leave" (you end the conversation, when your goal is reached or there is no hope for it). After {turns} '
-    "turns of both together the conversation is cut off."
-)
+INSTRUCTIONS: str = TEXTS["instructions"]
 
 #: Example commands of every kind.
 COMMANDS = tuple(

@@ -8,18 +8,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from agentgym.checks import keywords_checked
+from agentgym.checks import check_name, keywords_checked, whole
 from agentgym.core import Info, TextEnv, TextSpace
 from agentgym.outside.dialogue import NONE, Act, Failure, Player, ask_player, parse, write
 from agentgym.sotopia.dialogue import (  # fmt: skip
     COMMANDS,
     INSTRUCTIONS,
+    REWARDS,
     Judge,
     Result,
     Verdict,
     ask_judge,
     check_playable,
-    check_reward,
     check_threshold,
     failed,
     needs_game,
@@ -28,7 +28,7 @@ from agentgym.sotopia.dialogue import (  # fmt: skip
 from agentgym.sotopia.judge import make_judge
 from agentgym.sotopia.players import make_player
 from agentgym.sotopia.profiles import Task
-from agentgym.sotopia.rules import SocialWorld, check_order, check_turns, draw_schedule
+from agentgym.sotopia.rules import ORDERS, SocialWorld, draw_schedule
 from agentgym.sotopia.tasks import choose_split, load_tasks
 from agentgym.tasks import choose
 from agentgym.vector import TextVectorEnv
@@ -40,7 +40,7 @@ class SotopiaEnv(TextEnv[str]):
     """Two people with private goals talk; the agent is one of them, a partner the other, and a judge scores both.
 
     **Observation.** `TextSpace`: scenario, people and own goal; then the turns since the agent's last observation, one
-    line each. `profiles` says what each side sees of the other.
+    line each. The table in `profiles` shows what each side sees of the other.
 
     **Action.** `TextSpace`: a JSON object with `action_type` ("none", "speak", "non-verbal communication", "action",
     "leave") and `argument`, see `acts.parse`. Any other text is invalid and does nothing in this turn.
@@ -108,9 +108,9 @@ class SotopiaEnv(TextEnv[str]):
         self.partner, self.judge = make_player(partner), make_judge(judge)
         self.split = choose_split(self.tasks, split, computed=needs_game(self.partner, self.judge))
         self.role = _check_role(role, ("random",))
-        self.order = check_order(order)
-        self.max_turns = check_turns(max_turns)
-        self.reward, self.success_threshold = check_reward(reward), check_threshold(success_threshold)
+        self.order = check_name(order, ORDERS, "order")
+        self.max_turns = whole("max_turns", max_turns, 1)
+        self.reward, self.success_threshold = check_name(reward, REWARDS, "reward"), check_threshold(success_threshold)
         self.observation_space = TextSpace()
         self.action_space = TextSpace(samples=COMMANDS)
         self.instructions = INSTRUCTIONS.format(turns=self.max_turns)
@@ -176,7 +176,6 @@ class SotopiaEnv(TextEnv[str]):
         self._key = _digest(self._key, repr((*turn.acts[0], *turn.acts[1])))  # the repr of plain tuples is faster
 
     def take_verdict(self, given: Verdict | Failure) -> None:
-        """Take the verdict."""
         self._result = result_of(given, self.me)
 
     def act(self, command: str) -> tuple[float, bool, bool]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import tomllib
 from collections.abc import Callable
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from agentgym.checks import suggest
+from agentgym.outside.text import tables_beside
 from agentgym.sotopia.games.bargain import BUYER, SELLER, Bargain, dollars
 from agentgym.sotopia.games.divide import Divide, Pool, Share
 from agentgym.sotopia.games.friend import Friend, MutualFriend
@@ -18,7 +17,9 @@ from agentgym.sotopia.games.schedule import Calendar, Schedule
 from agentgym.sotopia.profiles import Person, Relationship, Scenario, Task
 from agentgym.tasks import Draws
 
-_TABLES = tomllib.loads(Path(__file__).with_name("generated.toml").read_text("utf-8"))
+_TABLES = tables_beside(__file__, "generated.toml")
+#: Scenarios and goals of each family.
+_TEXTS: dict[str, str] = _TABLES["texts"]
 
 
 def _rows(name: str) -> tuple[Any, ...]:
@@ -97,15 +98,11 @@ def _bargain(draws: Draws) -> _Made:
     buyer = float(round(price * draws.uniform(0.65, 0.8)))
     seller = float(round(buyer + price * draws.uniform(-0.04, 0.12)))
     words = draws.pick(SALE).format(thing=thing, price=dollars(price), remark=remark)
-    goals = {
-        BUYER: f"Buy {thing} (<extra_info>Your target price is {dollars(buyer)}: paying more counts against you, "
-        "paying less is a bonus, and going without is worst.</extra_info>)",
-        SELLER: f"Sell {thing} (<extra_info>Your target price is {dollars(seller)}: taking less counts against you, "
-        "taking more is a bonus, and not selling is worst.</extra_info>)",
-    }
+    targets = {BUYER: buyer, SELLER: seller}
     trades = (BUYER, SELLER) if draws.below(2) else (SELLER, BUYER)
-    targets = (buyer, seller) if trades[0] == BUYER else (seller, buyer)
-    return words[0].upper() + words[1:], (goals[trades[0]], goals[trades[1]]), Bargain(price, targets, trades)
+    first, second = (_TEXTS[trade].format(thing=thing, price=dollars(targets[trade])) for trade in trades)
+    game = Bargain(price, (targets[trades[0]], targets[trades[1]]), trades)
+    return words[0].upper() + words[1:], (first, second), game
 
 
 #: Counts of three kinds; five to seven things.
@@ -133,19 +130,12 @@ def _divide(draws: Draws) -> _Made:
         values = draws.pick(_values(pool.counts)), draws.pick(_values(pool.counts))
         game = Divide(pool, values)
         solvable = values[0] != values[1] and game.solvable
-    text = (
-        f"{occasion} and divide what there is: {pool.tell(pool.counts)}. Each of them values these things differently."
-    )
-    first, second = (
-        "Get as many points as you can (<extra_info>For you, "
-        + ", ".join(
-            f"each {kind[0]} is worth {value} point{'s' * (value != 1)}"
-            for kind, value in zip(chosen, own, strict=True)
-        )
-        + ". Nobody gets any points unless you agree.</extra_info>)"
+    worths = (
+        [f"each {kind[0]} is worth {value} point{'s' * (value != 1)}" for kind, value in zip(chosen, own, strict=True)]
         for own in values
     )
-    return text, (first, second), game
+    first, second = (_TEXTS["divide_goal"].format(values=", ".join(each)) for each in worths)
+    return _TEXTS["divide"].format(occasion=occasion, things=pool.tell(pool.counts)), (first, second), game
 
 
 def _friend(draws: Draws) -> _Made:
@@ -158,21 +148,15 @@ def _friend(draws: Draws) -> _Made:
     game = MutualFriend(
         tuple((attribute, ATTRIBUTES[attribute]) for attribute in attributes), (tuple(own[0]), tuple(own[1]))
     )
-    goals = tuple(
-        "Find out whom you both know; do not simply list names (<extra_info>Naming someone whom you do not both know "
-        "costs you three points, bringing up a property of people half a point, and you need the other to confirm. You "
-        "know:\n"
-        + "\n".join(
+    lists = (
+        [
             f"{friend.name}: " + ", ".join(f"{a} {v}" for a, v in zip(attributes, friend.values, strict=True))
             for friend in friends
-        )
-        + "</extra_info>)"
+        ]
         for friends in own
     )
-    text = (
-        "Two people get talking at a party. They have been told that they have one friend in common, but not who it is."
-    )
-    return text, (goals[0], goals[1]), game
+    first, second = (_TEXTS["friend_goal"].format(friends="\n".join(each)) for each in lists)
+    return _TEXTS["friend"], (first, second), game
 
 
 def _schedule(draws: Draws) -> _Made:
@@ -189,13 +173,9 @@ def _schedule(draws: Draws) -> _Made:
     own = tuple(costs[slot][0] for slot in slots), tuple(costs[slot][1] for slot in slots)
     game = Schedule(Calendar(slots), own)
     names = [game.tell(number) for number in range(len(slots))]
-    text = f"Two people want to meet {draws.pick(MEETINGS)}. Free are " + ", ".join(names) + "."
-    first, second = (
-        "Agree on a time that suits you (<extra_info>What each costs you, from 0 (suits you) to 10 (impossible): "
-        + ", ".join(f"{name} {cost}" for name, cost in zip(names, role, strict=True))
-        + ". Not meeting at all is worst.</extra_info>)"
-        for role in own
-    )
+    text = _TEXTS["schedule"].format(meeting=draws.pick(MEETINGS), slots=", ".join(names))
+    lists = ([f"{name} {cost}" for name, cost in zip(names, role, strict=True)] for role in own)
+    first, second = (_TEXTS["schedule_goal"].format(costs=", ".join(each)) for each in lists)
     return text, (first, second), game
 
 

@@ -5,9 +5,9 @@ The other rules check the form of a dialogue, on SOTOPIA's scales:
 * believability, 0..10: 10, -2 for an empty or literally repeated utterance, -1 for a turn without any act;
 * relationship, -5..5: 2 for an agreement, -1 for leaving without one, -3 for every insult;
 * knowledge, 0..10: 1 for every different proposal, name and property heard from the other;
-* secret, -10..0: -10 for saying five words in a row (all, of a shorter one) of the own secret, -5 for four;
+* secret, -10..0: -10 for revealing five words in a row of the own secret (all words of a shorter one), -5 for four;
 * social rules, -10..0: -3 for every insult, -5 for an utterance with half of the own friends' names;
-* financial and material benefits, -5..5: the goal less 5 for an agreement about money or things, else 0;
+* financial and material benefits, -5..5: the goal minus 5 for an agreement about money or things, else 0;
 * goal, 0..10: computed by the game.
 """
 
@@ -43,7 +43,6 @@ class RulesJudge:
     needs_game = True
 
     def score(self, dialogues: Sequence[Dialogue]) -> list[Verdict | Failure]:
-        """Return the verdict on each dialogue."""
         return [_verdict(dialogue) for dialogue in dialogues]
 
 
@@ -124,7 +123,7 @@ def _runs(secret: str) -> tuple[tuple[tuple[str, ...], int], ...]:
 
 
 def make_judge(judge: str | Judge) -> Judge:
-    """Return a judge: an object itself, "rules", or `MODEL@URL`; errors as of `players.make_player`."""
+    """Return a judge: an object itself, "rules", or `MODEL@URL`; errors are those of `players.make_player`."""
     if not isinstance(judge, str):
         if not isinstance(judge, Judge):
             raise ValueError(f"judge must have score(dialogues), or be a name such as 'rules', got {judge!r}")

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from agentgym.outside.files import fingerprint
 from agentgym.outside.text import DataError, one_line, read_json_lines
+from agentgym.sotopia.dialogue import TEXTS
 from agentgym.sotopia.games.bargain import BUYER, SELLER, Bargain
 from agentgym.sotopia.games.divide import Divide, Pool
 from agentgym.sotopia.games.friend import Friend, MutualFriend
@@ -107,7 +108,7 @@ def _friend(scenario: Scenario) -> MutualFriend:
     game = MutualFriend(tuple(zip(names, values, strict=True)), (lists[0], lists[1]))
     declared = _COMMON.search(render(scenario.text, JUDGE))
     if declared is None or declared[1] != game.mutual:
-        raise ValueError(f"both lists share {game.mutual!s:.200}, whom the scenario does not name")
+        raise ValueError(f"both lists share {game.mutual!s:.200}, which the scenario does not name")
     return game
 
 
@@ -117,17 +118,11 @@ _READERS = {"craigslist_bargains": _bargain, "deal-or-no-deal": _divide, "mutual
 #: Files of the folder: scenarios, characters, pairings.
 FILES = ("environment_profiles.jsonl", "agent_profiles.jsonl", "env_agent_combo_storages.jsonl")
 
-#: Ids of SOTOPIA-hard's scenarios after `01H7VFH`; five pairings each are its 70 dialogues. (The published list of 70
-#: numbers counts the pairings in the order of another file.)
-_HARD = (
-    "NV13MHN97GAH73E3KM8", "N5WVC5HKKVBHZBA553R", "N9W0WAFZCBT09PKJJNK", "PDZVVCDZR3AARA547CY", "PQQQY6H4DNC6NBQ8XTG",
-    "N7WJK7VWVRZZTQ6DX9T", "PS5WJW2694R1MNC8JFY", "NN7XTR99319DS8KZCQM", "Q11NAMZS4A2RDGDB01V", "PSWGDGEYRP63H2DJKV0",
-    "NF4G18PC9JHGRC8A1R6", "NNYH3W0VRWVY178K2TK", "P8AN5643B0NR0NP00VE", "N7A1ZX5KSMT2YN9RXC4",
-)  # fmt: skip
-HARD_SCENARIOS = frozenset(f"01H7VFH{tail}" for tail in _HARD)
+#: The scenarios of SOTOPIA-hard.
+HARD_SCENARIOS = frozenset(f"01H7VFH{tail}" for tail in TEXTS["hard"].split())
 
 
-#: Most characters of a text and of a name (of a person, an occupation, ...), so that an opening fits into the
+#: Maximum number of characters of a text and of a name (of a person, an occupation, ...): an opening fits into the
 #: observation space.
 MOST_TEXT, MOST_NAME = 20_000, 200
 

@@ -11,24 +11,24 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 from pettingzoo import AECEnv, ParallelEnv
 
-from agentgym.checks import suggest, whole
+from agentgym.checks import check_name, suggest, whole
 from agentgym.core import TextSpace
 from agentgym.outside.dialogue import NONE, Act, parse
 from agentgym.sotopia.dialogue import (
     COMMANDS,
     INSTRUCTIONS,
+    REWARDS,
     Judge,
     Result,
     ask_judge,
     check_playable,
-    check_reward,
     check_threshold,
     needs_game,
     result_of,
 )
 from agentgym.sotopia.judge import make_judge
 from agentgym.sotopia.profiles import ROLES
-from agentgym.sotopia.rules import SocialWorld, check_order, check_turns, draw_schedule
+from agentgym.sotopia.rules import ORDERS, SocialWorld, draw_schedule
 from agentgym.sotopia.tasks import choose_split, load_tasks
 from agentgym.tasks import choose
 
@@ -61,12 +61,12 @@ class PairedEnv:
         if render_mode is not None and render_mode not in modes:
             raise ValueError(f"unknown render_mode {render_mode!r}; {suggest(render_mode, modes)}")
         self.render_mode = render_mode
-        self.order = check_order(order)
+        self.order = check_name(order, ORDERS, "order")
         self.tasks = load_tasks(data, families, world_seed)
         self.judge = make_judge(judge)
         self.split = choose_split(self.tasks, split, computed=needs_game(self.judge))
-        self.max_turns = check_turns(max_turns)
-        self.reward, self.threshold = check_reward(reward), check_threshold(success_threshold)
+        self.max_turns = whole("max_turns", max_turns, 1)
+        self.reward, self.threshold = check_name(reward, REWARDS, "reward"), check_threshold(success_threshold)
         self.instructions = INSTRUCTIONS.format(turns=self.max_turns)
         self.possible_agents = list(AGENTS)
         self.agents: list[str] = []
@@ -160,9 +160,9 @@ class PairedEnv:
 class SotopiaParallelEnv(PairedEnv, ParallelEnv[str, str, str]):  # type: ignore[misc]  # PettingZoo has no types
     """Two people with private goals, played by the agents "agent_0" and "agent_1"; a step is a turn.
 
-    Arguments are those of `PairedEnv`, all else as in `agentgym.sotopia.env.SotopiaEnv`. With order "simultaneous" both
-    act; with "round-robin" and "random" one does, and the other's `infos[agent]["kinds"]` is `("none",)`. Each agent's
-    reward comes from its own scores.
+    Arguments are those of `PairedEnv`; everything else is as in `agentgym.sotopia.env.SotopiaEnv`. With order
+    "simultaneous" both act; with "round-robin" and "random" one does, and the other's `infos[agent]["kinds"]` is
+    `("none",)`. Each agent's reward comes from its own scores.
     """
 
     def __init__(self, order: str = "simultaneous", **kwargs: Any) -> None:

@@ -178,7 +178,7 @@ def _friend_step(side: FriendSide, search: _Search, turn: Turn) -> _Search:
             left = tuple([name for name in left if name not in out]) or left
         elif last.accepts and not named:
             fits = _with(side, fits, asked)
-        if last.asks:  # a question about somebody implies such a friend
+        if last.asks:  # a question about a person implies such a friend
             fits = _with(side, fits, last)
         asked = _SILENCE
     return _Search(standing, left, fits, asked, last, heard, idle)
@@ -227,7 +227,7 @@ def _question(side: FriendSide, search: _Search) -> str:
     return f"Do you know somebody with {' and '.join(told)}?"
 
 
-#: Partners: they concede to who concedes, and otherwise little and not for long.
+#: Partners: they match concessions of the other side, and make few others.
 TEMPERAMENTS: dict[str, Temperament] = {
     "firm": Temperament(start=0.0, floor=5.5, give=0.7, pace=0.2, patience=4, asks=False),
     "fair": Temperament(start=0.5, floor=5.0, give=1.0, pace=0.3, patience=5),
@@ -240,7 +240,6 @@ class ScriptedPlayer(ABC):
     """Plays each dialogue by itself, and does nothing out of turn."""
 
     def act(self, views: Sequence[View]) -> list[Act | Failure]:
-        """Return the next act of each dialogue."""
         return [NONE if len(view.kinds) == 1 else self.play(view) for view in views]
 
     @abstractmethod
@@ -281,7 +280,7 @@ def _play(view: View, temper: Temperament) -> Act | Failure:
 
 
 class Silent(ScriptedPlayer):
-    """Never says anything."""
+    """Does nothing in every turn."""
 
     def play(self, view: View) -> Act:
         return NONE

@@ -1,6 +1,6 @@
 """The records of SOTOPIA, and what each viewer sees of them in a dialogue's opening.
 
-Each side sees all of itself, the judge all of both; of the other a side sees:
+Each side sees its whole record, and the judge sees both. Of the other person a side sees:
 
 | relationship | name | age, occupation, pronouns, public information | personality and values | secret, goal |
 |---|---|---|---|---|

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from agentgym.checks import check_name, whole
+from agentgym.checks import check_name
 from agentgym.outside.dialogue import KINDS, NONE, Act, Turn, View, turn_lines
 from agentgym.sotopia.dialogue import Dialogue
 from agentgym.sotopia.games.game import Standing
@@ -20,16 +20,6 @@ STALE = 3
 _BOTH = (0, 1)
 _ONE = ((0,), (1,))
 _WAIT = ("none",)
-
-
-def check_order(order: object) -> str:
-    """Return the name of an order, or raise a ValueError with the known ones."""
-    return check_name(order, ORDERS, "order")
-
-
-def check_turns(turns: Any) -> int:
-    """Return a number of turns, or raise a ValueError."""
-    return whole("max_turns", turns, 1)
 
 
 def draw_schedule(order: str, max_turns: int, rng: np.random.Generator) -> tuple[int, ...]:
@@ -50,7 +40,7 @@ class SocialWorld:
     def __init__(
         self, task: Task, order: str = "round-robin", max_turns: int = 20, schedule: tuple[int, ...] = ()
     ) -> None:
-        self.task, self.order, self.max_turns = task, check_order(order), max_turns
+        self.task, self.order, self.max_turns = task, check_name(order, ORDERS, "order"), max_turns
         self.names = task.names
         self.dialogue = Dialogue(task, standing=Standing())
         if len(schedule) != (max_turns if order == "random" else 0):
@@ -69,13 +59,12 @@ class SocialWorld:
 
     @property
     def standing(self) -> Standing:
-        """State of the game; without a game, who acted last and how."""
+        """State of the game; without a game, the role that acted last and the kind of its act."""
         assert self.dialogue.standing is not None
         return self.dialogue.standing
 
     @property
     def ended(self) -> str:
-        """How it ended, see `Dialogue.ended`."""
         return self.dialogue.ended
 
     @property
@@ -99,7 +88,6 @@ class SocialWorld:
         return KINDS if role in self.speakers else _WAIT
 
     def opening(self, role: int) -> str:
-        """Return the first observation of a role."""
         text = self._openings[role]
         if text is None:
             text = self._openings[role] = opening(self.task, role)
@@ -110,7 +98,6 @@ class SocialWorld:
         return turn_lines(self.names, self.dialogue.turns[start:])
 
     def view(self, role: int) -> View:
-        """Return what a role may know now."""
         game = self.task.game
         private, standing = (None, None) if game is None else (game.sides[role], self.standing)
         return View(
@@ -129,7 +116,7 @@ class SocialWorld:
             kind = acts[role].kind
             self._stale = self._stale + 1 if kind == "none" else 0
             left = left or kind == "leave"
-        if len(speakers) == 1:  # a pickled world has a tuple of its own
+        if len(speakers) == 1:  # the identity test would fail in an unpickled world
             acts = (acts[0], NONE) if speakers[0] == 0 else (NONE, acts[1])
         turn = Turn(len(turns), acts)
         turns.append(turn)
@@ -148,7 +135,7 @@ class SocialWorld:
         self.dialogue.ended, self.speakers = "failed", ()
 
     def redraw(self, rng: np.random.Generator) -> None:
-        """Draw anew the order of later turns (order "random") and the samples of models."""
+        """Redraw the order of later turns (order "random") and the samples of models."""
         decided = self.turn + 1
         self._schedule = self._schedule[:decided] + draw_schedule(self.order, self.max_turns, rng)[decided:]
         self.draw = int(rng.integers(1 << 31))
@@ -166,7 +153,7 @@ class SocialWorld:
 
 
 def _follow(standing: Standing, turn: Turn) -> Standing:
-    """Return who acted last and how, the state without a game."""
+    """Return the state without a game: the role that acted last, and the kind of its act."""
     for role, act in enumerate(turn.acts):
         if act.kind != "none":
             standing = Standing(role=role, move=act.kind)

@@ -15,7 +15,7 @@ from agentgym.outside.packages import install, needed
 from agentgym.trajectory.file import MOST_REWARD
 
 Ints = NDArray[np.int64]
-#: Most different values of a column with the same hash; of floats, at most 34 can have one.
+#: Maximum number of different values of a column with the same hash; of floats, at most 34 can have one.
 MOST_ALIKE: Final = 256
 _SALTED = {str, bytes, bool, type(None)}
 #: Types of pandas' missing values, which need not be installed.
@@ -220,7 +220,7 @@ def _check_hashes(name: str, columns: Sequence[Sequence[Any]]) -> None:
                 raise ValueError(
                     f"column '{name}': more than {MOST_ALIKE} different values have the hash {hashes[row]}, one of "
                     f"them a {type(others[row]).__name__}, and looking them up would take quadratic time: give them a "
-                    "__hash__ that tells them apart, or use texts, such as repr(value)"
+                    "__hash__ that distinguishes them, or use texts, such as repr(value)"
                 )
 
 

@@ -85,7 +85,6 @@ class Trajectory:
 
     @property
     def ending(self) -> Ending:
-        """How it ended."""
         return Ending.of(self.won, self.terminated, self.truncated)
 
 

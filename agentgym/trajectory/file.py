@@ -131,36 +131,21 @@ def _is_id(value: Any) -> bool:
 
 def _is_parent(value: Any) -> bool:
     pair = type(value) is list and len(value) == 2
-    return value is None or (pair and _is_id(value[0]) and _is_integer(value[1]))
-
-
-def _is_flag(value: Any) -> bool:
-    return type(value) is bool
-
-
-def _is_integer(value: Any) -> bool:
-    return type(value) is int
+    return value is None or (pair and _is_id(value[0]) and type(value[1]) is int)
 
 
 def _is_reward(value: Any) -> bool:
     return type(value) in (int, float) and abs(value) <= MOST_REWARD
 
 
-def _are_rewards(value: Any) -> bool:
-    return type(value) is dict and all(map(_is_reward, value.values()))
-
-
 def _are_integers(value: Any) -> bool:
     return type(value) is list and set(map(type, value)) <= {int}
 
 
-def _are_numbers(value: Any) -> bool:
-    return type(value) is list and set(map(type, value)) <= {int, float}
-
-
 _FINISHES = ("", "stop", "length", "prompt-too-long")
 _ID = "a string, a number or null", _is_id
-_FLAG = "true or false", _is_flag
+_FLAG = "true or false", lambda value: type(value) is bool
+_INTEGER = "an integer", lambda value: type(value) is int
 _TRAJECTORY: Final = {
     "group": _ID,
     "trajectory": _ID,
@@ -171,22 +156,25 @@ _TRAJECTORY: Final = {
     "steps": ("a list", lambda value: type(value) is list),
 }
 _STEP: Final = {
-    "t": ("an integer", _is_integer),
+    "t": _INTEGER,
     "state": _ID,
     "action": _ID,
     "next_state": _ID,
     "reward": (f"a number within {MOST_REWARD:g}", _is_reward),
     "valid": _FLAG,
     "reply": ("an object or null", lambda value: value is None or type(value) is dict),
-    "reward_components": ("an object of numbers or null", lambda value: value is None or _are_rewards(value)),
+    "reward_components": (
+        "an object of numbers or null",
+        lambda value: value is None or (type(value) is dict and all(map(_is_reward, value.values()))),
+    ),
 }
 _REPLY: Final = {
     "text": ("a string", lambda value: type(value) is str),
     "prompt_ids": ("a list of integers", _are_integers),
     "token_ids": ("a list of integers", _are_integers),
-    "logprobs": ("a list of numbers", _are_numbers),
+    "logprobs": ("a list of numbers", lambda value: type(value) is list and set(map(type, value)) <= {int, float}),
     "finish": ("'', 'stop', 'length' or 'prompt-too-long'", lambda value: value in _FINISHES),
-    "version": ("an integer", _is_integer),
+    "version": _INTEGER,
     "allowed": ("a list of lists of integers", lambda value: type(value) is list and all(map(_are_integers, value))),
 }
 #: Values of fields that older files lack.

@@ -16,12 +16,12 @@ Floats = NDArray[np.float64]
 TableT = TypeVar("TableT", bound=Any)
 _ROW_COLUMNS = ("group", "t", "state", "next_state", "action", "valid", "reward", "terminated", "truncated")
 
-#: Most rows of an unfolded table: beyond it takes gigabytes.
+#: Maximum number of rows of an unfolded table: beyond it takes gigabytes.
 MOST_UNFOLDED: Final = 2**23
 
 
 class ForkError(ValueError):
-    """A trajectory, of number `trajectory` in the table, cannot have been cut where it says."""
+    """The parent of a trajectory, of number `trajectory` in the table, is impossible."""
 
     def __init__(self, trajectory: int, message: str) -> None:
         super().__init__(message)
@@ -99,7 +99,7 @@ def unfolded(table: TableT) -> tuple[TableT, Ints]:
 
 
 def unfolds(table: Any) -> bool:
-    """Say whether the unfolded table has at most `MOST_UNFOLDED` rows."""
+    """Return whether the unfolded table has at most `MOST_UNFOLDED` rows."""
     return not table.has_forks or int(table.episode_length.sum()) <= MOST_UNFOLDED
 
 

@@ -31,7 +31,7 @@ class StepTable:
 
     A group holds comparable trajectories (the same task). Build a table with `from_arrays`; results of credit methods
     follow its row order. A trajectory may be cut from another one after a row, its `parent`: it holds only the steps
-    from there on, and the shared steps stand once, in the other trajectory. `unfolded` is the table without forks.
+    from there on; only the other trajectory has the shared steps. `unfolded` is the table without forks.
 
     Attributes:
         group: int64 (N,), 0..n_groups-1, index into `groups`.
@@ -113,7 +113,7 @@ class StepTable:
             truncated: default all False.
             parent: `(trajectory, t)` of the step after which a trajectory was cut, for all that were.
             replies: the policy's answers, one per row.
-            reward_components: columns of finite numbers by name, beside `reward`.
+            reward_components: columns of finite numbers by name, in addition to `reward`.
 
         Raises:
             ValueError: lengths differ, or a rule above is broken; names the first bad row.

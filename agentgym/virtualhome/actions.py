@@ -295,7 +295,7 @@ def _check_put(relation: int, home: Household, node: int, target: int) -> Place:
 
 
 def _check_put_object_back(home: Household, node: int) -> Place | type[Unchanged]:
-    """Require a held thing that was grabbed from a place, and that place near."""
+    """Require a held thing that was grabbed from a place, and require that the place is near."""
     place = home.places.get(node)
     if place is None:
         raise Refused(f"{home.scene.shown[node]} not grabbed")
@@ -387,25 +387,13 @@ def _each(*parts: Check) -> Check:
 
 
 def _is(wanted: str, otherwise: str, also: Collection[str] = ()) -> Check:
+    return lambda home, node: home.need(wanted, node, otherwise, also)
+
+
+def _in_state(state: int, name: str, wanted: bool = True) -> Check:
     def check(home: Household, node: int) -> None:
-        if not home.scene.having[wanted] >> node & 1 and home.scene.names[node] not in also:
-            raise Refused(f"{home.scene.shown[node]} {otherwise}")
-
-    return check
-
-
-def _in_state(state: int, name: str) -> Check:
-    def check(home: Household, node: int) -> None:
-        if not home.states(node) & state:
-            raise Refused(f"{home.scene.shown[node]} is not {name}")
-
-    return check
-
-
-def _not_in_state(state: int, name: str) -> Check:
-    def check(home: Household, node: int) -> None:
-        if home.states(node) & state:
-            raise Refused(f"{home.scene.shown[node]} is {name}")
+        if bool(home.states(node) & state) != wanted:
+            raise Refused(f"{home.scene.shown[node]} is {'not ' if wanted else ''}{name}")
 
     return check
 
@@ -496,12 +484,12 @@ RULES: Final[dict[str, Rule]] = {
     "READ": Rule(_each(_is("READABLE", "is not readable"), _HELD)),
     "DRINK": Rule(_check_drink),
     "OPEN": Rule(
-        _each(_OPENS, _NEAR, _free_hand, _in_state(IS_CLOSED, "closed"), _not_in_state(IS_ON, "still on")),
+        _each(_OPENS, _NEAR, _free_hand, _in_state(IS_CLOSED, "closed"), _in_state(IS_ON, "still on", False)),
         partial(_exchange, IS_CLOSED, IS_OPEN),
     ),
     "CLOSE": Rule(_each(_OPENS, _NEAR, _in_state(IS_OPEN, "open")), partial(_exchange, IS_OPEN, IS_CLOSED)),
     "SWITCHON": Rule(
-        _each(_SWITCH, _NEAR, _in_state(IS_OFF, "off"), _not_in_state(PLUGGED_OUT, "unplugged")),
+        _each(_SWITCH, _NEAR, _in_state(IS_OFF, "off"), _in_state(PLUGGED_OUT, "unplugged", False)),
         partial(_exchange, IS_OFF, IS_ON),
     ),
     "SWITCHOFF": Rule(_each(_SWITCH, _NEAR, _in_state(IS_ON, "on")), partial(_exchange, IS_ON, IS_OFF)),

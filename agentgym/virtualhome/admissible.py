@@ -38,7 +38,6 @@ from agentgym.virtualhome.scene import (
     STATE_NAMES,
     STATES,
     WIDTH,
-    Scene,
     members,
     positions,
 )
@@ -124,7 +123,7 @@ class Offers:
         self._no_rooms = ~scene.rooms
         having = scene.having
         self._poured = having["POURABLE"] | having["DRINKABLE"]
-        self._poured_into = having["RECIPIENT"] | _of(scene, *POURED_INTO_ALSO)
+        self._poured_into = having["RECIPIENT"] | sum(scene.classes.get(name, 0) for name in POURED_INTO_ALSO)
         self._persons, self._clothes = having["PERSON"], having["CLOTHES"]
         self._knives = sum(nodes for name, nodes in scene.classes.items() if "knife" in name)
         self._in_hand = (
@@ -299,10 +298,6 @@ def _group(phrases: Phrases, actions: int) -> Group:
     group: Group = (first, second, third, fourth)
     phrases.groups[actions] = group
     return group
-
-
-def _of(scene: Scene, *classes: str) -> int:
-    return sum(scene.classes.get(name, 0) for name in classes)
 
 
 _WALK: Final = PLACE["WALK"]

@@ -7,20 +7,13 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from agentgym.outside.text import tables_beside
 from agentgym.virtualhome.scene import Scene, positions
 
-#: Action -> the command; "{}" stands for a thing.
-TEMPLATES: Final[dict[str, str]] = {
-    "WALK": "walk to {}", "RUN": "run to {}", "FIND": "find {}", "GRAB": "grab {}", "PUTBACK": "put {} on {}",
-    "PUTIN": "put {} in {}", "PUTOBJBACK": "put {} back", "DROP": "drop {}", "RELEASE": "release {}", "OPEN": "open {}",
-    "CLOSE": "close {}", "SWITCHON": "switch on {}", "SWITCHOFF": "switch off {}", "PLUGIN": "plug in {}",
-    "PLUGOUT": "plug out {}", "SIT": "sit on {}", "LIE": "lie on {}", "STANDUP": "stand up", "SLEEP": "sleep",
-    "WAKEUP": "wake up", "TURNTO": "turn to {}", "LOOKAT": "look at {}", "POINTAT": "point at {}", "WATCH": "watch {}",
-    "TOUCH": "touch {}", "WASH": "wash {}", "RINSE": "rinse {}", "SCRUB": "scrub {}", "WIPE": "wipe {}",
-    "DRINK": "drink {}", "READ": "read {}", "EAT": "eat {}", "CUT": "cut {}", "POUR": "pour {} into {}",
-    "PUTON": "put on {}", "PUTOFF": "take off {}", "GREET": "greet {}", "TYPE": "type on {}", "MOVE": "move {}",
-    "PULL": "pull {}", "PUSH": "push {}", "SQUEEZE": "squeeze {}",
-}  # fmt: skip
+#: Instructions, commands and repairs.
+TEXTS: Final = tables_beside(__file__, "texts.toml")
+#: Action -> the command; "{}" is the place of a thing.
+TEMPLATES: Final[dict[str, str]] = TEXTS["commands"]
 #: Maximum length of a command; the longest with published names has 80 characters.
 _MOST_READ: Final = 500
 
@@ -198,11 +191,6 @@ def parse_line(text: str) -> Line:
     return line
 
 
-@lru_cache(maxsize=8192)
-def _remembered(text: str) -> tuple[Line | None, str]:
-    return _parse(text)
-
-
 def _parse(text: str) -> tuple[Line | None, str]:
     text = text.strip()
     found = _ACTION.match(text)
@@ -224,6 +212,9 @@ def _parse(text: str) -> tuple[Line | None, str]:
             f"expected {PARAMETERS[action]}"
         )
     return Line(action, tuple(things)), ""
+
+
+_remembered = lru_cache(maxsize=8192)(_parse)
 
 
 class _Next:

@@ -11,22 +11,13 @@ from agentgym.core import Info, TextEnv, TextSpace
 from agentgym.tasks import check_split, choose, given
 from agentgym.vector import TextVectorEnv
 from agentgym.virtualhome.activity import Activity, Episode
+from agentgym.virtualhome.commands import TEXTS
 from agentgym.virtualhome.hindsight import chores_done, id_with
 from agentgym.virtualhome.rules import REPAIRS
 from agentgym.virtualhome.spa import episode as spa
 from agentgym.virtualhome.tasks import Activities, find_activities, narrowed
 
-INSTRUCTIONS = (
-    "You are in a household and have a task to do there. You see the room you are in, what is near you, and what you "
-    "hold; you have two hands. Each turn, give one command, with things as they are named (`chair 2`):\n"
-    "walk to <thing or room>; find <thing near you>; grab <thing>; put <thing> on <thing>; put <thing> in <thing>; "
-    "put <thing> back; drop <thing>; open <thing>; close <thing>; switch on <thing>; switch off <thing>; plug in "
-    "<thing>; plug out <thing>; sit on <thing>; lie on <thing>; stand up; sleep; wake up; turn to <thing>; look at "
-    "<thing>; watch <thing>; touch <thing>; wash <thing>; wipe <thing>; drink <thing>; read <thing>; eat <thing>; cut "
-    "<thing>; pour <thing> into <thing>; put on <clothes>; take off <clothes>; greet <person>; type on <thing>.\n"
-    "You can only use what you have walked to or found, and only while it is near you. A command that is not possible "
-    "changes nothing, and you are told why."
-)
+INSTRUCTIONS: str = TEXTS["instructions"]
 
 
 class VirtualHomeEnv(TextEnv[str]):
@@ -50,7 +41,7 @@ class VirtualHomeEnv(TextEnv[str]):
     **Reward** of a step: `reward` (1) when the goal is achieved, else 0.
 
     **End.** `terminated` when the goal is achieved (`won`). The registered time limit is 40 steps (`truncated`), as in
-    the papers. There are dead ends: a seat stays occupied after someone sat on it.
+    the papers. There are dead ends: a seat stays occupied after the character sat on it.
 
     **Luck.** None, except with `protocol="spa"`: `np_random` resolves ambiguous names (in `collect`, one generator per
     episode).

@@ -48,9 +48,9 @@ _MAKING: Final[dict[int, tuple[str, int]]] = {
     CLEAN: ("WASH", 0), PLUGGED_IN: ("PLUGIN", 0), PLUGGED_OUT: ("PLUGOUT", 0), IS_OFF: ("SWITCHOFF", 0),
     IS_ON: ("SWITCHON", PLUGGED_IN), IS_OPEN: ("OPEN", IS_OFF), IS_CLOSED: ("CLOSE", 0),
 }  # fmt: skip
-#: Deeds whose object has to be in hand.
+#: Deeds with a held object.
 _IN_HAND: Final = frozenset(("READ", "DRINK", "DROP", "RELEASE", "PUTON"))
-#: Deeds whose object must only be known, or faced.
+#: Deeds with an object that is known or faced, but not necessarily near.
 _FROM_AFAR: Final = frozenset(("WATCH", "LOOKAT", "POINTAT", "TURNTO", "GREET"))
 #: Deeds that need a sitting or lying character.
 _RESTING: Final = frozenset(("SLEEP", "WAKEUP", "STANDUP"))
@@ -145,7 +145,7 @@ class _Attempt:
 
     def _carry(self, missing: list[Test]) -> None:
         target = missing[0][1].bit_length() - 1
-        for _, bit, _ in missing:  # where something in hand belongs, if there is such a place
+        for _, bit, _ in missing:  # the place of a held thing, if there is one
             if any(slot // WIDTH in self._held() for slot, other, _ in missing if other == bit):
                 target = bit.bit_length() - 1
         mine = [(slot // WIDTH, slot % WIDTH) for slot, bit, _ in missing if bit == 1 << target]
@@ -156,14 +156,14 @@ class _Attempt:
         shut = any(relation == INSIDE for _, relation in mine) and not self._takes_in(target)
         load = mine[: 1 if shut else 2]
         for thing, _ in load:
-            if thing not in self._held():  # then something may be possible that comes first
+            if thing not in self._held():  # afterwards a condition that comes first may be possible
                 self._hold(thing, keep=[other for other, _ in load])
                 return
         self._reach(target)
         if shut:
             self._make(target, IS_OPEN)
         for thing, relation in load:
-            if thing in self._held():  # a closed door on the way may have taken the hand
+            if thing in self._held():  # opening a door on the way may have dropped it
                 self._do("PUTIN" if relation == INSIDE else "PUTBACK", thing, target)
 
     def _fill(self, thing: int, vessel: int) -> None:
@@ -400,7 +400,7 @@ class _Needs:
         for test in missing:
             self._test(test)
         self.missing = bool(missing or deeds)
-        for actions, node, _ in sorted(deeds, key=lambda deed: deed[1] < 0):  # what is done anyway may be one of these
+        for actions, node, _ in sorted(deeds, key=lambda deed: deed[1] < 0):  # these may be among the known actions
             self._deed(actions, node)
 
     def count(self) -> int:
@@ -427,7 +427,7 @@ class _Needs:
             self._put(node, relation, bits.bit_length() - 1)
         elif relation in (ON, INSIDE):
             target = bits.bit_length() - 1
-            if target == self._me:  # taken off, or taken in hand; walking leaves what is inside oneself
+            if target == self._me:  # taken off or grabbed; walking removes what is inside the character
                 if relation == ON:
                     self._need(node, near=False)
             elif not (self._taken | self._world.scene.rooms) >> target & 1:
@@ -495,7 +495,7 @@ class _Needs:
 
     def _deed(self, actions: frozenset[str], node: int) -> None:
         names = {_SAME.get(action, action) for action in actions}
-        if "WALK" in names:  # to get to know something is one
+        if "WALK" in names:  # each thing to discover is counted already
             if node >= 0:
                 self._need(node, near=False)
             return

@@ -23,7 +23,7 @@ class Deed(NamedTuple):
 
 @dataclass(frozen=True)
 class Goal:
-    """A conjunction; deeds come in this order, everything else must hold when the last one is done, or later.
+    """A conjunction: the deeds in this order; everything else must hold when the last one is done, or later.
 
     `states`: (id, state), with any others; `exact`: (id, all states of the node); `edges`, `without`: existing and
     absent ones.

@@ -40,16 +40,16 @@ class Rule(NamedTuple):
     effect: Callable[..., None] | None = None
 
 
-class Refused(Exception):  # noqa: N818  # it is what the original says, no error
+class Refused(Exception):  # noqa: N818  # an answer of the original, no error
     """An impossible action; the message is the original's reason, empty where the original gives none."""
 
 
 class OriginalError(Exception):
-    """The original raises here; the message is its exception's name, and its text for exceptions of its own."""
+    """The original raises here; the message is the exception's name, with the text of the original's own exceptions."""
 
 
 class Household(State):
-    """A state with the predicates of the rules; arguments as of `rules.World`.
+    """A state with the predicates of the rules; arguments are those of `rules.World`.
 
     `messages`: since the caller cleared them; `carry_room` ... `put_back`: the rule holds, by the dialect or by a
     repair.
@@ -123,7 +123,7 @@ class Household(State):
     # Nodes.
 
     def near(self, node: int) -> bool:
-        """Say whether the character is close to a node, to what is close to it, or to what it is on."""
+        """Return whether the character is close to a node, to what is close to it, or to what it is on."""
         cells = self.cells
         close = cells[self._me + CLOSE]
         if self._order is not None:
@@ -136,7 +136,7 @@ class Household(State):
         return bool(facing >> node & 1 or facing & self.cells[node * WIDTH + SOURCES + FACING])
 
     def shut(self, node: int) -> bool:
-        """Say whether a node is inside something closed that is no room."""
+        """Return whether a node is inside something closed that is no room."""
         self.asked(node, INSIDE)
         cells = self.cells
         inside = cells[node * WIDTH + INSIDE] & ~self.scene.rooms
@@ -188,7 +188,7 @@ class Household(State):
         return bool(self.scene.doors >> node & between & 1)
 
     def open_way(self, start: int, end: int | None) -> bool:
-        """Say quickly whether `closed_doors` is empty; False if that needs a search."""
+        """Return quickly whether `closed_doors` is empty; False if that needs a search."""
         if end is None or self.touched & self.scene.doors:
             return False
         return bool(self._doors.open_from(start) >> end & 1)

@@ -12,7 +12,7 @@ _MOVES: Final = ("walk to ", "run to ", "find ", "turn to ", "look at ", "point 
 
 
 def something_done(state: Hashable, action: Hashable, next_state: Hashable) -> bool:
-    """Say whether a step changed the house, what is held or worn, or the posture, or did a deed of the goal.
+    """Return whether a step changed the house, what is held or worn, or the posture, or did a deed of the goal.
 
     For `wrappers.credit.segments.by_event`: steps that only approach or look belong to the event that follows.
     """

@@ -58,7 +58,7 @@ def _names(text: str) -> list[str]:
 class VirtualHomePlayer:
     """Plays generated activities of VirtualHome from observations and offered commands alone.
 
-    It does what the sentence says in a feasible order, opens closed containers and doors, and stands up or empties a
+    It does the task of the sentence in a feasible order, opens closed containers and doors, and stands up or empties a
     hand when necessary. A first observation (with "Your task is to: ") starts a new episode.
     """
 
@@ -101,7 +101,7 @@ class VirtualHomePlayer:
             self._steps = self._play(*read_task(observation))
         command = next(self._steps, "")
         if not command:
-            self._past.clear()  # there is no plan for what was seen to bring forward
+            self._past.clear()  # without a plan the past observations are not needed
         if command in self._offered:
             return command
         self._turns += 1

@@ -7,38 +7,23 @@ from typing import Final, NamedTuple
 
 from agentgym.checks import suggest
 from agentgym.virtualhome.actions import RULES, Unchanged
-from agentgym.virtualhome.commands import Line, LineError, parse_line
+from agentgym.virtualhome.commands import TEXTS, Line, LineError, parse_line
 from agentgym.virtualhome.household import Household, OriginalError, Refused
 from agentgym.virtualhome.scene import RELATION_NAMES, STATES, WIDTH, Edge, Scene, members, states_of
 
 DIALECTS: Final = ("v1", "head")
 
 #: The effect of each repair. Without repairs the household behaves exactly as the original.
-REPAIRS: Final[dict[str, str]] = {
-    "carry_room": "what is held enters the new room (the original leaves it in the room the walk began in)",
-    "cycles": (
-        "in dialect 'head' a thing inside itself, directly or not, is in no room (there the original never answers; "
-        "without this repair the step fails with the exception 'endless loop')"
-    ),
-    "find": "in dialect 'head' FIND walks to what is far (the original raises TypeError)",
-    "grab_place": (
-        "of several nodes the one with the lowest id is taken (the original takes what its sets list first: the place "
-        "a thing was grabbed from, the room of a thing in two rooms)"
-    ),
-    "leave_seat": "STANDUP leaves the seat (in the original seats fill up)",
-    "posture": "in dialect 'head' sitting and lying is what it is now (the original asks the initial graph)",
-    "put_back": "in dialect 'head' a PUTOBJBACK that cannot be done fails (the original succeeds with nothing changed)",
-    "take_off": "in dialect 'head' PUTOFF takes clothes off (the original raises TypeError)",
-}
+REPAIRS: Final[dict[str, str]] = TEXTS["repairs"]
 
 #: Actions that discover their thing; in dialect "v1" all others require a discovered one.
 DISCOVERING: Final = frozenset({"WALK", "RUN", "FIND"})
 
 
 class Result(NamedTuple):
-    """The result of a line; messages come without the original's tail ` when executing ...`.
+    """The result of a line; messages have no tail ` when executing ...`.
 
-    `exception` is the name of the exception that the original raises, with its text for exceptions of its own.
+    `exception` is the name of the exception that the original raises, with the text of the original's own exceptions.
     """
 
     ok: bool

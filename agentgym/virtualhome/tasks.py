@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from agentgym.checks import check_name, suggest
-from agentgym.tasks import GENERATED, Tasks, published
-from agentgym.virtualhome.activity import Activity
+from agentgym.tasks import GENERATED, published
 from agentgym.virtualhome.generated.activities import GeneratedActivities
-from agentgym.virtualhome.hindsight import Chore
 from agentgym.virtualhome.official.dataset import OfficialActivities
 from agentgym.virtualhome.official.files import KINDS, VARIABLE
 
@@ -17,24 +15,8 @@ from agentgym.virtualhome.official.files import KINDS, VARIABLE
 ARGUMENTS: Final[Mapping[str, Any]] = {"house_seed": 0, "num_activities": None}
 
 
-class Activities(Tasks[Activity], Protocol):
-    """A collection of activities; `by_id` also accepts ids with a chore, see `agentgym.virtualhome.hindsight`."""
-
-    @property
-    def first(self) -> str:
-        """The default split."""
-        ...
-
-    @property
-    def task_types(self) -> tuple[str, ...]: ...
-
-    def of_types(self, kinds: tuple[str, ...]) -> Activities:
-        """Return the activities of some types; task_ids of others stay valid."""
-        ...
-
-    def same_split(self, activity: Activity, chore: Chore) -> bool:
-        """Say whether a chore in an activity's house belongs to no other split than the activity."""
-        ...
+#: A collection of activities; `by_id` also accepts ids with a chore, see `agentgym.virtualhome.hindsight`.
+Activities = GeneratedActivities | OfficialActivities
 
 
 def narrowed(activities: Activities, kinds: Any) -> Activities:

@@ -13,6 +13,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from agentgym.outside.text import tables_beside
+
+#: Instructions, repairs and word lists.
+TEXTS = tables_beside(__file__, "texts.toml")
 #: Option groups in the shop's order: (name, values), in lower case; values may repeat.
 Options = tuple[tuple[str, tuple[str, ...]], ...]
 

@@ -11,6 +11,7 @@ from agentgym.checks import check_name, check_repairs, keywords_checked, real, w
 from agentgym.core import Info, TextEnv, TextSpace
 from agentgym.tasks import GENERATED, check_split, choose
 from agentgym.vector import TextVectorEnv
+from agentgym.webshop.catalogue import TEXTS
 from agentgym.webshop.expert import expert_action
 from agentgym.webshop.goals import Wish
 from agentgym.webshop.keys import chosen, option_key
@@ -21,16 +22,7 @@ from agentgym.webshop.session import RESULTS, Session
 from agentgym.webshop.shop import open_tasks
 from agentgym.webshop.tasks import DISJOINT, Task, Tasks
 
-INSTRUCTIONS = (
-    "You are in a web shop and have a request to fulfil: find a product that is what is asked for, with the "
-    "attributes, options and price that the request names, choose its options and buy it. Each turn, give one "
-    "command:\n"
-    "search[<words>]: search for products; possible on every page.\n"
-    "click[<text>]: click a button, a product number or an option, named as on the page.\n"
-    "`click[back to search]` begins anew, `click[next >]` and `click[< prev]` turn pages and lead back; a product's "
-    "page has `click[description]`, `click[features]`, `click[reviews]`, its options, and `click[buy now]`, which ends "
-    "the visit. You are graded by what you buy. Another command changes nothing."
-)
+INSTRUCTIONS: str = TEXTS["instructions"]
 #: Forms of an observation.
 MODES = ("text", "text_rich", "url")
 #: The parts of a score, before a purchase.
@@ -46,19 +38,7 @@ NO_INFO: Info = {
 _ANY_QUERY = "search[<your query>]"
 
 #: The effect of each repair. By default the shop behaves exactly as the original.
-REPAIRS: dict[str, str] = {
-    "brackets": (
-        "the argument of a command begins behind its first '[' instead of the last one, so that an option value with "
-        "a bracket can be clicked and a query may hold brackets"
-    ),
-    "options": (
-        "a product's page and the pages below it end with a line that says which options are chosen; the plain text "
-        "does not show them otherwise"
-    ),
-    "winnable": (
-        "goals that buying exactly the wished product with exactly the wished options does not score 1.0 are left out"
-    ),
-}
+REPAIRS: dict[str, str] = TEXTS["repairs"]
 
 
 class WebShopEnv(TextEnv[str]):

@@ -81,7 +81,7 @@ class Goals(ABC):
     def for_wish(self, wish: Wish) -> Goal | None:
         """Return a goal for this wish; None if no goal asks for the product.
 
-        A TypeError if the words are from people or a record, a ValueError if the product lacks the options.
+        A TypeError if the words are from people or a record, a ValueError if the product does not have the options.
         """
         raise TypeError(f"{self.kind} goals from people or a record exist only for their own requests")
 

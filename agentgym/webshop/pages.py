@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agentgym.checks import real
-from agentgym.webshop.catalogue import Catalogue, Product
+from agentgym.webshop.catalogue import TEXTS, Catalogue, Product
 from agentgym.webshop.generated.departments import KINDS
 from agentgym.webshop.generated.generator import ENDINGS, OPENINGS
 
@@ -66,7 +66,7 @@ class Page:
 
     Args:
         kind: "index", "results", "item", "sub" or "done".
-        name: of the page, without choices; "" for results, whose name is the visitor's query.
+        name: of the page, without choices; "" for results, which are named by the query.
         lead: the part before the request; if empty, there is no request.
         line: `text` of the part after it.
         body: returns that part as nodes, on demand.
@@ -321,13 +321,7 @@ def text_rich(nodes: Iterable[Node], url: str, visited: Collection[str]) -> str:
     return "".join([*reversed(chosen), *lines])
 
 
-_ADVERTS = (
-    "Sponsored: {maker} {kind}, now from ${price}",
-    "Advert: {kind} week at {maker}, save {percent} percent",
-    "{maker} recommends: the {kind} for ${price}",
-    "Others who came here bought a {kind} by {maker}",
-    "Advert: {maker} ships every {kind} for free",
-)
+_ADVERTS: list[str] = TEXTS["adverts"]
 
 
 class Adverts:

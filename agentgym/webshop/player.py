@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 
+from agentgym.webshop.catalogue import TEXTS
+
 _MARKS = re.compile(r"\[(?:clicked )?button_?\]")
 _AMOUNT = re.compile(r"\$(\d+(?:\.\d+)?)")
 _BUY, _NEXT, _PREVIOUS = "click[buy now]", "click[next >]", "click[< prev]"
@@ -42,7 +44,7 @@ class WebShopPlayer:
         self._limit = price_limit(request)
         self._read: dict[str, set[str]] = {}  # asin -> words read about it
         self._prices: dict[str, float] = {}
-        self._lacks: dict[str, int] = {}  # asin -> how much a product that was looked at lacks
+        self._lacks: dict[str, int] = {}  # asin -> number of missing words of an inspected product
         self._asin = ""  # the product that was opened last
         self._choice = ""  # the product that will be bought
         self._clicked: set[str] = set()  # on its page
@@ -140,13 +142,7 @@ _WISH = re.compile(r"(?: with|, and) ([^:,]{1,40}): ")
 _PRICE = re.compile(r",? and price (?:lower|less) than .*")
 _WORD = re.compile(r"[^\W_]+(?:['.-][^\W_]+)*")
 #: Words without information about the product.
-_ASKING = (
-    "a about also am an and any are around at buy can choose could do find for from get give have has help hello hi i "
-    "id if in interested is it like looking me my need of on one or order our out pick please purchase search shop "
-    "shopping show sister some something that the there to try us want wants we where which will with would you your "
-    "price lower less than dollars under i'm i'd i've it's"
-)
-_EMPTY = frozenset(_ASKING.split())
+_EMPTY = frozenset(TEXTS["asking"].split())
 #: Maximum number of characters of a request that are searched for values.
 _LONGEST = 2_000
 

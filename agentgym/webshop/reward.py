@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from agentgym.checks import suggest
 from agentgym.outside.packages import install, needed
 from agentgym.outside.text import DataError, read_file, read_json
-from agentgym.webshop.catalogue import Catalogue, Product
+from agentgym.webshop.catalogue import TEXTS, Catalogue, Product
 from agentgym.webshop.goals import Goal
 
 #: Maximum number of cached matches.
@@ -47,7 +47,7 @@ class Purchase(NamedTuple):
 
 
 class Match(NamedTuple):
-    """How well a product fits a goal, without options.
+    """The match of a product and a goal, without options.
 
     `r_type`: 0.0, 0.1, 0.5 or 1.0; `query`: equal queries; `category`: two common levels of the department paths;
     `title`: share of the goal title's nouns in the product's title; `attributes`: number of the goal's attributes
@@ -88,7 +88,7 @@ def _sold(product: Product, nouns: Tagger) -> _Sold:
 
 
 def compare(product: Product, goal: Goal, nouns: Tagger) -> Match:
-    """Return how well a product fits a goal."""
+    """Return the match of a product and a goal."""
     return _match(_sold(product, nouns), goal, nouns)
 
 
@@ -159,17 +159,7 @@ def _levels(path: str) -> frozenset[str]:
 
 
 #: The colour words of the reward, in its search order.
-COLOURS = (
-    "alabaster", "apricot", "aqua", "ash", "asphalt", "azure", "banana", "beige", "black", "blue", "blush", "bordeaux",
-    "bronze", "brown", "burgundy", "camel", "camo", "caramel", "champagne", "charcoal", "cheetah", "chestnut",
-    "chocolate", "christmas", "coffee", "cognac", "copper", "coral", "cranberry", "cream", "crystal", "dark", "denim",
-    "eggplant", "elephant", "espresso", "fuchsia", "gold", "granite", "grape", "graphite", "grass", "gray", "green",
-    "grey", "heather", "indigo", "ivory", "ivy", "khaki", "lavender", "lemon", "leopard", "light", "lilac", "lime",
-    "magenta", "maroon", "mauve", "merlot", "midnight", "mint", "mocha", "multicolor", "mushroom", "mustard", "natural",
-    "navy", "nude", "olive", "orange", "peach", "pewter", "pink", "plum", "purple", "rainbow", "red", "rose", "royal",
-    "rust", "sand", "sapphire", "seashell", "silver", "skull", "slate", "steel", "stone", "stonewash", "sunflower",
-    "tan", "taupe", "teal", "tiger", "turquoise", "violet", "walnut", "wheat", "white", "wine", "yellow",
-)  # fmt: skip
+COLOURS: tuple[str, ...] = tuple(TEXTS["colours"].split())
 
 
 @lru_cache(maxsize=1 << 14)
@@ -199,7 +189,7 @@ _LONGEST = 500
 
 @lru_cache(maxsize=1 << 16)
 def alike(bought: str, wished: str) -> bool:
-    """Say whether the token set ratio of two phrases is above 85, as in thefuzz 0.19 on difflib (the original's).
+    """Return whether the token set ratio of two phrases is above 85, as in thefuzz 0.19 on difflib (the original's).
 
     It compares the sorted common words, these with the rest of the one, and these with the rest of the other; the best
     pair counts. Characters 128 to 255 are dropped; others that are no letters, digits or underscores separate words.
@@ -251,11 +241,7 @@ def _close(one: str, other: str, letters: frozenset[str], others: frozenset[str]
 Tagger = Callable[[str], Sequence[str]]
 
 _PIECES = re.compile(r"[A-Za-z]+(?:'[a-z]+)?|\d+(?:\.\d+)?|\S")
-_NOT_NOUNS = (
-    "a all an and any are as at be but by each for from her his in is it its my no not of on or our that the their "
-    "these this those to with your"
-)
-_FUNCTION_WORDS = frozenset(_NOT_NOUNS.split())
+_FUNCTION_WORDS = frozenset(TEXTS["function_words"].split())
 _MODEL = "en_core_web_sm"
 
 

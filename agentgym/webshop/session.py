@@ -122,7 +122,7 @@ class Session:
         self.choice: tuple[str, str] | None = None
 
     def read(self, command: str) -> tuple[str, str]:
-        """Return name and argument of a command, the argument in lower case; ("", "") if it cannot mean anything."""
+        """Return name and argument of a command, the argument in lower case; ("", "") if it has no meaning."""
         if self._read[0] is not command:
             name, argument = ("", "") if len(command) > LONGEST_COMMAND else parse(command, self._brackets)
             # a vector environment reads a search before it is played
@@ -219,7 +219,6 @@ class Session:
         return self.shop.catalogue[self.product]
 
     def opened(self) -> set[str]:
-        """Asins of the products opened since the index page."""
         return {self.shop.catalogue[position].asin for position in self.visited}
 
     def _found(self) -> Sequence[int]:

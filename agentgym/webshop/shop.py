@@ -118,7 +118,7 @@ def open_tasks(
     product_seed: int,
     cache_in: str | Path | bool | None,
 ) -> Tasks:
-    """Return the tasks of a shop; arguments as of `env.WebShopEnv`."""
+    """Return the tasks of a shop; arguments are those of `env.WebShopEnv`."""
     if check_name(goals, KINDS, "goals") == "human" and data == GENERATED:
         raise ValueError("goals='human' needs the official files: pass their folder as data=")
     catalogue = open_catalogue(data, num_products, product_seed, cache_in)

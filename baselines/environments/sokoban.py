@@ -19,7 +19,7 @@ from baselines.environments.settings import (
 def _board_tiles() -> dict[str, str]:
     from agentgym.sokoban.text import DEFAULT
 
-    return {symbol: name for name, symbol in dataclasses.asdict(DEFAULT).items()}
+    return {symbol: name for name, symbol in DEFAULT._asdict().items()}
 
 
 #: Sokoban: about ten minutes on two cores for one seed and four methods.

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from agentgym.checks import check_name
 from agentgym.outside.dialogue import Act, Failure, View, parse, turn_line, write
 from agentgym.rollout import Policy
 from agentgym.sotopia.dialogue import COMMANDS, INSTRUCTIONS
-from agentgym.sotopia.rules import check_order
+from agentgym.sotopia.rules import ORDERS
 from wrappers.prompt import Episode, Messages, PromptStyle
 from wrappers.reply import parse_reply
 from wrappers.vector_wrapper import ShownAlone
@@ -42,7 +43,7 @@ class PolicyPartner:
         seed: int = 0,
         **style: Any,
     ) -> None:
-        self.policy, self.order, self.seed = policy, check_order(order), int(seed)
+        self.policy, self.order, self.seed = policy, check_name(order, ORDERS, "order"), int(seed)
         self.style = PromptStyle(**style)
         self.reply = dict(reply or {})
         parse_reply("", **self.reply)  # wrong options are said now

@@ -22,11 +22,11 @@ from agentgym.sotopia.env import SotopiaEnv
 from agentgym.tasks import Draws, check_split, choose, generator, given
 from agentgym.webshop.env import WebShopEnv
 from agentgym.webshop.generated.generator import generate as generate_products
-from agentgym.webshop.official.files import write_files
 from tests.agentgym.alfworld.support import write_trial
 from tests.agentgym.indices import check_indices, refusal
 from tests.agentgym.searchqa.support import PASSAGES, Titles
 from tests.agentgym.sotopia.support import FOLDER, needs_data
+from tests.agentgym.webshop.official_files import write_files
 from tests.corridor import CorridorEnv
 from tests.refusals import refuses
 

@@ -26,10 +26,10 @@ from agentgym.virtualhome.commands import PARAMETERS
 from agentgym.virtualhome.official.files import KINDS
 from agentgym.virtualhome.scene import PROPERTY_NAMES, RELATION_NAMES, STATE_NAMES
 from agentgym.webshop.generated.generator import generate
-from agentgym.webshop.official.files import write_files
 from tests.agentgym.alfworld.support import write_trial
 from tests.agentgym.virtualhome.official import small_folder
 from tests.agentgym.virtualhome.official.small_folder import write
+from tests.agentgym.webshop.official_files import write_files
 from tests.robustness.damage import Files, Format, check_words, put, taken
 from tests.robustness.pages import small_run
 from tests.robustness.trial import Trial, fragments, json_values

@@ -6,18 +6,17 @@ A layout's scene number depends on the seed alone. A hash of its receptacles ass
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from bisect import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate, count
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TWO, mask, numbered
+from agentgym.outside.text import tables_beside
 from agentgym.tasks import Draws
 
 
@@ -77,8 +76,7 @@ def _room(table: Mapping[str, Any]) -> Room:
     )
 
 
-_TEXT = Path(__file__).with_name("households.toml").read_text("utf-8")
-ROOMS: dict[str, Room] = {name: _room(table) for name, table in tomllib.loads(_TEXT).items()}
+ROOMS: dict[str, Room] = {name: _room(table) for name, table in tables_beside(__file__, "households.toml").items()}
 
 #: Games of each type in a block of 36, as in the official train split.
 PROPORTIONS: dict[str, int] = {PICK: 8, LOOK: 3, CLEAN: 7, HEAT: 5, COOL: 5, TWO: 8}

@@ -1,6 +1,6 @@
 """The official games of a folder, and the import cache: one file of a few megabytes per split.
 
-A cache file is written anew when its digest, the format version, or names, sizes or times of the source files differ.
+A cache file is rewritten when its digest, the format version, or names, sizes or times of the source files differ.
 """
 
 from __future__ import annotations
@@ -145,17 +145,13 @@ def _split(names: str) -> tuple[str, ...]:
     return tuple(map(intern, names.split("\n"))) if names else ()
 
 
-class _Types(dict[str, str]):
-    def __missing__(self, name: str) -> str:
-        kind = self[name] = intern(name.partition(" ")[0])
-        return kind
-
-
-_TYPES = _Types()
+@cache
+def _base(name: str) -> str:
+    return intern(name.partition(" ")[0])
 
 
 def _bases(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple([_TYPES[name] for name in names])
+    return tuple(map(_base, names))
 
 
 #: Splits of the official data.
@@ -196,9 +192,7 @@ class Split:
         return _unpacked(self.games.packed[position])
 
 
-@lru_cache(maxsize=2048)
-def _unpacked(packed: bytes) -> Game:
-    return unpack(packed)
+_unpacked = lru_cache(maxsize=2048)(unpack)
 
 
 def find_folder(data: str | os.PathLike[str]) -> Path:
@@ -277,7 +271,7 @@ def open_split(folder: Path, split: str, cache_in: Path | None) -> Split:
         known = [name for name in SPLITS if (folder / name).is_dir()]
         raise ValueError(f"unknown split {split!r} of {folder}; {suggest(split, known)}")
     entries = list(_trials(source))
-    state = _state(entries)
+    state = fingerprint([(trial.task_id, sorted(trial.files.items())) for trial in entries])
     file = None if cache_in is None else cache_file(cache_in, source)
     games = None if file is None else load(file, state)
     if games is None:
@@ -324,10 +318,6 @@ def _leads(asked: Callable[[], bool]) -> bool:
         if error.errno == errno.ELOOP:
             return False
         raise
-
-
-def _state(trials: list[_Trial]) -> str:
-    return fingerprint([(trial.task_id, sorted(trial.files.items())) for trial in trials])
 
 
 def _import(source: Path, trials: list[_Trial]) -> PackedGames:

@@ -10,7 +10,7 @@ from sys import intern
 from typing import Any
 
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TWO, Game, mask
-from agentgym.outside.text import DataError, read_json
+from agentgym.outside.text import DataError, read_json, tables_beside
 
 #: Maximum numbers of receptacles, objects and locations, and lengths of a name and a task sentence in characters: they
 #: bound observations. Official games have at most 54, 73, 50; 19; 50.
@@ -25,36 +25,7 @@ _NEVER_AT_FIRST = frozenset(("holds", "holdsany", "isclean", "ishot", "ison", "i
 _NEEDS = {CLEAN: "cleanable", HEAT: "heatable", COOL: "coolable"}
 
 #: Phrases that identify the grammar of each dialect, spaces collapsed.
-_SHARED_PHRASES = (
-    '"-= Welcome to TextWorld, ALFRED! =-\\n\\n#look.feedback#\\n\\n#task#"',
-    '"You open the {r.name}. #examineReceptacle.feedback#"',
-    '"You close the {r.name}."',
-    '"You pick up the {o.name} from the {r.name}."',
-    "\"You are carrying: [{o.indefinite + ' ' + o.name | holds(a:agent, o:object)}].\"",
-    '"You are not carrying anything."',
-    '"You heat the {o.name} using the {r.name}."',
-    '"You clean the {o.name} using the {r.name}."',
-    '"You cool the {o.name} using the {r.name}."',
-    '"You turn on the {o.name}."',
-    '"You sliced the {co.name} with the {ko.name}."',
-    '"This is a normal {o.name}. In it, you see [{o2.indefinite',
-    '"There\'s nothing special about {o.name}."',
-    '"#look-variations#. Next to it, you see #list_objects_on_the_floor#."',
-)
-_DIALECT_PHRASES = {
-    "move": (
-        'template :: "move {o} to {r}"',
-        '"You move the {o.name} to the {r.name}."',
-        '"You arrive at {r.name}. #examineReceptacle.feedback#"',
-        'template :: "help"; feedback :: " Available commands: look:',
-        "move (object) to (receptacle): place an object in or on a receptacle",
-    ),
-    "put": (
-        'template :: "put {o} in/on {r}"',
-        '"You put the {o.name} in/on the {r.name}."',
-        '"You arrive at {lend.name}. #examineReceptacle.feedback#"',
-    ),
-}
+_PHRASES: dict[str, list[str]] = tables_beside(__file__, "phrases.toml")
 
 Facts = dict[str, list[tuple[str, str]]]
 
@@ -115,8 +86,8 @@ def _read_grammar(grammar: str) -> tuple[str, str]:
 @lru_cache(maxsize=4)
 def _dialect(grammar: str) -> tuple[str, str]:
     text = re.sub(r"\s+", " ", grammar)
-    dialect = "move" if _DIALECT_PHRASES["move"][0] in text else "put"
-    missing = [phrase for phrase in (*_DIALECT_PHRASES[dialect], *_SHARED_PHRASES) if phrase not in text]
+    dialect = "move" if _PHRASES["move"][0] in text else "put"
+    missing = [phrase for phrase in (*_PHRASES[dialect], *_PHRASES["shared"]) if phrase not in text]
     if dialect == "put" and 'template :: "help"' in text:
         missing.append("no `help` beside `put`")
     return dialect, missing[0] if missing else ""

@@ -48,7 +48,7 @@ class AnswerCache:
                 base.executemany("INSERT OR IGNORE INTO answers VALUES (?, ?)", rows)
 
     def values(self) -> list[Any]:
-        """Return all values in the order of their keys; errors as of `load`."""
+        """Return all values in the order of their keys; errors are those of `load`."""
         with self._reading():
             return [read_json(value) for (value,) in self._run("SELECT value FROM answers ORDER BY key", ())]
 

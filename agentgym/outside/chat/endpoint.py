@@ -63,10 +63,10 @@ class ChatEndpoint:
         structured: "json_schema" sends a request's schema, "json_object" asks for any JSON object, "" for neither.
         cache: a folder; True for the user's cache folder ($AGENTGYM_CACHE); False for none. Cached answers outlive a
             change of the model: do not cache a model in training.
-        prices: of a million tokens read and a million written, for `usage.cost`.
-        budget: limits on what is spent; with a cache, on all that it holds (see `spent`), else by this object.
+        prices: of a million prompt tokens and a million completion tokens, for `usage.cost`.
+        budget: limits of the spending: with a cache, of all its answers (see `spent`), else of this object's.
         extra: further fields of the request, such as `{"top_p": 0.9}`.
-        send_seed: False for endpoints that refuse a seed; it then only tells samples apart.
+        send_seed: False for endpoints that refuse a seed; it then only distinguishes samples.
         proxy: URL of a proxy; None for direct connections.
 
     Raises:
@@ -138,7 +138,7 @@ class ChatEndpoint:
         return self._fixed.get("temperature")
 
     def sign_in(self, api_key: str | None = None, base_url: str | None = None) -> None:
-        """Give the credentials again that a pickle left out: a key given directly, or credentials in the URL."""
+        """Set the credentials that a pickle left out: a key given directly, or credentials in the URL."""
         self._sign((base_url or self._url).rstrip("/"), api_key or self._api_key)
 
     def ask(self, requests: Sequence[ChatRequest]) -> list[ChatAnswer | ChatFailure]:
@@ -159,7 +159,7 @@ class ChatEndpoint:
         return [found[key] for key in keys]
 
     def spent(self) -> Usage:
-        """Return what this object has used and, with a cache, what the answers cost that the cache held at first."""
+        """Return the usage of this object, with a cache also that of the answers that were in it at first."""
         if self._cache is None:
             return dataclasses.replace(self.usage)
         if self._before is None:
@@ -172,7 +172,7 @@ class ChatEndpoint:
         )
 
     def begin(self, request: ChatRequest) -> BegunRequest:
-        """Send a request without waiting: its `answer` is there when `came` is done; errors as of `ask`."""
+        """Send a request without waiting; `answer` returns at once when `came` is done. Errors are those of `ask`."""
         self._check_signed()
         body = self._body(request)
         key = key_of(self.base_url, body)
@@ -317,7 +317,7 @@ class ChatEndpoint:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class BegunRequest:
-    """A request under way: its cache `key`, and `came`, a future that can be cancelled."""
+    """A sent request: its cache `key`, and `came`, a future that can be cancelled."""
 
     endpoint: ChatEndpoint
     key: str

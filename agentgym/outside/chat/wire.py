@@ -36,7 +36,7 @@ class ChatRequest:
 
     Attributes:
         messages: the chat, `{"role": ..., "content": ...}` each.
-        seed: tells samples of equal requests apart; None for none.
+        seed: distinguishes samples of equal requests, or None.
         schema: JSON schema of the answer, for structured output; None for none.
     """
 
@@ -66,14 +66,14 @@ class ChatAnswer:
 
 @dataclass(frozen=True)
 class ChatFailure:
-    """Why there is no answer, in one sentence that names the endpoint, and the number of tries."""
+    """The reason why there is no answer, in one sentence that names the endpoint, and the number of tries."""
 
     reason: str
     attempts: int
 
     @property
     def too_long(self) -> bool:
-        """Whether the prompt does not fit the model's context beside the longest answer.
+        """Whether prompt and longest answer together exceed the model's context.
 
         False if `max_tokens` alone fills the context: then the settings are wrong, not the prompt.
         """
@@ -90,7 +90,7 @@ def key_of(url: str, body: Body) -> str:
 
 
 def read_answer(given: Any) -> ChatAnswer:
-    """Read the JSON value of an answer's body; DataError if it is none."""
+    """Read the JSON value of an answer's body; DataError for another form."""
     try:
         choice = given["choices"][0]
         text = choice["message"]["content"]
@@ -108,7 +108,7 @@ def read_answer(given: Any) -> ChatAnswer:
 def make_answer(
     text: object, finish: object = "", prompt_tokens: object = 0, completion_tokens: object = 0
 ) -> ChatAnswer | None:
-    """Return the answer of these unchecked parts; None if the text is none."""
+    """Return the answer of these unchecked parts; None if `text` is no string."""
     if not isinstance(text, str):
         return None
     ended = clean(finish, _LONGEST_FINISH) if isinstance(finish, str) else ""
@@ -178,7 +178,6 @@ class Usage:
     cost: float = 0.0
 
     def add(self, answer: ChatAnswer | ChatFailure, prices: tuple[float, float]) -> None:
-        """Count an answer or a failure."""
         self.retries += max(0, answer.attempts - 1)
         if isinstance(answer, ChatFailure):
             self.failed += 1
@@ -225,7 +224,6 @@ class Budget:
         return wanted if self.requests is None else max(0, min(wanted, self.requests - spent.answered - under_way))
 
     def spent_error(self, spent: Usage, under_way: int = 0) -> BudgetSpentError:
-        """Return the error of a request beyond the budget."""
         limits = ", ".join(f"{value:,} {name}" for name, value in vars(self).items() if value is not None)
         beside = f", {under_way:,} under way" if under_way else ""
         return BudgetSpentError(f"the budget of {limits} is spent: {spent}{beside}")

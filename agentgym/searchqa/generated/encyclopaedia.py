@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -14,11 +13,11 @@ from agentgym.checks import real, whole
 from agentgym.searchqa.generated.questions import SOURCES, make_questions
 from agentgym.searchqa.generated.world import (
     CONTESTS,
-    COUNTRY,
     EVENT,
     MAKERS,
     PERSON,
-    TOWN,
+    TABLES,
+    WORK,
     Census,
     Entity,
     Names,
@@ -32,13 +31,13 @@ from agentgym.searchqa.retriever import Passage
 
 def passage_of(entity: Entity, rng: np.random.Generator) -> Passage:
     """Return the passage of an entity in drawn wording."""
-    writers = {PERSON: _person, TOWN: _town, COUNTRY: _country, EVENT: _event}
-
-    def either(*wordings: str) -> str:
-        return str(pick(rng, wordings))
-
-    sentences = writers.get(entity.kind, _work)(entity, either)
-    return Passage(entity.passage, f'"{entity.name}"\n{" ".join(sentences)}')
+    words = _words(entity)
+    text = []
+    for needed, *wordings in TABLES["sentences"][entity.kind]:
+        if not needed or words.get(needed):
+            wording = wordings[0] if len(wordings) == 1 else str(pick(rng, wordings))
+            text.append(wording.format_map(words))
+    return Passage(entity.passage, f'"{entity.name}"\n{" ".join(text)}')
 
 
 def article(noun: str) -> str:
@@ -46,95 +45,26 @@ def article(noun: str) -> str:
     return "an" if noun[0].lower() in "aeiou" else "a"
 
 
-def _person(person: Entity, either: Callable[..., str]) -> list[str]:
-    values, links = person.values, person.links
-    she, her = ("She", "Her") if values["woman"] else ("He", "His")
-    job, born, town = values["occupation"], values["born"], links["birthplace"].name
-    name = f"{person.alias}, known as {person.name}," if person.alias else person.name
-    is_was = "was" if "died" in values else "is"
-    text = [
-        either(
-            f"{name} {is_was} {article(job)} {job}, born in {town} in {born}.",
-            f"{name} was born in {town} in {born} and became {article(job)} {job}.",
-            f"Born in {town} in {born}, {name} {is_was} {article(job)} {job}.",
-        )
-    ]
-    if "parent" in links:
-        parent = links["parent"]
-        mother = "mother" if parent.values["woman"] else "father"
-        text.append(either(f"{her} {mother} was {parent.name}.", f"{parent.name} was {her.lower()} {mother}."))
-    if "teacher" in links:
-        teacher = links["teacher"].name
-        text.append(either(f"{she} was a pupil of {teacher}.", f"{she} was taught by {teacher}."))
-    if "masterpiece" in links:
-        work = links["masterpiece"].name
-        text.append(either(f"{her} best-known work is {work}.", f"{she} is best known for {work}."))
-    if "spouse" in links:
-        spouse, year = links["spouse"].name, values["married"]
-        text.append(either(f"In {year} {she.lower()} married {spouse}.", f"{she} married {spouse} in {year}."))
-    if "died" in values:
-        text.append(f"{she} died in {values['died']}.")
-    return text
-
-
-def _town(town: Entity, either: Callable[..., str]) -> list[str]:
-    values, country = town.values, town.links["country"].name
-    text = [
-        either(
-            f"{town.name} is a town in the {country}, founded in {values['founded']}.",
-            f"{town.name} is a town on the river {values['river']} in the {country}. It was founded in "
-            f"{values['founded']}.",
-            f"Founded in {values['founded']}, {town.name} is a town in the {country}.",
-        )
-    ]
-    if town.alias:
-        text.append(either(f"Its former name is {town.alias}.", f"It was once called {town.alias}."))
-    text.append(f"It has about {values['inhabitants']:,} inhabitants.")
-    text.append(either(f"It is known for its {values['goods']}.", f"Its trade is in {values['goods']}."))
-    return text
-
-
-def _country(country: Entity, either: Callable[..., str]) -> list[str]:
-    values, capital = country.values, country.links["capital"].name
-    return [
-        either(
-            f"The {country.name} is a country whose capital is {capital}.",
-            f"{capital} is the capital of the {country.name}.",
-        ),
-        f"The language spoken there is {values['language']}, and its currency is the {values['currency']}.",
-        f"It has been independent since {values['independent']}.",
-    ]
-
-
-def _work(work: Entity, either: Callable[..., str]) -> list[str]:
-    values, links = work.values, work.links
-    creator = links["creator"]
-    kind, _, made = MAKERS[creator.values["occupation"]]
-    text = [
-        either(
-            f"{work.name} is {article(kind)} {kind} by {creator.name} from {values['year']}.",
-            f"{work.name} is {article(kind)} {kind} that {creator.name} {made} in {values['year']}.",
-        )
-    ]
-    if work.alias:
-        text.append(either(f"It is also known as {work.alias}.", f"Its first title was {work.alias}."))
-    shows = "It shows a scene in" if kind in ("painting", "statue") else "It is set in"
-    text.append(f"{shows} {links['setting'].name}.")
-    if "base" in links:
-        base = links["base"]
-        text.append(f"It is based on {base.name}, {article(base.values['type'])} {base.values['type']}.")
-    return text
-
-
-def _event(event: Entity, either: Callable[..., str]) -> list[str]:
-    values, links = event.values, event.links
-    town, winner, second = (links[name].name for name in ("place", "winner", "second"))
-    held = either("was held", "took place")
-    contest: Any = values["contest"]
-    return [
-        f"The {event.name} {held} in {town} in {values['year']}, where {CONTESTS[contest]}.",
-        either(f"It was won by {winner}; {second} came second.", f"{winner} won it, and {second} came second."),
-    ]
+def _words(entity: Entity) -> dict[str, Any]:
+    """Return the words of an entity's sentences: names, values, and what follows from them."""
+    values, links = entity.values, entity.links
+    words = {"name": entity.name, "alias": entity.alias} | values | {name: each.name for name, each in links.items()}
+    if entity.kind == PERSON:
+        she, her = ("She", "Her") if values["woman"] else ("He", "His")
+        words |= {"She": she, "Her": her, "she": she.lower(), "her": her.lower(), "job": values["occupation"]}
+        words["called"] = f"{entity.alias}, known as {entity.name}," if entity.alias else entity.name
+        words |= {"is_was": "was" if "died" in values else "is", "a_job": article(words["job"])}
+        words["mother"] = "mother" if "parent" in links and links["parent"].values["woman"] else "father"
+    elif entity.kind == WORK:
+        kind, _, words["made"] = MAKERS[links["creator"].values["occupation"]]
+        words |= {"type": kind, "a_type": article(kind)}
+        words["shows"] = "It shows a scene in" if kind in ("painting", "statue") else "It is set in"
+        if "base" in links:
+            words["base_type"] = links["base"].values["type"]
+            words["a_base"] = article(words["base_type"])
+    elif entity.kind == EVENT:
+        words["contest_done"] = CONTESTS[values["contest"]]
+    return words
 
 
 #: World of each split, and most questions of each of `questions.SOURCES`.
@@ -175,19 +105,8 @@ def _generator(seed: int, number: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence([seed, number]))
 
 
-#: Titles of distractors, and what they are.
-_FORMS = (
-    ("A Guide to {x}", "a small guide to {x}, printed without a date"),
-    ("Songs about {x}", "a collection of songs about {x} by several hands"),
-    ("Letters on {x}", "a bundle of letters on {x}, all of them unsigned"),
-    ("{x} in Pictures", "an album with pictures of {x}"),
-    ("Talks on {x}", "a series of talks on {x} that were never published"),
-)
-_TEXT = (
-    "{title} is {what}. Whoever asks about {x} finds many words about {x} in it and no facts.",
-    "{title} is {what}. It is said to be dull. Nothing is known about {x} from it.",
-    "{title} is {what}. It mentions {x} on every page, and says little.",
-)
+#: Titles of distractors with what they are, and their texts.
+_FORMS, _TEXT = TABLES["distractors"]["forms"], TABLES["distractors"]["texts"]
 
 
 @dataclasses.dataclass(frozen=True)

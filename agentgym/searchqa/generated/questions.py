@@ -1,7 +1,7 @@
 """Questions about a world.
 
-Sources: "one_hop", "two_hop", "three_hop" (a chain of so many facts), "comparison" (the older of two, or yes or no),
-"bridge" (a fact about somebody described by a work or event that is not named).
+Sources: "one_hop", "two_hop", "three_hop" (chains of one, two and three facts), "comparison" (the
+older of two, or yes or no), "bridge" (a fact about a person who is described by a work or event, without its name).
 """
 
 from __future__ import annotations

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import tomllib
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from agentgym.outside.text import tables_beside
+
 #: Words and questions by name.
-TABLES = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
+TABLES = tables_beside(__file__, "words.toml")
 
 
 def _words(*lists: str) -> Iterator[tuple[str, ...]]:
@@ -83,7 +83,7 @@ class Census:
 
 
 class Names:
-    """Gives every name once, to all worlds, in an order shuffled by `rng`."""
+    """Returns every name once, for all worlds, in an order shuffled by `rng`."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         self._rng = rng
@@ -108,7 +108,7 @@ class Names:
             surname = ""
 
     def full_name(self, name: str, first_names: Sequence[str]) -> str:
-        """Return a person's name with a second first name; its ending is nobody else's name."""
+        """Return a person's name with a second first name; no other person has its ending as a name."""
         first, last = name.split()
         second = self._rng.permutation([each for each in first_names if each != first]).tolist()
         ending = next(f"{each} {last}" for each in second if f"{each} {last}" not in self._people)
@@ -127,7 +127,7 @@ def between(rng: np.random.Generator, least: int, most: int) -> int:
 
 
 def make_world(rng: np.random.Generator, given: Names, census: Census) -> World:
-    """Return a world with names from `given` and all else drawn from `rng`."""
+    """Return a world with names from `given`; everything else is drawn from `rng`."""
     world = World([], [], [], [], [])
     _make_places(world, rng, given, census)
     _make_people(world, rng, given, census.people)
@@ -193,7 +193,7 @@ def died(person: Entity) -> int:
 def _elder(
     people: list[Entity], rng: np.random.Generator, born: int, least: int, most: int, alive: int
 ) -> Entity | None:
-    """Draw somebody older by `least` to `most` years than one born in `born`, and alive in the year `alive`."""
+    """Draw a person born `least` to `most` years before `born` who was alive in the year `alive`, or None."""
     first = bisect_left(people, born - most, key=_birth)
     last = bisect_right(people, born - least, key=_birth)
     elder = people[between(rng, first, last - 1)] if first < last else None

@@ -65,7 +65,7 @@ class DenseRetriever:
         self._query_prefix = _prefix("query: ", model) if query_prefix is None else query_prefix
         prefix = _prefix("passage: ", model) if passage_prefix is None else passage_prefix
         self._encode = load_encoder(model, device)
-        # Two threads must not share a tokeniser.
+        # A tokeniser serves one thread at a time.
         self._one_at_a_time = threading.Lock()
         if isinstance(vectors, (str, os.PathLike)):
             self._index = faiss.read_index(os.fspath(vectors), faiss.IO_FLAG_MMAP)
@@ -203,7 +203,7 @@ def load_encoder(model: str | Path | Encoder, device: str | None) -> Encoder:
 
 
 def load_faiss() -> Any:
-    """Return the module, or raise an ImportError that says how to install it."""
+    """Return the module, or raise an ImportError with the command that installs it."""
     return needed("faiss", _EXTRA)
 
 

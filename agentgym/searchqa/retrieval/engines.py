@@ -20,7 +20,7 @@ from agentgym.searchqa.retriever import MOST_CONTENTS, Found, Hit, Passage, Retr
 
 
 class LuceneRetriever:
-    """Searches a Lucene index whose documents keep `{"id", "contents"}` or the contents, with so many threads."""
+    """Searches a Lucene index whose documents store `{"id", "contents"}` or the contents, with several threads."""
 
     def __init__(self, folder: str | os.PathLike[str], *, threads: int = 2) -> None:
         folder = Path(folder).expanduser()

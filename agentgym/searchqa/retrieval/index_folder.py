@@ -145,7 +145,7 @@ def _build(corpus: Path, unfinished: Path, head: dict[str, Any], progress: Progr
         del writer
     check_some(done, str(corpus))
     _check_ids(PassageFile(unfinished), corpus)
-    # Tantivy makes some files private; who may read the passages may search them.
+    # Tantivy makes some files private; all files get the permissions of the passages.
     mode = (unfinished / started.name).stat().st_mode
     for path in (unfinished / INDEX).iterdir():
         path.chmod(mode)

@@ -73,7 +73,7 @@ class PassageFile(Sequence[Passage]):
 
 
 class PassageWriter:
-    """Appends passages to a folder after the first `keep` of an earlier writer; others are cut off."""
+    """Appends passages to a folder after the first `keep` of an earlier writer; later ones are removed."""
 
     def __init__(self, folder: Path, keep: int = 0) -> None:
         self._ends = _open(folder / _ENDS)
@@ -99,7 +99,6 @@ class PassageWriter:
             os.fsync(stream.fileno())
 
     def close(self) -> None:
-        """Flush and close the files."""
         self.flush()
         self._rows.close()
         self._ends.close()
@@ -116,9 +115,9 @@ INDEX = "tantivy"
 _BODY, _POSITION, _TOKENIZER = "body", "position", "stemmed_words"
 #: Weight of a title word, in words of the text.
 _TITLE_EXTRA = 2
-#: Query stop words beside Tantivy's English ones; on questions this finds more, and faster.
+#: Query stop words in addition to Tantivy's English ones; with them a search is faster and finds more.
 _QUESTION_WORDS = ["who", "whom", "whose", "what", "which", "when", "where", "why", "how"]
-#: Most distinct words of a query that are used.
+#: Maximum number of distinct words of a query that are used.
 _MOST_WORDS = 128
 #: With more ties at the k-th place than this, those of the lowest positions may be missed.
 _MOST_TIES = 4096
@@ -282,5 +281,5 @@ def _analyzer(stop_words: bool) -> tantivy.TextAnalyzer:
 
 
 def load_tantivy() -> Any:
-    """Return the module, or raise an ImportError that says how to install it."""
+    """Return the module, or raise an ImportError with the command that installs it."""
     return needed("tantivy", f"the lexical retriever needs the package tantivy: {install_package('tantivy')}")

@@ -31,9 +31,9 @@ from agentgym.searchqa.retriever import (
 )
 
 FORMATS: tuple[str, ...] = ("searchr1", "verl_agent")
-#: Most hits per query.
+#: Maximum number of hits per query.
 MOST_HITS = 1000
-#: Most queries per request.
+#: Maximum number of queries per request.
 MOST_QUERIES = 1024
 _LARGEST = sys.float_info.max
 

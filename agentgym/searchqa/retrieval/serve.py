@@ -3,7 +3,7 @@
     python -m agentgym.searchqa.retrieval.serve --corpus wiki-18.jsonl.gz --port 8000
 
 `POST /retrieve` takes both published formats (see `remote`); `GET /health` returns the number of passages. Requests are
-limited in bytes, queries and time; `agentgym.outside.http.OwnHosts` says who may ask.
+limited in bytes, queries and time; `agentgym.outside.http.OwnHosts` checks their hosts.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class RetrievalServer(ThreadingHTTPServer):
                 self._idle.notify_all()
 
     def drain(self, seconds: float) -> None:
-        """Wait at most so many seconds for requests in progress."""
+        """Wait for requests in progress, at most `seconds`."""
         with self._idle:
             self._idle.wait_for(lambda: not self._running, seconds)
 
@@ -106,7 +106,6 @@ class RetrievalServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """The server's address."""
         return f"http://{self.server_address[0]!s}:{self.server_address[1]}/retrieve"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -163,7 +162,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif not words and self.command != "POST" and ("Transfer-Encoding" in self.headers or {*lengths} - {"0"}):
             status, words = HTTPStatus.BAD_REQUEST, f"a {self.command:.20} has no body; POST to /retrieve"
         if words:
-            # An unread rest would be taken for the next request.
+            # The server would read an unread body as the next request.
             self.close_connection = True
             self._send(status, {"error": words})
         return not words
@@ -223,7 +222,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Log no requests: there are thousands a second."""
+        """Log no requests: a server may get thousands per second."""
 
 
 class _Incoming(io.RawIOBase):
@@ -276,7 +275,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
 
     def stop(*_: object) -> None:
-        end = threading.Timer(_END, os._exit, (0,))  # for a search that does not end or blocks the exit
+        end = threading.Timer(_END, os._exit, (0,))  # also if a search never ends
         end.daemon = True
         end.start()
         threading.Thread(target=server.shutdown, daemon=True).start()

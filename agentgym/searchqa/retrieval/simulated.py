@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 from agentgym.checks import real, suggest, whole
 from agentgym.outside.chat.wire import ChatAnswer, ChatFailure, ChatRequest
 from agentgym.outside.text import clean, one_line
+from agentgym.searchqa.protocol import TEXTS
 from agentgym.searchqa.question import Question
 from agentgym.searchqa.retriever import Found, Hit, Passage, Retriever, SearchFailure, checked_answers, search_all
 from agentgym.searchqa.scoring import normalise
@@ -39,7 +40,7 @@ class SimulatedSearch(NamedTuple):
 
 @runtime_checkable
 class Simulator(Protocol):
-    """Answers searches whose question it knows."""
+    """Answers searches of known questions."""
 
     def simulate(self, searches: Sequence[SimulatedSearch], k: int) -> list[Found]:
         """Return at most `k` hits per search, best first, or why it failed."""
@@ -153,7 +154,6 @@ class RuleSimulator:
             )
 
     def simulate(self, searches: Sequence[SimulatedSearch], k: int) -> list[Found]:
-        """Answer searches; a question without known supporting passages gives a failed search."""
         return [self._answer(search, k) for search in searches]
 
     def _answer(self, search: SimulatedSearch, k: int) -> Found:
@@ -202,16 +202,6 @@ def find_simulator(simulator: str | Simulator | None, questions: Questions, retr
     )
 
 
-_FORM = (
-    "Write {k} short documents as a search engine would list them for the query, of about {words} words each. "
-    "{quality} Answer with nothing but the documents, one a line, as in\nDoc 1: the text of the first\nDoc 2: the text "
-    "of the second\n\nQuery: {query}\n"
-)
-_USEFUL = (
-    'They are useful: somebody who wants to know "{question}" (the answer is {answer}) finds in them what the query '
-    "asks for."
-)
-_NOISY = "They are noisy: they have to do with the words of the query, and hold nothing of what it asks for."
 _DOCUMENT = re.compile(r"^[ \t]*Doc[ \t]*(\d{1,3})[ \t]*:[ \t]*(\S.*)$", re.MULTILINE)
 #: Characters used of an answer, and of a query as a title.
 _MOST_READ, _MOST_TITLE = 100_000, 200
@@ -249,7 +239,6 @@ class ModelSimulator:
         return cls(ChatEndpoint.at(name, **({"temperature": 0.8, "max_tokens": 600} | options)))
 
     def simulate(self, searches: Sequence[SimulatedSearch], k: int) -> list[Found]:
-        """Answer searches; see `Simulator.simulate`."""
         count = self.documents or k
         answers = self.writer.ask([ChatRequest(self.messages(each, count), each.draw >> 32) for each in searches])
         return [
@@ -262,9 +251,9 @@ class ModelSimulator:
     def messages(self, search: SimulatedSearch, documents: int) -> list[dict[str, str]]:
         """Return what the model is asked for a search."""
         question = search.question
-        useful = _USEFUL.format(question=one_line(question.text), answer=one_line(question.golds[0]))
-        quality = _NOISY if search.noisy else useful
-        text = _FORM.format(k=documents, words=self.words, quality=quality, query=one_line(search.query))
+        useful = TEXTS["useful"].format(question=one_line(question.text), answer=one_line(question.golds[0]))
+        quality = TEXTS["noisy"] if search.noisy else useful
+        text = TEXTS["documents"].format(k=documents, words=self.words, quality=quality, query=one_line(search.query))
         return [{"role": "user", "content": text}]
 
     def __repr__(self) -> str:

@@ -210,14 +210,7 @@ def shared_table(level: Level) -> Table:
     return _small_table(room) if BitTable.bits(room) <= _SMALL_BITS else _large_table(room)
 
 
-@lru_cache(maxsize=1024)
-def _small_table(room: Level) -> Table:
-    return room_table(room)
-
-
-@lru_cache(maxsize=16)
-def _large_table(room: Level) -> Table:
-    return room_table(room)
+_small_table, _large_table = lru_cache(maxsize=1024)(room_table), lru_cache(maxsize=16)(room_table)
 
 
 class Solver:

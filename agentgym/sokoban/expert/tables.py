@@ -188,7 +188,6 @@ class RankTable:
 
     @staticmethod
     def size(level: Level) -> int:
-        """Number of states of this room."""
         n = level.floor.bit_count()
         return comb(n, level.targets.bit_count()) * n
 

@@ -1,4 +1,4 @@
-"""A sale: 8 at the own target, a point more or less per twentieth of the list price, 0 without a deal."""
+"""A sale: a side scores 8 at its target, one point more or fewer per twentieth of the list price; 0 without a deal."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from agentgym.sotopia.games.phrases import may_hold, read_new
 BUYER, SELLER = "buyer", "seller"
 #: Goal score at the own target, and points lost per list price.
 AT_TARGET, SLOPE = 8.0, 20.0
-#: Most distance of a buyer's opening from the target, in list prices.
+#: Maximum distance of a buyer's opening from the target, in list prices.
 _BOLD = 0.3
-#: Most digits of a price; unbounded numbers would make backtracking quadratic.
+#: Maximum number of digits of a price; unbounded numbers would make backtracking quadratic.
 _NUMBER = r"\d{1,3}(?:,\d{3}){1,8}+(?:\.\d{1,20}+)?+|\d{1,24}+(?:\.\d{1,20}+)?+"
 _DIGIT = re.compile(r"\d")
 #: A digit at the start of a word, where `_BARE` may match.
@@ -52,7 +52,7 @@ def hear(text: str) -> Heard:
     >>> hear("It is listed at $90. Would you take 70 dollars?").terms, hear("Deal, 70 it is.").accepts
     (70.0, True)
     """
-    said = read_new(text)  # this function has a cache of its own
+    said = read_new(text)  # `hear` is cached itself
     amounts: list[float] = []
     if _DIGIT.search(text) is not None:
         if may_hold(text.lower(), _DOLLAR_HINTS):
@@ -143,17 +143,14 @@ class Bargain(Game):
             raise ValueError(f"a bargain needs positive prices, a buyer and a seller, got {self}")
 
     def hear(self, role: int, text: str) -> Heard:
-        """Return what an utterance says, see `hear`."""
         return hear(text)
 
     @cached_property
     def sides(self) -> tuple[BargainSide, BargainSide]:
-        """What roles 0 and 1 know."""
         first, second = (BargainSide(role, self.trades[role], self.list_price, self.targets[role]) for role in (0, 1))
         return first, second
 
     def goals(self, terms: float) -> tuple[int, int]:
-        """Return the goal scores of a price."""
         first, second = (whole(side.worth(terms)) for side in self.sides)
         return first, second
 
@@ -165,5 +162,4 @@ class Bargain(Game):
         return any(min(self.goals(price)) > 6 for price in prices)
 
     def tell(self, terms: Any) -> str:
-        """Return a price in words."""
         return dollars(terms)

@@ -17,7 +17,7 @@ from agentgym.sotopia.games.phrases import may_hold, read
 
 #: Number of each kind that a role gets, here always role 0.
 Share = tuple[int, ...]
-#: Most ways to divide a pool, since all are listed.
+#: Maximum number of ways to divide a pool, since all are listed.
 MOST_SHARES = 100_000
 
 _WORDS = {
@@ -100,7 +100,7 @@ _SUMMARIES = ("rest", "left", "other", "nothing", "everything", "all")
 def claimed(pool: Pool, parts: Sequence[str]) -> Share | None:
     """Return what the speaker of these clauses would get; None without a clear proposal.
 
-    A claim says who takes, gets or keeps how many of what, or gives them to you; the other gets the rest, and claims
+    A claim names a side and the numbers of things that it takes, gets or keeps; the other gets the rest, and claims
     for both must agree.
 
     >>> pool = Pool((("book", "books"), ("hat", "hats"), ("ball", "balls")), (3, 2, 1))
@@ -184,7 +184,6 @@ class DivideSide(DealSide):
         return self.pool.hear(role, text)
 
     def own(self, terms: Share) -> Share:
-        """Return what this role gets."""
         return terms if self.role == 0 else self.pool.rest(terms)
 
     def worth(self, terms: Share) -> float:
@@ -247,16 +246,13 @@ class Divide(Game):
                 raise ValueError(f"a division needs a value of at least 0 for each kind and role, got {self.values}")
 
     def hear(self, role: int, text: str) -> Heard:
-        """Return what an utterance says, its terms as what role 0 would get."""
         return self.pool.hear(role, text)
 
     @cached_property
     def sides(self) -> tuple[DivideSide, DivideSide]:
-        """What roles 0 and 1 know."""
         return DivideSide(0, self.pool, self.values[0]), DivideSide(1, self.pool, self.values[1])
 
     def goals(self, terms: Share) -> tuple[int, int]:
-        """Return the goal scores of a division."""
         (first, second), (mine, theirs) = self._fair_best, self.values
         other = self.pool.rest(terms)
         return whole(BEST * _points(mine, terms) / first), whole(BEST * _points(theirs, other) / second)
@@ -277,14 +273,12 @@ class Divide(Game):
 
     @property
     def solvable(self) -> bool:
-        """Some division gives both more than 6."""
         first, second = self._fair_best
         return any(
             whole(BEST * mine / first) > 6 and whole(BEST * other / second) > 6 for mine, other in self._all_points
         )
 
     def tell(self, terms: Any) -> str:
-        """Return a division in words."""
         return f"{self.pool.tell(terms)} to one, {self.pool.tell(self.pool.rest(terms))} to the other"
 
 

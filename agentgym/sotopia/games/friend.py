@@ -1,4 +1,4 @@
-"""Two strangers find their mutual friend: both score 10 less their own costs, at least 1, or 0 without success.
+"""Two strangers find their mutual friend: both score 10 minus their own costs, at least 1, or 0 without success.
 
 The first to name a wrong person loses three points, the first to mention a property, such as a town, half a point.
 """
@@ -95,7 +95,6 @@ class FriendSide(Side):
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Names of the friends."""
         return frozenset([friend.name for friend in self.friends])
 
     @cached_property
@@ -120,7 +119,7 @@ class FriendSide(Side):
 
 @dataclass(frozen=True)
 class MutualFriend(Game):
-    """A search for the one friend whom both know; `friends` of roles 0 and 1 are private."""
+    """A search for the one friend that both know; `friends` of roles 0 and 1 are private."""
 
     family: ClassVar[str] = "friend"
     lapses: ClassVar[bool] = True
@@ -134,13 +133,11 @@ class MutualFriend(Game):
 
     @cached_property
     def mutual(self) -> str:
-        """Name of the mutual friend."""
         first, second = self.sides
         return next(iter(first.names & second.names))
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Names of all friends."""
         return frozenset([friend.name for friends in self.friends for friend in friends])
 
     @cached_property
@@ -148,12 +145,10 @@ class MutualFriend(Game):
         return Directory(self.names, self.attributes)
 
     def hear(self, role: int, text: str) -> Heard:
-        """Return what an utterance says."""
         return self._directory.hear(text)
 
     @cached_property
     def sides(self) -> tuple[FriendSide, FriendSide]:
-        """What roles 0 and 1 know."""
         return FriendSide(0, self.attributes, self.friends[0]), FriendSide(1, self.attributes, self.friends[1])
 
     def cost(self, things: tuple[str, ...]) -> float:
@@ -162,7 +157,6 @@ class MutualFriend(Game):
         return NAME_COST * len(named - {self.mutual}) + PROPERTY_COST * (len(things) - len(named))
 
     def settle(self, standing: Standing) -> Outcome:
-        """Return the outcome."""
         if standing.agreed != self.mutual:
             return Outcome(standing.agreed, (0, 0))
         first, second = (max(1, whole(BEST - self.cost(things))) for things in standing.things)
@@ -170,9 +164,7 @@ class MutualFriend(Game):
 
     @property
     def solvable(self) -> bool:
-        """Always True: the mutual friend can be named at once."""
-        return True
+        return True  # the mutual friend can be named at once
 
     def tell(self, terms: Any) -> str:
-        """Return the name."""
         return str(terms)

@@ -47,7 +47,7 @@ class Standing(NamedTuple):
 
     Attributes:
         offers: latest terms of each role that were not refused since.
-        role: who moved last; -1 before the first move.
+        role: the role that moved last; -1 before the first move.
         move: "offer", "accept", "refuse", "ask", "talk", or the kind of an act that is not spoken.
         agreed: the agreed terms.
         things: what each role mentioned first, see `Heard`.
@@ -70,7 +70,7 @@ class Outcome(NamedTuple):
 class Reader(ABC):
     """Follows a game through a dialogue: the game itself, and each side."""
 
-    #: An offer lapses when its maker says something else.
+    #: An offer lapses with the next utterance of the role that made it.
     lapses: ClassVar[bool] = False
 
     def __getstate__(self) -> dict[str, Any]:
@@ -125,21 +125,21 @@ class Reader(ABC):
 
 
 class Side(Reader):
-    """What one role knows of a game: its own preferences, never the other's."""
+    """The knowledge of one role: its own preferences, never the other's."""
 
     role: int
 
     @cached_property
     def notes(self) -> dict[str, Any]:
-        """Caches of players for this side, by names of their own."""
+        """Caches of players for this side, by names that the players choose."""
         return {}
 
 
 class DealSide(Side):
-    """A side of a game that ends with terms which both accept.
+    """A side of a game that ends with terms that both accept.
 
     Attributes:
-        top: worth of the best terms that may be asked for without offence.
+        top: worth of the highest opening that is still acceptable.
         aim: worth from which a player likes terms.
         novelty: concession that a new proposal of the other counts as.
     """
@@ -240,7 +240,6 @@ class UtteranceCache(Generic[_K, _V]):
         _caches.add(self)
 
     def keep(self, key: _K, value: _V, text: str) -> None:
-        """Cache what was read from a text."""
         _charge(len(text))
         self.known[key] = value
 
@@ -268,7 +267,7 @@ def cached(read: Callable[[str], _V]) -> Callable[[str], _V]:
 
 
 class TurnTree(Generic[_V]):
-    """Caches a value after each turn of dialogues that begin alike; `step` must not change the value before."""
+    """Caches a value after each turn of dialogues with a common beginning; `step` must not change the old value."""
 
     def __init__(self, start: _V, step: Callable[[_V, Turn], _V]) -> None:
         self._step = step
@@ -283,7 +282,6 @@ class TurnTree(Generic[_V]):
         self._last = (), self._root
 
     def after(self, turns: Iterable[Turn]) -> _V:
-        """Return the value after these turns."""
         if self._size > _MOST_TURNS:
             self.clear()
         turns = tuple(turns)

@@ -20,7 +20,7 @@ _PLAIN_YES = re.compile(
     r"(?:,? (?:please|of course|sure|fine|gladly|thanks|thank you))?\W*",
     re.IGNORECASE,
 )
-#: Beginnings of clauses that say yes (with a group) or no.
+#: Beginnings of clauses: "yes" (with a group) or "no".
 _YES_OR_NO = re.compile(
     r"\W*(?:(yes|yeah|yep|sure)\b|(?:no|nope|nah|sorry)\b(?! (?:problem|worries|doubt)))", re.IGNORECASE
 )
@@ -33,7 +33,7 @@ _DENIED = re.compile(
 _BOUND = re.compile(r"\b(?:lower|less|below|under|higher|more|above|over|further|beyond)\b", re.IGNORECASE)
 _CONDITION = re.compile(r"\b(?:if|unless|would|could|might|when)\b", re.IGNORECASE)
 #: Between clauses: white space after a sentence, line breaks, ", but ", " however, ", "; ", ", so ". The first
-#: character stands apart, because a search for one set of characters is several times as fast.
+#: character is a separate set, because a search for one set of characters is several times as fast.
 _BREAK = re.compile(
     r"[\s,;](?:(?<=[.!?;]\s)\s*|(?<= )(?:but |however,? )|(?<=,) (?:but |so )|(?<=;) |(?<=\n)\n*)", re.IGNORECASE
 )
@@ -47,7 +47,7 @@ _DENIED_HINTS = (
 
 
 def may_hold(text: str, hints: Iterable[str]) -> bool:
-    """Say whether a lower-case text may match a pattern whose every ASCII match holds a hint.
+    """Return whether a lower-case text may match a pattern whose every ASCII match holds a hint.
 
     Much faster than the pattern. Always True outside ASCII, where case has more forms.
     """
@@ -113,12 +113,12 @@ read = cached(read_new)
 
 
 def _denies(part: str) -> bool:
-    """Say whether a clause refuses what it mentions: "Isn't it?" does not, nor does "I cannot go below 40"."""
+    """Return whether a clause refuses what it mentions: "Isn't it?" does not, nor does "I cannot go below 40"."""
     return not (_DENIED.search(part) is None or part.rstrip().endswith("?") or _BOUND.search(part))
 
 
 def _is_plain(part: str) -> bool:
-    """Say whether a clause is neither question nor condition nor refusal."""
+    """Return whether a clause is neither question nor condition nor refusal."""
     return not (part.rstrip().endswith("?") or _CONDITION.search(part) or _DENIED.search(part) or _says_no(part))
 
 

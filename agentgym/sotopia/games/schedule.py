@@ -1,4 +1,4 @@
-"""A meeting: a side scores 10 less its private cost (0..10) of the agreed slot; 0 without an agreement."""
+"""A meeting: a side scores 10 minus its private cost (0..10) of the agreed slot; 0 without an agreement."""
 
 from __future__ import annotations
 
@@ -111,23 +111,18 @@ class Schedule(Game):
                 raise ValueError(f"a schedule needs a cost in 0..{BEST} for each slot and role, got {self.costs}")
 
     def hear(self, role: int, text: str) -> Heard:
-        """Return what an utterance says, see `Calendar.hear`."""
         return self.calendar.hear(text)
 
     @cached_property
     def sides(self) -> tuple[ScheduleSide, ScheduleSide]:
-        """What roles 0 and 1 know."""
         return ScheduleSide(0, self.calendar, self.costs[0]), ScheduleSide(1, self.calendar, self.costs[1])
 
     def goals(self, terms: int) -> tuple[int, int]:
-        """Return the goal scores of a slot."""
         return BEST - self.costs[0][terms], BEST - self.costs[1][terms]
 
     @property
     def solvable(self) -> bool:
-        """Some slot costs both less than 4."""
         return any(max(pair) < 4 for pair in zip(*self.costs, strict=True))
 
     def tell(self, terms: Any) -> str:
-        """Return a slot in words."""
         return self.calendar.tell(terms)

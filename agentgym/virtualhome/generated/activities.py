@@ -110,6 +110,6 @@ def _activity(seed: int, split: str, family: str, number: int) -> Activity:
             commands = None if activity.tests.at_start else plan(activity, activity.world())
             if commands and len(commands) <= MOST_COMMANDS:
                 found = replace(activity, program=commands)
-                vars(found)["tests"] = activity.tests  # of the same goal, and made already
+                vars(found)["tests"] = activity.tests  # the goal is the same
                 return found
     raise AssertionError("there is always another house")

@@ -1,14 +1,11 @@
-"""Kinds of rooms, fixtures and things of generated houses, with the simulator's states and properties.
-
-The tables are those of `catalogue.toml`.
-"""
+"""Kinds of rooms, fixtures and things of generated houses, with the simulator's states and properties."""
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, NamedTuple
+
+from agentgym.outside.text import tables_beside
 
 
 @dataclass(frozen=True)
@@ -58,7 +55,7 @@ def _kinds(category: str, table: str) -> dict[str, Kind]:
     return kinds
 
 
-_TABLES = tomllib.loads(Path(__file__).with_name("catalogue.toml").read_text("utf-8"))
+_TABLES = tables_beside(__file__, "catalogue.toml")
 FURNITURE, APPLIANCES, ELECTRONICS, LAMPS, THINGS = (_kinds(*each) for each in _TABLES["kinds"].items())
 #: Every kind by its name, without doors, hands and the character.
 KINDS: Final = {**FURNITURE, **APPLIANCES, **ELECTRONICS, **LAMPS, **THINGS}

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Final, NamedTuple
 
+from agentgym.outside.text import tables_beside
 from agentgym.tasks import Draws
 from agentgym.virtualhome.generated.catalogue import KINDS, VIEWS
 from agentgym.virtualhome.generated.houses import House
 from agentgym.virtualhome.goals import Deed, Goal
 
-_TABLES = tomllib.loads(Path(__file__).with_name("families.toml").read_text("utf-8"))
+_TABLES = tables_beside(__file__, "families.toml")
 #: Main classes of a family in "valid_unseen"; "train" and "valid_seen" have all others.
 HELD_OUT: Final = {name: frozenset(classes.split()) for name, classes in _TABLES["held_out"].items()}
 FAMILIES: Final = tuple(HELD_OUT)
@@ -199,8 +198,10 @@ def _drink(choice: Choice) -> Idea | None:
     return choice.to(Goal(edges=poured, deeds=(Deed(("DRINK",), cup, Goal(edges=poured)),)), drink=drink, cup=cup)
 
 
-def _machine(choice: Choice, things: Sequence[int], machines: Sequence[int]) -> Idea | None:
-    ready = [node for node in machines if choice.has(node, "OFF")]
+def _machine(choice: Choice) -> Idea | None:
+    classes, most, machines = _MACHINES[choice.family]
+    things = choice.some(choice.main(classes), most)
+    ready = [node for node in choice.all(machines) if choice.has(node, "OFF")]
     ready = [node for node in ready if all(_lies(choice, thing) != ("INSIDE", node) for thing in things)]
     if not things or not ready:
         return None
@@ -210,19 +211,12 @@ def _machine(choice: Choice, things: Sequence[int], machines: Sequence[int]) -> 
     return choice.to(goal, things=things, machine=machine)
 
 
-def _cook(choice: Choice) -> Idea | None:
-    things, machines = choice.some(choice.main(_FOOD), 1), choice.all(("microwave", "oven"))
-    return _machine(choice, things, machines)
-
-
-def _laundry(choice: Choice) -> Idea | None:
-    things, machines = choice.some(choice.main((*_CLOTHES, "towel")), 2), choice.all(("washing_machine", "dryer"))
-    return _machine(choice, things, machines)
-
-
-def _wash_dishes(choice: Choice) -> Idea | None:
-    things, machines = choice.some(choice.main(_DISHES), 3), choice.all(("dishwasher",))
-    return _machine(choice, things, machines)
+#: Family -> classes of main objects, their maximum number, classes of machines.
+_MACHINES: Final = {
+    "cook": (_FOOD, 1, ("microwave", "oven")),
+    "laundry": ((*_CLOTHES, "towel"), 2, ("washing_machine", "dryer")),
+    "wash_dishes": (_DISHES, 3, ("dishwasher",)),
+}
 
 
 def _work(choice: Choice) -> Idea | None:
@@ -278,9 +272,10 @@ def _running(choice: Choice, device: int) -> list[tuple[int, str]]:
 
 
 def _facing(choice: Choice, seats: Sequence[int], kind: str) -> list[tuple[int, int]]:
-    pairs = []
+    pairs, scene = [], choice.house.scene
     for seat in seats:
-        view = next((name for name in VIEWS.get(_class(choice, seat), ()) if _same_room(choice, seat, name)), None)
+        views = VIEWS.get(scene.names[scene.index[seat]], ())
+        view = next((name for name in views if _same_room(choice, seat, name)), None)
         if view == kind:
             pairs.append((seat, _same_room(choice, seat, kind)[-1]))
     return pairs
@@ -291,12 +286,8 @@ def _same_room(choice: Choice, node: int, kind: str) -> list[int]:
     return [other for other in choice.house.of_class.get(kind, ()) if rooms[other] == rooms[node]]
 
 
-def _class(choice: Choice, node: int) -> str:
-    return choice.house.scene.names[choice.house.scene.index[node]]
-
-
 _MAKERS: Final[dict[str, Callable[[Choice], Idea | None]]] = {
     "place": _place, "store": _store, "fetch": _fetch, "switch_on": _switch_on, "switch_off": _switch_off,
     "wash": _wash, "wipe": _wipe, "set_table": _set_table, "watch": _watch, "dress": _dress, "read": _read,
-    "drink": _drink, "cook": _cook, "laundry": _laundry, "wash_dishes": _wash_dishes, "work": _work, "rest": _rest,
+    "drink": _drink, "cook": _machine, "laundry": _machine, "wash_dishes": _machine, "work": _work, "rest": _rest,
 }  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from agentgym.virtualhome import rules
 from agentgym.virtualhome.actions import RULES
 from agentgym.virtualhome.activity import ALWAYS, Activity
-from agentgym.virtualhome.commands import PARAMETERS, parse_line
+from agentgym.virtualhome.commands import PARAMETERS, TEXTS, parse_line
 from agentgym.virtualhome.household import Household, OriginalError, Refused
 from agentgym.virtualhome.keys import known_nodes, state_key
 from agentgym.virtualhome.rules import World
@@ -123,7 +123,7 @@ class Turn(NamedTuple):
         kind: `OK`, `NOTHING` (the action was impossible) or `ERROR` (no action, or the original raises).
         line: the script line, or why there is none; None if the reply was not understood.
         sight: what is shown after a successful action.
-        reached: the goal holds now; not tested after an `ERROR`.
+        reached: whether the goal holds now; not tested after an `ERROR`.
     """
 
     kind: str
@@ -219,26 +219,8 @@ class SpaEpisode:
 
 
 #: The effect of each repair, in addition to those of the rules.
-REPAIRS: Final[dict[str, str]] = {
-    **rules.REPAIRS,
-    "containment": (
-        "things lie in the containers they lie in (the original takes whatever is inside something close to it out of "
-        "the graph: the food in the freezer is in the room)"
-    ),
-    "no_leak": (
-        "names stand for nothing to begin with (the original begins with the things that the published program uses)"
-    ),
-}
-INSTRUCTIONS: Final = (
-    "You are in a household and have a task to do there. Each turn, think, and give one action as `Action: ...`, with "
-    "things by what they are: walk to <room or thing>; run to <room or thing>; find <thing>; grab <thing>; put <thing> "
-    "on <thing>; put <thing> in <thing>; put back <thing>; drop <thing>; open <thing>; close <thing>; switch on "
-    "<thing>; switch off <thing>; plug in <thing>; plug out <thing>; sit on <thing>; lie on <thing>; stand up; sleep; "
-    "wake up; turn to <thing>; look at <thing>; point at <thing>; watch <thing>; touch <thing>; wash <thing>; rinse "
-    "<thing>; scrub <thing>; wipe <thing>; squeeze <thing>; drink <thing>; read <thing>; eat <thing>; cut <thing>; "
-    "pour <thing> into <thing>; put on <clothes>; take off <clothes>; greet <person>; type on <thing>; push <thing>; "
-    "pull <thing>; move <thing>. You are told what is near you and what you hold, or that nothing happened."
-)
+REPAIRS: Final[dict[str, str]] = rules.REPAIRS | TEXTS["spa_repairs"]
+INSTRUCTIONS: Final[str] = TEXTS["spa_instructions"]
 #: Actions that are offered for close or held things.
 _NEAR: Final = tuple(
     action
@@ -256,7 +238,7 @@ class SpaActivity(SpaEpisode):
     def __init__(self, activity: Activity, repairs: Collection[str], choose: Choose) -> None:
         self.activity = activity
         self.done = 0
-        scene = _prepared(activity.scene, "containment" in repairs)
+        scene = _prepared(activity.scene, containment="containment" in repairs)
         self._tests = activity.goal.tests(scene)
         self._lines = [str(activity.lexicon.words.line(command) or "") for command in activity.program]
         objects: dict[str, int] = {}
@@ -297,7 +279,7 @@ class SpaActivity(SpaEpisode):
             housed |= world.sources(room, INSIDE)
         # The original does not walk to find these, hands for example, and refuses them until the character is close.
         carried = scene.having["BODY_PART"] | world.sources(me, ON)
-        if self._possible("WALK", me):  # who can walk to one thing in a room can walk to all of them
+        if self._possible("WALK", me):  # if one thing in a room can be reached, all of them can
             for name, nodes in scene.classes.items():
                 meant = 1 << scene.index[known[name]] if name in known else nodes
                 if all(self._possible("WALK", node) for node in members(meant & ~housed)):
@@ -366,11 +348,6 @@ def _say(action: str, *names: str) -> str:
     return said if open_line(said) == meant and not any(map(str.isdecimal, "".join(names))) else ""
 
 
-@lru_cache(maxsize=512)
-def _prepared(scene: Scene, containment: bool) -> Scene:
-    return prepared(scene, containment=containment)
-
-
 def prepared(scene: Scene, *, removed: Iterable[Edge] | None = None, containment: bool = False) -> Scene:
     """Return the scene of a published task as an episode of the papers starts.
 
@@ -384,6 +361,10 @@ def prepared(scene: Scene, *, removed: Iterable[Edge] | None = None, containment
     elif removed is None:
         removed = taken_out(scene.edges())
     return scene.changed(remove=removed)
+
+
+#: Prepared scenes of activities.
+_prepared = lru_cache(maxsize=512)(prepared)
 
 
 def taken_out(edges: Iterable[Edge]) -> list[Edge]:

@@ -74,7 +74,7 @@ _NUMBER = re.compile(r"\(\d+\)")
 
 
 class Objects:
-    """The node ids that an episode's names mean; arguments as of `SpaEpisode`.
+    """The node ids that an episode's names mean; arguments are those of `SpaEpisode`.
 
     `last` is the node that was named last, None at the start.
     """

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+
+from agentgym.outside.text import tables_beside
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,7 @@ class Kind:
     """One kind of product; `name` is also the products' query, `path` runs from the widest department to the kind.
 
     `cheapest`, `dearest`: usual prices in dollars; `groups`: possible option groups (name, all values); `qualities`
-    stand before the name ("machine washable"), `features` after "with" ("steel legs").
+    precede the name ("machine washable"), `features` follow "with" ("steel legs").
     """
 
     name: str
@@ -31,7 +31,7 @@ def _split(text: str, separator: str = ",") -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(separator))
 
 
-_TABLES = tomllib.loads(Path(__file__).with_name("departments.toml").read_text("utf-8"))
+_TABLES = tables_beside(__file__, "departments.toml")
 #: Values of option groups; the first word of a key is the group's name on the page.
 VALUES: dict[str, tuple[str, ...]] = {key: _split(values) for key, values in _TABLES["values"].items()}
 

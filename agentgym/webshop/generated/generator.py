@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import math
 import numbers
-import tomllib
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agentgym.checks import real
+from agentgym.outside.text import tables_beside
 from agentgym.tasks import Draws
 from agentgym.webshop.catalogue import UNPRICED, Options, Product
 from agentgym.webshop.generated.departments import KINDS, Kind
 
-_TEXTS = tomllib.loads(Path(__file__).with_name("wording.toml").read_text("utf-8"))
+_TEXTS = tables_beside(__file__, "wording.toml")
 #: Makers' names: 24 first x 20 second syllables.
 OPENINGS, ENDINGS = (tuple(_TEXTS[name].split()) for name in ("openings", "endings"))
 
@@ -76,7 +75,7 @@ def generate(num_products: Any = NUM_PRODUCTS, *, seed: Any = 0, asked: Any = 1.
 
 
 def make_product(seed: int, index: int, asked: float = 1.0) -> Product:
-    """Return a product by its number from 0; arguments as of `generate`."""
+    """Return a product by its number from 0; arguments are those of `generate`."""
     block, row = divmod(index, BLOCK)
     draws = Draws(_numbers_of_block(seed, block)[row].tolist())
     kind = KINDS[draws.below(len(KINDS))]

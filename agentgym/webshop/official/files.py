@@ -1,4 +1,4 @@
-"""The official product files as products, and products as such files (`write_files`).
+"""The official product files as products.
 
 `items_shuffle.json` (or `items_shuffle_1000.json`): products; `items_ins_v2*.json`: their attributes and synthetic
 requests; `items_human_ins.json`: human requests.
@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from agentgym.outside.text import DataError, read_file, read_json
 from agentgym.webshop.catalogue import Options, Product, read_tag
@@ -45,7 +45,7 @@ class ProductFiles:
 
 
 def find_files(data: str | os.PathLike[str]) -> ProductFiles:
-    """Return the files of a folder (the 1,000-product set if both exist), or those beside an items file."""
+    """Return the files of a folder (the 1,000-product set if both exist), or those in the folder of an items file."""
     given = Path(data).expanduser()
     if given.is_dir():
         found = sorted(given.glob(f"{_ITEMS}*.json"), reverse=True)  # "_1000.json" before ".json"
@@ -266,52 +266,3 @@ def _goal(path: Path, number: int, data: Any) -> Goal:
     wishes = tuple(options.items()) if isinstance(options, dict) else tuple(options)
     values: list[Any] = [get(name, str) for name in texts]
     return Goal(*values, *[tuple(get("attributes", list)), wishes, float(get("price_upper", (int, float)))])
-
-
-ITEMS, REQUESTS, HUMAN = "items_shuffle.json", "items_ins_v2.json", "items_human_ins.json"
-
-
-def raw_record(product: Product) -> dict[str, Any]:
-    """Return a product's record of the items file, with everything that the shop shows."""
-    return {
-        "asin": product.asin,
-        "name": product.title,
-        "full_description": product.description,
-        "small_description": list(product.bullets),
-        "pricing": product.price_text,
-        "images": [""],
-        "product_category": product.product_category,
-        "category": product.category,
-        "query": product.query,
-        "customization_options": {name: [{"value": value} for value in values] for name, values in product.options}
-        or "",
-    }
-
-
-def raw_request(product: Product) -> dict[str, Any]:
-    """Return a product's entry in the file of attributes and requests."""
-    entry: dict[str, Any] = {"attributes": list(product.attributes)}
-    if product.instruction is not None:
-        entry |= {"instruction": product.instruction, "instruction_attributes": list(product.instruction_attributes)}
-    return entry
-
-
-def write_files(products: Iterable[Product], folder: Path, human: Mapping[str, Any] | None = None) -> None:
-    """Write the three files of a product set; `human` is asin -> list of records."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (
-        open(folder / ITEMS, "w", encoding="utf-8") as items,
-        open(folder / REQUESTS, "w", encoding="utf-8") as requests,
-    ):
-        items.write("[")
-        requests.write("{")
-        for i, product in enumerate(products):
-            _entry(items, i, raw_record(product))
-            _entry(requests, i, raw_request(product), product.asin)
-        items.write("]\n")
-        requests.write("}\n")
-    (folder / HUMAN).write_text(json.dumps(dict(human or {})), encoding="utf-8")
-
-
-def _entry(file: TextIO, number: int, value: Any, key: str | None = None) -> None:
-    file.write((",\n" if number else "\n") + (f"{json.dumps(key)}: " if key is not None else "") + json.dumps(value))

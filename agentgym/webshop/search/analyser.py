@@ -2,8 +2,8 @@
 
 **Tokens** equal those of Lucene's StandardTokenizer. Every character has a class, and tokens are patterns of classes:
 the word-break properties of Unicode's annex 29 (with the emoji sequences of technical standard 51), with separate
-classes for emoji, Han, Hiragana and South-East Asian scripts. Code points whose property is not Python's general
-category are listed here (Unicode 12.1; later characters follow their category).
+classes for emoji, Han, Hiragana and South-East Asian scripts. `analyser.toml` lists the
+code points whose property is not Python's general category.
 
 **Terms** are tokens without a final 's, in lower case, without 33 stop words, stemmed as in Lucene: M. F. Porter, "An
 algorithm for suffix stripping", Program 14(3), 1980, with two later rules of its author (-bli becomes -ble and -logi
@@ -16,6 +16,8 @@ import re
 import unicodedata
 from bisect import bisect_right
 
+from agentgym.outside.text import tables_beside
+
 #: Longer tokens are cut into pieces of this many UTF-16 units.
 LONGEST = 255
 #: A text is searched in windows, for linear time; a token starts at least this far from the end of its window, unless
@@ -27,43 +29,7 @@ COLON, DOT, COMMA, QUOTE, DOUBLE_QUOTE, UNDERSCORE = ":", ".", ",", "'", '"', "_
 EXTEND, EMOJI_SELECTOR, TEXT_SELECTOR, JOINER, KEY_CAP, MODIFIER = "x", "v", "t", "z", "c", "m"
 EMOJI, EMOJI_LETTER, KEY_BASE, FLAG, OTHER = "e", "E", "#", "r", " "
 
-_LISTED: dict[str, str] = {
-    DIGIT: "66b",
-    COLON: "3a b7 387 5f4 2027 fe13 fe55 ff1a",
-    DOT: "2e 2018 2019 2024 fe52 ff07 ff0e",
-    COMMA: "2c 3b 37e 589 60c 60d 66c 7f8 2044 fe10 fe14 fe50 fe54 ff0c ff1b",
-    QUOTE: "27",
-    DOUBLE_QUOTE: "22",
-    UNDERSCORE: "5f 202f 203f 2040 2054 fe33 fe34 fe4d-fe4f ff3f",
-    JOINER: "200d",
-    EMOJI_SELECTOR: "fe0f",
-    TEXT_SELECTOR: "fe0e",
-    KEY_CAP: "20e3",
-    KEY_BASE: "23 2a",
-    FLAG: "1f1e6-1f1ff",
-    MODIFIER: "1f3fb-1f3ff",
-    EXTEND: "200c ff9e ff9f e0020-e007f",
-    EMOJI_LETTER: "2139 24c2 1f170-1f171 1f17e-1f17f",
-    HEBREW: "5d0-5ea 5ef-5f2 fb1d fb1f-fb28 fb2a-fb36 fb38-fb3c fb3e fb40-fb41 fb43-fb44 fb46-fb4f",
-    KATAKANA: "3031-3035 309b-309c 30a0-30fa 30fc-30ff 31f0-31ff 32d0-32fe 3300-3357 ff66-ff9d 1b000 1b164-1b167",
-    HIRAGANA: "3041-3096 309d-309f 1b001-1b11e 1b150-1b152 1f200",
-    HAN: "2e80-2e99 2e9b-2ef3 2f00-2fd5 3007 3021-3029 3038-303a 3400-4db5 4e00-9fef f900-fa6d fa70-fad9 "
-    "20000-2a6d6 2a700-2b734 2b740-2b81d 2b820-2cea1 2ceb0-2ebe0 2f800-2fa1d",
-    OTHER: "200b 3006",
-    EMOJI: "a9 ae 203c 2049 2122 2194-2199 21a9-21aa 231a-231b 2328 2388 23cf 23e9-23f3 23f8-23fa 25aa-25ab 25b6 25c0 "
-    "25fb-25fe 2600-2605 2607-2612 2614-2685 2690-2705 2708-2712 2714 2716 271d 2721 2728 2733-2734 2744 2747 274c "
-    "274e 2753-2755 2757 2763-2767 2795-2797 27a1 27b0 27bf 2934-2935 2b05-2b07 2b1b-2b1c 2b50 2b55 3030 303d 3297 "
-    "3299 1f000-1f0ff 1f10d-1f10f 1f12f 1f16c-1f16f 1f18e 1f191-1f19a 1f1ad-1f1e5 1f201-1f20f 1f21a 1f22f "
-    "1f232-1f23a 1f23c-1f23f 1f249-1f3fa 1f400-1f53d 1f546-1f64f 1f680-1f6ff 1f774-1f77f 1f7d5-1f7ff 1f80c-1f80f "
-    "1f848-1f84f 1f85a-1f85f 1f888-1f88f 1f8ae-1f8ff 1f90c-1f93a 1f93c-1f945 1f947-1fffd",
-    LETTER: "2c2-2c5 2d2-2d7 2de-2df 2ed 2ef-2ff 55b-55c 55e 5f3 a720-a721 a789-a78a ab5b 24b6-24c1 "
-    "24c3-24e9 1f130-1f149 1f150-1f169 1f172-1f17d 1f180-1f189",
-}
-#: Blocks whose letters and marks form one token (line-break class SA).
-_SOUTH_EAST_ASIAN = (
-    "e01-e3a e40-e4e e81-ecd edc-edf 1000-103f 1050-108f 109a-109f 1780-17d3 17d7 17dc-17dd 1950-1974 1980-19c9 "
-    "19da 19de-19df 1a20-1a7c 1aa0-1aad a9e0-a9ef a9fa-a9fe aa60-aac2 aadb-aadf 11700-1172b 1173a-1173b 1173f"
-)
+_TABLES = tables_beside(__file__, "analyser.toml")
 _BY_CATEGORY = {
     **dict.fromkeys(("Lu", "Ll", "Lt", "Lm", "Lo", "Nl"), LETTER),
     **dict.fromkeys(("Mn", "Mc", "Me", "Cf"), EXTEND),
@@ -77,9 +43,11 @@ def _ranges(text: str) -> list[tuple[int, int]]:
     return [(int(first, 16), int(last or first, 16)) for first, _, last in pairs]
 
 
-_TABLE = sorted((*bounds, kind) for kind, text in _LISTED.items() for bounds in _ranges(text))
+_TABLE: list[tuple[int, int, str]] = sorted(
+    (*bounds, kind) for kind, text in _TABLES["listed"].items() for bounds in _ranges(text)
+)
 _STARTS = [first for first, _, _ in _TABLE]
-_ASIAN = sorted(_ranges(_SOUTH_EAST_ASIAN))
+_ASIAN = sorted(_ranges(_TABLES["south_east_asian"]))
 _ASIAN_STARTS = [first for first, _ in _ASIAN]
 
 
@@ -162,11 +130,7 @@ def _within(text: str, start: int, units: int) -> int:
     return end
 
 
-_STOP_WORDS = (
-    "a an and are as at be but by for if in into is it no not of on or such that the their then there these they this "
-    "to was will with"
-)
-STOP_WORDS = frozenset(_STOP_WORDS.split())
+STOP_WORDS = frozenset(_TABLES["stop_words"].split())
 _APOSTROPHES = "'\u2019\uff07"
 
 
@@ -180,26 +144,14 @@ def terms(text: str) -> list[str]:
     for token in tokens(text):
         if len(token) > 1 and token[-1] in "sS" and token[-2] in _APOSTROPHES:
             token = token[:-2]
-        token = token.lower() if token.isascii() else "".join(map(_lower, token))
+        # as Lucene does, letter by letter: "İ" has two characters in lower case
+        token = token.lower() if token.isascii() else "".join([letter.lower()[0] for letter in token])
         if token not in STOP_WORDS:
             found.append(stem(token))
     return found
 
 
-def _lower(letter: str) -> str:
-    return letter.lower()[0]
-
-
-_SECOND = {
-    "ational": "ate", "tional": "tion", "enci": "ence", "anci": "ance", "izer": "ize", "bli": "ble", "alli": "al",
-    "entli": "ent", "eli": "e", "ousli": "ous", "ization": "ize", "ation": "ate", "ator": "ate", "alism": "al",
-    "iveness": "ive", "fulness": "ful", "ousness": "ous", "aliti": "al", "iviti": "ive", "biliti": "ble", "logi": "log",
-}  # fmt: skip
-_THIRD = {"icate": "ic", "ative": "", "alize": "al", "iciti": "ic", "ical": "ic", "ful": "", "ness": ""}
-_FOURTH = (
-    "al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "ion", "ou", "ism", "ate", "iti",
-    "ous", "ive", "ize",
-)  # fmt: skip
+_SECOND, _THIRD, _FOURTH = _TABLES["second"], _TABLES["third"], tuple(_TABLES["fourth"].split())
 
 
 #: Longer suffixes first: only the longest that a word ends in counts.
@@ -222,10 +174,6 @@ def _measure(word: str) -> int:
 
 def _ends_short(word: str) -> bool:
     return _shape(word)[-3:] == "cvc" and word[-1] not in "wxy"
-
-
-def _ends_double(word: str) -> bool:
-    return len(word) > 1 and word[-1] == word[-2] and _shape(word)[-1] == "c"
 
 
 def _replace(word: str, order: tuple[str, ...], new: dict[str, str]) -> str:
@@ -251,7 +199,7 @@ def _inflection(word: str) -> str:
             word = before
             if word.endswith(("at", "bl", "iz")):
                 word += "e"
-            elif _ends_double(word):
+            elif word[-1:] == word[-2:-1] != "" and _shape(word)[-1] == "c":
                 word = word if word[-1] in "lsz" else word[:-1]
             elif _measure(word) == 1 and _ends_short(word):
                 word += "e"

@@ -12,7 +12,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -117,7 +117,7 @@ class _Part(NamedTuple):
     largest: np.float32
 
     def most(self) -> float:
-        """Return the most that a product gains by the term."""
+        """Return the maximum gain of a product by the term."""
         return float(self.weight - self.weight / self.largest)
 
 
@@ -137,13 +137,12 @@ class Bm25:
         self._tie += len(self._tie)
         self._of_tie = np.empty(len(self._tie) + 1, np.int64)
         self._of_tie[self._tie] = np.arange(len(self._tie))
-        self._chunks: dict[str, tuple[int, ...]] = {}
+        self._remembered = lru_cache(MEMORY)(self._numbers)
 
     def __len__(self) -> int:
         return len(self._tie)
 
     def top(self, query: str, k: int) -> tuple[int, ...]:
-        """Return the positions of the best `k` products, best first."""
         return tuple(self.ranked(query, k)[0].tolist())
 
     def answers(self, words: Sequence[tuple[int, ...]], k: int) -> list[tuple[int, ...]]:
@@ -191,15 +190,11 @@ class Bm25:
     def _found(self, query: str) -> list[int]:
         found: list[int] = []
         for chunk in query.replace("\n", " ").split(" "):
-            known = self._chunks.get(chunk)
-            if known is None:
-                if len(self._chunks) >= MEMORY:
-                    self._chunks.clear()
-                known = tuple([number for number in map(self.index.find, terms(chunk)) if number >= 0])
-                if len(chunk) <= CHUNK:
-                    self._chunks[chunk] = known
-            found += known
+            found += self._remembered(chunk) if len(chunk) <= CHUNK else self._numbers(chunk)
         return found
+
+    def _numbers(self, chunk: str) -> tuple[int, ...]:
+        return tuple([number for number in map(self.index.find, terms(chunk)) if number >= 0])
 
     def _parts(self, wanted: Mapping[int, int]) -> list[_Part]:
         return sorted([
@@ -241,7 +236,7 @@ class Bm25:
 
     @cached_property
     def _gained(self) -> NDArray[np.float64]:
-        """What the product of each row gains by its term where a query holds that once, in single precision."""
+        """The gain of each row's product by its term for a query with one such term, in single precision."""
         weights = self._weights.repeat(self._rows)
         return (weights - weights / self._divisors).astype(np.float64)
 
@@ -252,9 +247,6 @@ class Bm25:
         rank[np.argsort(self._rows, kind="stable")] = np.arange(len(rank))
         return rank.tolist()
 
-    def _gains(self, part: _Part) -> NDArray[np.float32]:
-        return part.weight - part.weight / self._divisors[part.start : part.start + part.rows]
-
     def _pruned(self, parts: list[_Part], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Score at least the best `k` products, ties included, without reading all rows of common terms.
 
@@ -264,8 +256,9 @@ class Bm25:
         rest = [*np.cumsum([part.most() for part in reversed(parts)])[::-1].tolist(), 0.0]
         sums, enough, done = np.zeros(len(self)), 0.0, 0
         while done < len(parts) and rest[done] >= enough:
-            documents = self._products(parts[done])
-            sums[documents] += self._gains(parts[done])
+            part = parts[done]
+            documents = self._products(part)
+            sums[documents] += part.weight - part.weight / self._divisors[part.start : part.start + part.rows]
             enough = max(enough, _kth(sums[documents], k))
             done += 1
         candidates = np.flatnonzero(sums >= max(enough - rest[done], np.finfo(np.float32).tiny)).astype(np.int32)

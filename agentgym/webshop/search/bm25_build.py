@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 from array import array
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -88,15 +89,14 @@ class _Reader:
         self.numbers: dict[str, int] = {}
         self.identifiers: list[str] = []
         self.lengths = array("i")
-        self._chunks: dict[str, tuple[int, ...]] = {}
+        self._remembered = lru_cache(MEMORY)(self._read)
 
     def runs(self, texts: Iterable[tuple[str, str]], block: int) -> Iterator[_Run]:
         found, first = array("i"), 0
         for identifier, text in texts:
             before = len(found)
             for chunk in text.replace("\n", " ").split(" "):
-                known = self._chunks.get(chunk)
-                found.extend(self._read(chunk) if known is None else known)
+                found.extend(self._remembered(chunk) if len(chunk) <= CHUNK else self._read(chunk))
             self.identifiers.append(identifier)
             self.lengths.append(len(found) - before)
             if len(found) >= block:
@@ -106,13 +106,8 @@ class _Reader:
             yield _run(found, self.lengths[first:], first)
 
     def _read(self, chunk: str) -> tuple[int, ...]:
-        if len(self._chunks) >= MEMORY:
-            self._chunks.clear()
         numbers = self.numbers
-        known = tuple([numbers.setdefault(term, len(numbers)) for term in terms(chunk)])
-        if len(chunk) <= CHUNK:
-            self._chunks[chunk] = known
-        return known
+        return tuple([numbers.setdefault(term, len(numbers)) for term in terms(chunk)])
 
 
 def _run(found: array[int], lengths: array[int], first: int) -> _Run:

@@ -141,7 +141,7 @@ def test_a_process_that_ends_is_named_with_what_it_was_asked_and_its_exit_code(w
         rf"^sub-environment 1 of .*: its process ended with exit code {code} when it was asked to step.*SyncVectorEnv"
     )
     refuses(RuntimeError, words, envs.step, ["on", word])
-    refuses(RuntimeError, r"1 of .* has failed before .*: make the vector environment anew", envs.step, ["on", "on"])
+    refuses(RuntimeError, r"1 of .* has failed before .*: make a new vector environment", envs.step, ["on", "on"])
     envs.close()
 
 

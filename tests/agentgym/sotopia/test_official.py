@@ -221,7 +221,7 @@ def test_a_sale_and_friends_from_their_texts() -> None:
     game = read_game(made)
     assert isinstance(game, MutualFriend)
     assert game.friends[1][1].values == ("Elmstead", "judge")
-    refuses(DataError, "whom the scenario does not name", read_game, replace(made, text=text.format("Ann")))
+    refuses(DataError, "which the scenario does not name", read_game, replace(made, text=text.format("Ann")))
 
 
 @pytest.mark.parametrize(

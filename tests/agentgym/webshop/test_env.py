@@ -18,10 +18,10 @@ import agentgym  # noqa: F401  # registers the environments
 from agentgym.core import INFO_TYPES, Info
 from agentgym.webshop.env import NO_PARTS, WebShopEnv, WebShopVectorEnv
 from agentgym.webshop.generated.generator import generate
-from agentgym.webshop.official.files import write_files
 from agentgym.webshop.pages import INDEX, page_text, text, text_rich
 from agentgym.webshop.session import Session
 from agentgym.webshop.tasks import Tasks, ideal_score
+from tests.agentgym.webshop.official_files import write_files
 from tests.agentgym.webshop.oracles import FOLDER, find, rows
 from tests.agentgym.webshop.small_shop import product, tasks_of
 from tests.processes import printed

@@ -21,19 +21,17 @@ from agentgym.webshop.generated.generator import generate
 from agentgym.webshop.official import json_stream
 from agentgym.webshop.official.files import (
     find_files,
-    raw_record,
-    raw_request,
     read_human,
     read_products,
     read_record,
     requests_of,
-    write_files,
 )
 from agentgym.webshop.official.json_stream import entries
 from agentgym.webshop.reward import make_tagger
 from agentgym.webshop.search import bm25, bm25_build
 from agentgym.webshop.search.search import documents
 from agentgym.webshop.shop import open_catalogue, open_search
+from tests.agentgym.webshop.official_files import raw_record, raw_request, write_files
 from tests.agentgym.webshop.oracles import catalogue
 from tests.refusals import refuses
 

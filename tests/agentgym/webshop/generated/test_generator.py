@@ -13,8 +13,9 @@ import pytest
 from agentgym.webshop.catalogue import Product
 from agentgym.webshop.generated.departments import CATEGORIES, KINDS, VALUES
 from agentgym.webshop.generated.generator import BLOCK, NUMBERS, generate, make_product
-from agentgym.webshop.official.files import find_files, read_products, write_files
+from agentgym.webshop.official.files import find_files, read_products
 from agentgym.webshop.official.json_stream import entries
+from tests.agentgym.webshop.official_files import write_files
 from tests.refusals import refuses
 
 SHOP = list(generate(2_000))
