@@ -10,7 +10,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -36,7 +36,7 @@ class Batch:
         positive, negative: float32 (n,), weighted sums of their positive and negative advantages; (n, L) where
             advantages are per token, 0 where masked.
         positive_weight, negative_weight: likewise, summed weights of these raw rows.
-        trained: bool (n,), the rows that an update reads; the others count in its mean alone, see `make_batch`.
+        trained: bool (n,), the rows that an update reads; the others count only in its mean, see `make_batch`.
         raw_rows: how many rows of the table went in.
         allowed: `Reply.allowed` of each row, length n; empty where no reply was restricted.
         informed: the prompt that an informed teacher reads before each reply, () where it has none.
@@ -81,36 +81,19 @@ class Batch:
         # Columns past the longest reply of the chosen rows would only cost time.
         width = max((len(self.replies[row]) for row in picked), default=0)
 
-        def cut(column: Tensor) -> Tensor:
-            return column[index] if column.dim() == 1 else column[index, :width]
+        def cut(column: Any) -> Any:
+            if isinstance(column, tuple):
+                return tuple(column[row] for row in picked) if column else ()
+            if isinstance(column, Tensor):
+                return column[index] if column.dim() == 1 else column[index, :width]
+            return column
 
-        return Batch(
-            prompts=tuple(self.prompts[row] for row in picked),
-            replies=tuple(self.replies[row] for row in picked),
-            old_logprobs=cut(self.old_logprobs),
-            mask=cut(self.mask),
-            weight=cut(self.weight),
-            positive=cut(self.positive),
-            negative=cut(self.negative),
-            positive_weight=cut(self.positive_weight),
-            negative_weight=cut(self.negative_weight),
-            trained=self.trained[picked],
-            raw_rows=self.raw_rows,
-            allowed=tuple(self.allowed[row] for row in picked) if self.allowed else (),
-            informed=tuple(self.informed[row] for row in picked) if self.informed else (),
-        )
+        return Batch(**{name: cut(column) for name, column in vars(self).items()} | {"trained": self.trained[picked]})
 
     def to(self, device: torch.device | str) -> Batch:
-        return dataclasses.replace(
-            self,
-            old_logprobs=self.old_logprobs.to(device, non_blocking=True),
-            mask=self.mask.to(device, non_blocking=True),
-            weight=self.weight.to(device, non_blocking=True),
-            positive=self.positive.to(device, non_blocking=True),
-            negative=self.negative.to(device, non_blocking=True),
-            positive_weight=self.positive_weight.to(device, non_blocking=True),
-            negative_weight=self.negative_weight.to(device, non_blocking=True),
-        )
+        tensors = {name: column for name, column in vars(self).items() if isinstance(column, Tensor)}
+        moved: Any = {name: column.to(device, non_blocking=True) for name, column in tensors.items()}
+        return dataclasses.replace(self, **moved)
 
     def minibatches(
         self, rows: int, generator: np.random.Generator, together: NDArray[np.int64] | None = None
@@ -164,13 +147,12 @@ def make_batch(
     """
     if table.replies is None:
         raise ValueError("the table holds no replies; collect it with a policy that returns token ids")
-    advantages, scored = scored_rows(table, np.asarray(advantages, np.float64))
+    advantages, is_scored = scored_rows(table, np.asarray(advantages, np.float64))
+    scored = np.flatnonzero(is_scored)
     if weighting not in ("step", "trajectory"):
         raise ValueError(f"weighting is 'step' or 'trajectory', got {weighting!r}")
     row_weight = np.ones(len(table))
     if weighting == "trajectory":
-        is_scored = np.zeros(len(table), np.bool_)
-        is_scored[scored] = True
         row_weight = _shares(table, scored=is_scored)
 
     prompts = informed or [()] * len(table)
@@ -178,8 +160,8 @@ def make_batch(
     taught: list[tuple[int, ...]] = []
     place: dict[tuple[object, ...], int] = {}
     target = np.empty(len(scored), np.int64)
-    for i, row in enumerate(scored):
-        reply = checked_reply(table.replies[row], int(row))
+    for i, row in enumerate(scored.tolist()):
+        reply = checked_reply(table.replies[row], row)
         key = (reply.prompt_ids, reply.token_ids, reply.allowed, prompts[row])
         where = place.get(key, len(first)) if merge else len(first)
         if where == len(first):
@@ -234,11 +216,11 @@ def _shares(table: StepTable, *, scored: Bools) -> Floats:
     return shares
 
 
-def scored_rows(table: StepTable, advantages: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def scored_rows(table: StepTable, advantages: NDArray[np.float64]) -> tuple[Floats, Bools]:
     """Check the advantages that `make_batch` takes.
 
     Returns:
-        The advantages, 0 behind the end of every reply where they are per token, and the numbers of the scored rows.
+        The advantages (advantages per token are 0 after the end of a reply), and bool (N,), True = a scored row.
     """
     n = len(table)
     if advantages.shape == (n,):
@@ -260,7 +242,7 @@ def scored_rows(table: StepTable, advantages: NDArray[np.float64]) -> tuple[NDAr
         )
     if infinite.any():
         raise ValueError(f"the advantage of row {int(np.argmax(infinite))} is infinite")
-    return advantages, np.flatnonzero(~missing)
+    return advantages, ~missing
 
 
 def checked_reply(reply: Reply | None, row: int) -> Reply:

@@ -1,4 +1,4 @@
-"""TrainerConfig: every number of a training run, each written once, with its range, in a group of its own kind.
+"""TrainerConfig: every number of a training run, with its range, in groups by topic.
 
     TrainerConfig(groups=8, learning_rate=1e-6, loss=Loss(kl=0.02), memory=Memory(microbatch_tokens=4096))
     config.changed(groups=4, **{"loss.kl": 0.0})
@@ -37,7 +37,7 @@ TRAINING_RULES = 2
 
 
 class Range(NamedTuple):
-    """Numbers that a field may hold; beside its type, inside `Annotated`."""
+    """Range of a numeric field, as the second argument of `Annotated`."""
 
     low: float | None = None
     above: float | None = None
@@ -131,29 +131,34 @@ def refuse(config: Any, name: str, holds: bool, expected: str) -> None:
         raise ValueError(f"{type(config).__name__}.{name} must be {expected}, got {getattr(config, name)!r}")
 
 
+class _Group:
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
 @fields_checked
 @dataclass(frozen=True)
-class Rollout:
-    """What is played and which of it is learned from.
+class Rollout(_Group):
+    """Which episodes are played, and which replies are trained on.
 
     Attributes:
-        branches: how often each chosen step is played anew, to the end of the episode, on top of the group's episodes,
-            see `agentgym.rollout.collect_tree`; 0: no step is.
+        branches: number of continuations of each chosen step, to the end of the episode, in addition to the group's
+            episodes, see `agentgym.rollout.collect_tree`; 0: none.
         branch_at: which steps are chosen, see `baselines.play.rollouts.steps_to_branch_at`.
-        common_numbers: whether the k-th continuations of a group's steps meet the same luck.
+        common_numbers: whether the k-th continuations of a group's steps use the same random numbers.
         resample_rounds: how many times tasks whose group has no contrast may be replaced by newly drawn ones, see
-            `baselines.play.dynamic_sampling`; 0: train on what was drawn first.
-        staleness: how many updates old the weights are that play an iteration's episodes, 0 to 4: above 0, the episodes
-            of a later iteration are played while an update runs, see `baselines.experience`. Needs `loss.tis`.
+            `baselines.play.dynamic_sampling`; 0: train on the first draw.
+        staleness: age, in updates, of the weights that play an iteration's episodes, 0 to 4: above 0, the episodes of a
+            later iteration are played while an update runs, see `baselines.experience`. Needs `loss.tis`.
         overlong: replies that the length limit cut off: "keep" trains on them; "mask" leaves them out of the loss,
             after credit; "drop" leaves the whole episode out, before credit.
-        overlong_buffer: tokens before the length limit within which a reply costs reward, see
-            `baselines.play.reply_costs.less_overlong`; 0: none does.
-        overlong_penalty: what a reply costs at the limit.
-        probe_every: iterations between probes, the first included: some replies are scored, and the log-probabilities
-            that came with them must be the trainer's, see `baselines.learner.Learner.probe`; 0: none.
-        on_mismatch: "stop" ends a run whose probe fails; "weights" goes on with loss.old_logprobs="recompute" and
-            importance weights up to `loss.tis` (2 where none is set).
+        overlong_buffer: tokens before the length limit within which a reply is penalised, see
+            `baselines.play.reply_costs.less_overlong`; 0: no penalty.
+        overlong_penalty: penalty of a reply at the limit.
+        probe_every: iterations between probes, the first included. A probe scores some replies and compares the
+            sampler's log-probabilities with the trainer's, see `baselines.learner.Learner.probe`; 0: none.
+        on_mismatch: "stop" ends a run whose probe fails; "weights" continues with loss.old_logprobs="recompute" and
+            importance weights up to `loss.tis` (default: 2).
     """
 
     branches: Count = 0
@@ -167,14 +172,11 @@ class Rollout:
     probe_every: Count = 0
     on_mismatch: Literal["stop", "weights"] = "stop"
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-
 
 @fields_checked
 @dataclass(frozen=True)
-class Optimiser:
-    """AdamW, and how a batch becomes its steps.
+class Optimiser(_Group):
+    """AdamW, and how a batch is divided into its steps.
 
     Attributes:
         weight_decay: of AdamW.
@@ -188,38 +190,35 @@ class Optimiser:
     minibatch_rows: Size = 64
     epochs: Size = 1
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-
 
 @fields_checked
 @dataclass(frozen=True)
-class Loss:
-    """What is minimised, see `baselines.losses`.
+class Loss(_Group):
+    """The loss function, see `baselines.losses`.
 
     Attributes:
         objective: "ppo", see `clipped_surrogate`, or "cispo", see `cispo`.
         ratio: of a token or of a step, see `importance_ratio`; the clip ranges belong to it.
         clip_low, clip_high, dual_clip: see `clipped_surrogate`.
-        tis: limit of the weight that corrects for a sampler with other probabilities than the trainer's, see
-            `correction`; needs old_logprobs="recompute". None: no correction.
+        tis: limit of the weight that corrects for the difference between the sampler's and the trainer's probabilities,
+            see `correction`; needs old_logprobs="recompute". None: no correction.
         tis_level: one weight per "token", or per reply ("step").
         kl: weight of the divergence to the frozen start policy; 0 needs no reference model.
-        reference: how the start policy is kept: an "exact" copy, or one in "bfloat16", which takes half the memory
-            and is a reference of its own precision. With an adapter it is the base, and takes none.
+        reference: how the start policy is kept: an "exact" copy, or one in "bfloat16", which needs half the memory and
+            computes in 16 bits. With an adapter the reference is the base model and needs no memory.
         kl_form, kl_limit: see `divergence`.
-        kl_in: "loss", or "reward": taken off every step's reward before credit is given, see
+        kl_in: "loss", or "reward": subtracted from every step's reward before credit is computed, see
             `baselines.play.reply_costs.less_divergence`.
-        entropy: weight of the entropy bonus; the entropy is reported in any case.
+        entropy: weight of the entropy bonus; the entropy is always reported.
         aggregation: see `aggregate`.
-        constant_length: tokens that the aggregation "constant" divides by, the longest reply that may be written.
+        constant_length: divisor of the aggregation "constant": the maximum length of a reply, in tokens.
         weighting: see `baselines.batch.make_batch`.
         keep_zero: whether rows with advantage 0 are trained on (for KL and entropy). Leaving them out makes an update
             cheaper and changes neither its mean nor its mini-batches, see `baselines.update.update`.
-        old_logprobs: "sampler" takes the log-probabilities that came with the replies, unless the policy computes in 16
+        old_logprobs: "sampler" uses the log-probabilities stored with the replies, unless the policy computes in 16
             bits, in which sampling and scoring round differently; "recompute" scores the replies again before the
-            update, for samplers with other kernels; "stored" takes those that came in any case, for replies of policies
-            that have gone.
+            update, for samplers with other kernels; "stored" always uses the stored ones, for replies of policies that
+            no longer exist.
     """
 
     objective: Literal["ppo", "cispo"] = "ppo"
@@ -242,7 +241,7 @@ class Loss:
     old_logprobs: Literal["sampler", "recompute", "stored"] = "sampler"
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        super().__post_init__()
         expected = "None unless old_logprobs='recompute': the sampler's own log-probabilities need no correction"
         refuse(self, "tis", self.tis is None or self.old_logprobs == "recompute", expected)
         expected = "at least 1 with the aggregation 'constant', None with any other"
@@ -250,23 +249,24 @@ class Loss:
 
     @property
     def needs_start(self) -> bool:
-        """Whether the loss itself looks at the frozen start policy."""
+        """Whether the loss needs the frozen start policy."""
         return self.kl > 0 and self.kl_in == "loss"
 
 
 @fields_checked
 @dataclass(frozen=True)
-class Distillation:
-    """The divergence to an informed teacher beside the policy's loss, see `baselines.distillation`.
+class Distillation(_Group):
+    """The divergence from an informed teacher, added to the policy's loss, see `baselines.distillation`.
 
     Attributes:
         weight: of the divergence, a mean over the tokens of steps that have a context; 0: none.
         alpha: 0 for KL(teacher || policy), 1 for KL(policy || teacher), or a mixture between.
-        top: the policy's so many likeliest tokens; None: the whole vocabulary.
-        tail: whether all other tokens are one more; else both are brought to sum 1 over the likeliest.
-        ratio_cap: limit of the weight by how much likelier the sampled token is now; None: no weight.
+        top: number of the policy's likeliest tokens that are compared; None: the whole vocabulary.
+        tail: whether all other tokens together count as one more; else both distributions are normalised over the
+            likeliest tokens.
+        ratio_cap: limit of the importance weight pi / pi_old of the sampled token; None: no weight.
         entry_cap: limit of a single vocabulary entry's term; None: none.
-        sampled: the sampled tokens alone, without distributions: an unbiased gradient of alpha 1.
+        sampled: use only the sampled tokens, without distributions: an unbiased gradient for alpha 1.
     """
 
     weight: Weight = 0.0
@@ -277,14 +277,11 @@ class Distillation:
     entry_cap: Positive | None = None
     sampled: bool = False
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-
 
 @fields_checked
 @dataclass(frozen=True)
-class Memory:
-    """How a batch is divided into passes; it changes memory and speed, and nothing that is learned.
+class Memory(_Group):
+    """How a batch is divided into passes; this changes memory and speed, but not the update.
 
     Attributes:
         microbatch_rows: distinct rows per forward and backward pass; None: a mini-batch at once.
@@ -304,36 +301,33 @@ class Memory:
     activation_checkpointing: bool | None = None
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        super().__post_init__()
         tokens = self.microbatch_tokens
         if isinstance(tokens, bool) or not (tokens in ("auto", None) or isinstance(tokens, numbers.Integral)):
             raise TypeError(f"Memory.microbatch_tokens must be 'auto', an integer or None, got {tokens!r}")
         refuse(self, "microbatch_tokens", tokens in ("auto", None) or int(tokens) >= 1, "'auto', None or at least 1")
-        expected = "False unless microbatch_tokens says how many tokens a pass has"
+        expected = "False unless microbatch_tokens is set"
         refuse(self, "share_prefixes", not self.share_prefixes or self.microbatch_tokens is not None, expected)
 
 
 @fields_checked
 @dataclass(frozen=True)
-class Schedule:
+class Schedule(_Group):
     """The learning rate over a run.
 
     Attributes:
         shape: "constant", or "linear" down to 0 at the end of the last iteration, or with the last token of the
             budget, whichever is nearer.
-        warmup: iterations in which the rate rises linearly to its own; 0: none.
+        warmup: iterations in which the rate rises linearly to its full value; 0: none.
     """
 
     shape: Literal["constant", "linear"] = "constant"
     warmup: Count = 0
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-
 
 @fields_checked
 @dataclass(frozen=True)
-class Validation:
+class Validation(_Group):
     """When the policy is validated, besides the start and the end.
 
     Attributes:
@@ -344,13 +338,10 @@ class Validation:
     every: Count = 10
     tokens: Count = 0
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-
 
 @fields_checked
 @dataclass(frozen=True)
-class Checkpoints:
+class Checkpoints(_Group):
     """When checkpoints are written.
 
     Attributes:
@@ -360,9 +351,6 @@ class Checkpoints:
 
     every: Count = 10
     keep: Size = 2
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 _GROUPS: dict[str, type] = {

@@ -1,4 +1,4 @@
-"""Self-distillation: how far the policy is from itself, informed by a context, as a loss beside the policy's.
+"""Self-distillation: the divergence of the policy from itself with a context in its prompt, as an additional loss.
 
 s and t are log-probabilities of student and teacher, of whole distributions (..., V) or of sampled tokens. Nothing here
 has a gradient through t. SDPO (2601.20802) is `per_token` with alpha .5 or 1, the student's top 100 and a tail; OPSD
@@ -31,8 +31,8 @@ def divergence(student: Tensor, teacher: Tensor, alpha: float, entry_cap: float 
         student: float (..., V), differentiable.
         teacher: float (..., V).
         alpha: 0 to 1.
-        entry_cap: each entry's term is cut at it before the sum. Negative terms are not, so that a capped divergence
-            can be negative. None: no cap.
+        entry_cap: upper limit of each entry's term. Negative terms have no limit, so that a capped divergence can be
+            negative. None: no cap.
 
     >>> s, t = torch.tensor([0.5, 0.5]).log(), torch.tensor([0.8, 0.2]).log()
     >>> [round(divergence(s, t, alpha).item(), 4) for alpha in (0.0, 0.5, 1.0)]
@@ -51,14 +51,14 @@ def divergence(student: Tensor, teacher: Tensor, alpha: float, entry_cap: float 
 def supported(
     student: Tensor, teacher: Tensor, k: int, *, of: Literal["student", "teacher"] = "student", tail: bool = True
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return both distributions on the k likeliest entries of one of them, float (..., k + 1), and which these are.
+    """Return both distributions on the k likeliest entries of one of them, float (..., k + 1), and these entries.
 
     Args:
         student: float (..., V).
         teacher: float (..., V).
-        k: number of entries; all of them where the vocabulary has no more, without a tail.
-        tail: whether one more entry holds all other probability; else both are brought to sum 1 over the k, and a
-            student that leaves them pays nothing.
+        k: number of entries; a vocabulary with no more than k entries is used whole, without a tail.
+        tail: whether one more entry holds all other probability; else both are normalised over the k, and probability
+            that the student moves to other entries costs nothing.
     """
     k = min(k, student.shape[-1])
     chosen = (student if of == "student" else teacher).detach().topk(k, dim=-1).indices
@@ -91,12 +91,12 @@ def importance(logprobs: Tensor, old: Tensor, cap: float) -> Tensor:
 
 
 def contrast_target(right: Tensor, wrong: Tensor, strength: float, floor: float = -30.0) -> tuple[Tensor, Tensor]:
-    """Return a teacher that leaves the wrong one, and the weight of each position (RLCSD's release, `opsd_ectr`).
+    """Return a teacher that moves away from a wrong one, and each position's weight (RLCSD's release, `opsd_ectr`).
 
     Args:
         right: float (..., V), log-probabilities with the right context.
         wrong: float (..., V), with the wrong one.
-        floor: least log-probability of the wrong one that counts.
+        floor: lower limit of the wrong one's log-probabilities.
 
     Returns:
         softmax((1 + a) right - a max(wrong, floor)) as logarithms, float (..., V); K / (K + 1) with

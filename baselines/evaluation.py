@@ -78,7 +78,7 @@ class Evaluation:
         """Return the outcomes of the tasks of each kind: value of the column -> bool (tasks of that kind, repeats).
 
         Args:
-            column: one of those that `evaluate` was asked for, such as ALFWorld's "task_type".
+            column: one of the columns passed to `evaluate`, such as ALFWorld's "task_type".
 
         Raises:
             KeyError: it is not.
@@ -116,18 +116,18 @@ def evaluate(
     """Play every task and return the outcomes per task.
 
     Args:
-        envs: as `agentgym.rollout.collect` takes them: autoreset DISABLED, wrapped for the policy; several are lanes,
-            see `agentgym.rollout.lanes.collect_lanes`.
+        envs: environments for `agentgym.rollout.collect`: autoreset DISABLED, wrapped for the policy. A sequence of
+            them is played as lanes, see `agentgym.rollout.lanes.collect_lanes`.
         tasks: reset options, one mapping per task.
         temperature: overrides the policy's own, 0 = greedy; needs a policy with `with_settings`.
         columns: info entries to be kept for each task, see `Evaluation.success_by`.
 
-    The first episode of a task has the environment's luck of its seed, each further one luck of its own.
+    The first episode of a task uses the random numbers of the environment's seed; each further one uses its own.
 
     Raises:
         KeyError: the infos have no such entry.
         TypeError: a temperature was given and the policy has none.
-        ValueError: columns are wanted of lanes.
+        ValueError: columns were requested for lanes.
     """
     player = at_temperature(policy, temperature)
     if isinstance(envs, Sequence) and len(envs) != 1:
@@ -141,6 +141,18 @@ def evaluate(
     play_groups(noted, player, builder, tasks=tasks, group_size=repeats, seed=seed, progress=None)
     warn_of_unscored(builder.unscored, builder.started)
     return replace(Evaluation.from_table(builder.table()), columns=noted.of_tasks(len(tasks), repeats))
+
+
+def validate(
+    envs: Any, players: Mapping[str, Policy], tasks: Sequence[Mapping[str, Any]], *, seed: int
+) -> dict[str, float]:
+    """Return `validation_<player>_<figure>` of some players on all tasks, see `evaluate`; {} without tasks."""
+    row: dict[str, float] = {}
+    for name, player in players.items() if len(tasks) else ():
+        getattr(player, "forget", lambda: None)()
+        played = evaluate(envs, player, tasks, seed=seed)
+        row |= {f"validation_{name}_{key}": value for key, value in played.summary().items()}
+    return row
 
 
 class _Noted(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any]]):

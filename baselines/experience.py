@@ -1,4 +1,4 @@
-"""What an iteration learns from: its episodes, and how they are played while another iteration's update runs.
+"""The episodes of an iteration, and how they are played while another iteration's update runs.
 
     staleness 0   | play 0 | update 0 | play 1 | update 1 | play 2 | update 2 |
     staleness 1   | play 0 | update 0 | update 1 | update 2 |
@@ -42,11 +42,11 @@ _FILE = "experience"
 
 @dataclass(frozen=True, eq=False)
 class Experience:
-    """The episodes of an iteration, and what its row of the log says of them.
+    """The episodes of an iteration, and the entries of its log row about them.
 
     Attributes:
         outcomes, resampling: figures of the first round, and of later ones.
-        generator: has drawn tasks and seeds, and goes on to shuffle mini-batches.
+        generator: random generator that drew tasks and seeds, and shuffles the mini-batches next.
     """
 
     table: StepTable
@@ -62,12 +62,12 @@ class Experience:
         path = _path(folder, number)
         self.table.to_jsonl(path.with_suffix(".jsonl"))
         rest = {name: value for name, value in vars(self).items() if name not in ("table", "generator")}
-        rest["generator"] = json.dumps(self.generator.bit_generator.state)  # a text: integers of 128 bits
+        rest["generator"] = json.dumps(self.generator.bit_generator.state)  # as text: it has integers of 128 bits
         path.write_text(json.dumps(rest), encoding="utf-8")
 
     @classmethod
     def load(cls, folder: Path) -> list[Experience]:
-        """Read all that `save` has written, by number.
+        """Read all files that `save` has written, by number.
 
         Raises:
             ValueError: a file holds something else.
@@ -100,7 +100,7 @@ def gather(
         iteration: counted from 0.
     """
     begin, generator = time.perf_counter(), np.random.default_rng([config.seed, iteration])
-    # Remembered logits from a validation differ in the last bit from those a resumed run would compute.
+    # Cached logits of a validation would differ in the last bit from those that a resumed run computes.
     getattr(policy, "forget", lambda: None)()
     timed, more = Timed(policy), schedule(credit, iteration, config)
     sample = sample_groups(
@@ -111,7 +111,7 @@ def gather(
         rounds=config.rollout.resample_rounds,
         contrast=getattr(credit, "contrasting", contrasting_groups),
     )
-    getattr(policy, "forget", lambda: None)()  # the update has the memory of the kept keys
+    getattr(policy, "forget", lambda: None)()  # frees the memory of the kept keys for the update
     first = Evaluation.from_table(episodes_of(sample.first, config.groups * config.group_size))
     return Experience(
         table=sample.table,
@@ -169,7 +169,7 @@ def schedule(credit: Any, iteration: int, config: TrainerConfig) -> Mapping[str,
 
 
 class _GivenUpError(Exception):
-    """Nobody waits for the result any more."""
+    """The result is no longer needed."""
 
 
 @contextlib.contextmanager
@@ -177,7 +177,7 @@ def beside(make: Callable[[Callable[[int], None]], _Made]) -> Iterator[Future[_M
     """Run something in a thread while the block runs; when the block ends, it has ended as well.
 
     Args:
-        make: is given a function to call now and then, which raises an exception once the block has failed.
+        make: receives a function that it must call regularly; that function raises once the block has failed.
     """
     given_up = threading.Event()
 

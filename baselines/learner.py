@@ -1,4 +1,4 @@
-"""Learner: what is trained, and how one table of rollouts trains it.
+"""Learner: the trained parts of a run, and their update from one table of rollouts.
 
 StepTable -> costs of replies -> credit -> advantages -> make_batch -> update
                                    |                                     |
@@ -28,18 +28,18 @@ from policies.training import frozen, is_exact, memory_explained
 from wrappers.credit.forks import refuse_forks
 
 Credit = Callable[[StepTable], NDArray[np.float64]]
-#: Replies of a probe, mean differences that are rounding, in nats, and the limit of weights after a probe that failed.
+#: Number of replies of a probe, largest mean differences by rounding, in nats, and the weight limit after a failure.
 _PROBED, _PROBE, _PROBE_IN_16_BITS, _TIS = 8, 1e-3, 0.25, 2.0
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Lesson:
-    """What came of one table.
+    """Result of an update from one table.
 
     Attributes:
-        table: what was trained on, costs of replies taken off its rewards.
-        advantages: float64 (N,) or (N, K); nan = not scored, or left out as cut off.
-        figures: of learning, see `baselines.trainer.Trainer`.
+        table: the table that was trained on, with the costs of replies subtracted from its rewards.
+        advantages: float64 (N,) or (N, K); nan = not scored, or masked because the reply was cut off.
+        figures: entries of the log row, see `baselines.trainer.Trainer`.
         lengths: tokens of each sequence of the update.
     """
 
@@ -51,10 +51,10 @@ class Lesson:
 
 
 class Learner:
-    """A policy with its optimiser, the frozen start policy where it is needed, and a scorer where the credit wants one.
+    """A policy with its optimiser, the frozen start policy if the loss needs it, and a scorer if the credit needs one.
 
     Raises:
-        ValueError: the credit wants scores and makes no scorer, or the one given scores something else.
+        ValueError: the credit needs scores and makes no scorer, or the given scorer scores another level.
         FloatingPointError: a weight of the policy is not finite; the message names it.
     """
 
@@ -74,13 +74,13 @@ class Learner:
             self.scorer = scorer or _make_scorer(policy, credit, config, envs)
             if self.scorer.level != level:
                 raise ValueError(
-                    f"the credit method wants scores of a {level}, {type(self.scorer).__name__} gives those of a "
+                    f"the credit method needs scores of a {level}, {type(self.scorer).__name__} gives those of a "
                     f"{self.scorer.level}: make it with level={level!r}"
                 )
         check_finite(policy.model, "the policy's")
 
     def estimate(self, table: StepTable, iteration: int = 0) -> tuple[Floats, Estimate]:
-        """Return the scorer's scores of a table, as it is now, and what credit makes of them; without one none."""
+        """Return the scorer's current scores of a table (None without a scorer), and the credit computed from them."""
         credit: Any = self.credit
         credit = getattr(credit, "at", lambda update: credit)(iteration)
         if self.scorer is None:
@@ -136,7 +136,7 @@ class Learner:
         return found | {"probe_weights": 1.0}
 
     def weigh(self) -> None:
-        """Compute log-probabilities again from here on, and correct for the sampler's with importance weights."""
+        """Recompute log-probabilities from now on, and correct for the sampler's by importance weights."""
         tis = self.config.loss.tis or _TIS
         self.config = self.config.changed(**{"loss.old_logprobs": "recompute", "loss.tis": tis})
 
@@ -144,7 +144,7 @@ class Learner:
         """Train on a table.
 
         Raises:
-            torch.OutOfMemoryError: a pass did not fit; the message says which setting to lower.
+            torch.OutOfMemoryError: a pass did not fit; the message names the setting to lower.
         """
         replies = [reply for reply in (() if table.replies is None else table.replies) if reply is not None]
         longest = max((len(reply.prompt_ids) + len(reply.token_ids) for reply in replies), default=0)
@@ -210,7 +210,7 @@ def _make_scorer(policy: Any, credit: Any, config: TrainerConfig, envs: Any) -> 
     settings = getattr(credit, "scorer", None)
     if settings is None:
         name = getattr(credit, "name", type(credit).__name__)
-        raise ValueError(f"{name} wants scores and makes no scorer: pass one, Trainer(..., scorer=...)")
+        raise ValueError(f"{name} needs scores and makes no scorer: pass one, Trainer(..., scorer=...)")
     shared = {name: getattr(config.memory, name) for name in SHARED_LIMITS} | {"temperature": config.temperature}
     shared["microbatch_tokens"] = Limits.of(policy, config.memory).tokens
     filled = dataclasses.replace(settings.filled(**shared), level=credit.score_level)

@@ -7,7 +7,7 @@
 
 It is linear in A on either side of 0, so a merged row (`baselines.batch`) needs only the two sums of its advantages.
 
-Who prints what: PPO and GRPO the ratio "token"; GSPO and iStar "step" (Zheng et al. 2025, equations 5 and 7);
+Choices of the papers: PPO and GRPO use the ratio "token"; GSPO and iStar "step" (Zheng et al. 2025, equations 5 and 7);
 GSPO-token "step-token" (equations 13 and 14); DAPO clip_high above clip_low and "token-mean"; GRPO "row-mean" and k3;
 Dr. GRPO "constant"; MiniMax-M1 the objective "cispo".
 """
@@ -20,7 +20,7 @@ from torch.nn.functional import softplus
 
 from baselines.config import Aggregation, Divergence, RatioLevel, WeightLevel
 
-# exp of a larger log-ratio would overflow, and 0 * inf in the backward pass is nan; the clip is long active there.
+# exp of a larger log-ratio would overflow, and 0 * inf in the backward pass is nan. Clipping begins far below.
 LOG_RATIO_LIMIT = 20.0
 
 
@@ -30,8 +30,8 @@ def importance_ratio(logprobs: Tensor, old_logprobs: Tensor, mask: Tensor, level
     With d = logprobs - old_logprobs it is
 
         token         exp(d)                                    per token
-        step          s = exp(mean of d over the reply)         once per reply: GSPO's and iStar's
-        step-token    s, with the gradient of s d               GSPO-token: the same where advantages are per row
+        step          s = exp(mean of d over the reply)         once per reply: GSPO, iStar
+        step-token    s, with the gradient of s d               GSPO-token: equals "step" for advantages per row
 
     Args:
         logprobs, old_logprobs: float (n, L).
@@ -45,7 +45,7 @@ def importance_ratio(logprobs: Tensor, old_logprobs: Tensor, mask: Tensor, level
     if level != "token":
         lengths = mask.sum(1, keepdim=True).clamp(min=1)
         mean = torch.where(mask, difference, torch.zeros_like(difference)).sum(1, keepdim=True) / lengths
-        # Value of the mean; gradient of the mean, or of each token alone.
+        # The value is that of the mean; the gradient is that of the mean or of each token separately.
         difference = mean.expand_as(mask) if level == "step" else mean.detach() + difference - difference.detach()
     return difference.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT).exp()
 
@@ -63,7 +63,7 @@ def clipped_surrogate(
 
     Args:
         ratio: float (n, L), differentiable.
-        positive, negative: float (n,) or (n, L), (sums of) positive and negative advantages, 0 where there are none.
+        positive, negative: float (n,) or (n, L), (sums of) positive and negative advantages, 0 without any.
         clip_low, clip_high: the ratio's limits, 1 - clip_low for negative, 1 + clip_high for positive advantages.
         dual_clip: upper limit above 1 of the ratio for negative advantages (Ye et al. 2020, equation 5); None: none.
 
@@ -86,7 +86,8 @@ def cispo(
 ) -> Tensor:
     """Return the negated objective clip(rho, 1 - clip_low, 1 + clip_high) A log pi with no gradient through the clip.
 
-    Only the weight of a token is bounded, in the paper above alone: clip_low = 1 (MiniMax-M1, 2025, equations 4 and 5).
+    Only the weight of a token is clipped, and in the paper only from above: clip_low = 1 (MiniMax-M1, 2025, equations 4
+    and 5).
 
     Args:
         ratio: float (n, L).
@@ -112,7 +113,7 @@ def correction(
         trainer, sampler: float (n, L), log pi_old and log mu.
         mask: bool (n, L).
         level: "token" or "step".
-        limit: above 0; exact in expectation where no ratio is above it.
+        limit: above 0; the correction is exact in expectation if no ratio is above it.
 
     >>> pi, mu, mask = torch.tensor([[0.6, 0.3]]), torch.tensor([[0.2, 0.6]]), torch.tensor([[True, True]])
     >>> correction(pi.log(), mu.log(), mask), correction(pi.log(), mu.log(), mask, "step")  # 3 and 1/2, 3/2
@@ -135,7 +136,7 @@ def divergence(logprobs: Tensor, reference: Tensor, form: Divergence = "k3", *, 
 
     Args:
         logprobs, reference: float (n, L), the first differentiable.
-        limit: sizes above are cut off and have no gradient, as in published trainers; None: no limit.
+        limit: larger values are clipped and have no gradient, as in published trainers; None: no limit.
 
     Returns:
         float (n, L), not masked.
@@ -153,12 +154,12 @@ def divergence(logprobs: Tensor, reference: Tensor, form: Divergence = "k3", *, 
 
 
 def normaliser(mask: Tensor, weight: Tensor, aggregation: Aggregation, length: int = 1) -> Tensor:
-    """Return what `aggregate` divides by: the weight of all tokens for "token-mean", of all rows otherwise.
+    """Return the divisor of `aggregate`: the weight of all tokens for "token-mean", of all rows otherwise.
 
     Args:
         mask: bool (n, L).
         weight: float (n,), of the rows.
-        length: tokens that every row counts for with "constant".
+        length: number of tokens by which "constant" divides every row.
     """
     if aggregation == "token-mean":
         return (mask * weight[:, None]).sum()
@@ -170,11 +171,11 @@ def aggregate(values: Tensor, mask: Tensor, aggregation: Aggregation, divisor: T
 
     Args:
         values: float (n, L), rows' weights included.
-        mask: bool (n, L), True = keep; what is masked may be anything, nan included.
+        mask: bool (n, L), True = keep; masked values may be anything, nan included.
         aggregation: "token-mean" sums all tokens, so that long replies count more (DAPO, equation 8); "row-mean" takes
             each reply's mean over its tokens first (GRPO, equation 3); "row-sum" each reply's sum; "constant" each
-            reply's sum over one length for all, the longest that may be written (Dr. GRPO, Liu et al. 2025).
-        divisor: see `normaliser`; of a mini-batch its share of the whole batch's.
+            reply's sum divided by the maximum length (Dr. GRPO, Liu et al. 2025).
+        divisor: see `normaliser`; for a mini-batch, its share of the whole batch's divisor.
 
     Raises:
         ValueError: on an unknown aggregation.
@@ -200,10 +201,10 @@ def clipped_weight(
     clip_low: float = 0.2,
     clip_high: float = 0.2,
 ) -> Tensor:
-    """Return per token the weight of the raw rows whose objective is clipped there, float (n, L).
+    """Return, per token, the weight of the raw rows whose objective is clipped, float (n, L).
 
-    The weights are per row, float (n,), or per token, float (n, L), as the advantages are.
-    Divided by the weight of all tokens it is the clip fraction. Rows with advantage 0 are never clipped.
+    The weights are per row, float (n,), or per token, float (n, L), like the advantages. The result divided by the
+    weight of all tokens is the clip fraction. Rows with advantage 0 are never clipped.
     """
     too_high = (ratio > 1.0 + clip_high) * _over_tokens(positive_weight)
     too_low = (ratio < 1.0 - clip_low) * _over_tokens(negative_weight)
@@ -213,8 +214,8 @@ def clipped_weight(
 def preference(better: Tensor, worse: Tensor, better_start: Tensor, worse_start: Tensor, beta: float) -> Tensor:
     """Return the loss of DPO for each pair, float (P,): -log sigma(beta (log-ratio of better - log-ratio of worse)).
 
-    A log-ratio is log pi - log pi_ref, summed over the reply tokens of a side. Rafailov et al. 2023, equation 7; whole
-    episodes: Song et al. 2024 (ETO); what follows a step: Xiong et al. 2024 (IPR).
+    A log-ratio is log pi - log pi_ref, summed over the reply tokens of a side. Rafailov et al. 2023, equation 7; for
+    whole episodes: Song et al. 2024 (ETO); for the steps after a given one: Xiong et al. 2024 (IPR).
 
     Args:
         better, worse: float (P,), log-likelihoods of the preferred sides and of the others, differentiable.
@@ -229,5 +230,5 @@ def preference(better: Tensor, worse: Tensor, better_start: Tensor, worse_start:
 
 
 def _over_tokens(numbers: Tensor) -> Tensor:
-    """Numbers per row as a column beside (n, L); numbers per token as they are."""
+    """Return numbers per row as a column that broadcasts to (n, L); numbers per token unchanged."""
     return numbers[:, None] if numbers.dim() == 1 else numbers

@@ -22,7 +22,7 @@ def rescored(
     """Return the table with the log-probabilities that its replies have now, as if this policy had written them.
 
     The importance ratio of the next update then begins at 1: the clipped objective is advantage-weighted likelihood. It
-    is no correction for who wrote the replies.
+    does not correct for the policy that sampled the replies.
 
     Args:
         policy: about to be updated; its weights are not changed.

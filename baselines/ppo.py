@@ -71,7 +71,7 @@ def ppo(
     Args:
         table: N finished steps; levels other than "turn" need its replies, the longest of K tokens.
         values: float64 (N,) at level "turn", V of the state each reply answers; else (N, K), V before each reply
-            token. None: all 0, as an untrained critic says.
+            token. None: all 0, like those of an untrained critic.
 
     Raises:
         ValueError: an unknown preset, an option out of range, values of another shape or not finite, or no replies.

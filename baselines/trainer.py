@@ -4,8 +4,8 @@
                  |
            dynamic sampling
 
-An iteration is a function of the weights, the optimiser's state, the seed and its number, so that a resumed run equals
-one that was never interrupted, to the last bit on a CPU.
+An iteration is a function of the weights, the optimiser's state, the seed and the iteration's number. A resumed run
+therefore equals an uninterrupted one, bit for bit on a CPU.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any, Protocol
 from agentgym.outside.files import fingerprint, locked
 from agentgym.trajectory import Floats, StepTable
 from baselines.config import TRAINING_RULES, TrainerConfig
-from baselines.evaluation import at_temperature, evaluate
+from baselines.evaluation import at_temperature, validate
 from baselines.experience import Experience, adapted, beside, gather, schedule
 from baselines.learner import Credit, Learner
 from baselines.play.rollouts import Envs, steps_to_branch_at
@@ -52,41 +52,41 @@ from wrappers.reply import parses_replies
 
 #: The policy at the end of a run.
 FINAL_FOLDER = "final"
-#: What the best policy is chosen by.
+#: Key of the row by which the best policy is chosen.
 _BEST = "validation_greedy_success"
-#: Held while a trainer runs; says which process it is.
+#: Lock file of a running trainer; it names the process.
 LOCK_FILE = "trainer.lock"
 
 
 class Callback(Protocol):
-    """Sees every new row of a run and what it was made from, and can end the run."""
+    """Receives every new row of a run, with the table it was computed from, and can end the run."""
 
     def __call__(self, trainer: Trainer, table: StepTable | None, row: Row, /) -> bool | None:
-        """Look at an iteration.
+        """Receive the row of an iteration.
 
         Returns:
-            False ends the run here, with a checkpoint from which it can go on; anything else lets it run.
+            False ends the run after this iteration, with a checkpoint from which it can be resumed.
         """
 
 
 class Trainer:
     """Trains a policy with one credit method.
 
-    A folder gets `log.jsonl`, a row per iteration; `checkpoint-000010` and so on, also after Ctrl-C or SIGTERM, which
-    end the run after the iteration at hand; `best-000010`, the policy of the best greedy validation, and `final`, both
-    as model folders. It has one trainer at a time, and is resumed with the policy that the run began with. Warnings of
-    `baselines.records.watch` are given once, as Python warnings and keys of the row. Row 0 is the start before any
-    update. Keys:
+    The folder holds `log.jsonl`, with one row per iteration; the checkpoints, such as `checkpoint-000010`; and two
+    model folders, `best-000010` (best greedy validation) and `final`. Ctrl-C and SIGTERM end the run after the current
+    iteration, with a checkpoint. Only one trainer can use a folder at a time. A run is resumed with the policy it
+    started from. Each warning of `baselines.records.watch` is given once, as a Python warning and as a key of the row.
+    Row 0 describes the policy before the first update. Keys:
 
     - "success", "mean_return", "episode_length", "invalid_rate": of the iteration's episodes before any group was
       replaced; "contrast", the share of groups whose episodes differ in success or return;
-    - what `baselines.update.update` returns, and the update of a scorer; "steps", "rows" (distinct ones, trained on),
-      "steps_per_row" (of scored rows), "distinct_prompts", "signal" (share of steps with an advantage other than 0),
+    - what `baselines.update.update` and the scorer's update return; "steps", "rows" (distinct rows trained on),
+      "steps_per_row" (of scored rows), "distinct_prompts", "signal" (share of steps with a nonzero advantage),
       "learning_rate"; "warning_*", 1 where a warning was given;
-    - where they are asked for: "groups_resampled" (played beyond the first round), "groups_flat" (without contrast,
-      trained on all the same), "cut_off" (share of replies that the length limit ended), "prompt_too_long" (share of
-      episodes that ended so), "probe_mean" and "probe_max" (`baselines.learner.Learner.probe`);
-    - "tokens", reply tokens, those of continuations and of groups that were replaced included;
+    - depending on the configuration: "groups_resampled" (played after the first round), "groups_flat" (trained on
+      without contrast), "cut_off" (share of replies truncated at the length limit), "prompt_too_long" (share of
+      episodes that ended for this reason), "probe_mean" and "probe_max" (`baselines.learner.Learner.probe`);
+    - "tokens", the number of reply tokens, continuations and replaced groups included;
     - "seconds_*" and "share_*" (percent) for environment (wrappers and recording included), generation, credit (costs
       of replies and scores included), update (batching, reference and scorer included); "seconds" of training so far,
       without validation; "seconds_processor"; "seconds_scorer"; with a staleness of 1 "seconds_waiting" for episodes;
@@ -97,21 +97,21 @@ class Trainer:
     Args:
         policy: with `model`, `score`, `with_settings` and `act`, such as `policies.huggingface.HuggingFacePolicy`;
             trained in place.
-        envs: as `agentgym.rollout.collect` takes them: autoreset DISABLED, wrapped for the policy; several of them are
-            lanes that do not wait for each other, see `agentgym.rollout.lanes.collect_lanes`.
-        credit: advantages of a table, (N,) or, per reply token, (N, K); nan = not scored. A
-            `baselines.recipes.definition.Recipe`, or any function. One with a `score_level` ("turn" or "token") is
-            asked for `estimate(table, scores)`, see `baselines.scorers.scorer.Estimate`; `contrasting(table)` and
-            `schedule(iteration, iterations)`, where it has them, are those of a recipe.
+        envs: environments for `agentgym.rollout.collect`: autoreset DISABLED, wrapped for the policy. A sequence of
+            them is played as independent lanes, see `agentgym.rollout.lanes.collect_lanes`.
+        credit: function from a table to its advantages, (N,) or, per reply token, (N, K); nan = not scored. Usually a
+            `baselines.recipes.definition.Recipe`. If it has a `score_level` ("turn" or "token"), the trainer calls
+            `estimate(table, scores)`, see `baselines.scorers.scorer.Estimate`. The methods `contrasting(table)` and
+            `schedule(iteration, iterations)` are optional and have the meaning that they have in a recipe.
         tasks: reset options to draw training tasks from.
-        scorer: gives the scores for a credit that wants them; None: a new one, as the credit's `scorer` says.
-        validation_tasks: reset options of the tasks to validate on, all of them each time; empty: no validation.
-        folder: where log and checkpoints go; None: nowhere.
-        resume: go on from the folder's checkpoint where there is one, else start anew.
+        scorer: computes the scores for a credit with a `score_level`; None: the credit's `scorer` makes a new one.
+        validation_tasks: reset options of the validation tasks, all played at each validation; empty: no validation.
+        folder: folder of the log and the checkpoints; None: nothing is written.
+        resume: resume from the folder's newest checkpoint; without a checkpoint, start a new run.
 
     Raises:
-        TypeError: the credit is no function.
-        ValueError: no tasks; unknown steps to branch at; lanes or a staleness that cannot be
+        TypeError: the credit is not callable.
+        ValueError: no tasks; unknown steps to branch at; unsupported lanes or staleness
             (`baselines.experience.adapted`); the folder holds a run and `resume` is False; a checkpoint that is
             damaged or of another run; or a trainable weight has fewer than 32 bits.
         FloatingPointError: a weight of the policy, as given or as resumed, is not finite; the message names it.
@@ -162,9 +162,9 @@ class Trainer:
         self._sampler = at_temperature(policy, config.temperature)
         self._greedy = at_temperature(policy, 0.0)
         self.learner = Learner(policy, credit, config, scorer, first)
-        # Divergences are from the start, which no checkpoint holds: another one would be another run.
+        # KL terms refer to the start policy, which checkpoints do not hold. Another start policy is another run.
         reference = self.learner.reference
-        own = reference is None or reference.model is policy.model  # with an adapter the start is its base
+        own = reference is None or reference.model is policy.model  # the base model is an adapter's start policy
         self._start = None if own else fingerprint_of_weights(reference.model.named_parameters())
         self.log = MetricsLog(self.folder, tensorboard=tensorboard)
         if self.folder is not None:
@@ -184,12 +184,12 @@ class Trainer:
             *callbacks: called with every new row, see `Callback`.
 
         Raises:
-            KeyboardInterrupt: after SIGINT, at the end of the iteration at hand, with the checkpoint written.
-            SystemExit: after SIGTERM, likewise, with status 143.
-            FloatingPointError: training diverged; the last checkpoint is untouched.
-            LockedError: another trainer is at work in the folder; the message names its process.
-            ValueError: another trainer has been at work there since this one was made, or the log is damaged.
-            OSError: the folder cannot be written, for example because the disk is full; what it holds can be resumed.
+            KeyboardInterrupt: after SIGINT, at the end of the current iteration, with the checkpoint written.
+            SystemExit: after SIGTERM, at the end of the current iteration, with status 143.
+            FloatingPointError: training diverged; the last checkpoint is unchanged.
+            LockedError: another trainer is running in the folder; the message names its process.
+            ValueError: another trainer has written to the folder since this one was made, or the log is damaged.
+            OSError: the folder cannot be written, for example because the disk is full; the run can be resumed.
         """
         if not self.config.iterations:
             warnings.warn("Trainer.run: iterations=0, the policy is validated and not trained", stacklevel=2)
@@ -219,10 +219,10 @@ class Trainer:
         self.tokens = int(sum(row.get("tokens", 0.0) for row in self.log.rows))
         if any(row.get("probe_weights") for row in self.log.rows):
             self.learner.weigh()
-        if not self.is_over and self.log.rows:  # of a run that was shorter
+        if not self.is_over and self.log.rows:  # the run had ended, and is extended now
             self.log.amend(unfinished(self.log.rows))
         if self.folder is not None and not self.is_over:
-            remove_policy(self.folder / FINAL_FOLDER)  # likewise
+            remove_policy(self.folder / FINAL_FOLDER)
         try:
             with deferred() as interruption:
                 start: Row = {"iteration": 0, "training_rules": TRAINING_RULES}
@@ -249,12 +249,12 @@ class Trainer:
 
     @property
     def log_is_kept(self) -> bool:
-        """Whether rows on disk belong to this run: there is a checkpoint behind this trainer's state."""
+        """Whether the rows on disk belong to this run, which was then resumed from a checkpoint."""
         return self.iteration > 0
 
     @property
     def is_over(self) -> bool:
-        """Whether the run is at its end: by its iterations, or by its budget of tokens."""
+        """Whether the run has used up its iterations or its token budget."""
         budget = self.config.token_budget
         return self.iteration >= self.config.iterations or (budget is not None and self.tokens >= budget)
 
@@ -268,7 +268,7 @@ class Trainer:
         memory.end("generation")
         probed = {}
         every = config.rollout.probe_every
-        due = every and self.iteration % every == 0 and not config.rollout.staleness  # those are of older weights
+        due = every and self.iteration % every == 0 and not config.rollout.staleness  # stale: sampled by older weights
         if due or getattr(getattr(self.policy, "sampler", None), "failed", False):
             probed = self.learner.probe(experience.table)
         with self._next_beside(experience.tokens) as following:
@@ -326,11 +326,8 @@ class Trainer:
         if not len(self.validation_tasks):
             return {}
         begin = time.perf_counter()
-        row: Row = {}
-        for name, player in (("greedy", self._greedy), ("sampled", self._sampler)):
-            getattr(player, "forget", lambda: None)()
-            played = evaluate(self.envs, player, self.validation_tasks, seed=self.config.seed)
-            row |= {f"validation_{name}_{key}": value for key, value in played.summary().items()}
+        players = {"greedy": self._greedy, "sampled": self._sampler}
+        row = validate(self.envs, players, self.validation_tasks, seed=self.config.seed)
         return row | {"seconds_validation": time.perf_counter() - begin}
 
     def _due(self, every: int) -> bool:

@@ -63,18 +63,18 @@ class Scorer(Protocol):
     ) -> Scores: ...
 
 
-# Rows per pass where no gradients are kept.
+# Rows per pass without gradients.
 _SCORING_ROWS = 256
 # Tokens per pass on a GPU: with attention that reads packed sequences by their positions, and with any other.
 GPU_TOKENS, GPU_TOKENS_SQUARED = 8192, 4096
-# The same on a CPU, and the parameters from which a pass costs more there than its preparation.
+# The same on a CPU, and the number of parameters above which a pass costs more there than its preparation.
 CPU_TOKENS, LARGE = 2048, 10_000_000
-# Rows share prefixes where that leaves at most this share of the tokens that packing leaves.
+# Rows share prefixes if this leaves at most this share of the tokens of packed rows.
 _WORTH_SHARING = 0.9
 
 
 def auto_tokens(model: nn.Module, gpu: bool) -> int | None:
-    """Return the tokens that a pass has where they are "auto", see `Limits`; None: no limit."""
+    """Return the tokens per pass for "auto", see `Limits`; None: no limit."""
     if gpu:
         return GPU_TOKENS if has_varlen(model) else GPU_TOKENS_SQUARED
     return CPU_TOKENS if sum(weight.numel() for weight in model.parameters()) >= LARGE else None
@@ -82,10 +82,10 @@ def auto_tokens(model: nn.Module, gpu: bool) -> int | None:
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """`Memory`, with what "auto" is for a policy and some rows.
+    """The limits of `Memory`, with "auto" resolved for a policy and some rows.
 
         device  model                                    a pass
-        GPU     that keeps packed sequences apart        packed, 8,192 tokens (4,096 if attention grows with the square)
+        GPU     accepts packed sequences                 packed, 8,192 tokens (4,096 if attention grows with the square)
         GPU     any other                                rectangles of as many tokens
         CPU     of 10 million parameters                 packed, 2,048 tokens; prefixes are shared where 10 % are saved
         CPU     of 10 million, with recurrent layers     rectangles of 2,048 tokens
@@ -106,7 +106,7 @@ class Limits:
 
     @classmethod
     def of(cls, policy: Any, memory: Memory, prompts: Rows = (), replies: Rows = ()) -> Limits:
-        """Return what a pass of a policy may hold, for these rows."""
+        """Return the limits of a policy's passes over these rows."""
         model, gpu = policy.model, on_gpu(policy.model)
         recompute = memory.activation_checkpointing
         if recompute is None:
@@ -158,7 +158,7 @@ class Limits:
             tokens = f"{self.tokens}, and the longest row has {longest}: shorten prompts and replies"
         more = "" if self.recompute else ", or set memory.activation_checkpointing=True"
         return (
-            f"{what} does not fit the device's memory: memory.microbatch_tokens says how many tokens a pass has "
+            f"{what} does not fit the device's memory: memory.microbatch_tokens is the number of tokens of a pass "
             f"({tokens}{more}). Checkpoints are as they were: a run that is resumed with another microbatch_tokens "
             "goes on from the last one"
         )
@@ -226,22 +226,22 @@ def update(
     Args:
         policy: changed in place through the optimiser.
         reference: the frozen start policy; needed when `config.loss.kl` is above 0 and in the loss.
-        teacher: reads `Batch.informed`; needed where the batch has any. It gets no gradient.
+        teacher: policy that reads `Batch.informed`; needed if the batch has any. It gets no gradient.
 
     Returns:
-        "updates", the steps made, and "silent_updates", the share of mini-batches without one (1 where there are none).
-        Means over all mini-batches: "policy_loss" and "grad_norm" (before clipping, 0 where no step was made). Means
-        over the tokens of trained rows, weighted as the raw rows, left out where there are none: "kl" (to the
-        start, in the form of the loss), "approx_kl" (k3, of the update so far, from the policy before it),
-        "clip_fraction", "entropy" (nats per token). Where log-probabilities are recomputed (`recomputes`) also
-        "mismatch_mean" and "mismatch_max": how far the sampler's log-probabilities are from the trainer's; with a
-        correction "tis_weight" (mean) and "tis_clipped" (share of tokens at the limit). No gradient is kept.
+        "updates", the number of steps, and "silent_updates", the share of mini-batches without a step (1 without any).
+        Means over all mini-batches: "policy_loss" and "grad_norm" (before clipping, 0 without a step). Means over the
+        tokens of trained rows, weighted as the raw rows, left out without trained rows: "kl" (to the start policy, in
+        the form of the loss), "approx_kl" (k3, between the policy before the update and now), "clip_fraction",
+        "entropy" (nats per token). If log-probabilities are recomputed (`recomputes`) also "mismatch_mean" and
+        "mismatch_max": the difference of the sampler's and the trainer's log-probabilities; with a correction
+        "tis_weight" (mean) and "tis_clipped" (share of tokens at the limit). No gradient is kept.
 
     Raises:
-        ValueError: the divergence is weighted and there is no reference.
-        FloatingPointError: a loss or a gradient is not finite, the message says which; the weights are those of the
+        ValueError: `config.loss.kl` is above 0 and there is no reference.
+        FloatingPointError: a loss or a gradient is not finite (the message names it); the weights are those of the
             last good step. Or the step itself has made a weight that is not finite.
-        torch.OutOfMemoryError: a pass did not fit; the message says which setting to lower. The weights are those of
+        torch.OutOfMemoryError: a pass did not fit; the message names the setting to lower. The weights are those of
             the last good step, and no gradient is kept.
     """
     if config.loss.needs_start and reference is None:
@@ -255,7 +255,7 @@ def update(
     try:
         with memory_explained(lambda: limits.advice(f"an update of {len(batch)} rows", longest)):
             return _update(policy, optimizer, batch, config, generator, reference, teacher, limits)
-    finally:  # the rollout that follows has the memory of the gradients
+    finally:  # frees the memory of the gradients for the next rollout
         optimizer.zero_grad(set_to_none=True)
 
 
@@ -282,7 +282,7 @@ def _update(
     start = None
     if reference is not None and terms.needs_start:
         start = score_batch(reference, kept, config.temperature, config.memory)
-    # Rows by which a mini-batch moves the policy: all of them where KL or entropy is in the loss.
+    # Rows with a gradient: all of them if the loss has a KL or entropy term.
     moving = kept.signal | kept.distilled | (start is not None or terms.entropy > 0)
     taught = float((kept.mask * kept.weight[:, None])[torch.from_numpy(kept.distilled)].sum())
     weights = [value for value in policy.model.parameters() if value.requires_grad]
@@ -337,7 +337,7 @@ def _update(
 
 
 def _rows(column: Tensor | None, chosen: NDArray[np.int64], part: Batch) -> Tensor | None:
-    """Rows of a tensor (n, L) beside a part of the batch, on its device."""
+    """Return the rows of a tensor (n, L) that belong to a part of the batch, on its device."""
     return None if column is None else column[torch.from_numpy(chosen), : part.mask.shape[1]].to(part.mask.device)
 
 
@@ -355,7 +355,7 @@ def _mismatch(batch: Batch, sampler: Tensor, trust: Tensor | None, limit: float 
 
 
 def _sequence_of_row(batch: Batch, limits: Limits) -> NDArray[np.int64] | None:
-    """Return int64 (n,), the chain or tree each row belongs to: rows that share tokens go into the same mini-batch."""
+    """Return int64 (n,), the chain or tree of each row: rows that share tokens go into the same mini-batch."""
     if not limits.packed:
         return None
     numbers = np.zeros(len(batch), np.int64)
@@ -392,12 +392,12 @@ def _backward(
     limits: Limits,
     lesson: tuple[Scorer, float] | None,
 ) -> Tensor:
-    """Add the gradient of some rows, where gradients are asked for.
+    """Add the gradient of some rows, if gradients are enabled.
 
     Args:
         reference: log-probabilities of the start policy, float (n, L).
         trust: weights of truncated importance sampling, float (n, L).
-        lesson: the informed teacher, and the divisor of the sum over tokens that it has something to say of.
+        lesson: the informed teacher, and the divisor of the sum over the tokens with an informed prompt.
 
     Returns:
         float64 (6,): their policy loss, sums over tokens of kl, approx_kl, clipped weight and entropy, and the
@@ -435,7 +435,7 @@ def _backward(
         moved = divergence(part.old_logprobs, logprobs.detach(), limit=None)
         clipped = clipped_weight(ratio.detach(), part.positive_weight, part.negative_weight, **clip)
         figures = (weight * kl, weight * moved, clipped, weight * scores.entropy)
-        # Not figure[mask]: only the device knows its size, and the host would wait for it.
+        # figure[mask] would make the host wait for the device, because its size depends on the values.
         summed = [figure.masked_fill(~part.mask, 0.0).sum() for figure in figures]
         return torch.stack([policy_loss.detach(), *summed, apart.detach()]).double()
 

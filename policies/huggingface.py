@@ -40,7 +40,7 @@ from policies.scoring.packed import score_packed
 from policies.scoring.prefix_tree import score_trees
 from policies.training import memory_explained
 
-# The answer to a prompt that does not fit.
+# Reply to a prompt that does not fit.
 _NOTHING = Reply("", finish="prompt-too-long")
 
 __all__ = ["SETTINGS_FILE", "HuggingFacePolicy", "Settings"]
@@ -61,11 +61,11 @@ class HuggingFacePolicy:
         tokenizer: its tokenizer. Without a chat template the messages' contents are joined by newlines.
         temperature: see `Settings`, as for `max_new_tokens`, `prefix`, `suffix`, `stop`, `batch_size`, `template`,
             `admissible`, `max_prompt_tokens` and `truncate`.
-        device: where the model is moved; None leaves it where it is.
-        sampler: who writes the replies; None: the loop of `policies.decode.loop` over this very model.
+        device: device to which the model is moved; None: it is not moved.
+        sampler: generates the replies; None: the loop of `policies.decode.loop` over this model.
         autocast: mixed-precision type; "auto" is bfloat16 on a CUDA device, and for models of 50 million parameters
             on CPUs that multiply it (two to three times faster there); None computes in the weights' own type.
-        reuse: what the loop keeps of earlier turns, see `policies.decode.loop.LoopSampler`.
+        reuse: keys and values of earlier turns that are kept, see `policies.decode.loop.LoopSampler`.
 
     Raises:
         TypeError: the model has no output head, or the settings have wrong types.
@@ -148,7 +148,7 @@ class HuggingFacePolicy:
         return changed
 
     def with_model(self, model: Any) -> HuggingFacePolicy:
-        """Return a policy with the same tokenizer, settings and sampler (which will follow it) over another model.
+        """Return a policy over another model, with the same tokenizer, settings and sampler (which follows it).
 
         Raises:
             TypeError: the sampler is a subclass of `LoopSampler`, which reads the model that it was made with.
@@ -156,13 +156,13 @@ class HuggingFacePolicy:
         if isinstance(self.sampler, LoopSampler) and type(self.sampler) is not LoopSampler:
             raise TypeError(f"{self.sampler} writes with the model it was made with: give another to a new policy")
         other = self._other(model, self.sampler, dataclasses.asdict(self.settings))
-        if other.sampler is self.sampler:  # it holds this model's weights, and must not take the other's for the same
+        if other.sampler is self.sampler:  # the sampler must not take the other model's weights for this model's
             self._count(weights_version(self.model))
             other._count = self._count
         return other
 
     def with_sampler(self, sampler: Sampler) -> HuggingFacePolicy:
-        """Return a policy over the same model, shared, whose replies somebody else writes."""
+        """Return a policy over the same model, shared, with another sampler."""
         return self._other(self.model, sampler, dataclasses.asdict(self.settings))
 
     def _other(self, model: Any, sampler: Sampler, settings: Mapping[str, Any]) -> HuggingFacePolicy:
@@ -175,7 +175,7 @@ class HuggingFacePolicy:
     def forget(self) -> None:
         """Drop logits, keys and values of earlier prompts; weights that change are noticed without this call.
 
-        It gives memory back, and runs that met the same prompts in other company then agree to the last bit.
+        It frees memory. Runs that met the same prompts in other batches then agree to the last bit.
         """
         if isinstance(self.sampler, LoopSampler):
             self.sampler.forget()
@@ -190,12 +190,12 @@ class HuggingFacePolicy:
 
         Raises:
             TypeError: the observation is neither.
-            PromptTooLongError: (a ValueError) prompt and reply do not fit, and the prompt is not to be cut.
+            PromptTooLongError: (a ValueError) prompt and reply do not fit, and `truncate` is "raise".
         """
         return self._encoder(observation)
 
     def encode_or_end(self, observation: Any) -> Prompt | None:
-        """Return the prompt, or None where it does not fit and ends the episode."""
+        """Return the prompt, or None if it does not fit and ends the episode."""
         try:
             return self.encode(observation)
         except PromptTooLongError:
@@ -213,10 +213,10 @@ class HuggingFacePolicy:
     def act_each(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rngs: Sequence[np.random.Generator]
     ) -> list[Reply]:
-        """Return one reply per running sub-environment; of infos only "admissible_actions" is read, where it is needed.
+        """Return one reply per running sub-environment; of infos at most "admissible_actions" is read.
 
-        A reply depends on its observation and its own generator alone: `max_new_tokens` uniform numbers each, in order,
-        whatever length the replies get; none when greedy.
+        A reply depends only on its observation and its own generator, which draws `max_new_tokens` uniform numbers for
+        every reply, independent of its length; none if greedy.
 
         Raises:
             FloatingPointError: a weight, named by the message, or the model's logits are not numbers.
@@ -256,12 +256,12 @@ class HuggingFacePolicy:
 
     def _finite_state(self) -> tuple[float, ...]:
         state = weights_version(self.model)
-        if not all(map(math.isfinite, state)):  # attention may swallow a nan, and the logits look well
+        if not all(map(math.isfinite, state)):  # attention may hide a nan in the weights from the logits
             check_finite(self.model, "the policy cannot act, the model's")
         return state
 
     def memory_explained(self) -> contextlib.AbstractContextManager[None]:
-        """Return the context that says what to change where replies do not fit the device's memory."""
+        """Return a context that adds advice to an out-of-memory error of generation."""
         settings = self.settings
         return memory_explained(
             lambda: (
@@ -272,11 +272,11 @@ class HuggingFacePolicy:
         )
 
     def restrictions(self, infos: Mapping[str, NDArray[Any]]) -> Sequence[Restriction | None] | None:
-        """Return what each reply may be; None where nothing is restricted."""
+        """Return the restriction of each reply; None without any."""
         return None if self._commands is None else self._commands.of(infos)
 
     def reply(self, prompt: Prompt | None, one: Completion, version: int) -> Reply:
-        """Return the reply of a completion; that of no prompt says that it did not fit."""
+        """Return the reply of a completion; without a prompt, the reply to a prompt that did not fit."""
         if prompt is None:
             return dataclasses.replace(_NOTHING, version=version)
         tokens, allowed = tuple(one.token_ids), tuple(one.allowed)
@@ -286,7 +286,7 @@ class HuggingFacePolicy:
 
     @property
     def decoding(self) -> Decoding:
-        """How replies are sampled."""
+        """Options of sampling."""
         settings = self.settings
         return Decoding(
             settings.temperature, settings.max_new_tokens, self._is_end, self._fill, settings.batch_size,
@@ -298,9 +298,9 @@ class HuggingFacePolicy:
     def demonstrate(self, observation: Any, text: str) -> Reply:
         """Return the reply this policy would have given, had it written the complete reply `text`.
 
-        The tokens are those the model itself has to produce: without prefix and suffix, and closed by the end token
-        where no stop text ends the reply and the length limit leaves room. There are no log-probabilities; under
-        truncate="end-episode" there are no tokens where the prompt does not fit.
+        The tokens are those that the model has to produce: without prefix and suffix, and with the end token if no stop
+        text ends the reply and the length limit leaves room. There are no log-probabilities; with
+        truncate="end-episode" there are no tokens if the prompt does not fit.
 
         Raises:
             ValueError: the text does not start with the prefix and end with the suffix, or is too long.
@@ -354,11 +354,11 @@ class HuggingFacePolicy:
     def save_pretrained(self, folder: str | Path) -> None:
         """Write model, tokenizer and settings; any Hugging Face tool can read the folder.
 
-        Of a policy with an adapter the adapter is written, and where its base is; `policies.lora.merge_lora` makes an
-        ordinary model of it.
+        For a policy with an adapter, only the adapter and the place of its base are written; `policies.lora.merge_lora`
+        returns an ordinary model.
 
         Raises:
-            FileExistsError: the folder holds an adapter, which would be read in the place of this model.
+            FileExistsError: the folder holds an adapter, which would be read instead of this model.
         """
         folder = Path(folder)
         if not has_adapter(self.model) and (folder / ADAPTER_FILE).exists():
@@ -390,11 +390,11 @@ class HuggingFacePolicy:
 
         Args:
             path: a folder, or a model name on the Hugging Face Hub.
-            device: None = CUDA where there is one, else the CPU. "meta": the weights are not loaded, for a policy that
-                plays with a `sampler` which has them.
+            device: None = CUDA if available, else the CPU. "meta": the weights are not loaded, for a policy with a
+                `sampler` that has them.
             dtype: type of the weights; "auto" = as stored.
             download: fetch the model when `path` is a name that is not in the local cache.
-            base: where an adapter's base is; None: where it was when the adapter was saved.
+            base: folder of an adapter's base; None: the place that the adapter records.
             attn_implementation: transformers' name of an attention, such as "flash_attention_2"; None: its choice.
             **settings: override the stored `Settings` (or `autocast`, `sampler`).
 

@@ -13,11 +13,11 @@ import torch
 from agentgym.outside.text import DataError, read_json, read_text
 
 SETTINGS_FILE = "policy.json"
-#: What becomes of a prompt that does not fit.
+#: Treatment of a prompt that does not fit.
 Truncate = Literal["raise", "left", "end-episode"]
 #: Architectures that read pictures, by `model_type` of their config; see `policies.vision.policy`.
 SEEING = ("qwen2_5_vl", "qwen3_vl")
-#: Parameters from which a CPU with instructions for bfloat16 gains by it; smaller models lose it in casting.
+#: Number of parameters above which bfloat16 is faster on CPUs that support it; for smaller models casts cost more.
 _LARGE = 50_000_000
 #: Bytes; PyTorch allocates at multiples of it.
 _ALIGNMENT = 64
@@ -25,22 +25,22 @@ _ALIGNMENT = 64
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What a policy adds to its model; stored beside the weights as `policy.json`.
+    """Settings of a policy in addition to its model; stored next to the weights as `policy.json`.
 
     Attributes:
         temperature: sampling temperature; 0 = greedy.
         prefix: text at the end of every prompt and at the start of every reply text; the model does not write it.
-        suffix: text put at the end of every reply text, instead of all that follows where the model wrote it itself.
+        suffix: text at the end of every reply text; if the model wrote it itself, the rest is dropped.
         stop: a reply ends when its sampled part contains one of these.
-        batch_size: most prompts in one forward pass.
+        batch_size: maximum number of prompts in one forward pass.
         template: arguments of the tokenizer's chat template, such as `{"enable_thinking": False}` for Qwen3;
-            `chat_template` is another template in its place, for models whose own adds a system message.
+            `chat_template` replaces the template, for models whose own adds a system message.
         admissible: write nothing but commands of `infos["admissible_actions"]`; log-probabilities are those among the
             tokens that can be drawn.
         max_prompt_tokens: longest prompt; None: what the model's positions leave beside `max_new_tokens`, always a
             limit.
-        truncate: what becomes of a longer one: "raise" a ValueError, "left" cuts its beginning off, "end-episode"
-            writes nothing, and `agentgym.rollout.collect` truncates the episode there.
+        truncate: treatment of a longer prompt: "raise" a ValueError, "left" removes its beginning, "end-episode" writes
+            nothing, and `agentgym.rollout.collect` truncates the episode there.
     """
 
     temperature: float = 1.0
@@ -84,7 +84,7 @@ class Settings:
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
-    """Return the settings stored in a folder, as keyword arguments; empty where there is no file.
+    """Return the settings stored in a folder, as keyword arguments; empty if there is no file.
 
     Raises:
         DataError: the file is not JSON, or holds something else than settings.
@@ -119,7 +119,8 @@ def write_settings(folder: Path, settings: Settings) -> None:
 def align(model: Any) -> Any:
     """Move weights on the CPU to addresses that PyTorch itself would choose.
 
-    Matrix products round by their operands' alignment: a saved policy would not write what the one in memory writes.
+    The rounding of matrix products depends on their operands' alignment: without this, a saved policy would not write
+    exactly what the one in memory writes.
     """
     for tensor in (*model.parameters(), *model.buffers()):
         if tensor.data_ptr() % _ALIGNMENT:
@@ -128,7 +129,7 @@ def align(model: Any) -> Any:
 
 
 def precise_positions(model: Any) -> Any:
-    """Compute rotary frequencies of 16 bits anew, as loading does, and return the model.
+    """Recompute rotary frequencies of 16 bits, as loading does, and return the model.
 
     `model.to(torch.bfloat16)` rounds these buffers too, and they are in no file.
     """
@@ -143,13 +144,13 @@ def precise_positions(model: Any) -> Any:
 
 
 def text_config(model: Any) -> Any:
-    """Return the config of a model's layers of text: its own, or that of the language model in one that sees."""
+    """Return the config of a model's text layers: its own, or that of the language model in a vision model."""
     config = model.config
     return config.get_text_config() if hasattr(config, "get_text_config") else config
 
 
 def most_positions(model: Any) -> int | None:
-    """Return the most tokens that a model reads; None for no limit."""
+    """Return the maximum context of a model, in tokens; None: no limit."""
     found: int | None = getattr(text_config(model), "max_position_embeddings", None)
     return found
 
@@ -194,7 +195,7 @@ def load_model(
         else:
             with torch.device("meta"):
                 loaded = kind.from_config(config), {"missing_keys": []}
-            with contextlib.suppress(OSError):  # a model may have none; it can know more end tokens than the tokenizer
+            with contextlib.suppress(OSError):  # optional; it may name more end tokens than the tokenizer
                 loaded[0].generation_config = GenerationConfig.from_pretrained(path, local_files_only=not download)
     except OSError as error:
         raise DataError(
@@ -202,12 +203,12 @@ def load_model(
             f"and the local cache has none of that name; pass download=True to fetch it. Cause: {error}"
         ) from error
     except (ValueError, RuntimeError, KeyError, TypeError, ImportError, SafetensorError) as error:
-        # A TypeError is transformers 4's word for a tokenizer without its files.
+        # transformers 4 raises a TypeError for a tokenizer without its files.
         raise DataError(
             f"{str(path)!r} cannot be loaded as a causal language model with its tokenizer: {error}"
         ) from error
     model, loading = loaded
-    # transformers fills in both without an error: random weights, and a tokenizer that knows nothing.
+    # transformers replaces both without an error, by random weights and an empty tokenizer.
     if missing := sorted(loading["missing_keys"]):
         raise DataError(f"{str(path)!r} lacks {len(missing)} weights of its model, the first is {missing[0]!r}")
     if not tokenizer("a", add_special_tokens=False)["input_ids"]:
@@ -225,14 +226,14 @@ def _tokenizer_class(folder: Path) -> Any:
             saved = json.loads(read_text(file)).get("tokenizer_class")  # with integers of 31 digits: not read_json
         except (ValueError, RecursionError, AttributeError) as error:
             raise DataError(f"{file} is no JSON object ({error}): save the tokenizer again") from error
-    # AutoTokenizer goes by the model's type: a tokenizer of our own beside a Qwen2 model would be cut as Qwen2 cuts.
+    # AutoTokenizer chooses by the model's type: our own tokenizer with a Qwen2 model would split text as Qwen2 does.
     return PreTrainedTokenizerFast if saved in ("TokenizersBackend", "PreTrainedTokenizerFast") else AutoTokenizer
 
 
-#: Where a model that reads pictures keeps its `policies.vision.inputs.PictureInputs`.
+#: Attribute of a vision model with its `policies.vision.inputs.PictureInputs`.
 PICTURES = "picture_inputs"
 
 
 def pictures_of(model: torch.nn.Module) -> Any:
-    """Return the `policies.vision.inputs.PictureInputs` of a model, None for models that read words alone."""
+    """Return the `policies.vision.inputs.PictureInputs` of a model, None for text-only models."""
     return vars(model).get(PICTURES)

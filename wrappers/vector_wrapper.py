@@ -225,7 +225,7 @@ class Alone(gym.vector.VectorEnv[Any, Any, Array]):
     def __init__(self, env: gym.Env[Any, Any]) -> None:
         self.env = env
         self.metadata = {**env.metadata, "autoreset_mode": AutoresetMode.DISABLED}
-        # A wrapper that reads neither works around an environment that says neither.
+        # A wrapper that reads neither of them needs no environment that has them.
         self.single_observation_space = getattr(env, "observation_space", None)  # type: ignore[assignment]
         self.single_action_space = getattr(env, "action_space", None)  # type: ignore[assignment]
 
@@ -262,7 +262,7 @@ class SingleForm(BranchingWrapper, gym.Wrapper[Any, Any, Any, Any], RecordConstr
         **kwargs: arguments of the vector form.
 
     Attributes:
-        vector: the vector form, around this environment alone.
+        vector: the vector form, around only this environment.
     """
 
     form: ClassVar[type[SubEnvWrapper[Any]]]

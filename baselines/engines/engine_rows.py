@@ -42,7 +42,7 @@ def steps_of(episode: Trajectory, rows: Sequence[int], prompt: int) -> list[dict
         prompt: how many tokens of the sequence come before the completion.
 
     Returns:
-        For each step what `agentgym.trajectory.episode.plain_steps` says, and `start` and `stop`, its tokens in the
+        For each step the fields of `agentgym.trajectory.episode.plain_steps`, and `start` and `stop`, its tokens in the
         completion.
     """
     plain = plain_steps(episode)
@@ -89,9 +89,7 @@ def credited(
         ],
         **columns,
     )
-    values, scored = scored_rows(table, np.asarray(credit(table), np.float64))
-    is_scored = np.zeros(len(table), np.bool_)
-    is_scored[scored] = True
+    values, is_scored = scored_rows(table, np.asarray(credit(table), np.float64))
     advantages = [np.zeros(len(row.completion_ids)) for row in rows]
     masks = [np.zeros(len(row.completion_ids), np.bool_) for row in rows]
     numbers = [number for number, row in enumerate(rows) for _ in row.steps]

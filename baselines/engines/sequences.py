@@ -46,7 +46,7 @@ def token_sequences(table: StepTable, advantages: NDArray[np.float64]) -> list[T
 
     Args:
         table: rollouts with replies, log-probabilities included.
-        advantages: float64 (N,) or (N, K), as of `baselines.batch.make_batch`; nan: context, not trained on.
+        advantages: float64 (N,) or (N, K), as for `baselines.batch.make_batch`; nan: context, not trained on.
 
     Returns:
         Sequences by trajectory, then `t`. Those without a scored step are left out.
@@ -66,10 +66,8 @@ def token_sequences(table: StepTable, advantages: NDArray[np.float64]) -> list[T
     """
     if table.replies is None:
         raise ValueError("the table holds no replies; collect it with a policy that returns token ids")
-    values, scored = scored_rows(table, np.asarray(advantages, np.float64))
+    values, is_scored = scored_rows(table, np.asarray(advantages, np.float64))
     values = values.reshape(len(table), -1)
-    is_scored = np.zeros(len(table), np.bool_)
-    is_scored[scored] = True
     replies = [checked_reply(reply, row) for row, reply in enumerate(table.replies)]
     seen = next((row for row, reply in enumerate(replies) if max(reply.prompt_ids) >= FIRST_PICTURE), None)
     if seen is not None:

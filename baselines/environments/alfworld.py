@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from agentgym.alfworld.player import ALFWorldPlayer
+from agentgym.alfworld.things import OBJECT_TYPES, RECEPTACLE_TYPES
 from baselines.environments.settings import (
     SOKOBAN_PRETRAINED,
     SOKOBAN_TINY,
@@ -13,9 +13,6 @@ from baselines.environments.settings import (
     Sizes,
     limit_of_steps,
 )
-
-if TYPE_CHECKING:
-    from wrappers.advice import Adviser
 
 #: Phrases that occur in every prompt are one token each. In a list, a number and the comma behind it are one token.
 _PIECES: tuple[str, ...] = (
@@ -45,7 +42,7 @@ _PIECES: tuple[str, ...] = (
 )
 
 
-#: What is said in ALFWorld and in its prompts, apart from names and numbers.
+#: Texts of ALFWorld and its prompts, without names and numbers.
 _SAID = (
     "-= Welcome to TextWorld, ALFRED! =-\n\nYou are in the middle of a room. Looking quickly around you, you see a "
     "bed 1, a bed 2, and a bed 3.\n\nYour task is to: put some bed on bed.",
@@ -77,17 +74,9 @@ _SAID = (
 
 
 def _words() -> list[str]:
-    from agentgym.alfworld.things import OBJECT_TYPES, RECEPTACLE_TYPES
-
     kinds = sorted({kind.lower() for kind in (*RECEPTACLE_TYPES, *OBJECT_TYPES)})
     numbers = [f" {number}{mark} bed 1" for number in range(1, 31) for mark in ("", ", a", ", and a")]
     return [*_SAID, *(f" {kind}" for kind in kinds), *numbers]
-
-
-def _explorer() -> Adviser:
-    from agentgym.alfworld.player import ALFWorldPlayer
-
-    return ALFWorldPlayer()
 
 
 # Few layers, little history and two task types in rooms without a kitchen: what a CPU core can train on in minutes.
@@ -138,7 +127,7 @@ ALFWORLD = EnvSettings(
     words=_words,
     pieces=_PIECES,
     data={"data": "ALFWORLD_DATA"},
-    advisers={"explorer": _explorer},
+    advisers={"explorer": ALFWorldPlayer},
     kind_names={
         "pick_and_place_simple": "Pick",
         "look_at_obj_in_light": "Look",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import zlib
-from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Mapping
+from typing import Any
 
 from agentgym.corridor.env import DIRECTIONS, MEANING, WORDS
 from baselines.environments.settings import (
@@ -18,9 +18,6 @@ from baselines.environments.settings import (
     Setup,
     Sizes,
 )
-
-if TYPE_CHECKING:
-    from wrappers.advice import Adviser
 
 #: How often the guide that is cloned names a direction at random.
 NOISE = 0.7
@@ -41,11 +38,6 @@ class Guide:
         mistaken = WORDS.index(word) % 8 < 4 and self._seen < self.noise * 2**32
         right = DIRECTIONS.index(MEANING[word])
         return DIRECTIONS[(right + mistaken) % 4]
-
-
-def guide(noise: float) -> Callable[[], Adviser]:
-    """Return what makes a guide for each episode."""
-    return lambda: Guide(noise)
 
 
 _TINY = SOKOBAN_TINY.changed(iterations=60, learning_rate=8e-4, groups=1, validation={"every": 6})
@@ -94,7 +86,7 @@ CORRIDOR = EnvSettings(
     ),
     setup=Setup(options={"length": 12}, plenty={"num_tasks": 100_000}, adviser="guide"),
     words=lambda: [*MEANING, *DIRECTIONS],
-    advisers={"guide": guide(NOISE)},
+    advisers={"guide": lambda: Guide(NOISE)},
     search="rates",
     models={
         SMOLLM2: ModelSettings(

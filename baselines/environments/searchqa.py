@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from agentgym.searchqa.generated.encyclopaedia import make_encyclopaedia
+from agentgym.searchqa.keys import documents_key
+from agentgym.searchqa.player import SearchQAPlayer
+from agentgym.searchqa.protocol import FAILED, INVALID
 from agentgym.searchqa.retrieval.simulated import NoiseCurriculum
 from baselines.environments.settings import (
     COPYING,
@@ -19,10 +21,6 @@ from baselines.environments.settings import (
     Sizes,
 )
 
-if TYPE_CHECKING:
-    from wrappers.advice import Adviser
-    from wrappers.canonical import Key
-
 #: Phrases that occur in every prompt are one token each; otherwise a word and the space before it are one.
 _PIECES: tuple[str, ...] = (
     r"At the start you saw:\n",
@@ -37,7 +35,7 @@ _PIECES: tuple[str, ...] = (
     r" ?(?:1[0-9]{3}|20[0-9]{2}|[89][0-9]{2})(?![0-9,])",
 )
 
-#: What is said in the prompts, apart from questions and passages.
+#: Texts of the prompts, without questions and passages.
 _SAID = (
     "At the start you saw:\n\n\nYou did: <search> a </search>; <answer> a </answer>",
     '\n\nNow you see:\n\n\n<information>Doc 1(Title: "A") a.</information>\n\n',
@@ -46,26 +44,11 @@ _SAID = (
 
 
 def _words() -> list[str]:
-    from agentgym.searchqa.generated.encyclopaedia import make_encyclopaedia
-    from agentgym.searchqa.protocol import FAILED, INVALID
-
     made = make_encyclopaedia()
     questions = [question.text for question in made.questions if question.split == "train"]
     years = [f" {year} {year}" for year in range(820, 2016)]
     passages = [f"(Title: {passage.title}) {passage.title} {passage.text}" for passage in made.passages]
     return [*_SAID, INVALID, FAILED, *questions, *passages, *years]
-
-
-def _reader() -> Adviser:
-    from agentgym.searchqa.player import SearchQAPlayer
-
-    return SearchQAPlayer()
-
-
-def _documents() -> Key:
-    from agentgym.searchqa.keys import documents_key
-
-    return documents_key
 
 
 # Questions of two facts out of six, and one passage per search: prompts of some 80 tokens, episodes of three turns, few
@@ -149,8 +132,8 @@ SEARCHQA = EnvSettings(
     pieces=_PIECES,
     data={"corpus": "", "questions": ""},
     made=("sources", "kinds"),
-    advisers={"reader": _reader},
-    key=_documents,
+    advisers={"reader": SearchQAPlayer},
+    key=documents_key,
     kind_names={
         "nq": "NQ",
         "triviaqa": "TriviaQA",

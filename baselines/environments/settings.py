@@ -1,4 +1,4 @@
-"""What the learning settings of an environment hold: sizes, models, prompts."""
+"""Types of an environment's learning settings: sizes, models, prompts."""
 
 from __future__ import annotations
 
@@ -12,16 +12,12 @@ if TYPE_CHECKING:
     from wrappers.advice import Adviser
     from wrappers.canonical import Key
 
-#: The model that is built from a config, and the one of `policies.smollm2`; any other is the folder of one.
-TINY = "tiny"
-
-
-SMOLLM2 = "smollm2"
-
+#: The model of `policies.tiny`, and the one of `policies.smollm2`; any other name is a model's folder.
+TINY, SMOLLM2 = "tiny", "smollm2"
 
 # For a policy of 0.2 million parameters on one CPU core (about half a second per iteration), chosen on validation
-# levels and the same for every method. Rollouts at temperature 1 because a clone is sure of itself: at 0.5 its eight
-# episodes of a level are nearly the same. The learning rate falls to 0 because the last updates' noise costs points.
+# levels and the same for every method. Rollouts use temperature 1 because a clone has a low entropy: at 0.5 its eight
+# episodes of a level are nearly the same. The learning rate falls to 0: noise of the last updates would lower success.
 SOKOBAN_TINY = TrainerConfig(
     iterations=300,
     groups=16,
@@ -35,8 +31,8 @@ SOKOBAN_TINY = TrainerConfig(
     checkpoint=Checkpoints(every=25),
 )
 
-# For a pretrained language model: the papers' step size and mini-batch. The rate above would wreck it within a few
-# updates.
+# For a pretrained language model: the papers' step size and mini-batch. With the rate above training diverges within a
+# few updates.
 SOKOBAN_PRETRAINED = SOKOBAN_TINY.changed(
     learning_rate=1e-6,
     schedule={"shape": "constant"},
@@ -44,16 +40,11 @@ SOKOBAN_PRETRAINED = SOKOBAN_TINY.changed(
     memory={"microbatch_rows": 16},
 )
 
-
-#: Learning rate of an adapter, in those of all weights.
+#: Learning rate of an adapter, relative to that of all weights.
 LORA_RATE = 10.0
-
-
-#: Episodes that are played side by side, at most.
+#: Maximum number of parallel episodes.
 SIDE_BY_SIDE = 128
-
-
-#: A tiny policy for commands that name what the prompt names; see `policies.tiny`.
+#: A tiny policy that can copy names from the prompt into its commands; see `policies.tiny`.
 COPYING: dict[str, Any] = {"layers": 3, "heads": 2, "kv_heads": 2, "head_size": 64, "mlp": 128, "copying": True}
 
 
@@ -63,21 +54,22 @@ class Setup:
 
     Attributes:
         options: keyword arguments of `gymnasium.make_vec`.
-        plenty: further ones, by which splits have as many tasks as a training wants; a split that is played whole has
-            the environment's own number.
+        plenty: further ones, which give splits as many tasks as training needs; a split that is played whole has the
+            environment's own number.
         train: split of cloning and reinforcement learning.
-        validation: split of the learning curve. Where it is the test split, its tasks begin after those of the test.
-        beside: further splits that the finished policies play, reported beside the test split.
-        kinds: info entry by which episodes are sorted into kinds, such as "task_type"; "": they are all of one kind.
-        adviser: who is cloned: "" for the environment's own expert, else one of the environment's advisers.
-        cloned: keyword arguments of `gymnasium.make_vec` that are others while cloning.
+        validation: split of the learning curve. If it is the test split, its tasks begin after those of the test.
+        beside: further splits that the finished policies play, reported together with the test split.
+        kinds: info entry with the kind of an episode, such as "task_type"; "": all episodes are of one kind.
+        adviser: the player that is cloned: "" for the environment's own expert, else one of the environment's advisers.
+        cloned: keyword arguments of `gymnasium.make_vec` that differ while cloning.
         prompt: options of `wrappers.prompt.PromptStyle` besides history and instructions.
         policy: keyword arguments of `policies.tiny.tiny_policy`, or of `policies.huggingface.HuggingFacePolicy`.
         clone: keyword arguments of `baselines.imitation.cloning.clone`, besides epochs and seed.
-        clone_contexts: what a clone learns to read in front of its prompts: by context, the share of the environment's
-            own expert's steps that are learned with it, see `baselines.imitation.cloning.informed_demonstrations`.
-        clone_until: greedy success on the validation tasks with which cloning ends; 0: all epochs are read.
-        look_from: updates before the first such look; earlier replies are long and lead nowhere.
+        clone_contexts: contexts in front of the clone's prompts: for each, the share of the steps of the environment's
+            expert that are cloned with it, see `baselines.imitation.cloning.informed_demonstrations`.
+        clone_until: greedy success on the validation tasks at which cloning ends; 0: all epochs are played.
+        look_from: updates before the first such validation; earlier replies are long and useless.
+        look_every: updates between such validations.
     """
 
     options: dict[str, Any] = field(default_factory=dict)
@@ -98,13 +90,13 @@ class Setup:
     look_every: int = 6
 
     def while_cloned(self) -> Setup:
-        """Return the setup with the options that count while cloning."""
+        """Return the setup with its options for cloning."""
         return replace(self, options=self.options | self.cloned)
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """The numbers of `Config` that make a benchmark long or short; see there."""
+    """The numbers of `baselines.runs.config.Config` that determine the length of a benchmark."""
 
     steps: int
     groups: int
@@ -128,7 +120,7 @@ class Sizes:
         )
 
 
-#: Every part of a benchmark, small, for CI.
+#: Small sizes for CI, with every part of a benchmark.
 QUICK = Sizes(
     steps=2,
     groups=4,
@@ -144,12 +136,12 @@ QUICK = Sizes(
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """How one model of a name plays one environment, where that is not how any model from a folder does.
+    """Settings of a named model in one environment, if they differ from those of any model from a folder.
 
     Attributes:
         setup: environment, splits, prompt, policy and cloning.
         instructions: whether its prompt begins with the task's rules.
-        token_budget: reply tokens of a run in the head to head; for the tiny policy one to three minutes of a core.
+        token_budget: reply tokens of a run in the head-to-head comparison; one to three minutes for the tiny policy.
     """
 
     training: TrainerConfig
@@ -163,12 +155,12 @@ class ModelSettings:
 
 @dataclass(frozen=True)
 class Scripted:
-    """Scripted players of an environment whose steps credit is held against, see `benchmarks.truth`.
+    """Scripted players whose steps credit methods are measured on, see `benchmarks.truth`.
 
     Attributes:
-        optimal: probability of the expert's action, for about 25, 50 and 75 % success.
-        others: what is played else; None: whatever is admissible.
-        outcome: what an episode is worth: its "return", or 1 if it is "won".
+        optimal: probabilities of the expert's action, for about 25, 50 and 75 % success.
+        others: the other actions; None: all admissible ones.
+        outcome: the value of an episode: its "return", or 1 if it is "won".
     """
 
     tasks: int
@@ -179,14 +171,14 @@ class Scripted:
 
 @dataclass(frozen=True)
 class OwnEnv:
-    """An environment that belongs to a method, such as a reward or a search engine of its own.
+    """An environment that belongs to a method, for example with its own reward or search engine.
 
     Attributes:
         id: Gymnasium id of the environment that the method is for.
         options: constructor arguments, in training and in play.
-        training: further ones, in training alone; validation is part of training.
-        schedule: reset options that are added to those of training tasks, from finished iterations and the number of
-            all; None for none.
+        training: further arguments, only in training; validation is part of training.
+        schedule: function from the numbers of finished and of all iterations to additional reset options of training
+            tasks; None: no additional ones.
     """
 
     id: str
@@ -197,12 +189,12 @@ class OwnEnv:
 
 @dataclass(frozen=True)
 class OwnRow:
-    """A recipe that is a method for any environment, trained in an environment of its own.
+    """A recipe that is a method for any environment, trained in its own variant of the environment.
 
     Attributes:
         of: name of the method.
-        notes: as of `baselines.recipes.definition.Recipe`.
-        options: of the method, besides those of its preset "paper".
+        notes: as in `baselines.recipes.definition.Recipe`.
+        options: options of the method, in addition to its preset "paper".
     """
 
     name: str
@@ -214,34 +206,36 @@ class OwnRow:
 
 @dataclass(frozen=True)
 class EnvSettings:
-    """How the learning benchmark plays one environment.
+    """Settings of the learning benchmark for one environment.
 
     Attributes:
-        name: what `--env` takes besides the id, and the folder name of the results.
+        name: short name for `--env`, besides the id, and folder name of the results.
         tiny: settings of the tiny policy's training.
         pretrained: the same for a model from a folder.
         setup: environment, splits, prompt and policy.
         pretrained_setup: the same for a model from a folder; None: as `setup`.
         history: pairs in the tiny policy's prompt.
-        words: what the tiny policy's tokenizer must know besides the texts and commands of some training tasks.
-        pieces: what it keeps in one token, see `policies.tiny.tiny_tokenizer`; None for its default.
-        kind_names: kinds of tasks and the heads of their columns, as papers print them.
-        advisers: players that know only what they are told, by name; they can be cloned in place of the
+        words: texts for the tiny policy's tokenizer, besides the texts and commands of some training tasks.
+        pieces: strings that are one token, see `policies.tiny.tiny_tokenizer`; None: its default.
+        kind_names: kinds of tasks and their column headings, as in papers.
+        advisers: players that see only the observations, by name; they can be cloned in place of the
             environment's own expert, see `Setup.adviser`.
-        key: returns the state key that credit goes by, see `wrappers.canonical`; None: the exact state.
-        return_name: what the tables call the return of an episode.
-        tiles: symbols of a board mapped to tiles of the page; None where observations are shown as they are.
-        models: settings of models that have some of their own, by name.
-        data: arguments that say where data of others are, each with the variable that counts without it, "" for none.
-        made: options of the setups that speak of generated tasks alone.
-        scripted: players that credit is measured on; None: it is not.
-        is_known: whether these are the environment's own settings, and not what any environment gets.
-        token_budget: reply tokens of the tiny policy's run in the head to head.
-        search: what a head to head searches: the whole "space" of a method, or learning "rates" and dynamic sampling.
-        papers_play: what the papers' runs play, which is not in this package.
-        papers_options: by the papers' word, such as "steps": the keyword arguments that a printed value stands for.
-        rows: recipes for this environment alone.
-        with_options: returns the row for arguments of the environment that change sizes and name; None: none do.
+        key: the state key that credit uses, see `wrappers.canonical`; None: the exact state.
+        return_name: name of an episode's return in tables.
+        tiles: symbols of a board mapped to tiles of the page; None: observations are shown as text.
+        models: settings of models that differ from those of other models, by name.
+        data: arguments for folders of external data, each with the environment variable that is used without it, or "".
+        made: options of the setups that apply only to generated tasks.
+        scripted: players that credit is measured on; None: credit is not measured.
+        is_known: False for the default settings of an unknown environment.
+        token_budget: reply tokens of the tiny policy's run in the head-to-head comparison.
+        search: what the head-to-head comparison searches: the whole "space" of a method, or learning "rates" and
+            dynamic sampling.
+        papers_play: the environment of the papers' runs, if it is not in this package.
+        papers_options: for a term of the papers, such as "steps", a function from its value to keyword arguments.
+        rows: recipes for this environment only.
+        with_options: function from the row and arguments that change sizes and name to another row; None: no such
+            arguments.
     """
 
     name: str
@@ -257,9 +251,9 @@ class EnvSettings:
     pieces: Sequence[str] | None = None
     kind_names: Mapping[str, str] = field(default_factory=dict)
     advisers: Mapping[str, Callable[[], Adviser]] = field(default_factory=dict)
-    key: Callable[[], Key] | None = None
+    key: Key | None = None
     return_name: str = "return"
-    tiles: Callable[[], dict[str, str]] | None = None
+    tiles: Mapping[str, str] | None = None
     models: Mapping[str, ModelSettings] = field(default_factory=dict)
     data: Mapping[str, str] = field(default_factory=dict)
     made: tuple[str, ...] = ()
@@ -273,7 +267,7 @@ class EnvSettings:
     with_options: Callable[[EnvSettings, Mapping[str, Any]], EnvSettings] | None = None
 
     def played_by(self, model: str) -> ModelSettings:
-        """Return how a model plays: its own settings, the tiny policy's, or those of any model from a folder."""
+        """Return a model's settings: its own, the tiny policy's, or those of any model from a folder."""
         if model == TINY:
             return ModelSettings(self.tiny, self.full, self.quick, self.setup, self.history, False, self.token_budget)
         found = self.models.get(model)
@@ -281,7 +275,7 @@ class EnvSettings:
 
 
 def limit_of_steps(steps: int) -> dict[str, Any]:
-    """Return the keyword argument for a printed number of steps, where the environment has no other limit."""
+    """Return the keyword argument for a published limit of steps, if the environment has no other limit."""
     return {"max_episode_steps": steps}
 
 

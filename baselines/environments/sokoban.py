@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from agentgym.sokoban.rules import DIRECTIONS
+from agentgym.sokoban.text import DEFAULT
 from baselines.environments.settings import (
     SOKOBAN_PRETRAINED,
     SOKOBAN_TINY,
@@ -14,13 +15,6 @@ from baselines.environments.settings import (
     Sizes,
     limit_of_steps,
 )
-
-
-def _board_tiles() -> dict[str, str]:
-    from agentgym.sokoban.text import DEFAULT
-
-    return {symbol: name for name, symbol in DEFAULT._asdict().items()}
-
 
 #: Sokoban: about ten minutes on two cores for one seed and four methods.
 SOKOBAN = EnvSettings(
@@ -46,7 +40,7 @@ SOKOBAN = EnvSettings(
         validation_every=2,
     ),
     setup=Setup(plenty={"num_levels": 100_000}),
-    tiles=_board_tiles,
+    tiles={symbol: name for name, symbol in dataclasses.asdict(DEFAULT).items()},
     data={"levels": ""},
     # Moves into walls are played too; rewards of single pushes say little of success.
     scripted=Scripted(128, (0.16, 0.33, 0.52), DIRECTIONS, "won"),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
+from agentgym.outside.dialogue import LEAVE, Act, write
 from agentgym.sotopia import generated
+from agentgym.sotopia.keys import deal_key
+from agentgym.sotopia.profiles import opening
 from baselines.environments.settings import (
     COPYING,
     SOKOBAN_PRETRAINED,
@@ -16,12 +18,9 @@ from baselines.environments.settings import (
     Sizes,
 )
 
-if TYPE_CHECKING:
-    from wrappers.canonical import Key
-
 _DAYS, _MEETINGS = "|".join(generated.DAYS), "|".join(map(re.escape, generated.MEETINGS))
 _OCCUPATIONS = "|".join(occupation.lower() for occupation, _ in generated.OCCUPATIONS)
-#: What a person is known for tells nothing about times: it is one token each.
+#: Traits of persons have nothing to do with times; each is one token.
 _KNOWN = "|".join(
     map(re.escape, (*(known for _, known in generated.OCCUPATIONS), *generated.PERSONALITIES, *generated.SECRETS))
 )
@@ -69,9 +68,6 @@ _SAMPLE = 400
 
 
 def _words() -> list[str]:
-    from agentgym.outside.dialogue import LEAVE, Act, write
-    from agentgym.sotopia.profiles import opening
-
     slots = [
         f"{day} at {time}" if time == "noon" else f"{day} {time}" for day in generated.DAYS for time in generated.TIMES
     ]
@@ -101,12 +97,6 @@ _PRONOUNS = tuple(dict.fromkeys(pronoun for _, _, pronoun in generated.FIRST_NAM
 _ANSWERS = ("Deal.", "Agreed.", "That works for me.")
 
 
-def _deal() -> Key:
-    from agentgym.sotopia.keys import deal_key
-
-    return deal_key
-
-
 # Meetings to be arranged with partners by rules: prompts of some hundred and fifty tokens, in which own costs are to be
 # looked up, and what was proposed. What others say in free text no policy of this size can read.
 SOTOPIA_TINY = SOKOBAN_TINY.changed(iterations=120, groups=8, group_size=8, temperature=0.7, validation={"every": 12})
@@ -131,7 +121,7 @@ SOTOPIA = EnvSettings(
     pieces=_PIECES,
     data={"data": ""},
     kind_names={"bargain": "Bargain", "divide": "Divide", "friend": "Friend", "schedule": "Schedule"},
-    key=_deal,
+    key=deal_key,
     return_name="goal/10",
     scripted=Scripted(16, (0.37, 0.53, 0.72)),
 )

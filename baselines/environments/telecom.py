@@ -5,8 +5,15 @@ from __future__ import annotations
 import dataclasses
 import zlib
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from agentgym.outside.tool_calls import ToolCall
+from agentgym.telecom.company import get_customer_by_phone
+from agentgym.telecom.env import TelecomEnv
+from agentgym.telecom.generated.company import company
+from agentgym.telecom.player import TelecomPlayer
+from agentgym.telecom.rules import TOOLS, begin, call
+from agentgym.telecom.state import World
 from baselines.environments.settings import (
     COPYING,
     QUICK,
@@ -19,9 +26,6 @@ from baselines.environments.settings import (
     Setup,
     Sizes,
 )
-
-if TYPE_CHECKING:
-    from wrappers.advice import Adviser
 
 #: A call is a few tokens: the tool's name, and each id. Of a record, what no repair depends on is one token.
 _PIECES: tuple[str, ...] = (
@@ -71,16 +75,9 @@ _SAMPLE = 100
 
 
 def _words() -> list[str]:
-    from agentgym.outside.tool_calls import ToolCall
-    from agentgym.telecom.company import get_customer_by_phone
-    from agentgym.telecom.env import TelecomEnv
-    from agentgym.telecom.generated.company import company
-    from agentgym.telecom.rules import TOOLS, begin, call
-    from agentgym.telecom.state import World
-
     env, texts = TelecomEnv(), dict[str, None]()
     for index in range(_SAMPLE):
-        player, over = _desk(), False
+        player, over = TelecomPlayer(), False
         observation, info = env.reset(options={"split": "train", "index": index})
         while not over:
             command = player.act(observation, info["admissible_actions"])
@@ -112,12 +109,6 @@ def _words() -> list[str]:
     return [*texts, "At the start you saw:\nX", *framed, "\n\nNow you see:\nX"]
 
 
-def _desk() -> Adviser:
-    from agentgym.telecom.player import TelecomPlayer
-
-    return TelecomPlayer()
-
-
 #: How often the trainee that is cloned takes a repair for another, and which it takes for it.
 NOISE = 0.6
 _MISTAKES = {
@@ -134,12 +125,12 @@ class Trainee:
     """A fair player that takes a repair for another, with a probability; what it has seen decides when."""
 
     def __init__(self, noise: float) -> None:
-        self.noise, self._player, self._seen = noise, _desk(), 0
+        self.noise, self._player, self._seen = noise, TelecomPlayer(), 0
 
     def act(self, observation: str, admissible: Collection[str]) -> str:
         self._seen = zlib.crc32(observation.encode(), self._seen)
-        call = self._player.act(observation, admissible)
-        return _MISTAKES.get(call, call) if self._seen < self.noise * 2**32 else call
+        command = self._player.act(observation, admissible)
+        return _MISTAKES.get(command, command) if self._seen < self.noise * 2**32 else command
 
 
 # A call is up to eight tokens, and one slip is an error, hence the temperature.
@@ -157,7 +148,7 @@ _SETUP = Setup(
     policy=COPYING | {"max_new_tokens": 10, "suffix": ""},
 )
 # A pretrained model reads about 200 tokens a second on a core. It clones the expert, whose episodes take a third of the
-# steps. The expert knows what is broken: its clone guesses, and practice has what to add.
+# steps. The expert knows what is broken and its clone has to guess, so that reinforcement learning can improve on it.
 _SMOLLM2 = SOKOBAN_PRETRAINED.changed(
     iterations=6,
     groups=2,
@@ -197,7 +188,7 @@ TELECOM = EnvSettings(
     pieces=_PIECES,
     data={"data": ""},
     made=("faults", "kinds", "hopeless", "num_tasks"),
-    advisers={"desk": _desk, "trainee": lambda: Trainee(NOISE)},
+    advisers={"desk": TelecomPlayer, "trainee": lambda: Trainee(NOISE)},
     kind_names={"service": "Service", "mobile_data": "Data", "mms": "MMS"},
     scripted=Scripted(16, (0.1, 0.19, 0.34)),
     models={

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from agentgym.virtualhome.commands import TEMPLATES
+from agentgym.virtualhome.generated.catalogue import KINDS, ROOMS
+from agentgym.virtualhome.generated.families import SENTENCES, UNPLUG
+from agentgym.virtualhome.player import VirtualHomePlayer
 from baselines.environments.settings import (
     COPYING,
     SOKOBAN_PRETRAINED,
@@ -14,9 +16,6 @@ from baselines.environments.settings import (
     Sizes,
     limit_of_steps,
 )
-
-if TYPE_CHECKING:
-    from wrappers.advice import Adviser
 
 #: Phrases that occur in every prompt are one token each; otherwise a word and the space before it are one.
 _PIECES: tuple[str, ...] = (
@@ -31,7 +30,7 @@ _PIECES: tuple[str, ...] = (
     r" \d+[,.;]?",
     r" ?[a-z]+",
 )
-#: What is said in VirtualHome and in its prompts, apart from names and numbers.
+#: Texts of VirtualHome and its prompts, without names and numbers.
 _SAID = (
     "At the start you saw:\nYour task is to: Put mug 1, mug 2 and mug 3 on mug 4.\n\nYou are in hall 1.\nNear you: "
     "nothing.\nYou hold nothing.\n\nYou did: walk to mug 1; grab mug 1\n\nNow you see:\nYou are in hall 1.",
@@ -43,21 +42,11 @@ _SAID = (
 
 
 def _words() -> list[str]:
-    from agentgym.virtualhome.commands import TEMPLATES
-    from agentgym.virtualhome.generated.catalogue import KINDS, ROOMS
-    from agentgym.virtualhome.generated.families import SENTENCES, UNPLUG
-
     kinds = [f" {name.replace('_', ' ')}" for name in (*KINDS, *ROOMS, "hands", "door")]
     texts = [text.replace("{}", "x") for text in TEMPLATES.values()]
     said = [text.replace("{", "").replace("}", "") for text in (*SENTENCES.values(), UNPLUG)]
     numbers = [f" {number}{mark}" for number in range(10) for mark in ("", ",", ".", ";")]
     return [*_SAID, *kinds, *texts, *(f" {text}" for text in texts), *said, *numbers]
-
-
-def _helper() -> Adviser:
-    from agentgym.virtualhome.player import VirtualHomePlayer
-
-    return VirtualHomePlayer()
 
 
 # Five families whose programs have two to ten commands: what a CPU core can train on in minutes. Names are copied from
@@ -105,7 +94,7 @@ VIRTUALHOME = EnvSettings(
     pieces=_PIECES,
     data={"data": "VIRTUALHOME_DATA"},
     made=("task_types",),
-    advisers={"helper": _helper},
+    advisers={"helper": VirtualHomePlayer},
     kind_names={
         "place": "Place",
         "store": "Store",

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from agentgym.webshop.generated.departments import KINDS
 from agentgym.webshop.generated.generator import CENTS, CODE_LETTERS, ENDINGS, OPENINGS, REQUESTS
+from agentgym.webshop.keys import page_key
+from agentgym.webshop.player import WebShopPlayer
 from baselines.environments.settings import (
     COPYING,
     SOKOBAN_PRETRAINED,
@@ -19,10 +20,6 @@ from baselines.environments.settings import (
     Sizes,
     limit_of_steps,
 )
-
-if TYPE_CHECKING:
-    from wrappers.advice import Adviser
-    from wrappers.canonical import Key
 
 
 def _phrases() -> list[str]:
@@ -110,24 +107,6 @@ def _words() -> list[str]:
     ]
 
 
-def _shopper() -> Adviser:
-    from agentgym.webshop.player import WebShopPlayer
-
-    return WebShopPlayer()
-
-
-def _quick_shopper() -> Adviser:
-    from agentgym.webshop.player import WebShopPlayer
-
-    return WebShopPlayer(patience=0)
-
-
-def _page() -> Key:
-    from agentgym.webshop.keys import page_key
-
-    return page_key
-
-
 # The return of an episode is its score. Nobody asks for a test product while training.
 WEBSHOP_TINY = SOKOBAN_TINY.changed(iterations=250, groups=8, group_size=8, temperature=0.7, validation={"every": 25})
 WEBSHOP = EnvSettings(
@@ -155,8 +134,8 @@ WEBSHOP = EnvSettings(
     words=_words,
     pieces=_PIECES,
     data={"data": ""},
-    advisers={"shopper": _shopper, "quick_shopper": _quick_shopper},
-    key=_page,
+    advisers={"shopper": WebShopPlayer, "quick_shopper": lambda: WebShopPlayer(patience=0)},
+    key=page_key,
     return_name="score",
     scripted=Scripted(16, (0.42, 0.58, 0.71)),
 )

@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from agentgym.rollout import Policy, collect
 from agentgym.trajectory import Reply, StepTable
 from baselines.config import Memory
-from baselines.imitation.updates import check_updates, updates
+from baselines.imitation.updates import Updates
 from baselines.scorers.privileged import PrivilegedConfig
 from baselines.update import Limits
 from policies.huggingface import HuggingFacePolicy
 from policies.scripted import SILENT, ExpertPolicy
-from policies.training import memory_explained, recomputed_activations
+from policies.training import check_trainable, memory_explained, recomputed_activations
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Demonstrator:
 
     Args:
         student: whose chat template, prefix, suffix and tokenizer are used; its weights are not.
-        player: who says what is played, the expert by default.
+        player: chooses the actions that are played; default: the expert.
     """
 
     def __init__(self, student: HuggingFacePolicy, player: Policy | None = None) -> None:
@@ -157,37 +157,30 @@ def clone(
     envs: gym.vector.VectorEnv[Any, Any, Any],
     tasks: Sequence[Mapping[str, Any]],
     *,
-    epochs: int,
     seed: int,
-    batch_size: int = 32,
     microbatch_rows: int | None = None,
     microbatch_tokens: int | Literal["auto"] | None = "auto",
-    learning_rate: float = 3e-3,
-    weight_decay: float = 0.01,
-    warmup: int = 20,
-    max_grad_norm: float = 1.0,
-    progress: Callable[[int, int], None] | None = None,
-    enough: Callable[[int], bool] | None = None,
     beside: Sequence[Reply] = (),
+    **options: Any,
 ) -> CloneResult:
     """Train the policy, in place, to write what the expert does: `demonstrations`, and `imitate`.
 
-    `envs` have autoreset `DISABLED`, are made with `expert=True` and wrapped as for the student; `tasks` are the
-    demonstrated ones; `beside` are further replies to learn. The rest, result and errors are those of `imitate`.
+    Args:
+        envs: with autoreset `DISABLED`, made with `expert=True` and wrapped as for the student.
+        tasks: reset options of the demonstrated tasks.
+        beside: further replies to train on.
+        **options: the other arguments, the result and the errors are those of `imitate`.
 
     Raises:
         KeyError: the environments were not made with `expert=True`.
-        ValueError: the policy cannot write the expert's actions, or as of `imitate`.
+        ValueError: the policy cannot write the expert's actions, or as `imitate`.
     """
-    check_updates(policy.model, epochs, batch_size, microbatch_rows, learning_rate, warmup)
+    updates, memory = Updates(seed=seed, **options), Memory(microbatch_rows, microbatch_tokens)
+    check_trainable(policy.model)
     started = time.perf_counter()
     rows = demonstrations(policy, envs, tasks, seed=seed)
     collect_seconds = time.perf_counter() - started
-    result = imitate(
-        policy, [*rows, *beside], epochs=epochs, seed=seed, batch_size=batch_size, microbatch_rows=microbatch_rows,
-        microbatch_tokens=microbatch_tokens, learning_rate=learning_rate, weight_decay=weight_decay, warmup=warmup,
-        max_grad_norm=max_grad_norm, progress=progress, enough=enough,
-    )  # fmt: skip
+    result = _imitate(policy, [*rows, *beside], updates, memory)
     result.collect_seconds = collect_seconds
     return result
 
@@ -196,64 +189,55 @@ def imitate(
     policy: HuggingFacePolicy,
     rows: Sequence[Reply],
     *,
-    epochs: int,
-    seed: int,
-    batch_size: int = 32,
     microbatch_rows: int | None = None,
     microbatch_tokens: int | Literal["auto"] | None = "auto",
-    learning_rate: float = 3e-3,
-    weight_decay: float = 0.01,
-    warmup: int = 20,
-    max_grad_norm: float = 1.0,
-    progress: Callable[[int, int], None] | None = None,
-    enough: Callable[[int], bool] | None = None,
+    **options: Any,
 ) -> CloneResult:
     """Train the policy, in place, to write these replies.
 
-    Minimises the mean of -log p(token) over the replies' tokens at temperature 1, with AdamW, a linear warm-up
-    and a cosine decay to 0. Deterministic in its arguments and the weights it starts from.
+    Minimises the mean of -log p(token) over the tokens of the replies, at temperature 1. The result depends on the
+    arguments and the initial weights alone.
 
     Args:
-        rows: prompt ids and token ids of the policy's own, as `HuggingFacePolicy.demonstrate` makes them.
+        rows: replies with the policy's own prompt ids and token ids, as `HuggingFacePolicy.demonstrate` makes them.
         microbatch_rows: rows per forward and backward pass; None: a batch at once. Changes memory only.
-        microbatch_tokens: tokens per pass, as of `baselines.config.Memory`.
-        warmup: updates until the learning rate is reached.
-        progress: called after each update with the updates done and their total number.
-        enough: called after each update with the updates done; True ends learning there.
+        microbatch_tokens: tokens per pass, see `baselines.config.Memory`.
+        **options: fields of `baselines.imitation.updates.Updates`; `epochs` and `seed` are required.
 
     Returns:
-        Loss and accuracy per epoch, of the last one as far as it went.
+        Loss and accuracy per epoch. The last epoch may be incomplete.
 
     Raises:
-        ValueError: a number is out of range, there are no rows, or one has no tokens; the policy's weights have fewer
-            than 32 bits.
+        TypeError: an unknown option, or a value of the wrong type.
+        ValueError: a number is out of range, there are no rows, a row has no tokens, or a trainable weight of the
+            policy has fewer than 32 bits.
         FloatingPointError: the gradient is not finite; the weights are those of the last good update.
-        torch.OutOfMemoryError: a pass did not fit; the message says which setting to lower.
+        torch.OutOfMemoryError: a pass did not fit; the message names the setting to lower.
     """
-    check_updates(policy.model, epochs, batch_size, microbatch_rows, learning_rate, warmup)
+    return _imitate(policy, rows, Updates(**options), Memory(microbatch_rows, microbatch_tokens))
+
+
+def _imitate(policy: HuggingFacePolicy, rows: Sequence[Reply], updates: Updates, memory: Memory) -> CloneResult:
+    check_trainable(policy.model)
     empty = next((i for i, row in enumerate(rows) if not row.token_ids or not row.prompt_ids), None)
     if empty is not None or not len(rows):
         what = "there are no rows" if empty is None else f"row {empty} has no tokens ({rows[empty]!r:.80})"
         raise ValueError(f"nothing can be learned, {what}: imitate needs replies as policy.demonstrate makes them")
-    prompts, replies = [row.prompt_ids for row in rows], [row.token_ids for row in rows]
-    limits = Limits.of(policy, Memory(microbatch_rows, microbatch_tokens), prompts, replies)
+    limits = Limits.of(policy, memory, [row.prompt_ids for row in rows], [row.token_ids for row in rows])
     longest = max(len(row.prompt_ids) + len(row.token_ids) for row in rows)
     with (
-        memory_explained(lambda: limits.advice(f"an update of {batch_size} rows", longest)),
+        memory_explained(lambda: limits.advice(f"an update of {updates.batch_size} rows", longest)),
         recomputed_activations(policy.model) if limits.recompute else contextlib.nullcontext(),
     ):
-        return _imitate(
-            policy, rows, limits, epochs=epochs, seed=seed, batch_size=batch_size, learning_rate=learning_rate,
-            weight_decay=weight_decay, warmup=warmup, max_grad_norm=max_grad_norm, progress=progress, enough=enough,
-        )  # fmt: skip
+        return _fitted(policy, rows, updates, limits)
 
 
-def _imitate(policy: HuggingFacePolicy, rows: Sequence[Reply], limits: Limits, **how: Any) -> CloneResult:
+def _fitted(policy: HuggingFacePolicy, rows: Sequence[Reply], updates: Updates, limits: Limits) -> CloneResult:
     result = CloneResult(rows=len(rows))
     started = time.perf_counter()
-    # Summed on the device, one transfer for an update: cross-entropy, and tokens that were the most probable ones.
+    # Cross-entropy and number of correct tokens are summed on the device: one transfer per update.
     sums, tokens = torch.zeros(2, dtype=torch.float64, device=policy.device), 0
-    for batch in updates(policy.model, len(rows), **how):
+    for batch in updates.batches(policy.model, len(rows)):
         if batch.epoch > len(result.history):
             sums, tokens = torch.zeros_like(sums), 0
             result.history.append({})

@@ -23,7 +23,7 @@ from baselines.imitation.method import Round
 def own_episodes(
     part: Round, *, samples: int, temperature: float, tasks: Sequence[Mapping[str, Any]] | None = None
 ) -> StepTable:
-    """Return episodes that the policy plays as it is now.
+    """Return episodes that the policy plays with its current weights.
 
     Args:
         tasks: reset options; None: the tasks of the setting.

@@ -58,7 +58,7 @@ class IPR(Preferring):
         continuations: N, for each of the two actions.
         threshold: tau, a difference between shares of won continuations.
         episodes: expert episodes that a round branches, drawn at random; 0: all.
-        span: what a step pair holds: "rest", everything from the step on (paper, release), or the "step" alone.
+        span: content of a step pair: "rest", everything from the step on (paper, release), or only the "step".
         hindsight: whether one failed episode of each task is branched too, as a won episode of the task it completed.
     """
 

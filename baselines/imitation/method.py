@@ -24,7 +24,7 @@ Progress = Callable[[int, int, str], None]
 
 
 def _silent(done: int, total: int, words: str) -> None:
-    """Tell nobody."""
+    """Ignore the progress."""
 
 
 @dataclass(frozen=True)

@@ -22,11 +22,11 @@ from agentgym.checks import real, whole
 from agentgym.trajectory import Reply, Trajectory
 from baselines.config import Memory
 from baselines.imitation.episodes import written_replies
-from baselines.imitation.updates import check_updates, updates
+from baselines.imitation.updates import Updates
 from baselines.losses import preference
 from baselines.scorers.losses import outcome_pairs, trajectory_scores
 from baselines.update import Limits
-from policies.training import recomputed_activations
+from policies.training import check_trainable, recomputed_activations
 
 #: Rows per pass where no gradients are kept.
 _SCORING_ROWS = 256
@@ -101,37 +101,36 @@ def prefer(
     policy: Any,
     pairs: Sequence[Preference],
     *,
+    learning_rate: float,
     reference: Any = None,
     beta: float = 0.1,
     likelihood: float = 0.0,
-    epochs: int = 1,
-    seed: int,
-    batch_size: int = 16,
     microbatch_rows: int | None = None,
-    learning_rate: float,
-    weight_decay: float = 0.0,
-    warmup: int = 5,
-    max_grad_norm: float = 1.0,
-    progress: Callable[[int, int], None] | None = None,
+    **options: Any,
 ) -> Preferred:
-    """Train a policy, in place, to prefer the better side of each pair; see the module for the loss.
+    """Train a policy, in place, to prefer the better side of each pair; the module has the loss.
 
     Args:
-        pairs: what is learned; none: nothing happens.
-        reference: scores log pi_ref; None: the policy as it is now.
+        pairs: what is learned. Without pairs nothing happens.
+        reference: scores log pi_ref; None: the current policy.
         beta: above 0, see `baselines.losses.preference`.
         likelihood: weight of the better side's log-likelihood, a sum over its tokens; 0: DPO.
         microbatch_rows: distinct rows per forward and backward pass; None: those of a batch. Changes memory only.
+        **options: further fields of `baselines.imitation.updates.Updates`; `seed` is required. By default one epoch,
+            `batch_size` 16, `warmup` 5 and no `weight_decay`.
 
     Raises:
-        ValueError: a number is out of range, a side of a pair is empty, or the weights have fewer than 32 bits.
+        TypeError: an unknown option, or a value of the wrong type.
+        ValueError: a number is out of range, a side of a pair is empty, or a trainable weight has fewer than 32 bits.
         FloatingPointError: the gradient is not finite; the weights are those of the last good update.
     """
     if not 0 < beta < math.inf or not 0 <= likelihood < math.inf:
         raise ValueError(
             f"prefer needs a finite beta above 0 and a finite likelihood of at least 0, got {beta} and {likelihood}"
         )
-    check_updates(policy.model, epochs, batch_size, microbatch_rows, learning_rate, warmup)
+    usual = {"epochs": 1, "batch_size": 16, "weight_decay": 0.0, "warmup": 5}
+    updates, memory = Updates(learning_rate=learning_rate, **(usual | options)), Memory(microbatch_rows)
+    check_trainable(policy.model)
     if any(not side for pair in pairs for side in (pair.better, pair.worse)):
         raise ValueError("each side of a preference needs at least one reply with tokens")
     if not pairs:
@@ -141,12 +140,9 @@ def prefer(
         frozen = policy if reference is None else reference
         scoring = Limits.of(frozen, Memory(microbatch_rows or _SCORING_ROWS), *_tokens(rows))
         start = _all_likelihoods(frozen, rows, scoring)
-    limits = Limits.of(policy, Memory(microbatch_rows), *_tokens(rows))
+    limits = Limits.of(policy, memory, *_tokens(rows))
     sums = torch.zeros(3, dtype=torch.float64)
-    for batch in updates(
-        policy.model, len(pairs), epochs=epochs, seed=seed, batch_size=batch_size, learning_rate=learning_rate,
-        weight_decay=weight_decay, warmup=warmup, max_grad_norm=max_grad_norm, progress=progress,
-    ):  # fmt: skip
+    for batch in updates.batches(policy.model, len(pairs)):
         compared = _Compared.of([sides[item] for item in batch.items])
         begun = compared.sums(start[compared.rows])
 
@@ -159,7 +155,7 @@ def prefer(
 
         with recomputed_activations(policy.model) if limits.recompute else contextlib.nullcontext():
             _add_gradient(policy, [rows[row] for row in compared.rows], loss_of, limits)
-    loss, accuracy, margin = (sums / (epochs * len(pairs))).tolist()
+    loss, accuracy, margin = (sums / (updates.epochs * len(pairs))).tolist()
     return Preferred(loss, accuracy, margin, len(pairs))
 
 

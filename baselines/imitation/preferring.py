@@ -87,7 +87,7 @@ class _OwnEpisodes(Preferring):
 @fields_checked
 @dataclass(frozen=True)
 class DPO(_OwnEpisodes):
-    """Learns to prefer the better of two of its own episodes of a task.
+    """Training on preferences between two of the policy's own episodes of a task.
 
     Attributes:
         per_task: most pairs of a task, drawn at random; 0: all.

@@ -1,11 +1,12 @@
-"""Training by a method of imitation: its rounds, with validation, a log, and checkpoints to go on from.
+"""Training by a method of imitation: its rounds, with validation, a log, and checkpoints.
 
-A round is a function of the weights, the seed, its number and what the method kept, so a stopped run can go on.
+A round is a function of the weights, the seed, its number and the method's state, so that a run can be resumed.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from agentgym.outside.files import locked
-from baselines.evaluation import evaluate
+from baselines.evaluation import at_temperature, validate
 from baselines.imitation.method import Imitation, Progress, Round, Setting
 from baselines.records.checkpoint import (
     Checkpoint,
@@ -28,7 +29,7 @@ from baselines.records.metrics import MetricsLog, Row
 from policies.scoring.head import check_finite
 from policies.training import check_trainable, fingerprint, load_trained_state, trained_beside, trained_state
 
-#: Held while a run is at work.
+#: Lock file of a run.
 LOCK_FILE = "running.lock"
 
 
@@ -43,25 +44,25 @@ def train_in_rounds(
     about: Mapping[str, str] | None = None,
     progress: Callable[[int, int, int, str], None] | None = None,
 ) -> list[Row]:
-    """Train a policy, in place, and return one row per round, the start's before them.
+    """Train a policy in place, and return one row for the start and one per round.
 
     Args:
         policy: the clone, with `model` and `score`, such as `policies.huggingface.HuggingFacePolicy`.
-        method: what is done, for instance `baselines.recipes.methods.method("rft")`.
+        method: the method, for instance `baselines.recipes.methods.method("rft")`.
         validation_tasks: reset options of the tasks to validate on before the first round and after each.
-        folder: of log and checkpoints, from which the same call goes on; None: nowhere.
+        folder: folder of log and checkpoints, from which the same call resumes; None: nothing is written.
         tensorboard: see `baselines.records.metrics.MetricsLog`.
-        progress: called with finished rounds, what is done of the round at hand, how much that is, and a few words.
+        progress: called with the number of finished rounds, work done in the current round, its total, and a text.
 
     Returns:
         Rows with "iteration", the number of finished rounds, "seconds" of training so far, the method's figures, and
         "validation_greedy_success" and more, as a `Trainer` logs them.
 
     Raises:
-        KeyboardInterrupt: after SIGINT, at the end of the round at hand, with its checkpoint written.
+        KeyboardInterrupt: after SIGINT, at the end of the current round, with its checkpoint written.
         ValueError: the folder holds another run, or the weights have fewer than 32 bits.
-        FloatingPointError: training diverged; the last checkpoint is untouched.
-        LockedError: another process is at work in the folder.
+        FloatingPointError: training diverged; the last checkpoint is unchanged.
+        LockedError: another process is using the folder.
     """
     check_trainable(policy.model)
     place = None if folder is None else Path(folder)
@@ -69,6 +70,10 @@ def train_in_rounds(
     start = _start(policy) if method.needs_start else None
     identity = describe_run(policy, setting.training, method.describe(), tasks)
     identity |= {"seed": setting.seed, "start": fingerprint(policy.model.named_parameters())}
+    players = {
+        "greedy": at_temperature(policy, 0.0), "sampled": at_temperature(policy, setting.training.temperature)
+    }  # fmt: skip
+    validated = functools.partial(validate, setting.envs, players, validation_tasks, seed=setting.seed)
     done, seconds, state = 0, 0.0, dict[str, Any]()
     if place is not None:
         place.mkdir(parents=True, exist_ok=True)
@@ -83,7 +88,7 @@ def train_in_rounds(
         try:
             with deferred() as interruption:
                 if not done:
-                    log.append({"iteration": 0, "seconds": 0.0, **_validated(policy, setting, validation_tasks)})
+                    log.append({"iteration": 0, "seconds": 0.0, **validated()})
                 while done < method.rounds and interruption.signal is None:
                     begin = time.perf_counter()
                     seed = int(np.random.SeedSequence([setting.seed, done]).generate_state(1)[0])
@@ -93,7 +98,7 @@ def train_in_rounds(
                     check_finite(policy.model, "the round was too large: the policy's")
                     done, seconds, state = done + 1, seconds + time.perf_counter() - begin, part.state
                     row = {"iteration": done, "seconds": seconds, **figures}
-                    log.append(row | _validated(policy, setting, validation_tasks))
+                    log.append(row | validated())
                     if place is not None:
                         save_checkpoint(place, Checkpoint(identity, done, seconds, trained_state(policy.model), state))
             interruption.raise_if_asked()
@@ -114,12 +119,3 @@ def _teller(progress: Callable[[int, int, int, str], None] | None, number: int) 
             progress(number, done, total, words)
 
     return tell
-
-
-def _validated(policy: Any, setting: Setting, tasks: Sequence[Mapping[str, Any]]) -> Row:
-    row: Row = {}
-    for name, temperature in (("greedy", 0.0), ("sampled", setting.training.temperature)) if tasks else ():
-        getattr(policy, "forget", lambda: None)()
-        played = evaluate(setting.envs, policy, tasks, seed=setting.seed, temperature=temperature)
-        row |= {f"validation_{name}_{key}": value for key, value in played.summary().items()}
-    return row

@@ -34,7 +34,7 @@ from baselines.update import make_optimizer, update
 
 
 class Advised:
-    """A player that records the expert's reply beside each of its own.
+    """A player that records the expert's reply for each of its own.
 
     Attributes:
         advice: the expert's replies, by the `id` of the player's reply, which stays valid as `replies` holds them all.

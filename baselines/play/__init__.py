@@ -1,1 +1,1 @@
-"""What a trainer plays: groups of episodes, drawn, continued and costed, and a policy as the second player."""
+"""Episodes of a trainer: drawing groups, continuing steps, costs of replies, and a policy as the second player."""

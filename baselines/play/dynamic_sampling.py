@@ -28,10 +28,10 @@ class Sample:
     """Groups to train on.
 
     Attributes:
-        table: as many groups as were asked for; those of later rounds are named `"task 7, round 2"`.
-        first: what the first round played, unfiltered, for the learning curve.
-        resampled: groups played beyond the first round.
-        flat: groups without contrast that are left in `table`.
+        table: as many groups as requested; those of later rounds are named `"task 7, round 2"`.
+        first: all episodes of the first round, for the learning curve.
+        resampled: number of groups played after the first round.
+        flat: number of groups without contrast in `table`.
     """
 
     table: StepTable
@@ -50,12 +50,12 @@ def sample_groups(
     rounds: int = 0,
     contrast: Callable[[StepTable], Bools] = contrasting_groups,
 ) -> Sample:
-    """Play groups of randomly drawn tasks; the result depends on nothing but the arguments.
+    """Play groups of randomly drawn tasks; the result is a function of the arguments.
 
     Args:
         play: plays one group for each of the given tasks, in order, from a seed.
-        tasks: reset options to draw from; none twice where there are enough.
-        rounds: how many more times to draw; 0 leaves everything as it was drawn.
+        tasks: reset options to draw from, without repetition if there are enough.
+        rounds: number of further draws; 0: no group is replaced.
         contrast: bool (n_groups,) of a table, True = keep.
     """
     chosen = _draw(np.arange(len(tasks)), groups, generator)
@@ -68,7 +68,7 @@ def sample_groups(
         found, drawn = sum(int(mask.sum()) for mask in kept), sum(map(len, kept))
         if found >= groups:
             break
-        # As many as should do at the share of contrast so far, but no more than a whole batch.
+        # As many as the share of contrast so far makes necessary, but no more than a whole batch.
         wanted = groups if not found else min(groups, -(-(groups - found) * drawn // found))
         fresh = np.array([i for i in range(len(tasks)) if i not in seen], np.int64)
         chosen = _draw(fresh if len(fresh) >= wanted else np.arange(len(tasks)), wanted, generator)
@@ -98,7 +98,7 @@ def _join(tables: list[StepTable], kept: list[Bools], groups: int) -> Sample:
 
 
 def task_of(label: Hashable) -> Hashable:
-    """Return the label that a group was played with, before its round was added to tell it from groups of other rounds.
+    """Return the original label of a group, without the round that distinguishes it from groups of other rounds.
 
     >>> task_of("level 7, round 2")
     'level 7'

@@ -1,4 +1,4 @@
-"""What a step's reply costs before credit is given, and which replies are trained on.
+"""Costs of replies, subtracted from rewards before credit is computed, and which replies are trained on.
 
 The costs go off the rewards of a table; a method that reads success alone does not feel them.
 """
@@ -18,14 +18,14 @@ from baselines.losses import divergence
 from baselines.update import Scorer, recomputes, score_batch
 from wrappers.credit.scores import reply_lengths
 
-#: What a sampler says of a reply that the length limit ended.
+#: `Reply.finish` of a reply that the length limit ended.
 CUT_OFF = "length"
-#: What a policy says where a prompt did not fit.
+#: `Reply.finish` if the prompt did not fit.
 NOT_WRITTEN = "prompt-too-long"
 
 
 def written(table: StepTable) -> StepTable:
-    """Return the table without the rows in which nothing was written; the table itself where there are none.
+    """Return the table without the rows in which nothing was written; the table itself if there are none.
 
     In such a row a prompt did not fit (`agentgym.trajectory.Reply.finish`). The episode ends with the step before,
     truncated.
@@ -58,7 +58,7 @@ def cut_off(table: StepTable) -> Bools:
 
 
 def without_cut_off(table: StepTable) -> StepTable:
-    """Return the table without the episodes in which a reply was cut off; the table itself where there are none."""
+    """Return the table without the episodes in which a reply was cut off; the table itself if there are none."""
     rows = cut_off(table)
     if not rows.any():
         return table
@@ -69,9 +69,9 @@ def without_cut_off(table: StepTable) -> StepTable:
 
 
 def less_overlong(table: StepTable, limit: int, buffer: int, penalty: float) -> StepTable:
-    """Take the soft punishment of long replies off the rewards (DAPO, Yu et al. 2025, equation 13).
+    """Subtract the soft penalty of long replies from the rewards (Yu et al. 2025, 2503.14476, equation 13).
 
-    With n tokens it is 0 up to limit - buffer, then rises linearly to `penalty` at the limit:
+    For n tokens it is 0 up to limit - buffer, then rises linearly to `penalty` at the limit:
 
         penalty (n - (limit - buffer)) / buffer
     """
@@ -82,14 +82,14 @@ def less_overlong(table: StepTable, limit: int, buffer: int, penalty: float) -> 
 def less_divergence(
     table: StepTable, policy: Scorer, reference: Scorer, config: TrainerConfig
 ) -> tuple[StepTable, float]:
-    """Take the weighted divergence to the frozen start policy off the rewards.
+    """Subtract the weighted divergence from the frozen start policy from the rewards.
 
-    A step's reply costs the sum over its tokens, as in RLHF (Ouyang et al. 2022, equation 2: k1). Nothing is
-    differentiated: the policy is the one that sampled.
+    The cost of a reply is the sum over its tokens, as in RLHF (Ouyang et al. 2022, equation 2: k1). The divergence has
+    no gradient: the policy is the one that sampled.
 
     Args:
-        policy: scores the replies anew where the configuration does not trust the sampler's log-probabilities.
-        config: temperature, loss and memory are used.
+        policy: scores the replies again if the configuration does not use the sampler's log-probabilities.
+        config: its temperature, loss and memory are used.
 
     Returns:
         The table with the rewards, and the mean divergence per token.

@@ -1,4 +1,4 @@
-"""Rollouts that a trainer learns from: groups of episodes, and continuations of some of their steps if wanted."""
+"""Rollouts of a trainer: groups of episodes and, optionally, continuations of some of their steps."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _COUNTED = ("every", "entropy", "random")
 
 
 class Timed:
-    """A policy that adds up the seconds and reply tokens of its replies."""
+    """A policy that counts the seconds and tokens of its replies."""
 
     def __init__(self, policy: Any) -> None:
         self.policy = policy
@@ -93,7 +93,7 @@ def play_groups(
     """Play the groups' episodes of each task, then the continuations of each chosen step.
 
     Args:
-        envs: as `agentgym.rollout.collect` takes them; with branches as `agentgym.rollout.collect_tree` does; several
+        envs: environments for `agentgym.rollout.collect`; with branches, for `agentgym.rollout.collect_tree`; several
             are lanes, see `agentgym.rollout.lanes.collect_lanes`.
         config: `group_size` and `rollout` are used.
 
@@ -118,7 +118,7 @@ def play_groups(
 
 
 def check_lanes(envs: Envs, config: TrainerConfig) -> None:
-    """Raise a ValueError where there are no lanes, or steps of lanes are to be continued."""
+    """Raise a ValueError if there are no lanes, or if steps of lanes are to be continued."""
     if isinstance(envs, Sequence) and not envs:
         raise ValueError("expected one vector environment, or several as lanes, got an empty list")
     if config.rollout.branches and isinstance(envs, Sequence):
@@ -129,7 +129,7 @@ def check_lanes(envs: Envs, config: TrainerConfig) -> None:
 
 
 def steps_to_branch_at(words: str, seed: int = 0) -> str | Select:
-    """Return the selection of steps that words ask for.
+    """Return the selection of steps that a text describes.
 
     Args:
         words: a name of `agentgym.rollout.tree.SELECTIONS`; or "every 4", the steps 0, 4, 8, ..; "entropy 2",
@@ -153,6 +153,6 @@ def steps_to_branch_at(words: str, seed: int = 0) -> str | Select:
 
 
 def episodes_of(table: StepTable, count: int) -> StepTable:
-    """Return what `play_groups` played before any continuation."""
+    """Return the episodes that `play_groups` played before any continuation."""
     episodes = np.array([int(str(number)) < count for number in table.trajectories])
     return table if episodes.all() else table.keep(episodes)

@@ -1,4 +1,4 @@
-"""A policy as the partner in SOTOPIA: self-play, also of one model with itself."""
+"""A policy as the partner in SOTOPIA, for self-play with one or two models."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from wrappers.vector_wrapper import ShownAlone
 
 
 class PolicyPartner:
-    """Plays the other side with a policy, which is shown what it would be shown as the agent.
+    """Plays the other side with a policy, which sees what it would see as the agent.
 
     Prompts and replies are those of `wrappers.VectorPromptWindow` and `wrappers.VectorReplyParser`; give the agent's
-    wrappers the same options. A policy that is being trained is used as it is then. An unreadable reply is a turn
+    wrappers the same options. A policy in training plays with its current weights. An unreadable reply is a turn
     without an act.
 
-    Nothing is kept between calls. The generator is made from `seed` and the dialogues of the call (task, role, turn,
-    draw).
+    There is no state between calls. The random generator is made from `seed` and the dialogues of the call (task, role,
+    turn, draw).
 
     Args:
-        order: of turns in the environment; it tells which turns were the partner's own.
+        order: order of turns in the environment; it determines which turns were the partner's own.
         **style: options of `wrappers.PromptStyle`.
     """
 
@@ -46,7 +46,7 @@ class PolicyPartner:
         self.policy, self.order, self.seed = policy, check_name(order, ORDERS, "order"), int(seed)
         self.style = PromptStyle(**style)
         self.reply = dict(reply or {})
-        parse_reply("", **self.reply)  # wrong options are said now
+        parse_reply("", **self.reply)  # raises for wrong options
 
     def act(self, views: Sequence[View]) -> list[Act | Failure]:
         if not views:
@@ -70,7 +70,7 @@ class PolicyPartner:
 
     def messages(self, view: View) -> Messages:
         own = [turn.number for turn in view.turns if self._was_in_turn(view, turn.number)]
-        # An observation ends before each of the own turns, and now.
+        # An observation ends before each own turn and before the current turn.
         ends = [*own, view.turn]
         lines = [turn_line(view.names, turn) for turn in view.turns]
         first = view.opening + "".join(lines[: ends[0]])
@@ -78,15 +78,13 @@ class PolicyPartner:
         for start, end in pairwise(ends):
             self.style.remember(episode, "".join(lines[start:end]), write(view.turns[start].acts[view.role]))
         shown = ShownAlone(episode.now, {"admissible_actions": COMMANDS})
-        return self._settled(view).messages_of(0, episode, shown)
-
-    def _settled(self, view: View) -> PromptStyle:
-        if self.style.instructions is not True:
-            return self.style
-        told = INSTRUCTIONS.format(turns=view.max_turns)
-        return replace(self.style, instructions=f"{told}\n\n{self.style.reply_format}".strip())
+        style = self.style
+        if style.instructions is True:
+            rules = INSTRUCTIONS.format(turns=view.max_turns)
+            style = replace(style, instructions=f"{rules}\n\n{style.reply_format}".strip())
+        return style.messages_of(0, episode, shown)
 
     def _was_in_turn(self, view: View, number: int) -> bool:
-        if self.order == "random":  # only an act shows who was in turn
+        if self.order == "random":  # only an act shows whose turn it was
             return view.turns[number].acts[view.role].kind != "none"
         return self.order == "simultaneous" or number % 2 == view.role

@@ -28,10 +28,10 @@ class Recipe:
             `argument`, a function `credit(table, scores, **options) -> Estimate` such as `baselines.ppo.ppo`.
         notes: one sentence for tables and reports.
         training: settings of `TrainerConfig` by name, such as "loss.kl", that belong to the method.
-        scored: whether the method wants scores, "turn" (N,) or "token" (N, K); None: it needs the table alone.
+        scored: level of the scores that the method needs, "turn" (N,) or "token" (N, K); None: it needs no scores.
         scorer: makes the scorer that a trainer is not given; None: it must be given one.
         scorers: scorers by value of the option `scores`, where the method has it.
-        own_env: environment that the method is made for, built by whoever trains; None: any, as it is.
+        own_env: environment that the method is made for; the caller builds it. None: any environment.
         argument, silent, figures, keeps: see `wrappers.credit.method.Method`.
     """
 
@@ -52,7 +52,7 @@ class Recipe:
     def __call__(self, table: StepTable) -> NDArray[np.float64]:
         """Return float64 (N,), one advantage per row; nan = not scored.
 
-        A method that wants scores answers here as if its scorer had not learned yet; a trainer calls `estimate`.
+        A method that needs scores returns here what it returns with an untrained scorer; a trainer calls `estimate`.
         """
         if self.scored is not None:
             return self.estimate(table, None).advantages

@@ -123,10 +123,10 @@ PAPERS: dict[tuple[str, str, Source], Paper] = {
 
 
 def paper(method: str, env: str, source: Source = "paper") -> Paper:
-    """Return the printed settings of a method in an environment; those of the other source where there is one alone.
+    """Return the published settings of a method in an environment; if only one source has them, those of that source.
 
     Raises:
-        ValueError: nothing is printed for the two; the message says what is.
+        ValueError: no settings are published for the two; the message names those that are.
 
     >>> paper("rewardflow", "sokoban", "script").options["gamma"]
     0.95

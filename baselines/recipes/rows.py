@@ -40,7 +40,7 @@ RECIPES: dict[str, Recipe] = {name: _made(method) for name, method in methods().
 
 
 def _own(row: OwnRow) -> Recipe:
-    # Search-R1 and those who build on it take nothing off for an invalid action.
+    # Search-R1 and its successors have no penalty for an invalid action.
     plain = {"preset": "paper", "invalid_penalty": 0.0, **row.options}
     found = RECIPES[row.of]
     return dataclasses.replace(found, name=row.name, notes=row.notes, options=plain, training={}, own_env=row.own_env)

@@ -46,7 +46,7 @@ _FORMAT = 2
 _NAME = re.compile(r"checkpoint-(\d{6,9})")
 _PARTS = ("model", "optimizer", "scorer")
 _BEST = re.compile(r"best-\d{6,9}")
-#: What a process that was killed may leave beside folders of a run.
+#: Temporary folders that a killed process may leave in a run's folder.
 _LEFT = re.compile(r"\.(checkpoint-\d{6,9}|best-\d{6,9}|final)\.(replaced|.+\.partial)")
 #: What `save_pretrained` writes: of models, tokenizers, image processors and adapters, and of `policies`.
 _MODEL_FILE = re.compile(
@@ -65,7 +65,7 @@ class Checkpoint:
     """The whole state of a run between two iterations.
 
     Attributes:
-        identity: what the run is, as `describe_run` says; plain values, nested.
+        identity: the description of the run by `describe_run`; plain values, nested.
         model: state of the trained model; with an adapter, of the adapter.
         scorer: state of the scorer and its optimiser, None where there is none.
         ahead: episodes of the next iterations that are played already, in order (`Rollout.staleness`).
@@ -97,7 +97,7 @@ def best_policies(folder: Path) -> list[Path]:
 def save_checkpoint(folder: Path, checkpoint: Checkpoint, *, keep: int = 2) -> None:
     """Write a checkpoint, and then remove all but the newest.
 
-    A crash or a full disk on the way leaves the checkpoints before as they are.
+    A crash or a full disk during the call leaves the earlier checkpoints unchanged.
     """
     path = folder / f"checkpoint-{checkpoint.iteration:06d}"
     trees = {}
@@ -117,7 +117,8 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, *, keep: int = 2) -> N
 def save_policy(policy: Any, path: Path) -> None:
     """Write a policy as an ordinary model folder, in the place of an older one.
 
-    At any moment the older folder is there or the new one, whole. One with foreign files is renamed, with a warning.
+    At any moment either the older or the new folder is complete. A folder with foreign files is renamed, with a
+    warning.
     """
     _keep_foreign(path)
     with new_folder(path, replace=True) as new:
@@ -125,7 +126,7 @@ def save_policy(policy: Any, path: Path) -> None:
 
 
 def remove_policy(path: Path) -> None:
-    """Remove a model folder, if there is one; where it holds what no policy writes, it is kept under another name."""
+    """Remove a model folder, if there is one; a folder with foreign files is kept under another name."""
     _keep_foreign(path)
     if path.exists():
         remove_folder(path)
@@ -142,7 +143,7 @@ def _keep_foreign(path: Path) -> None:
 
 
 def _foreign(folder: Path) -> str | None:
-    """Return the name of something in a folder that `save_pretrained` does not write, None where there is nothing."""
+    """Return the name of a file in a folder that `save_pretrained` does not write; None if there is none."""
     for path in sorted(folder.rglob("*")):
         folder_of_ours = path.is_dir() and not path.is_symlink() and path.name in _MODEL_FOLDERS
         if not folder_of_ours and not (path.is_file() and _MODEL_FILE.fullmatch(path.name)):
@@ -151,7 +152,7 @@ def _foreign(folder: Path) -> str | None:
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder that at no moment is there in part."""
+    """Remove a folder at once: it is never visible with only a part of its files."""
     aside = path.with_name(f".{path.name}.removed.partial")
     shutil.rmtree(aside, ignore_errors=True)
     path.rename(aside)
@@ -164,7 +165,7 @@ def _keep_newest(folder: Path, keep: int) -> None:
 
 
 def remove_leftovers(folder: Path, *, keep: int = 2) -> None:
-    """Remove what a process that was killed has half written or not yet removed; call it while no trainer is here."""
+    """Remove incomplete folders of a killed process; call it while no trainer uses the folder."""
     _keep_newest(folder, keep)
     for path in folder.iterdir():
         if found := _LEFT.fullmatch(path.name):
@@ -252,7 +253,7 @@ def _read(path: Path) -> Checkpoint:
 
 def _part(path: Path, part: str, tree: Any) -> Any:
     tensors = read_tensors(path, part)
-    # A model copies what it is given, an optimiser keeps it: not on the pages of a file that will be removed.
+    # A model copies the tensors; an optimiser keeps them, and must not keep pages of a file that is removed later.
     return join(tree, tensors if part == "model" else {name: value.clone() for name, value in tensors.items()})
 
 
@@ -267,10 +268,10 @@ def _advice(found: list[Path]) -> str:
 
 
 def describe_run(policy: Any, config: TrainerConfig, method: str, tasks: Any) -> dict[str, Any]:
-    """Return what makes a run this run: model shapes, vocabulary, policy settings, config, method and tasks.
+    """Return the identity of a run: model shapes, vocabulary, policy settings, config, method and tasks.
 
-    Left out: when to save, for how long to train (unless the learning rate depends on it), what is switched off, and
-    what only fits passes into memory. Weights that are not trained are known by their fingerprint.
+    Left out: when to save, for how long to train (unless the learning rate depends on it), options that are switched
+    off, and options of memory. Frozen weights are represented by their fingerprint.
     """
     numbers = config.settings()
     settings = getattr(policy, "settings", None)
@@ -313,7 +314,7 @@ def describe_run(policy: Any, config: TrainerConfig, method: str, tasks: Any) ->
 
 
 def describe_credit(credit: Any) -> str:
-    """Return name and options of a credit method, as a checkpoint keeps them.
+    """Return name and options of a credit method, for checkpoints.
 
     >>> from functools import partial
     >>> describe_credit(partial(sorted, reverse=True))
@@ -355,7 +356,7 @@ def _digest(value: Any) -> str:
 
 
 class Interruption:
-    """Which signal asked to stop, if any."""
+    """The signal that requested a stop, if any."""
 
     def __init__(self) -> None:
         self.signal: int | None = None
@@ -370,9 +371,9 @@ class Interruption:
 
 @contextmanager
 def deferred() -> Iterator[Interruption]:
-    """Hold back the first SIGINT or SIGTERM while the block runs; a second one acts at once.
+    """Defer the first SIGINT or SIGTERM until the block ends; a second one acts at once.
 
-    Outside the main thread, where Python delivers no signals, the flag just stays unset.
+    Outside the main thread, where Python delivers no signals, the flag remains unset.
     """
     asked = Interruption()
     if threading.current_thread() is not threading.main_thread():
@@ -386,7 +387,7 @@ def deferred() -> Iterator[Interruption]:
 
     def restore() -> None:
         for number, handler in kept.items():
-            # None: the handler was not installed from Python, and only its owner can put it back.
+            # None: the handler was not installed from Python, and Python cannot restore it.
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
     for number in kept:

@@ -1,4 +1,4 @@
-"""The history of a run: one JSON line per iteration, and TensorBoard scalars where asked for."""
+"""The history of a run: one JSON line per iteration and, optionally, TensorBoard scalars."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class MetricsLog:
         folder: where the file goes; None: memory only.
 
     Raises:
-        ImportError: tensorboard is asked for and not installed.
-        ValueError: tensorboard is asked for without a folder.
+        ImportError: `tensorboard=True`, and the package is not installed.
+        ValueError: `tensorboard=True` without a folder.
 
     Attributes:
         about: texts under names of `ABOUT`, written into the row of iteration 0; set before the run, or read again.

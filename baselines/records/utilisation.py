@@ -110,7 +110,7 @@ def training_flops(model: Any, lengths: Sequence[int]) -> float:
 
 
 def update_figures(model: Any, lengths: Sequence[int], epochs: int, seconds: float) -> dict[str, float]:
-    """Return what a log's row says of an update's speed.
+    """Return the entries of a log's row about the speed of an update.
 
     Returns:
         "update_tokens_per_second"; on a device whose peak is known also "share_peak_flops", in percent: the model-FLOP

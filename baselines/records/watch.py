@@ -1,4 +1,4 @@
-"""What a run's log says of training that goes nowhere or has collapsed: each thing once, with what to do.
+"""Warnings about training that makes no progress or has collapsed, each given once, with a remedy.
 
     warning_no_success     no episode succeeded in `PATIENCE` iterations in a row, or in the whole run
     warning_no_better      at the end: fewer than `THERE` of the last iterations' episodes succeeded; or, after at least
@@ -13,7 +13,7 @@
     warning_entropy        two iterations in a row, the entropy was below `ENTROPY` of what it was at the start, while
                            fewer than `SOLVED` of the episodes succeeded
 
-These are keys of the log's rows, with the value 1. Nothing else is remembered: words are made from the rows again.
+These are keys of the log's rows, with the value 1. The texts are not stored; they are made from the rows again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _CALMER = "a smaller learning_rate, or a divergence from the start in the loss (
 
 
 def watch(rows: Sequence[Row], *, over: bool = False, kept: Mapping[int, str] | None = None) -> dict[str, str]:
-    """Return what the newest row gives reason to say and no row before it has said.
+    """Return the warnings that the newest row gives reason for and that no earlier row holds.
 
     Returns:
         Key for the row -> words.
@@ -52,7 +52,7 @@ def watch(rows: Sequence[Row], *, over: bool = False, kept: Mapping[int, str] | 
 
 
 def unfinished(rows: Sequence[Row]) -> Row:
-    """Return the newest of some rows without what was said of it because the run ended there."""
+    """Return the newest row without the warnings that were given because the run ended there."""
     *before, newest = rows
     plain = {key: value for key, value in newest.items() if key not in _RULES}
     return plain | dict.fromkeys(watch([*before, plain]), 1.0)
@@ -69,7 +69,7 @@ def told(rows: Sequence[Row], kept: Mapping[int, str] | None = None) -> list[str
 
 
 def kept_in(folder: Path | None) -> dict[int, str]:
-    """Return what a run's folder holds to go back to: finished iterations -> name of a checkpoint or best policy."""
+    """Return the saved policies of a run's folder: finished iterations -> name of a checkpoint or best policy."""
     if folder is None:
         return {}
     found = [*best_policies(folder), *checkpoints(folder)]
@@ -95,7 +95,8 @@ def _last(rows: Sequence[Row], count: int, over: bool, key: str, value: float = 
 def _no_success(rows: Sequence[Row], over: bool, kept: Mapping[int, str]) -> str:
     if _fallen(rows) or not (count := _last(rows, PATIENCE, over, "success")):
         return ""
-    return f"{_none_in(count)} succeeded, so nothing shows the policy what success is: {_EASIER}"
+    when = "the iteration" if count == 1 else f"the last {count} iterations"
+    return f"no episode of {when} succeeded, so nothing shows the policy what success is: {_EASIER}"
 
 
 def _no_better(rows: Sequence[Row], over: bool, kept: Mapping[int, str]) -> str:
@@ -109,10 +110,6 @@ def _no_better(rows: Sequence[Row], over: bool, kept: Mapping[int, str]) -> str:
         f"the run ended at a success of {last:.0%} and began with {first:.0%}: train for longer, with more episodes "
         f"(groups, group_size) or another learning_rate; or {_EASIER}"
     )
-
-
-def _none_in(count: int) -> str:
-    return "no episode of the iteration" if count == 1 else f"no episode of the last {count} iterations"
 
 
 def _refused(rows: Sequence[Row], over: bool, kept: Mapping[int, str]) -> str:

@@ -1,4 +1,4 @@
-"""What a run's folder says of the run: `run.json`, a model card beside each model, and the way to the hub."""
+"""Description of a run in its folder: `run.json`, a model card for each model, and the upload to the hub."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _card(settings: RunSettings, folder: Path, model: Path, rows: Sequence[Row])
     differing = [
         f"| {name} | {value} |" for name, value in settings.training.settings().items() if value != plain[name]
     ]
-    # Where a user keeps data is nobody's business.
+    # Paths of a user's data are private.
     where = "no note" if source is None else ", ".join(part.partition("=")[0] for part in source.source.split(", "))
     counts = "" if source is None else ", ".join(f"{count:,} {split}" for split, count in source.tasks.items())
     command = _noted(folder).get("command") or "from Python: baselines.train"

@@ -1,7 +1,7 @@
-"""Everything that a learning benchmark can be told: what is particular to an environment, sizes, and the whole.
+"""Configuration of a learning benchmark: the part of an environment, the sizes, and the whole.
 
-EnvSettings  how one environment is played, a row of `baselines.environments.registry`: sizes, setup, training
-Config       what one benchmark was asked, made from a row and from options by `make_config`; its `config.json`
+EnvSettings  settings of one environment, a row of `baselines.environments.registry`: sizes, setup, training
+Config       configuration of one benchmark, made by `make_config` from a row and from options; its `config.json`
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from baselines.environments.settings import LORA_RATE, SMOLLM2, TINY, EnvSetting
 
 
 class _Change(NamedTuple):
-    """A setting in records that lack the setting `since` ("": in all): where it was `then`, it is `now`."""
+    """A change of a setting in old records without the setting `since` ("": in all): `then` is read as `now`."""
 
     since: str
     name: str
@@ -26,20 +26,20 @@ class _Change(NamedTuple):
     now: Any
 
 
-#: Settings that earlier records lack, as their runs had them; they come first in a record.
+#: Values of settings that earlier records lack; they come first in a record.
 _ADDED = by_name({"distillation": TrainerConfig().distillation, "rollout": {"probe_every": 0, "on_mismatch": "stop"}})
-#: How earlier records are read; their flat names of version 0.2 are read by `baselines.config.by_name`.
+#: Changes of earlier records; `baselines.config.by_name` reads the flat names of version 0.2.
 _CHANGES = (
     _Change("rollout.probe_every", "memory.microbatch_tokens", None, "auto"),  # both are the default of their time
     _Change("", "memory.activation_checkpointing", False, None),  # on a CPU the same
 )
-#: Settings of `TrainerConfig` that a benchmark chooses itself, or that change nothing of what is learned.
+#: Settings of `TrainerConfig` that a benchmark chooses itself, or that do not change the learning.
 _OWN = ("iterations", "groups", "group_size", "temperature", "validation.every", "checkpoint.every", "seed")
 
 
 @dataclass(frozen=True)
 class Config:
-    """What was asked for; a folder holds the results of one configuration.
+    """Configuration of a benchmark; a folder holds the results of one configuration.
 
     Attributes:
         env: Gymnasium id.
@@ -51,13 +51,13 @@ class Config:
         instructions: whether the prompt begins with the task's rules.
         temperature: of sampling, in training and in the "sampled" evaluation.
         clone_tasks, clone_epochs: expert episodes of the warm start, and passes over them.
-        training_tasks, eval_tasks: tasks that learning draws from, and held-out ones of the final table.
+        training_tasks, eval_tasks: numbers of training tasks, and of held-out tasks of the final table.
         validation_tasks, validation_every: tasks of the learning curve, in neither; iterations between its points.
-        training: settings of `TrainerConfig` by name, the same for all methods but for a recipe's own.
-        setup: what is particular to the environment.
+        training: settings of `TrainerConfig` by name, the same for all methods except a recipe's own settings.
+        setup: settings of the environment.
         lora: rank of the adapter that is trained instead of all weights; 0: all weights.
-        transcript: whether prompts are whole conversations (`wrappers.transcript`); `history` then counts for nothing.
-        data: fingerprint of data of others, see `baselines.runs.data_source`; None: the tasks are generated.
+        transcript: whether prompts are whole conversations (`wrappers.transcript`); `history` is then ignored.
+        data: fingerprint of external data, see `baselines.runs.data_source`; None: the tasks are generated.
     """
 
     env: str
@@ -103,13 +103,13 @@ def make_config(
     lora: int = 0,
     transcript: bool = False,
 ) -> Config:
-    """Put a configuration together.
+    """Return a configuration.
 
     Args:
         model: "tiny", "smollm2", or a model's folder or hub name.
-        history: pairs in the prompt; None: what the environment's settings say for the model: 0 for the tiny one in
+        history: pairs in the prompt; None: the value in the environment's settings for the model: 0 for the tiny one in
             Sokoban, where it sees nothing but the board, 2 for a model from a folder.
-        sizes: everything that makes it long or short.
+        sizes: numbers that determine its length.
         lora: rank of an adapter; its learning rate is ten times that of all weights, which is about where adapters
             learn best (Schulman et al. 2025, "LoRA Without Regret").
     """

@@ -69,14 +69,14 @@ class DataSource:
 
     @property
     def about(self) -> dict[str, str]:
-        """What the first row of a log says, see `baselines.records.metrics.MetricsLog`."""
+        """Entries of the first row of a log, see `baselines.records.metrics.MetricsLog`."""
         return {"data": self.source, "data_fingerprint": self.fingerprint}
 
     def note(self, folder: Path) -> None:
-        """Note it in the folder of a run that begins, or compare where the run goes on.
+        """Record it in the folder of a new run, or compare it with the record of a resumed run.
 
         Raises:
-            OtherConfigurationError: the run was begun on other tasks, or with other arguments of the environment.
+            OtherConfigurationError: the run began with other tasks, or other arguments of the environment.
         """
         path = folder / SOURCE_FILE
         if path.is_file():
@@ -124,13 +124,13 @@ def _is_begun(folder: Path) -> bool:
 
 
 def noted(folder: Path) -> DataSource | None:
-    """Return what a run's folder says of its data; None where it says nothing."""
+    """Return the data source that a run's folder records; None: it records none."""
     path = folder / SOURCE_FILE
     return _read(path) if path.is_file() else None
 
 
 def hand_on(folder: Path, model: Path) -> None:
-    """Put what a run's folder says of its data beside a model that came of it, if there is one."""
+    """Copy the data source that a run's folder records, if any, into the folder of a model of the run."""
     if (folder / SOURCE_FILE).is_file() and model.is_dir():
         shutil.copyfile(folder / SOURCE_FILE, model / SOURCE_FILE)
 
@@ -145,13 +145,13 @@ def open_data(
     lowered, and split in proportion where two parts of a run share it.
 
     Args:
-        config: what is asked for, on generated tasks.
+        config: the requested configuration, on generated tasks.
         given: arguments of the environment, which win.
-        asked: fields of `baselines.runs.config.Sizes` that were asked for by name: they are not lowered.
+        asked: fields of `baselines.runs.config.Sizes` that the user has set; they are not lowered.
         whole: whether data of others are trained on whole.
 
     Raises:
-        ValueError: data that are not there or damaged, as `gym.make` says it; splits or tasks that they lack.
+        ValueError: missing or damaged data, with the message of `gym.make`; splits or tasks that the data lack.
         TypeError: the environment has no such argument.
         OSError: a file cannot be read.
     """

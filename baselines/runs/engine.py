@@ -50,7 +50,7 @@ class Engine:
 
         Raises:
             ImportError: vLLM is not installed, or in a release that is not known.
-            ValueError: all weights are trained, and this engine takes adapters alone.
+            ValueError: all weights are trained, and this engine accepts only adapters.
         """
         if self.kind == "server" and not lora:
             raise ValueError("a server takes adapters alone, no whole weights: --lora 32, or --engine vllm")

@@ -59,7 +59,7 @@ _DEPTHS, _ENGINE_SHARE = (2, 4), 0.4
 
 
 class DoesNotFitError(ValueError):
-    """A run needs more memory than there is; the message says which settings make it fit."""
+    """A run needs more memory than the device has; the message names settings with which it fits."""
 
 
 @dataclass(frozen=True)
@@ -269,7 +269,7 @@ def _count(
             ids, lines = torch.zeros(rows, row, dtype=torch.int64), torch.arange(rows).repeat_interleave(reply)
             places = torch.arange(row - reply, row).repeat(rows)
             with autocast(torch.device("cpu"), precision):
-                # A mask of four dimensions is taken as it is; without one, one of T squared would be made here.
+                # A mask of four dimensions is used unchanged; otherwise a mask of T squared entries would be made here.
                 mask = torch.ones(1, 1, 1, 1, dtype=torch.bool)
                 hidden = hidden_at(model, ids, lines, places, use_cache=False, attention_mask=mask)[0]
                 targets = torch.zeros_like(places)
@@ -444,7 +444,7 @@ class Planner:
         """Return the plan of a run that fits.
 
         Raises:
-            DoesNotFitError: it does not; the message says which settings make it fit, one after the other.
+            DoesNotFitError: the run does not fit; the message names settings with which it fits, one after the other.
         """
         found = best = self.plan(settings)
         words, tried = list[str](), settings

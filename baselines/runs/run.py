@@ -140,8 +140,8 @@ def train(
             `**{"loss.kl": 0.0}`.
 
     Returns:
-        The finished run. Ctrl-C raises KeyboardInterrupt after the iteration at hand; the same call with the folder of
-        the run as `out` goes on from there.
+        The finished run. Ctrl-C raises KeyboardInterrupt after the current iteration; the same call with the folder of
+        the run as `out` resumes it.
 
     Raises:
         TypeError: a setting has no such name; the message suggests one.
@@ -183,12 +183,12 @@ def carry_out(
     tensorboard: bool = True,
     command: str = "",
 ) -> Trainer:
-    """Clone and train, or go on where an earlier run of the same settings was stopped, and return the trainer.
+    """Clone and train, or resume an earlier run of the same settings, and return the trainer.
 
     Args:
         folder: gets start policy, checkpoints, log, samples, and the final policy with its model card.
         *callbacks: of the trainer, besides the one that writes samples.
-        engine: who writes the replies; None: the loop over the model itself.
+        engine: generates the replies; None: the loop over the model itself.
         lanes: into which the episodes that are played side by side are divided.
         attention: transformers' name of the attention of a pretrained model; None: its choice.
         imitating: called with the start policy's updates that are done, and their number.
@@ -197,7 +197,7 @@ def carry_out(
 
     Raises:
         agentgym.outside.files.OtherConfigurationError: the folder holds a run on other data.
-        ValueError: episodes of an expert are asked for, and the environment has none.
+        ValueError: the run clones an expert, and the environment has none.
     """
     from policies.lora import LoraSettings, add_lora, merge_lora
     from policies.vision.policy import VisionPolicy
@@ -215,7 +215,7 @@ def carry_out(
     )
     with _threads(config):
         policy: Any = _start(settings, folder, how, imitating)
-        if engine.kind != "loop" and isinstance(policy, VisionPolicy):  # said before the engine is started
+        if engine.kind != "loop" and isinstance(policy, VisionPolicy):  # before the engine is started
             raise ValueError(
                 f"--engine {engine.kind} is not given the pictures of prompts: leave --engine out for models that see"
             )
@@ -258,7 +258,7 @@ def train_policy(
     lanes: int = 1,
     tensorboard: bool = True,
 ) -> tuple[list[Row], Trainer]:
-    """Train a policy, or go on from the newest checkpoint of the folder.
+    """Train a policy, or resume from the newest checkpoint of the folder.
 
     Returns:
         The rows of the log, and the trainer at the end.
@@ -326,7 +326,7 @@ def check_expert(config: Config) -> None:
     """Refuse episodes of an expert where the environment has none.
 
     Raises:
-        ValueError: it has none; the message says what to give instead.
+        ValueError: it has none; the message names an alternative.
     """
     try:
         with contextlib.closing(make_envs(config, 1, expert=True)) as envs:

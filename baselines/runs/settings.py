@@ -1,4 +1,4 @@
-"""What one training run is: environment, prompt, method and trainer, from options and, if asked for, from a paper."""
+"""Settings of one training run: environment, prompt, method and trainer, from options and, optionally, a paper."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from policies.pretrained import Truncate
 
 #: Settings of `TrainerConfig` that are fields of `baselines.runs.config.Sizes` as well.
 _SIZES = {"iterations": "steps", "groups": "groups", "group_size": "group_size", "validation.every": "validation_every"}
-#: What no paper can know: sizes as they were asked for, and what only says how much memory and which files are used.
+#: Settings that a paper does not determine: the requested sizes, memory and files.
 _OURS = (
     *_SIZES, "memory.microbatch_rows", "memory.microbatch_tokens", "memory.share_prefixes",
     "memory.activation_checkpointing", "checkpoint.every", "seed",
@@ -29,7 +29,7 @@ _OURS = (
 
 #: Iterations between probes of a run, see `baselines.config.Rollout`.
 _PROBE_EVERY = 10
-#: Options of environments by which a run plays some kinds of tasks alone, as tiny models do.
+#: Options of environments that restrict a run to some kinds of tasks, as runs of tiny models do.
 _NARROWING = ("task_types", "families", "sources", "kinds")
 
 
@@ -39,14 +39,14 @@ class RunSettings:
 
     Attributes:
         config: environment, prompt and tasks, as the learning benchmark has them.
-        paper: whose settings were asked for; None: the benchmark's own.
+        paper: the paper whose settings are used; None: the benchmark's own settings.
         reply_tokens: length limit of a reply; None: the model's own.
         truncate: what becomes of prompts that do not fit, see `policies.pretrained.Settings`; None: as the model's own
             settings say.
-        source: the data that are played; None: nobody has looked yet.
+        source: the data that are played; None: not determined yet.
         credit: the method, where it is not one that a name stands for.
-        variable: argument that says where data of others are, and the variable that counts without it.
-        precision: "bf16" or "fp32", what is computed in; None: as `policies.pretrained.mixed_precision` says.
+        variable: argument for the folder of external data, and the environment variable that is used without it.
+        precision: "bf16" or "fp32", the type of the computation; None: see `policies.pretrained.mixed_precision`.
         start: folder of the policy that the run begins with, see `baselines.runs.card.earlier`; None: the model.
         episodes: file of demonstrations that are imitated first, see `baselines.imitation.episodes.read_episodes`.
     """

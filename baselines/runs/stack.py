@@ -107,7 +107,7 @@ def check_model(model: str, *, download: bool = False) -> str:
 
 
 def check_sight(env: str, model: str, *, download: bool = False) -> None:
-    """Refuse a model that reads texts alone where pictures are shown.
+    """Raise ValueError for a text-only model in an environment that shows pictures.
 
     Raises:
         ValueError: it is one, and the environment shows some.
@@ -124,7 +124,7 @@ def check_sight(env: str, model: str, *, download: bool = False) -> None:
 
 
 def shows_text(env: str) -> bool:
-    """Return whether observations are texts alone; generated tasks are asked, others look the same."""
+    """Return whether observations are only texts, from generated tasks; other tasks have the same observations."""
     space = gym.make(env, **settings_of(env).setup.options).observation_space
     return isinstance(space, TextSpace | gym.spaces.Text)
 
@@ -195,7 +195,7 @@ def bare_envs(
         envs = VectorAdvice(envs, ADVISERS[setup.adviser])
     key = settings_of(config.env).key
     if key is not None:
-        envs = CanonicalStates(envs, key=key())
+        envs = CanonicalStates(envs, key=key)
     return ObservationLog(envs) if log else envs
 
 
@@ -203,7 +203,7 @@ class ObservationLog(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any]])
     """Remembers what every sub-environment showed since the last reset (autoreset `DISABLED`).
 
     Place it directly around the environment and its state keys, below reply and prompt wrappers. Where a picture is
-    shown, its data URL stands in a line before the text, as `benchmarks/report/board.js` draws it.
+    shown, its data URL is a line before the text, for `benchmarks/report/board.js`.
 
     Attributes:
         frames: per sub-environment, the observations in order; after the end of an episode the last one repeats.
@@ -234,12 +234,6 @@ class ObservationLog(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any]])
         for i, (text, task, key) in enumerate(zip(texts, infos["task_id"], keys, strict=True)):
             self.frames[i].append(text)
             self.texts.setdefault((str(task), str(key)), text)
-
-
-def tile_names(env: str) -> dict[str, str] | None:
-    """Map the symbols of an environment's boards to tiles; None for environments whose text is no board."""
-    tiles = settings_of(env).tiles
-    return None if tiles is None else tiles()
 
 
 def make_lanes(config: Config, episodes: int, lanes: int, **options: Any) -> list[gym.vector.VectorEnv[Any, Any, Any]]:
@@ -353,7 +347,7 @@ def learned_policy(folder: Path, model: str) -> HuggingFacePolicy:
 
 
 def keep_pictures(policy: HuggingFacePolicy, folder: Path) -> None:
-    """Let a policy that sees write its pictures beside checkpoints that hold replies, where a resumed run looks."""
+    """Let a vision policy write its pictures next to the checkpoints that hold replies; a resumed run reads them."""
     from policies.vision.policy import VisionPolicy
 
     if isinstance(policy, VisionPolicy):

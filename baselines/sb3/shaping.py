@@ -1,4 +1,4 @@
-"""Stable-Baselines3's PPO on symbolic Sokoban: what shaping by a graph does for a learner that knows nothing of it.
+"""Stable-Baselines3's PPO on symbolic Sokoban: the effect of graph shaping on an unmodified learner.
 
 The environments are plain Gymnasium, so this file is short: it builds them, calls the library, and asks now and then
 how many levels greedy play solves. Needs the extra `sb3`.
@@ -69,7 +69,7 @@ class Point:
         seconds: wall seconds of training before it, evaluations not counted.
         training: greedy success on the training levels, one character "0" or "1" per level.
         held_out: the same on the held-out levels.
-        known: training levels to whose success the graph knows a way; 0 without shaping.
+        known: number of training levels for which the graph contains a path to success; 0 without shaping.
         states: states in the graph; 0 without shaping.
     """
 

@@ -32,7 +32,7 @@ ActionLoss = Literal["cross-entropy", "squared"]
 @fields_checked
 @dataclass(frozen=True)
 class ActionValueConfig(HeadConfig):
-    """Numbers of an action-value model, beside those of `baselines.scorers.value_model.HeadConfig`.
+    """Settings of an action-value model, in addition to those of `baselines.scorers.value_model.HeadConfig`.
 
     Attributes:
         loss: "cross-entropy" with targets in 0..1, whose scores are probabilities; or the "squared" error, for targets

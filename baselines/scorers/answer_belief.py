@@ -32,7 +32,7 @@ Golds = Callable[[str], Sequence[str]]
 @fields_checked
 @dataclass(frozen=True)
 class AnswerBeliefConfig(OwnLikelihoodConfig):
-    """Settings of the scorer, beside those of `baselines.scorers.replies.OwnLikelihoodConfig`.
+    """Settings of the scorer, in addition to those of `baselines.scorers.replies.OwnLikelihoodConfig`.
 
     Attributes:
         form: the reply that gives an answer, with {} in the place of the answer; "": the environment's `answer_form`.

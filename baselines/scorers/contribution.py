@@ -39,12 +39,12 @@ class Segmenter(Protocol):
 @fields_checked
 @dataclass(frozen=True)
 class ContributionConfig(HeadConfig):
-    """Numbers of a contribution model, beside those of `baselines.scorers.value_model.HeadConfig`.
+    """Settings of a contribution model, in addition to those of `baselines.scorers.value_model.HeadConfig`.
 
     Attributes:
         unit: what the head counts in: the size of the first outcomes ("outcome", as printed: at ten times the trunk's
             rate the loss leaps), over the mean number of segments in a trajectory then ("mean"), or over the number in
-            the trajectory at hand ("own": predicts best, attributes worst). Measured in docs/credit/attribution.md.
+            this trajectory ("own": predicts best, attributes worst). Measured in docs/credit/attribution.md.
         outcome: what a trajectory is worth: "won", 0 or 1, or "return", the sum of its rewards.
         segments: what a contribution is predicted of, a function of the table; with arguments
             `functools.partial(wrappers.credit.segments.by_count, k=4)`.

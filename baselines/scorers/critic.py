@@ -24,7 +24,7 @@ from baselines.scorers.value_model import HeadConfig, Inputs, ValueScorer
 @fields_checked
 @dataclass(frozen=True)
 class CriticConfig(HeadConfig):
-    """Numbers of a critic, beside those of `baselines.scorers.value_model.HeadConfig`.
+    """Settings of a critic, in addition to those of `baselines.scorers.value_model.HeadConfig`.
 
     Attributes:
         minibatch_rows: distinct inputs (prompts, or prompts with replies) per update.

@@ -1,4 +1,4 @@
-"""Hindsight model: a copy of the policy that knows how the episode ended, and says how much each reply mattered.
+"""Hindsight model: a copy of the policy that is given the episode's outcome and estimates how much each reply mattered.
 
     policy           prompt | reply
     "outcome"        how it ended, prompt | reply
@@ -38,15 +38,15 @@ from wrappers.credit.scores import reply_lengths
 @fields_checked
 @dataclass(frozen=True)
 class HindsightConfig(ScorerConfig):
-    """Numbers of a hindsight model, beside those of `baselines.scorers.scorer.ScorerConfig`.
+    """Settings of a hindsight model, in addition to those of `baselines.scorers.scorer.ScorerConfig`.
 
     Attributes:
         beta: of `wrappers.credit.hisr.importance`.
         clip: bound of its exponent, None for none.
-        hindsight: what the model knows, the "outcome" alone or what came after as well ("cloze").
+        hindsight: what the model is given: only the "outcome", or the later steps as well ("cloze").
         minibatch_rows: distinct rows per update; those of a prompt stay together, as they share its computation.
         temperature: that of the rollouts; None: the policy's own.
-        won_text: what it is told of a won episode; the tokenizer must tell it from `lost_text`.
+        won_text: text of a won episode; its tokens must differ from those of `lost_text`.
     """
 
     level: Literal["turn"] = "turn"

@@ -43,7 +43,7 @@ from policies.training import frozen, load_trained_state, trained_beside, traine
 @fields_checked
 @dataclass(frozen=True)
 class ImplicitRewardConfig(ScorerConfig):
-    """Numbers of an implicit reward model, beside those of `baselines.scorers.scorer.ScorerConfig`.
+    """Settings of an implicit reward model, in addition to those of `baselines.scorers.scorer.ScorerConfig`.
 
     Attributes:
         rate: learning rate as a multiple of the policy's; 2 in both papers.
@@ -147,7 +147,7 @@ class ImplicitReward(TwinScorer):
     def state_dict(self) -> dict[str, Any]:
         """Return weights, optimiser state, and the start's weights where phi is compared with it.
 
-        What `centre=True` copies of the policy is copied anew for every batch, and not in it.
+        The copy of the policy for `centre=True` is made again for every batch, and is not part of the state.
         """
         state = super().state_dict()
         if self._start_weights:
@@ -236,7 +236,7 @@ def group_means(values: Tensor, units: Tensor, groups: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class _Batch:
-    """What a table says to a loss: its distinct replies, and whose steps and trajectories they are.
+    """What a loss needs of a table: the distinct replies, and the steps and trajectories they belong to.
 
     `units` is what a group's mean is taken over in each row: one step, or the tokens of its reply.
     """

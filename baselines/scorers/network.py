@@ -1,4 +1,4 @@
-"""NetworkScorer: a scorer with a model under an optimiser, and the loop that fits it to what a subclass says."""
+"""NetworkScorer: a scorer with a model and an optimiser; a subclass defines what the model is fitted to."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Fit:
 
 
 class NetworkScorer(StepScorer):
-    """A scorer whose model is fitted beside the policy.
+    """A scorer whose model is trained together with the policy.
 
     Args:
         config: rates, passes, clipping, weight decay.
@@ -68,7 +68,7 @@ class NetworkScorer(StepScorer):
         )
         recomputed, inner = config.activation_checkpointing, getattr(model, "trunk", model)
         if on_gpu(model) and can_recompute(inner) if recomputed is None else recomputed:
-            recompute_activations(inner)  # for good: nobody decodes with it
+            recompute_activations(inner)  # permanently: this model never decodes
         self._learned = False
 
     def fit(self, table: StepTable, scores: Floats, targets: Floats | None) -> Fit:

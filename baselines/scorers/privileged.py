@@ -27,7 +27,7 @@ from agentgym.trajectory import Floats, Reply, StepTable
 from baselines.batch import make_batch
 from baselines.config import Memory, Share, Size
 from baselines.play.dynamic_sampling import task_of
-from baselines.scorers.replies import OwnLikelihood, OwnLikelihoodConfig
+from baselines.scorers.replies import OwnLikelihood, OwnLikelihoodConfig, sampled_logprobs
 from baselines.scorers.scorer import ScoreLevel
 from baselines.update import score_batch
 from policies.training import frozen, trained_beside
@@ -41,14 +41,14 @@ _ACTION = re.compile(r"<action>(.*?)(?:</action>|\Z)", re.DOTALL)
 @fields_checked
 @dataclass(frozen=True)
 class PrivilegedConfig(OwnLikelihoodConfig):
-    """Settings of the scorer, beside those of `baselines.scorers.replies.OwnLikelihoodConfig`.
+    """Settings of the scorer, in addition to those of `baselines.scorers.replies.OwnLikelihoodConfig`.
 
     Attributes:
         level: "token" for gaps and contrasts, "turn" for gates.
-        control: what stands in the place of the context.
+        control: what replaces the context.
         contrast: whether scores are contrasts; they need a right context and a wrong one.
         wrongs: most wrong contexts of a contrast.
-        tokens: "all" tokens of a reply, or those of the "action" alone; a reply without one has no score.
+        tokens: "all" tokens of a reply, or only those of the "action"; a reply without an action has no score.
         teacher: weights of the teacher: those of the "rollout" (at level "turn" in a copy, as the policy changes while
             the teacher is read), of the "start", an "averaged" copy, or a "snapshot".
         average: share of the policy that an averaged teacher takes over after each iteration.
@@ -135,7 +135,7 @@ class PrivilegedScorer(OwnLikelihood):
             wrong = self.wrong(table, found)
             scores = contrasts_of(right, wrong) if len(wrong) else np.full(right.shape, np.nan)
         else:
-            scores = right - recorded(table)
+            scores = right - sampled_logprobs(table, written_tokens(table))
         scored = ~np.isnan(scores)
         self._share = float(scored.any(axis=1).mean()) if len(scores) else 0.0
         if self.config.tokens == "action":
@@ -143,7 +143,7 @@ class PrivilegedScorer(OwnLikelihood):
         return np.where(written_tokens(table), np.where(scored, scores, np.nan), 0.0)
 
     def informed(self, table: StepTable, found: Contexts | None = None) -> list[tuple[int, ...]]:
-        """Return every row's prompt with its block in front; () where it has none."""
+        """Return every row's prompt with its block in front; () for a row without a block."""
         found = found or self.contexts(table)
         prompts = self.prompts(table, self._under(found, table))
         self._share = sum(map(bool, prompts)) / max(len(prompts), 1)
@@ -197,7 +197,7 @@ class PrivilegedScorer(OwnLikelihood):
         generator: np.random.Generator,
         learning_rate: float,
     ) -> dict[str, float]:
-        """Move a teacher of its own towards the policy; return shares of rows with a context, and of those dropped."""
+        """Move a separate teacher towards the policy; return shares of rows with a context, and of dropped ones."""
         self._updates, self._elsewhere = self._updates + 1, self._last
         share = {"averaged": self.config.average, "snapshot": float(self._updates % self.config.every == 0)}
         self._move(1.0 if self._follows else share.get(self.config.teacher, 0.0))
@@ -229,7 +229,7 @@ class PrivilegedScorer(OwnLikelihood):
     def contexts(self, table: StepTable) -> Contexts:
         """Return the contexts of a table's rows, see `wrappers.privileged.contexts`."""
         reply_lengths(table)
-        # Labels of groups are task ids, but for what tells groups of one task apart.
+        # The label of a group is its task id, plus a suffix that distinguishes groups of one task.
         named = tuple(str(unnumbered(str(task_of(label)))) for label in table.groups)
         return contexts(self.config.context, dataclasses.replace(table, groups=named), self._notes, self.config.wrongs)
 
@@ -269,11 +269,3 @@ class PrivilegedScorer(OwnLikelihood):
         if token not in self._texts:
             self._texts[token] = self._tokenizer.decode([token])
         return self._texts[token]
-
-
-def recorded(table: StepTable) -> Floats:
-    """Return the log-probabilities that the replies of a table hold, float64 (N, K); nan behind their ends."""
-    found = np.full(written_tokens(table).shape, np.nan)
-    for row, reply in enumerate(table.replies):  # type: ignore[arg-type]
-        found[row, : len(reply.logprobs)] = reply.logprobs
-    return found

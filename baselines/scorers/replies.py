@@ -81,7 +81,7 @@ class Replies:
 
 
 class TwinScorer(NetworkScorer):
-    """A copy of the policy, trained beside it, that says how likely it finds replies.
+    """Log-likelihoods of replies under a copy of the policy that is trained together with it.
 
     Args:
         policy: whose model is copied, as it is now; with `model` and `score`, such as
@@ -178,7 +178,7 @@ class OwnLikelihoodConfig(ScorerConfig):
 
 
 class OwnLikelihood(StepScorer):
-    """A scorer without weights of its own.
+    """A scorer that uses the policy's own likelihoods and has no weights.
 
     Args:
         policy: the one that plays, asked as it is at the time; with `score` and `tokenizer`, such as

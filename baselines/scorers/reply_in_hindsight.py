@@ -27,12 +27,12 @@ from wrappers.credit.scores import reply_lengths
 @fields_checked
 @dataclass(frozen=True)
 class ReplyInHindsightConfig(OwnLikelihoodConfig):
-    """Settings of the scorer, beside those of `baselines.scorers.replies.OwnLikelihoodConfig`.
+    """Settings of the scorer, in addition to those of `baselines.scorers.replies.OwnLikelihoodConfig`.
 
     Attributes:
-        final: what the policy is told, the final "state", by the key that the table has of it, or the "outcome", in
+        final: what the prompt is extended by: the final "state", by its key in the table, or the "outcome", in
             words.
-        won_text: what it is told of a won episode, with `final="outcome"`.
+        won_text: text of a won episode, with `final="outcome"`.
     """
 
     final: Literal["state", "outcome"] = "state"

@@ -32,13 +32,13 @@ _NO_LIMIT = 10**9
 
 
 def conversation_of(step: ScoredStep, after: After = "reply") -> list[Message]:
-    """Return the conversation that a step belongs to, as chat messages of text alone.
+    """Return the conversation that a step belongs to, as text-only chat messages.
 
     Args:
         step: its `messages` and `observation` are texts, which become user messages, chat messages, or dicts with a
             "text"; pictures are left out. Its `reply` is a text.
         after: where the conversation ends: with the reply, or with what the step led to. An observation of chat
-            messages is a conversation already, and is taken alone.
+            messages is a conversation already, and is used without the others.
 
     Raises:
         TypeError: something is no text.
@@ -111,7 +111,7 @@ class _Reader:
 
 
 class ClassifierScorer(_Reader):
-    """What a sequence classifier says of the conversation so far.
+    """Scores of a sequence classifier for the conversation so far.
 
     A reward model with one output and a judge of steps with labels such as "bad" and "good" are alike here.
 

@@ -1,4 +1,4 @@
-"""StepScorer: a number for every step, or reply token; it may learn beside the policy.
+"""StepScorer: a number for every step or reply token, from a model that may be trained together with the policy.
 
     table -> scores -> credit.estimate(table, scores) -> advantages, targets
                                                                        |
@@ -22,7 +22,7 @@ from baselines.config import Positive, Size, Weight, check_fields
 
 #: What a score is of: every step (N,), or every reply token (N, K).
 ScoreLevel = Literal["turn", "token"]
-#: Limits of a pass that a scorer takes from its trainer where it has none of its own, as it takes the temperature.
+#: Limits of a pass that a scorer without its own limits takes from its trainer, as it takes the temperature.
 SHARED_LIMITS = ("microbatch_rows", "microbatch_tokens", "activation_checkpointing")
 
 
@@ -34,7 +34,7 @@ class Estimate:
         advantages: float64 (N,), or (N, K): per reply token, 0 behind a reply's end; nan: not scored.
         targets: what the scores should have been, in their shape, as a critic's returns; None: the scorer knows by
             itself what it learns.
-        figures: what the iteration's row says of the scores.
+        figures: entries of the iteration's row about the scores.
     """
 
     advantages: Floats
@@ -130,7 +130,7 @@ class ScorerConfig:
         return dataclasses.replace(self, **missing)
 
     def make(self, policy: Any) -> StepScorer:
-        """Make the scorer beside a policy, from its weights as they are now."""
+        """Make the scorer of a policy, from the policy's current weights."""
         raise NotImplementedError(f"{type(self).__name__} makes no scorer")
 
     def check_envs(self, make: Callable[[], Any]) -> None:
@@ -141,5 +141,5 @@ class ScorerConfig:
         return envs
 
     def make_in(self, policy: Any, envs: Any) -> StepScorer:
-        """Make the scorer beside a policy that plays in these environments; most scorers ask nothing of them."""
+        """Make the scorer of a policy that plays in these environments; most scorers ignore the environments."""
         return self.make(policy)

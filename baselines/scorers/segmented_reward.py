@@ -28,8 +28,8 @@ class SegmentedRewardConfig(ScorerConfig):
     """Numbers of HISR's two models; those of `baselines.scorers.scorer.ScorerConfig` hold for both.
 
     Attributes:
-        contribution: of the model that says what each segment contributed, `segments` included.
-        hindsight: of the model that says how much each turn mattered.
+        contribution: settings of the model of what each segment contributed, `segments` included.
+        hindsight: settings of the model of how much each turn mattered.
         alpha: weight of the grounding reward, see `wrappers.credit.hisr.hisr`, as the next three.
         scale: what the sizes of a trajectory's segment rewards sum to.
         place: where a segment's reward lands.
@@ -52,7 +52,7 @@ class SegmentedRewardConfig(ScorerConfig):
 
 
 class SegmentedReward(StepScorer):
-    """HISR's rewards, learned beside the policy.
+    """HISR's rewards, learned together with the policy.
 
     Args:
         policy: whose model is copied twice, see the scorers inside.

@@ -72,9 +72,9 @@ def _mlp_head(width: int) -> nn.Module:
 
 
 def value_model(policy: Any, head: Head = "linear") -> ValueModel:
-    """Return the trunk of a policy's model as it is now, with a head that says 0.
+    """Return a copy of the trunk of a policy's model, with a head whose output is 0.
 
-    What is frozen under an adapter is shared with the policy, as nobody writes to it.
+    Frozen weights under an adapter are shared with the policy, because they never change.
 
     Raises:
         TypeError: the model has no base model, or no output head to take the width from.
@@ -157,7 +157,7 @@ class ValueScorer(NetworkScorer):
     """A head on a copy of the policy's trunk, whose numbers are fitted to targets, or their sums to outcomes.
 
     Args:
-        policy: whose trunk is copied, as it is now; with `model`, a Hugging Face causal language model, and as
+        policy: the policy whose trunk is copied; with `model`, a Hugging Face causal language model, and as
             options `precision` (autocast type) as `policies.huggingface.HuggingFacePolicy` has it.
 
     Raises:
@@ -176,7 +176,7 @@ class ValueScorer(NetworkScorer):
 
     @torch.no_grad()
     def numbers(self, inputs: Inputs, chosen: Ints | None = None) -> Floats:
-        """Return what the model says at all places of some inputs, None: all; 0 at the others': float64 (n, width)."""
+        """Return the model's outputs at all places of some inputs (None: of all), 0 elsewhere: float64 (n, width)."""
         found = np.zeros((len(inputs.sequences), inputs.width))
         chosen = np.arange(len(found)) if chosen is None else chosen
         order = chosen[np.argsort(inputs.lengths[chosen], kind="stable")]

@@ -26,7 +26,7 @@ from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY, tasks
 from baselines.evaluation import at_temperature
 from baselines.runs.config import Config, make_config
-from baselines.runs.stack import make_envs, tile_names
+from baselines.runs.stack import make_envs
 from benchmarks.console import NONE, asked, parse_seeds
 from benchmarks.json_files import ResultsError, check_known
 from benchmarks.processes import Progress
@@ -320,7 +320,11 @@ def _page(results: SearchResults) -> Page:
     panel = Panel(
         "search.html.j2",
         ["board.js", "graph.js"],
-        {"tiles": tile_names(config.env), "played": "simulations", "graphs": [placed(graph) for graph in graphs]},
+        {
+            "tiles": settings_of(config.env).tiles,
+            "played": "simulations",
+            "graphs": [placed(graph) for graph in graphs],
+        },
         {"stages": _distinct(graphs), "gamma": f"{config.gamma:g}"},
     )
     return Page(

@@ -11,7 +11,7 @@ import numpy as np
 from baselines.config import TrainerConfig
 from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY
-from baselines.runs.stack import CLONE, EXPERT, GREEDY, RANDOM, SAMPLED, tile_names
+from baselines.runs.stack import CLONE, EXPERT, GREEDY, RANDOM, SAMPLED
 from benchmarks.console import NONE
 from benchmarks.report import assemble
 from benchmarks.report.page import Cell, Figure, Page, Panel, Table, signed
@@ -220,7 +220,7 @@ def page_data(results: Results) -> dict[str, Any]:
     for episode in results.episodes:
         episodes[episode.policy].append(dataclasses.asdict(episode))
     return {
-        "tiles": tile_names(results.config.env),
+        "tiles": settings_of(results.config.env).tiles,
         "curves": {mode: curve_series(results, mode) for mode in (GREEDY, SAMPLED)},
         "episodes": {policy: found for policy, found in episodes.items() if found},
         "graphs": [placed(graph) for graph in results.graphs],

@@ -267,7 +267,7 @@ def play_scripted(env: str, optimal: float, count: int, episodes: int, seed: int
         **row.setup.options, **row.setup.plenty,
     )  # fmt: skip
     if row.key is not None:
-        envs = CanonicalStates(envs, key=row.key())
+        envs = CanonicalStates(envs, key=row.key)
     policy = NoisyExpert(optimal, scripted_of(env).others)
     return _played(env, envs, policy, tasks_of(env, count, split), episodes, seed)
 

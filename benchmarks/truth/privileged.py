@@ -22,7 +22,8 @@ from agentgym.rollout import collect
 from agentgym.trajectory import Floats, Reply, StepTable
 from baselines.environments.registry import settings_of
 from baselines.runs.stack import make_envs
-from baselines.scorers.privileged import PrivilegedConfig, PrivilegedScorer, recorded
+from baselines.scorers.privileged import PrivilegedConfig, PrivilegedScorer
+from baselines.scorers.replies import sampled_logprobs
 from benchmarks.console import NONE, arguments, asked
 from benchmarks.json_files import ResultsError, check_known
 from benchmarks.processes import Progress
@@ -135,7 +136,8 @@ def ask(config: PrivilegedStudyConfig, part: str, stages: Callable[[int], Stage]
     stage, settings = stages(seed), {"context": context}
     scorer = PrivilegedScorer(stage.policy, PrivilegedConfig(**settings), stage.notes)  # type: ignore[arg-type]
     table, found = stage.table, scorer.contexts(stage.table)
-    controls, own, wrong = get_args(Control), recorded(table), scorer.wrong(table, found)
+    own, wrong = sampled_logprobs(table, written_tokens(table)), scorer.wrong(table, found)
+    controls = get_args(Control)
     weights = bootstrap_weights(table.n_groups, config.resamples, seed)
     shares, mean_gaps = dict[str, float](), dict[str, float]()
     ranks = dict[str, dict[str, Interval | None]]()

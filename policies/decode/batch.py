@@ -1,7 +1,7 @@
 """Replies in progress, one row each: their keys and values, and the logits of their next tokens.
 
-`KeyedBatch` reads each token once: what is kept from earlier turns, and what prompts of one call begin with alike, is
-not read again. `PaddedBatch` reads whole prompts in rectangles, for any model, and is what the other is compared with.
+`KeyedBatch` reads each token once: tokens kept from earlier turns, and common beginnings of the prompts of a call, are
+not read again. `PaddedBatch` reads whole padded prompts, for any model; the other is tested against it.
 """
 
 from __future__ import annotations
@@ -37,21 +37,19 @@ class Batch(Protocol):
     def keep(self, rows: Sequence[int]) -> tuple[list[int], Tensor]:
         """Drop all rows but some, ascending; return their numbers in their new order, also as int64 (m,) on the device.
 
-        `logits` stays as it is: the caller has drawn from it.
+        `logits` does not change: the caller has already sampled from it.
         """
-        ...
 
     def append(self, tokens: Tensor) -> None:
         """Add a token, int64 (n,), to every row, and compute the next logits."""
-        ...
 
 
 class KeyedBatch:
     """Replies in progress of a model that takes runs (`takes_runs`): each new token of the prompts is read once.
 
-    `keys` has a tensor of keys and values for each layer, (2, n, heads, columns, size), so that one at a time has two
-    when they grow. Rows end in the same column. With `graphs` they lie there, steps have few shapes, and prompts are
-    read in few kernels; `room` is for tokens to come.
+    `keys` has a tensor of keys and values for each layer, (2, n, heads, columns, size); when they grow, only one layer
+    at a time is in memory twice. Rows end in the same column. With `graphs` the tensors belong to the graphs, steps
+    have few shapes, and prompts are read in few kernels; `room` is the number of columns for later tokens.
     """
 
     logits: Tensor
@@ -148,27 +146,22 @@ class KeyedBatch:
 
     def _begin(self, layer: int, rows: Sequence[Row], key: Tensor) -> Tensor:
         """Return the keys and values of a layer, with what is kept of some rows."""
-        if self._graphs is not None:
-            if self._every is None:
-                layers, columns = text_config(self._model).num_hidden_layers, self._width + self._room
-                self._every = self._graphs.place(self._model, self, layers, len(self._lengths), columns, key)
-                self.keys = list(self._every.unbind())
-            for row in rows if layer == 0 else ():
-                place = self._width - row.length
-                for piece in row.pieces:
-                    self._every[:, :, row.number, :, place : place + piece.shape[3]] = piece
-                    place += piece.shape[3]
-            return self.keys[layer]
-        if len(self.keys) == layer:
-            shape = (2, len(self._lengths), key.shape[1], self._width + _ROOM, key.shape[3])
-            self.keys.append(key.new_zeros(shape))
-        slots = self.keys[layer]
-        for row in rows:
+        n = len(self._lengths)
+        if self._graphs is not None and self._every is None:
+            layers, columns = text_config(self._model).num_hidden_layers, self._width + self._room
+            self._every = self._graphs.place(self._model, self, layers, n, columns, key)
+            self.keys = list(self._every.unbind())
+        elif len(self.keys) == layer:
+            self.keys.append(key.new_zeros((2, n, key.shape[1], self._width + _ROOM, key.shape[3])))
+        # With graphs, the first layer copies for all layers.
+        every = self._every
+        for row in rows if every is None or layer == 0 else ():
             place = self._width - row.length
             for piece in row.pieces:
-                slots[:, row.number, :, place : place + piece.shape[3]] = piece[layer]
+                slots, part = (self.keys[layer], piece[layer]) if every is None else (every, piece)
+                slots[..., row.number, :, place : place + piece.shape[3], :] = part
                 place += piece.shape[3]
-        return slots
+        return self.keys[layer]
 
     def keep(self, rows: Sequence[int]) -> tuple[list[int], Tensor]:
         left, moved = set(rows), sorted((row for row in rows if row >= len(rows)), reverse=True)

@@ -1,4 +1,4 @@
-"""What decoding keeps: a copy of the weights to play with, their version, and known logits."""
+"""State of decoding: a copy of the weights, their version, and cached logits."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class PlayedModel:
     """The model that the loop decodes with: the policy's own, or a copy of it in 16 bits, or with its adapter merged.
 
     Mixed precision would cast every float32 weight again at every token, and an adapter costs two more products. The
-    copy has the type that is computed in, and sums of base and adapter; it shares other weights, follows the policy's,
-    and `forget` gives its memory back.
+    copy has weights of the computation's type, with the adapter added; it shares other weights and follows the
+    policy's. `forget` frees its memory.
     """
 
     def __init__(self, model: Any) -> None:
@@ -43,14 +43,14 @@ class PlayedModel:
 
         Args:
             dtype: the type to compute in; None: the weights' own.
-            version: of the weights, as `WeightsCount` counts them; None: not known, the copy is made again.
+            version: version of the weights by `WeightsCount`; None: unknown, the copy is made again.
         """
         adapted = has_adapter(self._model)
         if not adapted and (dtype is None or all(weight.dtype == dtype for weight in self._model.parameters())):
             return self._model
         if self._copy is None or self._dtype != dtype or (adapted and (version is None or version != self._version)):
             self._copy = None
-            # Pictures are known to the model with its adapter.
+            # Pictures are registered with the adapted model.
             merges = adapted and pictures_of(self._model) is None and self._fits()
             sums = merged_weights(self._model) if merges else None
             if sums is None and (dtype is None or all(weight.dtype == dtype for weight in self._model.parameters())):
@@ -101,7 +101,7 @@ def _adapters(model: Any) -> list[float]:
 
 
 class WeightsCount:
-    """Counts the states of a model's weights: 0 until they change for the first time after the first look.
+    """Counts the states of a model's weights: 0 until they change after the first call.
 
     >>> model = nn.Linear(1, 1, bias=False)
     >>> count = WeightsCount()
@@ -118,7 +118,7 @@ class WeightsCount:
         return WeightsCount()
 
     def __call__(self, state: tuple[float, ...]) -> int:
-        """Return the number of a state, as `weights_version` gives it."""
+        """Return the number of a state from `weights_version`."""
         if state != self._state:
             self._state = state
             self._version += 1
@@ -152,7 +152,7 @@ class LogitsCache:
 
         Args:
             compute: called once with the distinct prompts that it does not hold; returns float32 (k, V).
-            version: what `weights_version` says now, where the caller has asked already.
+            version: the current `weights_version`, if the caller already has it.
 
         Returns:
             float32 (n, V).

@@ -15,7 +15,7 @@ from policies.decode.kept import KeptKeys, TokenCounts
 from policies.decode.sampler import Completion, Decoding, Restriction, allowed_next, append_tokens, pick
 from policies.prompts import Prompt
 
-#: New prompts are read once they are this share of the rows that are being written, so that a pass reads several.
+#: New prompts are read once they are this share of the current rows, so that a pass reads several.
 _SHARE = 1 / 8
 #: Most columns that are made at once for tokens to come.
 _ROOM = 256
@@ -23,7 +23,7 @@ _ROOM = 256
 
 @dataclass
 class Request:
-    """A completion that is wanted, with what is written so far.
+    """A requested completion, with its tokens so far.
 
     `draws`, float64 (max_new_tokens,), and `restriction` are as `policies.decode.sampler.Sampler.write` takes them.
     """

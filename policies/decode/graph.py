@@ -1,7 +1,7 @@
 """Decode steps of one shape, recorded once on a GPU and replayed: the host then starts one graph, not 1,000 kernels.
 
 The numbers of rows and columns of a step are rounded up, so that few shapes occur. Rows without a reply are computed
-too, and nobody reads them; columns behind the newest token are masked.
+and ignored; columns behind the newest token are masked.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from policies.scoring.attention import attend_grouped, with_runs
 if TYPE_CHECKING:
     from policies.decode.batch import KeyedBatch
 
-#: Columns are made in steps of at least this.
+#: Smallest number of columns that is added at once.
 COLUMNS = 64
 #: Parts of an octave that sizes are rounded up to.
 _PARTS = 4
@@ -69,7 +69,7 @@ class _Shape:
         self._column.fill_(width - 2)
 
     def repeat(self) -> None:
-        """Let the next step be the last one again."""
+        """Repeat the last step next."""
         self._place(self._lengths, self._width)
 
     def step(self) -> None:
@@ -90,7 +90,7 @@ class _Shape:
 
 
 def record(step: Callable[[], None], pool: Any) -> Callable[[], None]:
-    """Return what replays the kernels of a step, which has run before, on a GPU."""
+    """Return a function that replays the kernels of a step on a GPU; the step has run before."""
     graph = torch.cuda.CUDAGraph()
     # Another thread may update weights meanwhile (`rollout.staleness`).
     with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
@@ -99,10 +99,10 @@ def record(step: Callable[[], None], pool: Any) -> Callable[[], None]:
 
 
 class StepGraphs:
-    """Runs the decode steps of one batch at a time, in tensors of its own that the next batch takes over.
+    """Runs the decode steps of one batch at a time, in tensors that the next batch reuses.
 
-    Graphs hold addresses: they are dropped when the weights lie elsewhere. Where a step cannot be recorded, or gives
-    other logits when it is replayed, the steps run without graphs, and a warning says so.
+    Graphs hold addresses: they are dropped when the weights have moved. If a step cannot be recorded, or gives other
+    logits when it is replayed, the steps run without graphs, with a warning.
     """
 
     def __init__(self) -> None:
@@ -114,7 +114,7 @@ class StepGraphs:
         return StepGraphs()
 
     def clear(self) -> None:
-        """Give all memory back."""
+        """Free all memory."""
         self._leave()
         self._shape: _Shape | None = None
         self._shapes: dict[tuple[int, int], _Shape] = {}
@@ -167,14 +167,14 @@ class StepGraphs:
         return own is not None and batch.keys[0].untyped_storage().data_ptr() == own.untyped_storage().data_ptr()
 
     def _leave(self) -> None:
-        """Let the batch whose keys are here have copies."""
+        """Give the current batch copies of its keys."""
         batch = self._owner()
         if batch is not None and self._holds(batch):
             batch.keys = [each.clone() for each in batch.keys]
         self._owner = _nobody
 
     def _view(self, layers: int, rows: int, columns: int, key: Tensor) -> Tensor:
-        """Return the storage as (layers, 2, rows, h, columns, size), larger than before where it is too small."""
+        """Return the storage as (layers, 2, rows, h, columns, size), enlarged if necessary."""
         need = 2 * rows * key.shape[1] * columns * key.shape[3]
         if self._storage is None or self._storage.shape[1] < need:
             self._shapes, self._pool = {}, None  # they hold the addresses of what is replaced
@@ -192,7 +192,7 @@ class StepGraphs:
         slots = list(self._view(len(held), rows, columns, held[0][0]).unbind())
         inside = inside and self._holds(batch)  # the storage may have grown
         if not inside or layout != slots[0].stride():
-            for layer, each in enumerate(held):  # one layer at a time is there twice
+            for layer, each in enumerate(held):  # only one layer at a time is in memory twice
                 source = each[:, :, :, : width - 1]
                 slots[layer][:, :n, :, : width - 1] = source.clone() if inside else source
                 held[layer] = slots[layer][:, :n]

@@ -1,4 +1,4 @@
-"""Keys and values of what a model has read and written, found again by the tokens they belong to."""
+"""Keys and values of tokens that a model has read and written, found by the tokens."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from torch import Tensor
 from agentgym.trajectory import Ints
 from policies.prompts import Prompt
 
-#: Share of the device's memory that is used where nothing else is asked for.
+#: Default share of the device's memory.
 KEPT_SHARE = 1 / 8
-#: Bytes where the system does not say how much memory there is.
-_WITHOUT_A_WORD = 2**30
+#: Bytes if the size of the memory is unknown.
+_UNKNOWN_SHARE = 2**30
 
 
 @dataclass
 class TokenCounts:
-    """What a loop was asked for, and what its model computed.
+    """Tokens that were requested from a loop, and tokens that its model computed.
 
     Attributes:
         read: positions computed to read prompts, padding included.
@@ -35,7 +35,7 @@ class TokenCounts:
 
 @dataclass(eq=False)
 class _Run:
-    """Tokens, int64 (m,), that follow those of the run before, with keys and values (layers, 2, heads, m, size)."""
+    """Tokens, int64 (m,), after those of the run `before`, with keys and values (layers, 2, heads, m, size)."""
 
     tokens: Ints
     keys: Tensor
@@ -45,9 +45,9 @@ class _Run:
 
 
 class KeptKeys:
-    """A tree of token sequences: what sequences begin with alike is kept once.
+    """A tree of token sequences: common beginnings are kept once.
 
-    When it is full, the runs that were not asked for the longest are dropped first, ends before beginnings.
+    When it is full, the least recently used runs are dropped first, ends before beginnings.
 
     Args:
         most_bytes: of keys and values; None: an eighth of the device's memory.
@@ -69,16 +69,16 @@ class KeptKeys:
             self._version = version
 
     def find(self, prompt: Prompt) -> tuple[int, list[Tensor]]:
-        """Return how many tokens a prompt begins with are kept, at most all but its last, and their keys, run by run.
+        """Return how many of a prompt's first tokens are kept, at most all but the last, and their keys, run by run.
 
-        The last token is read in any case: the reply needs its logits.
+        The last token is always read: the reply needs its logits.
         """
         path = self._walk(np.array(prompt[:-1], np.int64))
         count = sum(size for _, size in path)
         return count, [run.keys[..., :size, :] for run, size in path]
 
     def add(self, tokens: Prompt, keys: Sequence[Tensor]) -> None:
-        """Keep a copy of what is new of some tokens (n,); keys and values are (2, heads, n, size) of each layer."""
+        """Keep a copy of the new ones of some tokens (n,); keys and values are (2, heads, n, size) of each layer."""
         sequence, before = np.array(tokens, np.int64), 0
         last: _Run | None = None
         for run, size in self._walk(sequence):
@@ -137,4 +137,4 @@ def _device_share(device: torch.device) -> int:
     try:
         return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * KEPT_SHARE)
     except (AttributeError, ValueError):  # not on Windows
-        return _WITHOUT_A_WORD
+        return _UNKNOWN_SHARE

@@ -28,20 +28,20 @@ from policies.decode.sampler import (
 )
 from policies.prompts import Prompt
 
-#: Parameters from which reading a prompt costs more than finding what is kept of it.
+#: Number of parameters above which reading a prompt costs more than finding its kept keys.
 _LARGE = 10_000_000
 #: See `LoopSampler`.
 Reuse = bool | int | Literal["auto"]
-# Models that were said to read whole prompts.
+# Models for which the warning about whole prompts was given.
 _SAID: set[str] = set()
 
 
 class LoopSampler:
-    """Writes replies with the policy's own model, and reads no text twice.
+    """Generates replies with the policy's own model, and reads no text twice.
 
     Keys and values are kept until the weights change (`policies.decode.kept.KeptKeys`). Models with a recurrent state
-    or a sliding window, and attention other than "sdpa", read whole prompts, with a warning. Tokens are those drawn
-    without kept keys, up to rounding (1e-6 in float32).
+    or a sliding window, and attention other than "sdpa", read whole prompts, with a warning. The tokens are the same
+    as without kept keys, up to rounding (1e-6 in float32).
 
     Args:
         model: a Hugging Face causal language model.
@@ -63,12 +63,12 @@ class LoopSampler:
         self._kept = KeptKeys(None if reuse is True else int(reuse)) if reuse else None
 
     def share(self, other: LoopSampler) -> None:
-        """Use what another sampler of the same model has, whose versions are counted alike."""
+        """Share the caches of another sampler of the same model, with the same count of versions."""
         self._played, self._kept, self.counts = other._played, other._kept, other.counts
         self._graphs = other._graphs
 
     def playing(self, precision: torch.dtype | None) -> Any:
-        """Return the model that is decoded with, see `policies.decode.cache.PlayedModel`."""
+        """Return the model for decoding, see `policies.decode.cache.PlayedModel`."""
         return self._played.of(precision, self._version)
 
     def continuous(self, decoding: Decoding) -> Continuous:

@@ -1,4 +1,4 @@
-"""Completions as they are finished: prompts join a sampler at any time, and none waits for the longest."""
+"""Queues of completions: prompts join a sampler at any time, and each completion returns as soon as it is finished."""
 
 from __future__ import annotations
 
@@ -21,44 +21,41 @@ if TYPE_CHECKING:
 
 
 class CompletionQueue(Protocol):
-    """Prompts on their way to a sampler, under one decoding and one version of the weights.
+    """Requests to a sampler, under one decoding and one version of the weights.
 
-    A sampler that writes single completions has a method `completion_queue(decoding)`, which returns one of these.
+    A sampler that writes single completions has a method `completion_queue(decoding)`, which returns a queue.
     """
 
     def put(self, request: Request) -> None:
-        """Ask for a completion, and do not wait.
+        """Request a completion, without waiting for it.
 
         Raises:
-            ValueError: it is restricted, and the sampler cannot restrict.
+            ValueError: the request has a restriction, which the sampler does not support.
         """
-        ...
 
     def get(self) -> list[tuple[int, Completion | Exception]]:
-        """Wait until something is finished, and return what is: names, and completions or why there is none.
+        """Wait until requests are finished, and return their names and completions, or the errors.
 
-        Called only while something is on its way; never an empty list. Each name comes once.
+        Called only while requests are pending; never an empty list. Each name comes once.
         """
-        ...
 
     def close(self) -> None:
-        """Give up what is on its way."""
-        ...
+        """Cancel pending requests."""
 
 
 class Together:
-    """The queue of a sampler that writes whole batches: each `get` writes all that waits."""
+    """The queue of a sampler that writes whole batches: each `get` writes all queued requests."""
 
     def __init__(self, sampler: Sampler, decoding: Decoding) -> None:
         self._sampler, self._decoding = sampler, decoding
         self._waiting: list[Request] = []
 
     def put(self, request: Request) -> None:
-        """Note what is asked."""
+        """Queue requests."""
         self._waiting.append(request)
 
     def get(self) -> list[tuple[int, Completion | Exception]]:
-        """Write all that waits."""
+        """Write all queued requests."""
         asked, self._waiting = self._waiting, []
         draws = None if asked[0].draws is None else np.stack([each.draws for each in asked if each.draws is not None])
         restrictions = [each.restriction for each in asked]
@@ -72,7 +69,7 @@ class Together:
         return [(each.name, one) for each, one in zip(asked, written, strict=True)]
 
     def close(self) -> None:
-        """Forget what is asked."""
+        """Drop the queued requests."""
         self._waiting = []
 
 
@@ -81,14 +78,14 @@ def completion_queue(sampler: Sampler, model: Any, decoding: Decoding) -> Comple
     own: Callable[[Decoding], CompletionQueue] | None = getattr(sampler, "completion_queue", None)
     if own is not None:
         return own(decoding)
-    # Replies of one token end together, and the loop remembers their logits.
+    # Replies of one token end together, and the loop caches their logits.
     if type(sampler) is LoopSampler and decoding.max_new_tokens > 1 and takes_runs(model):
         return sampler.continuous(decoding)
     return Together(sampler, decoding)
 
 
 class PolicyQueue:
-    """An `agentgym.rollout.lanes.ReplyQueue` of a policy, whose weights have a version that the sampler has."""
+    """An `agentgym.rollout.lanes.ReplyQueue` of a policy, for the weights that its sampler has."""
 
     def __init__(self, policy: HuggingFacePolicy, version: int) -> None:
         self._policy, self._version = policy, version
@@ -103,7 +100,7 @@ class PolicyQueue:
         infos: Mapping[str, NDArray[Any]],
         rngs: Sequence[np.random.Generator],
     ) -> None:
-        """Ask for some replies; each takes `max_new_tokens` numbers from its generator, none when greedy."""
+        """Request replies; each draws `max_new_tokens` numbers from its generator, none if greedy."""
         settings = self._policy.settings
         restrictions = self._policy.restrictions(infos) or [None] * len(names)
         for name, observation, rng, limit in zip(names, observations, rngs, restrictions, strict=True):
@@ -116,7 +113,7 @@ class PolicyQueue:
                 self._queue.put(Request(name, prompt, draws, limit))
 
     def get(self) -> list[tuple[int, Reply | Exception]]:
-        """Return what is answered."""
+        """Return finished replies."""
         if self._unfit:
             unfit, self._unfit = self._unfit, []
             return [(name, self._policy.reply(None, Completion(), self._version)) for name in unfit]
@@ -129,5 +126,5 @@ class PolicyQueue:
         ]
 
     def close(self) -> None:
-        """Give up what is on its way."""
+        """Cancel pending requests."""
         self._queue.close()

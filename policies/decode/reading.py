@@ -1,7 +1,7 @@
 """Attention of the new tokens of many rows in few kernels, for devices on which starting a kernel is slow.
 
-Each row has keys of its own. Row by row, 64 prompts in 30 layers start 10,000 kernels. Here rows with about as many new
-tokens are padded and share a kernel.
+Each row has its own keys. Row by row, 64 prompts in 30 layers start 10,000 kernels. Here rows with similar numbers of
+new tokens are padded and share a kernel.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _FEW = 256
 
 
 class Row(NamedTuple):
-    """A prompt of `KeyedBatch`: where it is, and what of it is new.
+    """A prompt of `KeyedBatch`: its place, and its new tokens.
 
     Attributes:
         pieces: keys and values, (layers, 2, heads, m, size) each.
-        shared: so many it has in common with the row `like`, which is read before.
+        shared: number of first tokens in common with the row `like`, which is read before.
     """
 
     number: int
@@ -43,8 +43,8 @@ class Row(NamedTuple):
 class _Alike(NamedTuple):
     """Rows, int64 (k,), with at most m new tokens each.
 
-    `line` int64 (k, m): the places of their tokens; `mask` bool (k, 1, m, width); `real` and `places` int64 (t,): which
-    of k x m are tokens, and where in the line they stand.
+    `line` int64 (k, m): the places of their tokens; `mask` bool (k, 1, m, width); `real` and `places` int64 (t,): the
+    tokens among k x m, and their places in the line.
     """
 
     rows: Tensor | slice
@@ -58,7 +58,7 @@ class Reading:
     """Writes keys of new tokens into slots (2, n, h, columns, size) and attends to them, layer by layer.
 
     Args:
-        parts: rows in the order of their new tokens in the line; a row follows the one that it is like.
+        parts: rows in the order of their new tokens in the line; a row comes after its row `like`.
         lengths: of all n rows, which end in the same column.
     """
 
@@ -85,7 +85,7 @@ class Reading:
         return self._on(places[:, 0].copy()), self._on(places[:, 1].copy())
 
     def _copies(self, parts: Sequence[Row]) -> tuple[tuple[Tensor, Tensor] | None, tuple[Tensor, Tensor] | None]:
-        """Return where shared tokens go, and where they come from: rows and columns."""
+        """Return targets and sources of shared tokens: rows and columns."""
         sources: dict[int, np.ndarray] = {}  # row and column of each token of a row
         to, come = [], []
         for part in parts:
@@ -134,7 +134,7 @@ class Reading:
             found[:, :, begin:end] = attend(query[:, :, begin:end], whole[:1], whole[1:], scale)
         for rows, line, mask, real, places in self._alike:
             keys, values = (slots[side][rows, :, : self._width] for side in range(2))
-            # Query heads that see the same keys are as good as more tokens of one head.
+            # Query heads with the same keys are computed as further tokens of one head.
             asked = query[0][:, line].unflatten(0, (-1, groups)).permute(2, 0, 1, 3, 4).flatten(2, 3)
             said = torch.nn.functional.scaled_dot_product_attention(
                 asked, keys, values, attn_mask=mask.repeat(1, 1, groups, 1), scale=scale

@@ -1,4 +1,4 @@
-"""Sampling of replies: who writes them (`Sampler`), and how a token is drawn."""
+"""Sampling of replies: the protocol of samplers (`Sampler`), and how a token is drawn."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ class Restriction(Protocol):
 
     def allowed(self, token_ids: Sequence[int]) -> tuple[int, ...]:
         """Return the token ids that may follow these tokens of a reply, at least one."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ class Decoding:
 
 
 class Sampler(Protocol):
-    """Writes replies: the loop over the model itself, or an engine with weights of its own."""
+    """Generates replies: the loop over the model itself, or an engine with its own copy of the weights."""
 
     def write(
         self,
@@ -81,7 +80,6 @@ class Sampler(Protocol):
         decoding. `restrictions` say what each completion may be, None for anything: a ValueError where the sampler
         cannot restrict.
         """
-        ...
 
     def follow(self, model: nn.Module, version: int) -> None:
         """Write with the weights of `model` from now on. Nothing happens where `version` is the one it has.
@@ -89,7 +87,6 @@ class Sampler(Protocol):
         Raises:
             RuntimeError: the engine did not take them over.
         """
-        ...
 
 
 def allowed_next(
@@ -110,7 +107,7 @@ def append_tokens(
     allowed: Sequence[tuple[int, ...]] | None,
     decoding: Decoding,
 ) -> list[int]:
-    """Add a token to some completions; return the positions in `rows` of those that go on.
+    """Add a token to some completions; return the positions in `rows` of the unfinished ones.
 
     Raises:
         FloatingPointError: the logits of a token held nan or infinity.
@@ -196,7 +193,7 @@ def complete(
 ) -> list[Completion]:
     """Write one completion per prompt, as `Sampler.write` does, reading whole prompts; for any model.
 
-    The tokens of prompt i depend on it and on row i of `uniforms` alone, up to rounding. `counts` is added to.
+    The tokens of prompt i depend only on it and on row i of `uniforms`, up to rounding. `counts` is updated.
     """
     completions = [Completion() for _ in prompts]
     # Sorting puts equal prompts into the same pass.

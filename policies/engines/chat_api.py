@@ -17,7 +17,7 @@ from policies.vision import data_url
 
 
 class EndpointError(RuntimeError):
-    """The endpoint did not answer for some sub-environments; `failures` says why, one for each of them."""
+    """The endpoint did not answer for some sub-environments; `failures` has the reason for each of them."""
 
     def __init__(self, failures: Sequence[ChatFailure], asked: int) -> None:
         self.failures = tuple(failures)
@@ -28,7 +28,7 @@ class EndpointError(RuntimeError):
 
 
 class ChatPolicy:
-    """Asks a model for the reply of every sub-environment, all at the same time.
+    """Requests the replies of all sub-environments from a model at the same time.
 
     An endpoint that does not answer after all its tries is an `EndpointError`. With a cache (`ChatEndpoint(...,
     cache=...)`) the same run continues where it stopped. A prompt that does not fit the endpoint's context gets an
@@ -38,11 +38,11 @@ class ChatPolicy:
     Replies have no tokens, so they can be compared and cloned, but not trained by policy gradients.
 
     Args:
-        patient: leave failures to the caller, who finds them in `answers`; their replies are empty. There is no queue
-            then.
+        patient: do not raise failures, but return empty replies and list the failures in `answers`. Such a policy has
+            no queue.
 
     Attributes:
-        answers: what the endpoint said to the latest observations, one each, tokens and failures included.
+        answers: the endpoint's answers to the latest observations, one each, tokens and failures included.
     """
 
     def __init__(self, endpoint: ChatEndpoint, *, patient: bool = False) -> None:
@@ -89,7 +89,7 @@ class ChatPolicy:
         return Reply("", finish="prompt-too-long")
 
     def reply_queue(self) -> ChatQueue | None:
-        """Return what answers single requests as they come, see `agentgym.rollout.lanes`; None for a patient policy."""
+        """Return a queue of single requests, see `agentgym.rollout.lanes`; None for a patient policy."""
         return None if self.patient else ChatQueue(self.endpoint, self._reply)
 
 
@@ -126,7 +126,7 @@ class ChatQueue:
             try:
                 self._asked[name] = self._endpoint.begin(request)
             except BudgetSpentError:
-                while self._asked:  # given up, they would be paid for twice
+                while self._asked:  # cancelled requests would be paid for twice
                     self._asked.popitem()[1].answer()
                 raise
 

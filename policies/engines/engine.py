@@ -28,24 +28,23 @@ from policies.prompts import Prompt
 from policies.scoring import score_replies
 from policies.scoring.head import pad
 
-#: Replies that are compared after a change of weights.
+#: Number of replies that are compared after a change of weights.
 _PROBED = 4
-#: Largest mean difference of log-probabilities, in nats: other kernels round otherwise.
+#: Largest mean difference of log-probabilities, in nats: kernels round differently.
 _TOLERANCE, _TOLERANCE_IN_16_BITS = 1e-3, 0.05
-#: In 16 bits, at most so many times the difference between the trainer's own loop and its scores.
+#: In 16 bits, limit relative to the difference between the trainer's own loop and its scores.
 _TIMES_THE_LOOP = 3.0
 
 
 class EngineError(RuntimeError):
-    """The engine does not sample from the trainer's policy, or does not say what is needed to know that."""
+    """The engine does not sample from the trainer's policy, or does not return what is needed to verify it."""
 
 
 class CompletionStream(Protocol):
     """Single completions of an engine, as they are finished."""
 
     def put(self, name: int, prompt: Prompt, seed: int | None) -> None:
-        """Ask for a completion; a seed of None is greedy."""
-        ...
+        """Request a completion; a seed of None is greedy."""
 
     def get(self) -> list[tuple[int, Completion | Exception]]: ...
 
@@ -56,10 +55,10 @@ class EngineSampler:
     """A `policies.decode.sampler.Sampler` over an engine; subclasses send weights (`send`) and prompts (`generate`).
 
     Args:
-        holds: the version of the weights that the engine begins with, -1 for none.
+        holds: version of the weights that the engine has initially, -1: none.
 
     Attributes:
-        tolerant: whether other log-probabilities than the trainer's are noted in `failed` instead of raised.
+        tolerant: whether differing log-probabilities set `failed` instead of raising.
     """
 
     def __init__(self, holds: int = 0) -> None:
@@ -124,7 +123,7 @@ class EngineSampler:
 
     @property
     def vocabulary(self) -> int | None:
-        """How many tokens the trainer's model knows; None where it does not say."""
+        """Vocabulary size of the trainer's model; None if unknown."""
         known = getattr(self._model, "get_input_embeddings", lambda: None)()
         return getattr(known, "num_embeddings", None)
 
@@ -174,7 +173,7 @@ class _EngineQueue:
 
 
 def seed_of(draws: NDArray[np.float64]) -> int:
-    """Return the seed of a completion, 53 bits of the first number that it may draw with."""
+    """Return the seed of a completion, 53 bits of its first uniform number."""
     return int(draws[0] * 2**53)
 
 
@@ -182,7 +181,7 @@ def check_completion(one: Completion, place: int, decoding: Decoding, vocabulary
     """End a completion where the loop would have, and check that it can be trained on.
 
     Args:
-        vocabulary: how many tokens the model knows; None: it is not asked.
+        vocabulary: vocabulary size of the model; None: token ids are not checked.
 
     Raises:
         EngineError: it has no tokens, one that the model does not know, or no finite log-probability for each; the
@@ -272,10 +271,10 @@ def _loop_logprobs(
 
 
 class WeightFolder:
-    """Weights on their way to an engine, each time in a new folder; nothing else in there is touched.
+    """Weights for an engine, each version in a new folder; other files there are not changed.
 
     Args:
-        work: a folder that the engine can read, or none yet.
+        work: a folder that the engine can read; it is made if necessary.
 
     Raises:
         ValueError: it is a file.
@@ -288,7 +287,7 @@ class WeightFolder:
         self._written: list[Path] = []
 
     def write(self, model: Any, version: int) -> tuple[Path, Literal["adapter", "whole"]]:
-        """Write the weights of a version, see `save_weights`; return where, and which."""
+        """Write the weights of a version, see `save_weights`; return the folder and the kind."""
         folder = self._work / str(version)
         again = itertools.count(2)
         while folder.exists():
@@ -297,13 +296,13 @@ class WeightFolder:
         return folder, save_weights(model, folder)
 
     def remove_older(self) -> None:
-        """Remove what was written here before the newest."""
+        """Remove all folders written here except the newest."""
         while len(self._written) > 1:
             shutil.rmtree(self._written.pop(0), ignore_errors=True)
 
 
 def save_weights(model: Any, folder: Path) -> Literal["adapter", "whole"]:
-    """Write what an engine reads: the adapter alone where there is one, else the whole model."""
+    """Write the weights for an engine: the adapter if there is one, else the whole model."""
     folder.mkdir(parents=True)
     if hasattr(model, "peft_config"):
         model.save_pretrained(folder, save_embedding_layers=False)

@@ -25,7 +25,7 @@ from policies.engines.step_lines import (
     value_text,
 )
 
-#: What the number of a step says, unless a judge is given other words.
+#: Default criterion: the meaning of a step's score.
 CRITERION: Final = (
     "how much the step helped to fulfil the task, seen from where the agent stood. Below 0: it led away from it or "
     "lost something; 0: it changed nothing; above 0: it brought the agent closer."
@@ -52,7 +52,7 @@ _USER = """\
 
 That is all that happened. Give your JSON object, with {names}."""
 
-#: Numbers that are none, or that no float holds, cost their step and not the answer.
+#: An invalid number, or one that no float holds, makes only its step nan, not the whole answer.
 _NUMBERS: Final[dict[str, Any]] = {
     "parse_int": lambda digits: int(digits) if len(digits) <= MOST_DIGITS else math.nan,
     "parse_float": float,
@@ -79,14 +79,14 @@ class PlayedStep(Protocol):
 
 @dataclass(frozen=True)
 class JudgeCounts:
-    """What became of the last question.
+    """Counts of the last call.
 
     Attributes:
-        judged: trajectories, or single steps where a judge was called with them.
-        failed: those of `judged` without an answer that could be read.
-        unscored: steps that have no score: those of `failed`, and numbers that were none or out of the range.
-        silent: steps of which the judge had no opinion.
-        requests: what was sent and answered, or failed: equal trajectories and cached answers are not sent.
+        judged: trajectories, or single steps if the judge was called with steps.
+        failed: those of `judged` without a readable answer.
+        unscored: steps without a score: those of `failed`, and scores that were no numbers or out of the range.
+        silent: steps for which the judge gave null.
+        requests: requests that were answered or failed; equal trajectories and cached answers are not sent.
         prompt_tokens, completion_tokens: of these, as the endpoint counts.
     """
 
@@ -103,27 +103,28 @@ class JudgeCounts:
 class JudgeScorer:
     """Scores steps by asking a model, for all trajectories at the same time; see docs/credit/judge.md.
 
-    It scores a `StepTable` beside a policy (`scores`), one request per trajectory, and, called with single steps,
-    serves `wrappers.process_reward`, one request per step.
+    `scores` scores a `StepTable` for a trainer, with one request per trajectory. Called with single steps, the judge is
+    a function for `wrappers.process_reward`, with one request per step.
 
-    Every text about a trajectory is quoted, see `policies.engines.step_lines`. Without an answer, or where an answer
-    cannot be read or is not of exactly the steps that were asked about, all steps of the trajectory are nan, with a
-    `RuntimeWarning`. A number that is none or out of the range leaves its step nan.
+    Every text about a trajectory is quoted, see `policies.engines.step_lines`. If the answer is missing or unreadable,
+    or does not have exactly the requested steps, all steps of the trajectory are nan, with a `RuntimeWarning`. An
+    invalid number, or one out of the range, makes its step nan.
 
     Args:
-        endpoint: the model, at `temperature=0` as `JudgeScorer.at` makes it; another temperature is warned of. An
-            answer needs about 10 tokens per step. With `cache` a trajectory is asked about once.
-        tokenizer: the policy's, for what it read (`Reply.prompt_ids`). Without one group labels and states are told.
-        task, seen, done: from a row, what the task was, what the agent saw and what it did; in the place of the above.
-        criterion: what the number of a step says: a sentence without its subject.
-        lowest, highest: range of the scores, with 0 inside: that is what a step without an opinion gets.
-        outcome: tell how the episode ended. Off, because credit has a level of its own for that.
-        text_chars, task_chars, all_chars: most characters of what was seen or done in a step, of the task, and of all
+        endpoint: the model, at `temperature=0` as from `JudgeScorer.at`; another temperature gives a warning. An answer
+            needs about 10 tokens per step. With `cache` the request for a trajectory is sent once.
+        tokenizer: the policy's, to decode its prompts (`Reply.prompt_ids`). Without it the judge reads group labels and
+            states.
+        task, seen, done: functions of a row that replace this: the task, what the agent saw, and what it did.
+        criterion: the meaning of a step's score: a sentence without its subject.
+        lowest, highest: range of the scores; it contains 0, the score of a step for which the judge gave null.
+        outcome: include how the episode ended. Off by default: credit treats the outcome separately.
+        text_chars, task_chars, all_chars: maximum numbers of characters of a text of a step, of the task, and of all
             steps of a trajectory; cuts are shown.
 
     Attributes:
-        counts: what became of the last question.
-        failures: why trajectories of the last question have no scores, one sentence each.
+        counts: counts of the last call.
+        failures: why trajectories of the last call have no scores, one sentence each.
 
     Raises:
         ValueError: on a range without 0, and on limits below 1, or above 100,000 for single texts.
@@ -182,7 +183,7 @@ class JudgeScorer:
     def scores(self, table: StepTable) -> Floats:
         """Return float64 (N,), a score per row; 0: no opinion, nan: not scored.
 
-        Episodes are told whole; a row that several share gets the mean of the scores that it got.
+        The judge reads whole episodes; a row that several episodes share gets the mean of its scores.
         """
         episodes = [table.chain(i).tolist() for i in range(table.n_trajectories)]
         told = self._ask([self._story(table, rows) for rows in episodes])
@@ -194,7 +195,7 @@ class JudgeScorer:
         return np.divide(total, count, out=np.full(len(table), np.nan), where=count > 0)
 
     def __call__(self, steps: Sequence[PlayedStep]) -> list[float | None]:
-        """Return a score per step, each asked about alone; None: no opinion, nan: not scored."""
+        """Return a score per step, each from its own request; None: no opinion, nan: not scored."""
         return [score for (score,) in self._ask([_story_of_step(step) for step in steps])]
 
     def update(
@@ -329,7 +330,7 @@ def _text(told: object, hook: str) -> str:
 
 
 def read_scores(text: str, steps: int, lowest: float, highest: float) -> list[float | None]:
-    r"""Read the scores of steps: what stands in the only JSON object of an answer.
+    r"""Read the scores of steps from the only JSON object of an answer.
 
     The object is `{"1": 2.5, "2": null, ...}`, or `{"scores": ...}` of that or of a list of all numbers.
 

@@ -24,18 +24,18 @@ _MOST_BYTES = 64_000_000
 
 
 class ServerSampler(EngineSampler):
-    """Writes replies with a server; only adapters can follow training there.
+    """Generates replies with a server, which can load trained adapters but no whole weights.
 
     Args:
         url: of the server, such as "http://localhost:8000".
-        work: a folder that the server can read, for adapters, in which the sampler makes one of its own; None where the
-            weights stay as they are.
+        work: a folder that the server can read, in which the sampler makes a folder for adapters; None: the weights do
+            not change.
         timeout: seconds per try.
         concurrency: most requests at a time.
-        headers: sent along, for credentials, which no error shows.
+        headers: headers of all requests, for credentials; no error shows them.
 
     Raises:
-        ValueError: `work` is a file; or as of `agentgym.outside.http.HttpClient`.
+        ValueError: `work` is a file; or an error of `agentgym.outside.http.HttpClient`.
     """
 
     def __init__(
@@ -58,11 +58,11 @@ class ServerSampler(EngineSampler):
         self._adapters = HttpClient(f"{url.rstrip('/')}/v1/load_lora_adapter", **given)
         self._unused = HttpClient(f"{url.rstrip('/')}/v1/unload_lora_adapter", **given)
         self._name = model
-        # A server outlives a run, and refuses a name that it knows.
+        # A server outlives a run, and refuses a name that is already in use.
         self._run, self._loaded = uuid.uuid4().hex[:8], 0
         self._weights = None
         if work is not None:
-            WeightFolder(work)  # says at once what is wrong with it
+            WeightFolder(work)  # raises early if the folder is unusable
             self._weights = WeightFolder(Path(work) / f"weights-{self._run}")
 
     def send(self, model: Any, version: int) -> None:
@@ -100,7 +100,7 @@ class ServerSampler(EngineSampler):
         return _ServerStream(self, decoding)
 
     def start(self, prompt: Prompt, seed: int | None, decoding: Decoding) -> Future[HttpAnswer | HttpFailure]:
-        """Send one prompt and do not wait; `read` reads what comes."""
+        """Send one prompt, without waiting; `read` reads the answer."""
         return self._completions.start(self._body(prompt, seed, decoding))
 
     def _body(self, prompt: Prompt, seed: int | None, decoding: Decoding) -> bytes:
@@ -114,7 +114,7 @@ class ServerSampler(EngineSampler):
         return json.dumps(body).encode()
 
     def read(self, answer: HttpAnswer | HttpFailure, prompt: Prompt) -> Completion:
-        """Return the completion of an answer; an EngineError says why it is none, and shows no credential."""
+        """Return the completion of an answer; an EngineError names the defect, without credentials."""
         client, url = self._completions, self._completions.url
         if isinstance(answer, HttpFailure):
             raise EngineError(f"{url} gave no answer: {answer.reason}")

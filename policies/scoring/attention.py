@@ -3,9 +3,9 @@
     line   a b c | d e | f g     run "a b c" sees itself; "d e" and "f g" see "a b c" and themselves
     runs   0..3    3..5  5..7    sees [0..3], [0..5], [0..3 and 5..7]
 
-A mask over a line of T tokens costs T squared. Here each run of tokens attends to the runs that stand before it in its
-own sequence, so the cost is that of the sequences. A model is given the runs as an argument of its forward pass, which
-transformers passes on to the attention of every layer.
+A mask over a line of T tokens costs T squared. Here each run of tokens attends to the earlier runs of its own sequence,
+so the cost is that of the sequences. The runs are an argument of the model's forward pass, which transformers passes on
+to the attention of every layer.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ class Attends(Protocol):
 
     def __call__(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float | None) -> Tensor:
         """Return float (n, H, T, D) from queries (n, H, T, D) and keys and values (n, h, T, D)."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ def attend(query: Tensor, key: Tensor, value: Tensor, scale: float | None) -> Te
 
 def attend_grouped(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scale: float | None) -> Tensor:
     """Attention of the newest tokens, (n, H, 1, D), to keys and values (n, h, T, D) under a mask (n, 1, 1, T)."""
-    # All query heads of a group see the same keys: they are as good as several queries of one head.
+    # All query heads of a group have the same keys and are computed as several queries of one head.
     grouped = query.view(len(query), key.shape[1], -1, query.shape[3])
     found = torch.nn.functional.scaled_dot_product_attention(grouped, key, value, attn_mask=mask, scale=scale)
     return found.reshape(query.shape)
@@ -89,13 +88,13 @@ def attend_grouped(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | Non
 def with_runs(runs: Attends, positions: Tensor) -> dict[str, Any]:
     """Return arguments of a forward pass over one line: its runs, and the position of each token, int64 (1, T)."""
     _teach()
-    # A mask of four dimensions is taken as it is; without one transformers would build that of the whole line.
+    # A mask of four dimensions is used unchanged; otherwise transformers would build that of the whole line.
     mask = torch.ones((1, 1, 1, 1), dtype=torch.bool, device=positions.device)
     return {RUNS: runs, "position_ids": positions, "attention_mask": mask}
 
 
 def may_take_runs(model: Any) -> bool:
-    """Return whether a model may be given runs: whether it obeys them is for a look at its numbers to say."""
+    """Return whether a model accepts runs as an argument; only its outputs show whether it uses them."""
     config = text_config(model)
     kinds = set(getattr(config, "layer_types", None) or ())
     windowed = not kinds and getattr(config, "sliding_window", None) is not None

@@ -1,4 +1,4 @@
-"""Forward passes of a causal language model whose output head runs only where it is wanted, and in pieces."""
+"""Forward passes of a causal language model whose output head runs only at selected positions, and in pieces."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from policies.pretrained import text_config
 
 # Positions per piece of the output head: 512 rows of a vocabulary of 151,936 are 0.3 GB in float32.
 _CHUNK = 512
-# What models do to their logits behind the head; None, 0 and 1 stand for nothing.
+# Config entries of operations on logits after the head; None, 0 and 1: no operation.
 _BEHIND_THE_HEAD = (
     "final_logit_softcapping",
     "logits_scaling",
@@ -48,7 +48,7 @@ def pad(sequences: Sequence[Sequence[int]], *, fill: int, left: bool, device: to
 def rectangles(lengths: Sequence[int], tokens: int, rows: int | None = None) -> list[list[int]]:
     """Divide sequences, shortest first, into rectangles of at most so many tokens and rows; padding counts.
 
-    A longer sequence is a rectangle of its own.
+    A longer sequence is a rectangle by itself.
 
     >>> rectangles([30, 5, 6, 31], 64)
     [[1, 2], [0, 3]]
@@ -96,9 +96,9 @@ def autocast(device: torch.device, dtype: torch.dtype | None) -> contextlib.Abst
 
 # Steps of any optimiser in this process: fused ones write without torch's counters.
 _STEPS = [0]
-# The sums of a model's weights, and what was seen of them then.
+# The sums of a model's weights, and the state of the weights then.
 _SUMS: weakref.WeakKeyDictionary[nn.Module, tuple[tuple[float, ...], tuple[float, ...]]] = weakref.WeakKeyDictionary()
-# Numbers of a weight that are looked at to see whether it has changed.
+# Numbers of a weight that are compared to detect a change.
 _LOOKED_AT = 1024
 
 
@@ -134,9 +134,9 @@ def _sums(values: Sequence[Tensor]) -> tuple[float, ...]:
 
 @torch.no_grad()
 def not_finite(model: nn.Module, *, gradients: bool = False) -> str:
-    """Say which weight, or gradient of a weight, is the first that holds nan or infinity; "" where none does."""
+    """Name the first weight, or gradient of a weight, that holds nan or infinity; "" if none does."""
     values = [weight.grad for weight in model.parameters() if weight.grad is not None] if gradients else []
-    # A sum passes nan and infinity on, and one transfer brings all sums; a large sum may itself be infinite.
+    # A sum propagates nan and infinity, and one transfer copies all sums; a large sum may itself be infinite.
     if all(map(math.isfinite, (_sums(values) if values else ()) if gradients else weight_sums(model))):
         return ""
     for name, weight in model.named_parameters():
@@ -148,7 +148,7 @@ def not_finite(model: nn.Module, *, gradients: bool = False) -> str:
 
 
 def check_finite(model: nn.Module, whose: str) -> None:
-    """Refuse weights that are not numbers.
+    """Raise FloatingPointError for weights that are not finite.
 
     Args:
         whose: begins the message, such as "the policy's".
@@ -162,8 +162,8 @@ def check_finite(model: nn.Module, whose: str) -> None:
 
 @contextlib.contextmanager
 def _head_only_at(model: Any, rows: Tensor, columns: Tensor) -> Iterator[None]:
-    # A hook on the head instead of calling body and head separately: what a model does to its logits after
-    # the head (scaling, soft caps) still happens, for every architecture.
+    # A hook on the head, instead of calling body and head separately, keeps operations on logits after the head
+    # (scaling, soft caps), for every architecture.
     def gather(_: nn.Module, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
         return (arguments[0][rows, columns].unsqueeze(0), *arguments[1:])
 
@@ -177,8 +177,8 @@ def _head_only_at(model: Any, rows: Tensor, columns: Tensor) -> Iterator[None]:
 def logits_at(model: Any, ids: Tensor, rows: Tensor, columns: Tensor, **arguments: Any) -> Tensor:
     """Return next-token logits, float32 (K, V), after `(rows, columns)`, int64 (K,), of `ids`, int64 (n, S), only.
 
-    Right padding needs no mask here: attention is causal, so what stands after a position cannot reach it. Other
-    arguments go to the model. Differentiable when gradients are enabled.
+    Right padding needs no mask here: attention is causal, so later tokens have no effect on a position. Other arguments
+    are passed to the model. Differentiable when gradients are enabled.
     """
     with _head_only_at(model, rows, columns):
         logits: Tensor = model(input_ids=ids, **arguments).logits[0]
@@ -186,7 +186,7 @@ def logits_at(model: Any, ids: Tensor, rows: Tensor, columns: Tensor, **argument
 
 
 def hidden_at(model: Any, ids: Tensor, rows: Tensor, columns: Tensor, **arguments: Any) -> tuple[Tensor, Tensor]:
-    """Return what the output head would read at `(rows, columns)` of `ids`; the head itself runs at one position.
+    """Return the inputs of the output head at `(rows, columns)` of `ids`; the head itself runs at one position.
 
     Arguments are those of `logits_at`.
 
@@ -209,18 +209,18 @@ def hidden_at(model: Any, ids: Tensor, rows: Tensor, columns: Tensor, **argument
 
 
 def changes_logits(model: Any) -> bool:
-    """Return whether the model's config says that its logits are more than what the output head gives."""
+    """Return whether the model's config has operations on logits after the output head."""
     config = text_config(model)
     return any(getattr(config, name, None) not in (None, 0, 1) for name in _BEHIND_THE_HEAD)
 
 
-# Models whose output head alone gives their logits, or does not.
+# For each examined model, whether its output head alone gives the logits.
 _PLAIN: weakref.WeakKeyDictionary[nn.Module, bool] = weakref.WeakKeyDictionary()
 
 
 @torch.no_grad()
 def head_is_plain(model: Any, precision: torch.dtype | None) -> bool:
-    """Return whether the output head alone gives the model's logits; a short pass finds out, once for a model.
+    """Return whether the output head alone gives the model's logits; one short pass per model tests it.
 
     Args:
         model: a Hugging Face causal language model.
@@ -257,8 +257,8 @@ def token_logprobs(
 ) -> TokenFigures:
     """Run the output head and reduce its logits piece by piece; the backward pass computes each piece again.
 
-    A full head keeps float32 logits and their logarithms, 1.2 MB per token at a vocabulary of 151,936. Here the hidden
-    state is what stays.
+    A full head keeps float32 logits and their logarithms, 1.2 MB per token at a vocabulary of 151,936. Here only the
+    hidden state is kept.
 
     Args:
         head: from hidden states (k, width) to logits (k, vocabulary).

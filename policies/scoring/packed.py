@@ -4,7 +4,7 @@
     row 1    prompt a b c d  reply e f          spans: row 0 at 2, row 1 at 4, row 2 at 6
     row 2    prompt a b c d e f  reply g h i
 
-Attention is causal, so the beginning of a sequence does not notice how it goes on: a transcript whose turns are the
+Attention is causal, so the beginning of a sequence does not depend on the rest: a transcript whose turns are the
 rows costs its length once instead of once per turn. Chains are laid one after another with position numbers that start
 anew, and no chain sees another: by the kernel of the attention, or run by run (`policies.scoring.attention`).
 `policies.scoring.score_replies` computes the same row by row.
@@ -65,7 +65,7 @@ class Chain:
 def merge_chains(prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]]) -> list[Chain]:
     """Find the rows whose inputs are the beginning of another row's, and make them one sequence.
 
-    Replies need not go on where another ends: all one-token replies to one prompt are one chain as well. Every row is
+    A reply need not continue another one: all one-token replies to one prompt are one chain as well. Every row is
     in exactly one chain; chains are in the order of their first rows.
 
     >>> merge_chains([(7, 8), (5,), (7, 8, 9, 4)], [(9,), (6, 6), (3,)])
@@ -90,7 +90,7 @@ def merge_chains(prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[in
 
 
 def pack(chains: Sequence[Line], tokens: int) -> list[list[Line]]:
-    """Distribute chains, or trees, over passes of at most `tokens` tokens; a longer one gets one of its own.
+    """Distribute chains, or trees, over passes of at most `tokens` tokens; a longer one gets a separate pass.
 
     First fit, longest first: at most 11/9 of the fewest passes possible, plus one (Johnson 1973).
 
@@ -133,7 +133,7 @@ def score_packed(
 ) -> TokenScores:
     """Score replies as `policies.scoring.score_replies` does: chains, passes of a given size, the head in pieces.
 
-    A pass has at most `tokens_per_pass` tokens; a longer chain gets one of its own. With gradients enabled all passes
+    A pass has at most `tokens_per_pass` tokens; a longer chain gets a separate pass. With gradients enabled all passes
     are kept until the backward pass, see `rows_per_pass`.
 
     Raises:
@@ -211,7 +211,7 @@ def _on(model: Any, inputs: dict[str, Any]) -> tuple[Tensor, dict[str, Any]]:
         for name, value in inputs.items()
     }
     if device.type == "cuda" and getattr(model.config, "_attn_implementation", "") == "flex_attention":
-        # PyTorch 2.11 takes a kernel for decoding on lines below 128 tokens, and cannot compile it for some heads.
+        # PyTorch 2.11 uses a decoding kernel for lines below 128 tokens, and cannot compile it for some heads.
         given["kernel_options"] = {"FORCE_USE_FLEX_ATTENTION": True}
     return given.pop("input_ids"), given | {"use_cache": False}
 
@@ -223,7 +223,7 @@ def look_alike(
     """Read one line in which two places hold the same sequence.
 
     Returns:
-        How much their hidden states differ, relative to the largest number; and how much they may.
+        The difference of their hidden states, relative to the largest number; and the largest accepted difference.
     """
     device = next(model.parameters()).device
     ids, given = _on(model, inputs)
@@ -251,9 +251,9 @@ _EXAMINED: weakref.WeakKeyDictionary[nn.Module, tuple[str, bool]] = weakref.Weak
 
 
 def _examine(model: Any, precision: torch.dtype | None) -> bool:
-    """Return whether a model is given runs; refuse one that cannot be packed at all.
+    """Return whether a model is given runs; raise ValueError for one that cannot be packed at all.
 
-    Two equal sequences in one pass must be read alike. Where the second one sees the first, or goes on counting its
+    Two equal sequences in one pass must be read alike. If the second one sees the first, or continues its
     positions, the log-probabilities of every packed row would be wrong without an error.
     """
     attention = str(getattr(model.config, "_attn_implementation", ""))

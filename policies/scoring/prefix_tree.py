@@ -31,8 +31,8 @@ from policies.scoring.attention import Runs, may_take_runs, with_runs
 from policies.scoring.packed import Pass, look_alike, pack, score_passes
 from policies.scoring.tokens import TokenScores, check_rows
 
-# A row joins the tree before it where it brings at most so many new tokens for each one it shares: rows of one tree go
-# into the same mini-batch, and a common first token is no reason for that.
+# A row joins the previous tree if it has at most so many new tokens for each shared one: rows of one tree go into the
+# same mini-batch, and a common first token is no reason for that.
 _NEW_PER_SHARED = 4
 
 
@@ -74,7 +74,7 @@ def merge_trees(prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int
     """Gather rows that begin alike; every row is in exactly one tree.
 
     Args:
-        most_tokens: of a tree; a row that is longer alone is a tree.
+        most_tokens: limit for a tree; a longer row is a tree by itself.
 
     >>> [tree] = merge_trees([(7, 8, 9), (7, 8, 9), (7, 8, 5)], [(1, 2), (3, 4), (1, 6)], 100)
     >>> tree.tokens.tolist(), tree.positions.tolist(), tree.stops.tolist()
@@ -152,7 +152,7 @@ def score_trees(
     kept until the backward pass, see `tree_rows_per_pass`.
 
     Raises:
-        ValueError: see `policies.scoring.score_replies`; or the model cannot be told what a token sees.
+        ValueError: see `policies.scoring.score_replies`; or the model accepts no mask per token.
     """
     check_rows(prompts, replies, temperature)
     _examine(model, precision)
@@ -183,9 +183,9 @@ _EXAMINED: weakref.WeakKeyDictionary[nn.Module, str] = weakref.WeakKeyDictionary
 
 
 def _examine(model: Any, precision: torch.dtype | None) -> None:
-    """Refuse a model that cannot be told what a token sees.
+    """Raise ValueError for a model that accepts no mask per token.
 
-    Two equal branches must be read alike. Where the second sees the first, or goes on counting its positions, the
+    Two equal branches must be read alike. If the second sees the first, or continues its positions, the
     log-probabilities of every row but the first would be wrong without an error.
     """
     attention = str(getattr(model.config, "_attn_implementation", ""))

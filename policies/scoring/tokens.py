@@ -33,12 +33,12 @@ class TokenScores:
     Padded entries are 0 (False).
 
     Attributes:
-        logprobs: float32 (n, L), natural logarithm, at the temperature asked for.
+        logprobs: float32 (n, L), natural logarithm, at the requested temperature.
         entropy: float32 (n, L), of the distribution each token was drawn from, in nats.
         mask: bool (n, L), True = a token of the reply.
         top: bool (n, L), True = no token was more probable at this position.
         distribution: float32 (tokens, V), log-probabilities of the vocabulary at all reply tokens, one reply behind the
-            other; None where it was not asked for.
+            other; None if not requested.
     """
 
     logprobs: Tensor

@@ -1,4 +1,4 @@
-"""What a search has seen, as data to learn from: a table, demonstrations, pairs of replies of which one was better."""
+"""Training data from a search: a table, demonstrations, and pairs of a better and a worse reply."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from policies.search.tree import Node, Tree
 
 @dataclass(frozen=True)
 class Preference:
-    """Two replies to the same prompt, of which one led further.
+    """Two replies to the same prompt, a better and a worse one.
 
     `gap` is by how much their values differ.
     """
@@ -64,7 +64,7 @@ def demonstrations(trees: Sequence[Tree], policy: Any = None) -> list[Reply]:
     """Return the replies of the best simulation of every search that was won, to be cloned.
 
     Args:
-        policy: in whose tokens, a `policies.huggingface.HuggingFacePolicy`; None: as they were given.
+        policy: a `policies.huggingface.HuggingFacePolicy` that tokenizes the replies; None: they are not changed.
 
     Raises:
         ValueError: the policy cannot write one of them.
@@ -82,8 +82,8 @@ def preferences(trees: Sequence[Tree], *, gap: float, visits: int = 1) -> list[P
 
     Args:
         trees: searches that grew a tree (not best of n).
-        gap: least difference of the values, above 0.
-        visits: least number of simulations that speak for each value.
+        gap: minimum difference of the values, above 0.
+        visits: minimum number of simulations behind each value.
 
     Raises:
         ValueError: a number is out of range.

@@ -21,33 +21,33 @@ class Method(Protocol):
 
 
 class SearchPlayer:
-    """Tries in a vector environment of its own what it then plays in another one.
+    """Searches in a separate vector environment for the replies that it then plays.
 
-    It sees where an episode stands by `infos["snapshot"]` and `infos["episode_number"]`, which
-    `wrappers.VectorSnapshots` adds around the environments that are played; its own are built like the ones inside:
+    It reads the state of an episode from `infos["snapshot"]` and `infos["episode_number"]`, which
+    `wrappers.VectorSnapshots` adds to the played environments; the ones for the search are built in the same way:
 
         player = SearchPlayer(make(), RandomPolicy(), MCTS(), budget=Budget(steps=1000), listed=Listed())
         table = collect(VectorSnapshots(make()), player, tasks=tasks, seed=0)
 
-    At the first step of an episode it searches, all episodes side by side, and then plays the best simulation. Where
-    reality goes another way, and where they end, it searches on with the budget left; without that the policy answers.
-    Forks of an episode share its budget; in the same state they share a plan. Compare it with players that may try as
-    often.
+    At the first step of an episode it searches, for all episodes in parallel, and then plays the best simulation. If
+    the episode deviates from that simulation, or reaches its end, a new search uses the rest of the budget; without a
+    budget the policy replies. Forks of an episode share its budget; in the same state they share a plan. Compare it
+    with players that have the same number of attempts.
 
     Args:
-        envs: to try things in: autoreset `DISABLED`; its sub-environments are what simulates side by side.
-        policy: who answers in simulations, and where no search is left.
-        budget: what the searches of one episode may spend.
-        listed: what can be answered, where the method grows a tree; None: the policy is asked for replies.
-        until_won: a search ends when it has won; False: when its budget is spent, for better values.
-        fresh: simulations draw random numbers of their own; False: they see the numbers that reality will see.
-        share: part of the budget left that one search may spend, above 0 to 1.
-        under_way: most simulations of one search at once; None: as many as there are free sub-environments.
+        envs: environments of the simulations, one per sub-environment: autoreset `DISABLED`.
+        policy: replies in simulations, and in episodes without a search result.
+        budget: budget of all searches of one episode.
+        listed: the replies that a tree method considers in each state; None: the policy generates them.
+        until_won: a search ends with its first success; False: with its budget, for better values.
+        fresh: simulations draw new random numbers; False: they use the numbers of the real episode.
+        share: part of the remaining budget that one search may spend, above 0 to 1.
+        under_way: maximum number of parallel simulations of one search; None: as many as free sub-environments.
 
     Call `forget` between two `VectorSnapshots`: episodes are known by their numbers.
 
     Attributes:
-        costs: what the searches of each episode have spent, by `episode_number`.
+        costs: cost of the searches of each episode, by `episode_number`.
         trees: those of each episode, in the order of its searches, by `episode_number`; empty unless `keep`.
 
     Raises:

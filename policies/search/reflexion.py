@@ -1,4 +1,4 @@
-"""Reflexion (Shinn et al. 2023): after a lost episode a model notes what to do better, and reads it in the next trial.
+"""Reflexion (Shinn et al. 2023): after a lost episode a model writes a note, which it reads in the next trial.
 
     trial 1 -> lost -> note 1        trial 2, shown note 1 -> lost -> note 2        trial 3, shown notes 1 and 2 -> ...
 
@@ -27,7 +27,7 @@ _SHOWN = "You have tried this very task before and failed. What you noted then, 
 
 
 def story_of(messages: Sequence[Mapping[str, Any]]) -> str:
-    """Return what was seen and replied in a conversation as one text; rules, examples and pictures are left out.
+    """Return the observations and replies of a conversation as one text, without rules, examples and pictures.
 
     >>> print(story_of([{"role": "user", "content": "a wall"}, {"role": "assistant", "content": "up"}]))
     Observation: a wall
@@ -69,7 +69,7 @@ def with_notes(messages: Sequence[Mapping[str, Any]], notes: Sequence[str]) -> t
 
 
 def kept(notes: Sequence[str]) -> list[str]:
-    """Return the notes that are shown: the latest that say something."""
+    """Return the notes that are shown: the latest nonempty ones."""
     return [note for note in notes if note.strip()][-MOST_KEPT:]
 
 

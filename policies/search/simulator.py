@@ -1,13 +1,13 @@
-"""Plays what search trees ask for, side by side in one vector environment.
+"""Plays the simulations of search trees in parallel in one vector environment.
 
-Every sub-environment plays one simulation at a time. In each turn of the loop
+Every sub-environment plays one simulation at a time. In each iteration of the loop
 
-    free sub-environments take the next simulation of a tree, and are restored to the state it begins in
-    the policy is asked for those replies that are not given, all in one call
+    free sub-environments take the next simulation of a tree, and are restored to its start
+    the policy generates the replies that are not given, all in one call
     the vector environment makes one step
-    finished simulations are judged and handed back to their trees
+    finished simulations are evaluated and returned to their trees
 
-Every tree draws from a generator of its own; what it finds depends on the others only by how many of its simulations
+Every tree has its own random generator; its result depends on the other trees only by how many of its simulations
 are under way at once. A tree counts those as lost until they return (virtual loss, Chaslot et al. 2008).
 """
 
@@ -31,7 +31,7 @@ from policies.search.tree import Node, Simulation, Tree, Value
 class Listed:
     """The commands of `infos["admissible_actions"]`, each as a reply, with its probability.
 
-    Where a state lists no command, the policy is asked as if nothing were listed.
+    In a state that lists no command, the policy generates the replies.
 
     Args:
         policy: a `policies.huggingface.HuggingFacePolicy`, whose probabilities at its temperature count, divided by
@@ -99,9 +99,9 @@ Plant = Callable[[Node, str], Tree]
 
 
 class Simulator:
-    """Simulations for trees, in a vector environment of its own.
+    """Simulations for trees, in a separate vector environment.
 
-    `envs` are built like the ones whose states are searched from, with autoreset `DISABLED`; what they were playing is
+    `envs` are built like the environments whose states are searched, with autoreset `DISABLED`; their episodes are
     dropped. The other arguments are those of `policies.search.player.SearchPlayer`.
 
     Raises:
@@ -139,7 +139,7 @@ class Simulator:
 
         Args:
             states: where to search from: episodes that run.
-            until_won: a search ends when a simulation was won; else it goes on until its budget is spent.
+            until_won: a search ends with the first won simulation; otherwise with its budget.
         """
         trees = self._roots(states, plant)
         self._slots = [None] * self.envs.num_envs

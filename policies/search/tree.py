@@ -1,4 +1,4 @@
-"""A search: the states it has been in, what they are worth, and what it may spend."""
+"""A search: its states, their values, and its budget."""
 
 from __future__ import annotations
 
@@ -15,13 +15,11 @@ from agentgym.trajectory import Ending, Reply
 
 @dataclass(frozen=True)
 class Budget:
-    """What the searches of one episode may spend together; it is never exceeded.
-
-    Steps that the episode itself plays are not part of it.
+    """Strict limits of all searches of one episode together; the episode's own steps do not count.
 
     Attributes:
         steps: simulated steps of the environment; None: no limit.
-        tokens: tokens that the policy writes in them; None: no limit. A reply is asked for only while its longest form
+        tokens: tokens that the policy writes in them; None: no limit. A reply is generated only if its maximum length
             (`policy.settings.max_new_tokens`) fits.
 
     Raises:
@@ -50,7 +48,7 @@ class Budget:
         return Budget(steps, tokens)
 
     def parts(self, count: int) -> list[Budget]:
-        """Return it in parts for `count` searches, as equal as can be, which together are no more than it.
+        """Divide the budget into `count` parts, as equal as possible.
 
         >>> Budget(steps=5).parts(2)
         [Budget(steps=3, tokens=None), Budget(steps=2, tokens=None)]
@@ -62,7 +60,7 @@ class Budget:
         return found
 
     def allows(self, cost: Cost, steps: int = 0, tokens: int = 0) -> bool:
-        """Say whether so many steps and tokens may be added to a cost."""
+        """Return whether a number of steps and tokens may be added to a cost."""
         return (self.steps is None or cost.steps + steps <= self.steps) and (
             self.tokens is None or cost.tokens + tokens <= self.tokens
         )
@@ -70,12 +68,12 @@ class Budget:
 
 @dataclass
 class Cost:
-    """What a search has spent: simulated steps, and tokens that the policy wrote in them.
+    """Cost of a search: simulated steps, and tokens that the policy wrote in them.
 
     Attributes:
-        scored: tokens of listed commands that it read for their probabilities (`simulator.Listed`); no budget
-            limits them, as all of them are read in one pass.
-        simulations: how often the environment was brought back to a state and played on.
+        scored: tokens of listed commands that it read for their probabilities (`simulator.Listed`); no budget limits
+            them, because all of them are read in one pass.
+        simulations: number of simulations, each from a restored state.
     """
 
     steps: int = 0
@@ -84,7 +82,6 @@ class Cost:
     simulations: int = 0
 
     def add(self, other: Cost) -> None:
-        """Add another cost to this one."""
         self.steps += other.steps
         self.tokens += other.tokens
         self.scored += other.scored
@@ -95,25 +92,24 @@ def _part(left: int, share: float) -> int:
     return max(0, -int(-left * share // 1))
 
 
-#: Values of states in which an episode goes on: (observations, info columns) of n sub-environments -> n numbers.
+#: Values of nonterminal states: (observations, info columns) of n sub-environments -> n numbers.
 Critic = Callable[[Sequence[Any], Mapping[str, NDArray[Any]]], ArrayLike]
 
 
 @dataclass(frozen=True)
 class Value:
-    """How a simulation is judged.
+    """Value of a simulation.
 
-    From a new state the policy plays `rollout` steps; where that ends, the outcome counts, or what a critic says of it.
-    It is discounted by `gamma` for every step on the way.
+    From a new state the policy plays `rollout` steps. The value is the outcome there, or a critic's value, discounted
+    by `gamma` for every step.
 
     Attributes:
-        outcome: "score": `info["score"]` of the last state; "won": 1 for success and 0 else; "return": the rewards on
-            the way, where a state in which the episode goes on is worth 0 without a critic.
+        outcome: "score": `info["score"]` of the last state; "won": 1 for success and 0 else; "return": the sum of the
+            rewards, where a nonterminal state has the value 0 without a critic.
         gamma: discount per step, in 0 to 1.
-        rollout: most steps that the policy plays on from a new state; None: to the end of the episode; 0: none, the
-            state itself is judged.
-        critic: value of states in which the episode goes on, on the scale of the outcome; None: the outcome as it
-            stands there.
+        rollout: maximum number of steps that the policy plays from a new state; None: to the end of the episode; 0:
+            the state itself is evaluated.
+        critic: value of nonterminal states, on the scale of the outcome; None: the outcome so far.
 
     Raises:
         ValueError: an unknown outcome, or a number out of range.
@@ -134,7 +130,7 @@ class Value:
             )
 
     def reward(self, reward: float) -> float:
-        """Return what a step's reward counts."""
+        """Return the contribution of a step's reward."""
         return reward if self.outcome == "return" else 0.0
 
     def standing(self, won: bool, score: float) -> float:
@@ -149,22 +145,21 @@ class Node:
     Attributes:
         parent: the state before; None for the root.
         key: `info["state_key"]`, the exact state.
-        label: what tables call the state: `info["canonical_key"]` where a wrapper gives it, else the key.
+        label: the state's key in tables: `info["canonical_key"]` if a wrapper adds it, else the key.
         valid: the environment accepted the command.
-        score: `info["score"]`; where there is none, 1 for success and 0 else.
-        unscored: it did, and nobody knows how good it was.
-        state: snapshot; None where the episode has ended, and in rollouts.
+        score: `info["score"]`; without it, 1 for success and 0 else.
+        unscored: the episode ended, without a known outcome.
+        state: snapshot; None if the episode has ended, and in rollouts.
         simulation: number of the simulation that played the step.
-        prior: probability of the reply where it was listed.
-        draws: how often the policy gave this reply where it was asked.
-        visits: simulations that were judged here or further on.
-        total: sum of what they returned from here on.
-        pending: simulations on their way here or further on.
-        closed: nothing is left to be tried here.
-        children: states that the search can go on from; rollouts are not among them.
-        untried: replies that were listed here and not played yet, with their priors, most probable last; None: not
-            listed.
-        asked: how often the policy was asked for a reply here, or a listed one was taken.
+        prior: probability of a listed reply.
+        draws: number of times that the policy generated this reply.
+        visits: number of finished simulations through this state.
+        total: sum of their returns from this state.
+        pending: number of running simulations through this state.
+        closed: nothing is left to try here.
+        children: states that the search can expand; rollouts are not among them.
+        untried: listed replies that were not played yet, with their priors, most probable last; None: no list.
+        asked: number of replies that were requested from the policy here, or taken from the list.
         answered: texts of the replies that were played here.
     """
 
@@ -197,7 +192,7 @@ class Node:
 
     @property
     def before(self) -> Node:
-        """The state in which the step was taken that led here."""
+        """The state before the step that led here."""
         if self.parent is None:
             raise ValueError("no step led to the root of a search")
         return self.parent
@@ -211,17 +206,17 @@ class Node:
 
     @property
     def ended(self) -> bool:
-        """The episode ended here."""
+        """Whether the episode ended here."""
         return self.terminated or self.truncated
 
     @property
     def ending(self) -> Ending:
-        """How the episode ended here; `Ending.CUT` where it goes on."""
+        """How the episode ended here; `Ending.CUT` in a nonterminal state."""
         return Ending.of(self.won, self.terminated, self.truncated, self.unscored) if self.ended else Ending.CUT
 
     @property
     def value(self) -> float:
-        """Mean of what simulations returned from here on; nan without any."""
+        """Mean return of simulations from this state; nan without any."""
         return self.total / self.visits if self.visits else float("nan")
 
     @property
@@ -235,7 +230,7 @@ class Node:
         return steps[::-1]
 
     def walk(self) -> Iterator[Node]:
-        """Yield this state and all below it, each before those that follow it."""
+        """Yield this state and all states below it, parents first."""
         waiting = [self]
         while waiting:
             node = waiting.pop()
@@ -245,13 +240,13 @@ class Node:
 
 @dataclass(eq=False, slots=True)
 class Simulation:
-    """Something to be played: from a state, first one reply, then as the policy answers.
+    """A simulation: from a state, first a given reply, then the policy's replies.
 
     Attributes:
         reply: the first reply; None: the policy's.
-        prior: its probability, where it was listed.
-        grow: the first step leads to a new state of the tree. Else all steps are a rollout.
-        number: in the order in which the tree's simulations made a step; -1 before.
+        prior: its probability, if it was listed.
+        grow: whether the first step adds a state to the tree; else all steps are a rollout.
+        number: position in the order in which the tree's simulations made a step; -1 before.
     """
 
     tree: Tree
@@ -264,12 +259,12 @@ class Simulation:
 
     @property
     def length(self) -> int:
-        """Steps that it has made."""
+        """Number of steps so far."""
         return self.at.t - self.start.t
 
     @property
     def judged(self) -> Node:
-        """The state of the tree that it tells something about: the new one, or where it began."""
+        """The state of the tree that the simulation evaluates: the new one, or the one where it began."""
         node = self.at
         while node.t > self.start.t + self.grow:
             node = node.before
@@ -277,16 +272,16 @@ class Simulation:
 
 
 class Tree(ABC):
-    """A search from one state; a method says by `next` what is simulated.
+    """A search from one state; a method defines `next`, which chooses what is simulated.
 
     Args:
-        task: what is searched for: the group of its rows in a table.
-        rng: of the choices, of the policy, and of fresh random numbers.
-        merge: a state that was met before, no later, is not entered again: whatever follows it follows there too.
+        task: name of the task: the group of its rows in a table.
+        rng: generator of the choices, of the policy, and of fresh random numbers.
+        merge: do not enter a state again that was reached before, at the same step or an earlier one.
 
     Attributes:
-        best: the state in which the best simulation so far ended: a won one before all others, then the one of the
-            highest return; the root before any.
+        best: the state in which the best simulation so far ended: won ones first, then the highest return; initially
+            the root.
         ends: the state in which each simulation ended, in the order of their numbers.
         low, high: bounds of the returns so far; at least 0 to 1.
     """
@@ -304,21 +299,21 @@ class Tree(ABC):
 
     @abstractmethod
     def next(self) -> Simulation | None:
-        """Return what is to be simulated next; None: nothing, or not before others have returned."""
+        """Return the next simulation; None: there is none, or none before others have returned."""
 
     def simulate(self, start: Node, reply: Reply | None = None, prior: float = 1.0, *, grow: bool) -> Simulation:
-        """Return a simulation that is on its way from now on."""
+        """Return a new simulation, and count it as running."""
         for node in _upwards(start):
             node.pending += 1
         return Simulation(self, start, reply, prior, grow, start)
 
     def list_replies(self, node: Node, replies: Sequence[Reply], priors: Sequence[float]) -> None:
-        """Say what can be answered in a state; equally probable replies will be taken in random order."""
+        """Set the replies that are listed in a state; equally probable ones are taken in random order."""
         order = self.rng.permutation(len(replies)).tolist()
         node.untried = sorted(((replies[i], priors[i]) for i in order), key=lambda listed: listed[1])
 
     def is_new(self, start: Node, reply: Reply) -> bool:
-        """Say whether a reply in a state was not played there before, and note it."""
+        """Return whether a reply was not played in a state before, and record it."""
         for child in start.children:
             if child.answer.text == reply.text:
                 child.draws += 1
@@ -327,9 +322,9 @@ class Tree(ABC):
         return new
 
     def enter(self, simulation: Simulation, node: Node) -> bool:
-        """Put the state that the first step led to into the tree, and say whether it is new.
+        """Add the state after a simulation's first step to the tree, and return whether it is new.
 
-        A state that was met before is closed, and the simulation has nothing to find.
+        A state that was reached before is closed, and the simulation ends.
         """
         node.pending, node.prior = 1, simulation.prior
         simulation.start.children.append(node)
@@ -343,7 +338,7 @@ class Tree(ABC):
         return True
 
     def drop(self, simulation: Simulation) -> None:
-        """Take back a simulation that has nothing to tell."""
+        """Remove a simulation without a result."""
         for node in _upwards(simulation.judged):
             node.pending -= 1
         if not simulation.length and simulation.reply is not None and simulation.start.untried is not None:
@@ -351,7 +346,7 @@ class Tree(ABC):
         self.settle(simulation.start)
 
     def back(self, simulation: Simulation, worth: float) -> None:
-        """Take in what a simulation found."""
+        """Add the result of a simulation to all states on its path."""
         gain, node, judged = worth, simulation.at, simulation.judged
         while node is not judged:
             gain, node = self.gain(node, gain), node.before
@@ -367,26 +362,26 @@ class Tree(ABC):
         self.settle(simulation.start)
 
     def settle(self, node: Node) -> None:
-        """Close a state from which a simulation has returned, and those before it, where nothing is left to try."""
+        """Close a state and its ancestors if nothing is left to try there."""
         at: Node | None = node
         while at is not None and self.exhausted(at):
             at.closed = True
             at = at.parent
 
     def exhausted(self, node: Node) -> bool:
-        """Say whether nothing is left to be tried in a state and after it."""
+        """Return whether nothing is left to try in a state and after it."""
         return False
 
     def gain(self, node: Node, gain: float) -> float:
-        """Return what follows the step that leads to a state, given what follows the state: r + gamma * gain."""
+        """Return the return from the step to a state, given the return from the state: r + gamma * gain."""
         return self.worth.reward(node.reward) + self.worth.gamma * gain
 
     def action_value(self, node: Node) -> float:
-        """Return the mean of what followed the step that leads to a state; nan without visits."""
+        """Return the mean return from the step to a state; nan without visits."""
         return self.gain(node, node.value)
 
     def plan(self) -> list[Node]:
-        """Return the steps to be played, as the states that they lead to: those of the best simulation."""
+        """Return the steps to play, as the states that they lead to: those of the best simulation."""
         return self.best.path
 
 

@@ -62,20 +62,20 @@ class PictureInputs:
         return torch.tensor(rows, device=ids.device)
 
     def read(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments of a forward pass, of `input_ids` and what may stand beside them."""
+        """Return the arguments of a forward pass, from `input_ids` and optional further ones."""
         ids, places, cache = (given.get(name) for name in ("input_ids", "position_ids", "past_key_values"))
         assert isinstance(ids, Tensor)
         types = (ids >= FIRST_PICTURE).long()
         words = ids.masked_fill(torch.isin(ids, self._reserved.to(ids.device)), self._instead)
         made: dict[str, Any] = {**given, "input_ids": words, "mm_token_type_ids": types}
-        if cache is not None and cache.get_seq_length():  # words go on at the positions that they are given
+        if cache is not None and cache.get_seq_length():  # text continues at the given positions
             if places is not None:
                 made["position_ids"] = places.expand(3, *places.shape)
             return made
         numbers = ids.cpu().numpy()
         depths = np.broadcast_to(np.arange(ids.shape[1]), ids.shape) if places is None else places.cpu().numpy()
         positions = torch.from_numpy(rotary_positions(numbers, depths, self._shape)).to(ids.device)
-        # Packed sequences are told apart by the places in them, which are given as a fourth axis, the first.
+        # Packed sequences are distinguished by the places of their tokens, in a fourth axis in front.
         packed = places is not None and given.get("attention_mask") is None
         made["position_ids"] = torch.cat([places[None], positions]) if packed and places is not None else positions
         found = [self.pictures.of(row[low:high].tolist()) for row in numbers for low, high in picture_runs(row)]

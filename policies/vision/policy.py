@@ -22,7 +22,7 @@ from policies.prompts import Prompt, PromptEncoder
 from policies.vision.inputs import PictureInputs
 from policies.vision.store import PictureStore
 
-#: What the image processor reads and writes beside a model.
+#: File of the image processor in a model's folder.
 PROCESSOR_FILE = "preprocessor_config.json"
 _CONFIG_FILE = "config.json"
 
@@ -30,11 +30,11 @@ _CONFIG_FILE = "config.json"
 class VisionPolicy(HuggingFacePolicy):
     """A vision-language model that reads chat messages with pictures and writes replies.
 
-    A picture stands in `Reply.prompt_ids` as numbers made from its pixels (`policies.vision.store`).
+    `Reply.prompt_ids` represents a picture by numbers made from its pixels (`policies.vision.store`).
 
     Args:
         model: of the Qwen2.5-VL or Qwen3-VL architecture.
-        processor: its image processor, `image_processor` makes one; it says how large pictures are shown.
+        processor: its image processor, such as one from `image_processor`; it determines the size of pictures.
         pictures: those that are known already, to share them with another policy; None: those of another policy over
             this model, else none.
         sampler: None: the loop of `policies.decode.loop`. Engines are refused: they would need the pictures, too.
@@ -99,9 +99,9 @@ class VisionPolicy(HuggingFacePolicy):
         Args:
             path: a folder, or a model name on the Hugging Face Hub.
             download: fetch the model when `path` is a name that is not in the local cache.
-            processor: another image processor than the one beside the model, or an adapter's base; that of `pictures`,
+            processor: replaces the image processor of the model's folder, or of an adapter's base; that of `pictures`,
                 where these are given.
-            **options: as of `HuggingFacePolicy.from_pretrained`.
+            **options: see `HuggingFacePolicy.from_pretrained`.
 
         Raises:
             DataError: there is no such model, no image processor beside it, or the folder holds no usable model.
@@ -126,7 +126,7 @@ def load_policy(path: str | Path, *, download: bool = False, **options: Any) -> 
     Args:
         path: a folder, or a model name on the Hugging Face Hub.
         download: fetch the model when `path` is a name that is not in the local cache.
-        **options: as of `HuggingFacePolicy.from_pretrained`.
+        **options: see `HuggingFacePolicy.from_pretrained`.
     """
     kind = VisionPolicy if sees(path, download=download, base=options.get("base")) else HuggingFacePolicy
     return kind.from_pretrained(path, download=download, **options)
@@ -144,13 +144,13 @@ def sees(path: str | Path, *, download: bool = False, base: str | Path | None = 
         folder = Path(_seeing(path, base))
     except ValueError:
         return False
-    if (folder / ADAPTER_FILE).is_file():  # with an image processor of its own
+    if (folder / ADAPTER_FILE).is_file():  # an adapter with its own image processor
         return True
     if folder.is_dir():
         try:
             config = read_json(read_text(folder / _CONFIG_FILE))
         except (OSError, DataError):
-            return False  # who loads it says what is wrong
+            return False  # loading it raises the error
         return isinstance(config, dict) and config.get("model_type") in SEEING
     from transformers import AutoConfig
 

@@ -4,7 +4,7 @@
     prompt   9  2891336453 3560026116 2231369321 4120385172  10  37 12 ...
 
 A picture's placeholders are numbers above all tokens, made from its pixels, so that whatever compares, joins or keeps
-prompts by their ids tells pictures apart. `policies.vision.inputs` turns them into placeholders and pixels.
+prompts by their ids distinguishes pictures. `policies.vision.inputs` turns them into placeholders and pixels.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def tiny_vision_policy(
         width: of the residual streams of language model and vision tower.
         kv_heads: key-value heads of the language model.
         mlp: hidden units of a block's feed-forward part, in both.
-        rope_base: base of the language model's rotary angles; 4 tells the few rows and columns of a small board apart,
+        rope_base: base of the language model's rotary angles; 4 separates the few rows and columns of a small board,
             100, as for texts, hardly does.
         prefix: put before every reply, see `policies.huggingface.Settings`.
         max_new_tokens: length limit of what the model itself writes.

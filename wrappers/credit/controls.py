@@ -30,7 +30,7 @@ class ControlOptions(TypedDict, total=False):
 def shuffled(table: StepTable, *, preset: str = "paper", **options: Unpack[ControlOptions]) -> Floats:
     """Return a method's advantages, permuted among the scored steps of each group.
 
-    The permutation depends on the table alone. Steps that are not scored (nan) stay where they are.
+    The permutation depends only on the table. Steps that are not scored (nan) keep their place.
 
     Raises:
         ValueError: there is no such method, or it needs scores.

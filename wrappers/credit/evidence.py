@@ -70,7 +70,7 @@ def pair_accuracy(table: StepTable, scores: ArrayLike, *, centred: bool = False)
 
     Args:
         scores: float (N,); nan: not scored, adds nothing.
-        centred: subtract the group's mean score per step first, so that length alone decides nothing.
+        centred: subtract the group's mean score per step first, so that the result does not depend on the length.
     """
     said = step_scores("scores", scores, len(table))
     known = ~np.isnan(said)

@@ -68,7 +68,7 @@ def over_forks(
 def first_copies(source: Ints, n: int) -> Ints:
     """Return int64 (n,): for each of n rows its first copy in the unfolded table, whose rows come from `source`.
 
-    For quantities that depend on earlier rows alone, which are equal in all copies.
+    For quantities that depend only on earlier rows, which are equal in all copies.
 
     >>> first_copies(np.array([0, 1, 0, 2]), 3)
     array([0, 1, 3])

@@ -109,7 +109,7 @@ def _step_level(table: StepTable, options: FrontierOptions) -> Floats:
     hoped, seen = _values(table, options, options["optimism"]), _values(table, options, 0.0)
     graph, lost = seen.graph, penalties(table, options, "row")
     compared = visit_advantages(hoped.worth - lost, graph.source, graph.n_nodes, options)
-    # Where rewards separate some steps of a state, optimism orders the rest; alone it counts `share`.
+    # If rewards separate some steps of a state, optimism orders the others; without rewards its weight is `share`.
     differ = visit_advantages(seen.worth - lost, graph.source, graph.n_nodes, options) != 0
     rewarded = np.bincount(graph.source, weights=differ, minlength=graph.n_nodes) > 0
     compared = np.where(rewarded[graph.source], compared, options["share"] * compared)

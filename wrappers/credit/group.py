@@ -286,18 +286,18 @@ def component_advantages(
 
     Each reward's episode sums are compared inside their group, weighted and added, and the sums of all episodes brought
     to mean 0 and variance 1. The weights act behind the deviation, which would blow up a reward that hardly differs:
-    one whose range in a group is below `least` of its largest magnitude says nothing there.
+    one whose range in a group is below `least` of its largest magnitude is left out in that group.
 
     Args:
         components: float (N, C), what each step earned of each reward.
         weights: float (C,); None: 1 each.
-        options: statistics, as of `episode_advantages`.
+        options: statistics, see `episode_advantages`.
 
     Raises:
         ValueError: on arrays of another shape, or numbers that are not finite.
 
     Warns:
-        RuntimeWarning: a reward says nothing in any group; it is left out.
+        RuntimeWarning: a reward is constant in all groups; it is left out.
     """
     refuse_forks(table, "reward components are summed over whole trajectories, give it table.unfolded()[0]")
     earned = np.asarray(components, np.float64)

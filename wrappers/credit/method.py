@@ -31,7 +31,7 @@ NEEDS_MODEL = "with a network: need a model that is trained beside the policy"
 
 @dataclass(frozen=True)
 class Credit:
-    """A step credit computed from a table alone, whose ranking of actions is measured.
+    """A step credit computed only from a table, whose ranking of actions is measured.
 
     Attributes:
         part: "episode" (no states), "step" (step level alone), "fitted" (to the group's outcomes), "total", "entropy"
@@ -82,7 +82,7 @@ class Method:
         notes: one sentence for tables and reports.
         options: of the function; the preset is "paper" by default.
         training: settings of `baselines.config.TrainerConfig` by name, such as "loss.kl".
-        scored: scores it needs, "turn" (N,) or "token" (N, K); None: it needs the table alone.
+        scored: level of the scores that it needs, "turn" (N,) or "token" (N, K); None: it needs no scores.
         argument: keyword of the function for the scores; "": `credit(table, scores, **options) ->
             baselines.scorers.scorer.Estimate`, scores None without any.
         figures: (table, scores, all options) -> measures of the scores for the log.

@@ -1,6 +1,6 @@
 """MileGPO: GraphGPO plus, where its distances tie, credit for approaching milestones and leaving traps.
 
-Milestones: states of won episodes. Traps: states of lost episodes alone that several episodes visited or one revisited.
+Milestones: states of won episodes. Traps: states of only lost episodes that several episodes visited or one revisited.
 Each has a score S in 0..1 from outcomes, graph, and whether steps into it progressed and beat their siblings.
 
 Phi(s) = max_v S(v) omega^d(s, v)                                           over milestones (+), over traps (-)
@@ -94,7 +94,7 @@ def milegpo(table: StepTable, *, preset: str = "paper", **options: Unpack[MileGP
     >>> milegpo(table).round(3)
     array([ 1.414,  0.707, -1.414])
     """
-    # What visitors won is asked of whole episodes; a step that several share counts once at its state.
+    # The visitors' outcomes need whole episodes; a step that several episodes share counts once at its state.
     whole, source = table.unfolded()
     found, rows = _find(whole, options), first_copies(source, len(table))
     graph, scale = found.graph, options["success_value"]
@@ -162,7 +162,7 @@ def _find(table: StepTable, options: MileGPOOptions) -> Milestones:
         kept |= beaten > 0
     score = np.where(kept, score * (1.0 + beaten + progressed), options["rho"] * score)
     milestone = _shares(score, group, n_groups)
-    # Traps: states of lost episodes alone, which several saw or one came back to.
+    # Traps: states of only lost episodes that several episodes visited or one revisited.
     trap = np.maximum(-above, 0.0) + options["w_revisit"] * (losers / np.maximum(n_lost[group], 1)) * (
         revisits / np.maximum(visitors, 1)
     )

@@ -302,7 +302,7 @@ def _step_level(table: StepTable, found: StateValues, options: PotentialOptions)
     if contrast != "task":
         result += visit_advantages(here - lost, graph.source, graph.n_nodes, options)
     if contrast != "state":
-        # The code that compares with both takes the penalty off the first comparison alone.
+        # The code that compares with both subtracts the penalty only from the first comparison.
         values = gain if contrast == "both" else gain - lost
         result += visit_advantages(values, table.group, table.n_groups, options)
     return result
@@ -401,7 +401,7 @@ METHODS = (
         contender="gated_bepo:lam=0.0:gate=none",
         colour="#661100",
         credits=(
-            # The fixed point alone: one step ahead, in every state.
+            # Only the fixed point: one step ahead, in every state.
             Credit("bellman", STEP, "", _step_credit("gated_bepo", lam=0.0, gate="none"), recent=True),
             Credit("gated_bepo", STEP, "", _step_credit("gated_bepo"), recent=True),
         ),

@@ -1,4 +1,4 @@
-"""RLCSD: tokens that a right context makes likelier than wrong contexts do are pushed, beside the outcome.
+"""RLCSD: the outcome's advantage plus a reward for tokens that a right context makes likelier than wrong ones do.
 
     e = log p(token | right) - log mean_k p(token | wrong_k)             one right context, K wrong ones
     R = clip(beta lam tanh(e / tau), low, high)       chosen where |R| > delta

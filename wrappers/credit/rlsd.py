@@ -3,10 +3,10 @@
     g = log p(token | context, prompt) - log p(token | prompt)          the same weights, with and without the context
     w = clip(exp(sign(A) g), 1 - band, 1 + band)      A_token = A ((1 - lam) + lam w)
 
-The direction is the outcome's: where A is 0 nothing happens, and no token moves by more than lam band |A|. SERL is the
-same weight on the tokens of the command alone (the scorer's `tokens="action"`).
+The sign is the outcome's: an advantage of 0 stays 0, and none changes by more than lam band |A|. SERL weights only the
+tokens of the command (the scorer's `tokens="action"`).
 
-Source: RLSD 2604.03128, as four ports have it; SERL 2605.19447 and its release. See docs/credit/privileged.md.
+Source: RLSD 2604.03128, in the form of four ports; SERL 2605.19447 and its release. See docs/credit/privileged.md.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from wrappers.credit.scores import reply_tokens, token_scores, written_tokens
 
 
 class FadeOptions(StatisticsOptions, total=False):
-    """How strong a weight is, and when it ends."""
+    """Strength of a weight, and its decay."""
 
     lam: Annotated[float, option(0.5, "share of the advantage that is weighted, at the first update", low=0, high=1)]
     fade: Annotated[int, option(50, "updates in which lam falls linearly to 0; 0: it stays", authors=100, low=0)]

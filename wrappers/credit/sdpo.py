@@ -1,9 +1,9 @@
-"""SDPO: the policy moves towards itself, informed by a context, beside or in place of the outcome's advantage.
+"""SDPO: the policy moves towards itself with a context in its prompt, in addition to or instead of the advantage.
 
     L = grpo L_GRPO + weight mean over tokens of informed steps of w D(policy || informed policy)
     w = min(pi / pi_old, 2)        D: see `baselines.distillation`, on the policy's likeliest tokens and a tail
 
-The divergence has a direction of its own, so that groups teach which all lost. This function gives the first term's
+The divergence needs no advantage: groups of only lost episodes train too. This function gives the first term's
 advantages; the second is the trainer's, `TrainerConfig.distillation`, on the steps that the scorer has a context for.
 
 Source: 2601.20802 and its release, which leaves the first term out (grpo=0). See docs/credit/privileged.md.

@@ -348,17 +348,3 @@ def step_costs(table: StepTable, cost: Any) -> Floats:
 def _check_cost(what: str, value: Any) -> None:
     if not (isinstance(value, numbers.Real) and is_number(value) and float(value) > 0):
         raise ValueError(f"costs must be positive and finite; {what} costs {value!r:.200}")
-
-
-class StepDistances(NamedTuple):
-    """Steps to success before and after each row: float64 (N,), inf without an observed path."""
-
-    before: Floats
-    after: Floats
-
-
-def distance_to_success(table: StepTable, steps: Transitions | None = None) -> StepDistances:
-    """Return the distances to success of each row's state and next state in the graph of its group."""
-    graph = StateGraph.from_table(table, steps)
-    distance = graph.hop_distance()
-    return StepDistances(distance[graph.source], distance[graph.target])

@@ -1,6 +1,6 @@
-"""Turn credit: what each turn adds to a score of the state, spent on it and the turns before, and summing to zero.
+"""Turn credit: each turn's gain in a score of the state, distributed over it and earlier turns, with sum zero.
 
-    p_k = score(after turn k) - score(before it)       0 where one of the two is not known
+    p_k = score(after turn k) - score(before it)       0 if one of the two is unknown
     c_j = sum_{k >= j} p_k gamma^(k-j) / Z_k           Z_k = sum_{d < k} gamma^d, turns counted from 1: sum c = sum p
     A_j = (R + sum p - mean of the group) + beta (c_j - mean of c over the episode's tokens)
 

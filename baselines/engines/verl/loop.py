@@ -88,7 +88,7 @@ class HouseLoop(AgentLoopBase):
         def play() -> StepTable:
             envs = prompting(env, 1, transcript=options.get("transcript", True), **json.loads(env_options))
             try:
-                # verl does not say which episode of its group this is: any number gives it luck of its own.
+                # verl does not pass the episode's number in its group. A random number gives it its own random stream.
                 first = int(servers.episode[:8], 16)
                 return collect(envs, player, tasks=[json.loads(task)], seed=zlib.crc32(uid.encode()), first=first)
             finally:

@@ -180,7 +180,7 @@ def test_models_without_a_trunk_levels_and_returns() -> None:
     with pytest.raises(TypeError, match="Linear is not a causal language model with a base model"):
         Critic(SimpleNamespace(model=torch.nn.Linear(2, 2)))
     given = Critic(small_policy(), CriticConfig(level="token"))
-    with pytest.raises(ValueError, match="wants scores of a turn, Critic gives those of a token"):
+    with pytest.raises(ValueError, match="needs scores of a turn, Critic gives those of a token"):
         Trainer(babbling_policy(), corridor(), RECIPES["ppo"], TASKS, CONFIG, scorer=given)
     table = played()
     with pytest.raises(ValueError, match="fitted to returns"):

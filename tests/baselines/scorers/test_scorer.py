@@ -45,7 +45,7 @@ def test_scorers_are_given_and_learn_after_or_before() -> None:
         assert rows[-1]["prm_pair_accuracy"] in (0.5, 1.0)  # won episodes are those it scores
     assert after.seen == [("scores", None), ("update", None)]
     assert before.seen == [("scores", None), ("update", None), ("scores", None)]
-    with pytest.raises(ValueError, match=r"judge wants scores and makes no scorer: pass one, Trainer\(..., scorer="):
+    with pytest.raises(ValueError, match=r"judge needs scores and makes no scorer: pass one, Trainer\(..., scorer="):
         trainer(credit=RECIPES["judge"])
     refuses(NotImplementedError, "ScorerConfig makes no scorer", lambda: ScorerConfig().make(small_policy()))
 

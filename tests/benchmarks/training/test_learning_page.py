@@ -16,7 +16,6 @@ from rich.console import Console
 
 from baselines.environments.registry import settings_of
 from baselines.runs.data_source import noted
-from baselines.runs.stack import tile_names
 from benchmarks.report.assemble import colour_of, write_picture
 from benchmarks.report.page import html, terminal_table, write_page
 from benchmarks.training.learning import STUDY, CurvePoint
@@ -96,8 +95,8 @@ def test_every_symbol_of_the_boards_has_a_tile(found):
 
 
 def test_text_environments_are_shown_as_text():
-    assert tile_names("AgentRL/ALFWorld-v0") is None
-    assert tile_names("AgentRL/Sokoban-v0")["X"] == "box"
+    assert settings_of("AgentRL/ALFWorld-v0").tiles is None
+    assert settings_of("AgentRL/Sokoban-v0").tiles["X"] == "box"
 
 
 def test_observations_cannot_break_out_of_the_data(found):

@@ -8,7 +8,7 @@ import pytest
 from agentgym.trajectory import StepTable
 from tests.wrappers.credit.naive import distances
 from tests.wrappers.credit.random_tables import random_table, rebuild
-from wrappers.credit.state_graph import StateGraph, distance_to_success, transitions
+from wrappers.credit.state_graph import StateGraph, transitions
 
 
 def _walks(*walks, won=(), group=None):
@@ -52,9 +52,10 @@ def test_distances_by_hand() -> None:
     graph = StateGraph.from_table(table)
     assert graph.by_state(graph.cost_distance(cost)) == {"s": 3, "a": 5, "G": 0, "b": 2, "c": 1}
     assert graph.by_state(graph.hop_distance()) == {"s": 2, "a": 1, "G": 0, "b": 2, "c": 1}
-    steps = distance_to_success(_walks("sabG", "ad", won=[0]))
-    assert steps.before.tolist() == [3, 2, 1, 2]
-    assert steps.after.tolist() == [2, 1, 0, math.inf]
+    graph = StateGraph.from_table(_walks("sabG", "ad", won=[0]))
+    distance = graph.hop_distance()
+    assert distance[graph.source].tolist() == [3, 2, 1, 2]
+    assert distance[graph.target].tolist() == [2, 1, 0, math.inf]
 
 
 def test_mean_distances_by_hand() -> None:
