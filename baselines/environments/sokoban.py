@@ -40,7 +40,7 @@ SOKOBAN = EnvSettings(
         validation_every=2,
     ),
     setup=Setup(plenty={"num_levels": 100_000}),
-    tiles={symbol: name for name, symbol in dataclasses.asdict(DEFAULT).items()},
+    tiles={symbol: name for name, symbol in DEFAULT._asdict().items()},
     data={"levels": ""},
     # Moves into walls are played too; rewards of single pushes say little of success.
     scripted=Scripted(128, (0.16, 0.33, 0.52), DIRECTIONS, "won"),
