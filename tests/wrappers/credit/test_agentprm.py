@@ -23,6 +23,11 @@ TABLE = episodes("s -a-> u -up-> goal +", "s -a-> u -left-> u", "s -b-> s -a-> u
 @pytest.mark.parametrize(
     ("options", "targets"),
     [
+        ({}, [0.25, 1.0, 0.25, 0.0, 0.0, 0.0, 0.0]),
+        ({"unit": "state"}, [0.5 / 3, 0.5, 0.5 / 3, 0.0, 0.0, 0.5 / 3, 0.5]),
+        # Won: 1, then (1 + .5) / 2. Lost: 0, .25, (1 - .25) / 2.
+        ({"preset": "authors"}, [0.5, 0.75, 0.5, 0.25, 0.0, 0.25, 0.375]),
+        ({"gamma": 1.0}, [0.5, 1.0, 0.5, 0.0, 0.0, 0.0, 0.0]),
         # Plus .5 V' - V, which is -.5 on "s" before "u", -.75 on "s" before "s", and nothing on last steps.
         ({"shaping": "raw"}, [-0.25, 1.0, -0.25, 0.0, -0.5, -0.5, 0.0]),
         ({"shaping": "raw", "preset": "authors"}, [-0.5, 0.5, -0.5, -0.5, -1.5, -1.0, -0.25]),
@@ -32,6 +37,18 @@ def test_by_hand(options: dict[str, Any], targets: list[float]) -> None:
     values = [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
     found = action_targets(TABLE, values=values, **{"gamma": 0.5, **options})
     np.testing.assert_allclose(found, targets, atol=1e-15)
+
+
+def test_soft_targets_by_hand() -> None:
+    # Five single steps worth 1 0 0 0 0: mean .2, quartiles 0 and 0 (nothing between them), so 0 and 1.
+    table = episodes("s -a-> goal +", *[f"s -{action}-> pit" for action in "bcde"])
+    found = action_targets(table, shaping="soft", values=np.zeros(5))
+    np.testing.assert_allclose(found, [1, 0, 0, 0, 0])
+    # Worth 1 1 0 0 0: quartiles 0 and 1, mean .4; a sixth visit of the last counts the pair once.
+    table = episodes("s -a-> goal +", "s -b-> goal +", *[f"s -{action}-> pit" for action in "cdee"])
+    found = action_targets(table, shaping="soft", values=np.zeros(6))
+    np.testing.assert_allclose(found, 1 / (1 + np.exp([-1.8, -1.8, 1.2, 1.2, 1.2, 1.2])))
+    assert action_targets(rebuild(TABLE, np.arange(0)), shaping="soft", values=[]).shape == (0,)
 
 
 def naive(table: StepTable, unit: str, gamma: float, preset: str) -> Floats:

@@ -1,4 +1,4 @@
-"""Progress attribution, and graph credit that it fills: against a regression and recorded answers."""
+"""Progress attribution: by hand, against the regression written out, against recorded answers."""
 
 import sys
 from collections.abc import Callable
@@ -14,12 +14,9 @@ from tests.wrappers.credit import learned
 from tests.wrappers.credit.oracles import table as recorded
 from tests.wrappers.credit.random_tables import random_table, rebuild
 from tests.wrappers.credit.small_tables import episodes
-from wrappers.credit import frontier, spa
+from wrappers.credit import frontier, graphgpo_filled, spa
 from wrappers.credit.attribution import MOST_TRAJECTORIES, attribution
-from wrappers.credit.fill_silent import fill_silent, graphgpo_filled, raw_filled
-from wrappers.credit.graphgpo import graphgpo
 from wrappers.credit.options import read_options
-from wrappers.credit.state_graph import StateGraph
 
 
 def regression(table: StepTable, damping: float, centred: bool) -> Floats:
@@ -39,7 +36,21 @@ def regression(table: StepTable, damping: float, centred: bool) -> Floats:
     return result
 
 
-def test_attribution_by_hand() -> None:
+def test_by_hand() -> None:
+    # X = [[1, 1, 0], [1, 0, 1]] over (s, right), (u, up), (u, left); y = (1, 0). XX' + I = [[3, 1], [1, 3]], its
+    # inverse times y = (3, -1) / 8.
+    table = episodes("s -right-> u -up-> goal +", "s -right-> u -left-> pit")
+    np.testing.assert_allclose(attribution(table), np.array([2, 3, 2, -1]) / 8, atol=1e-15)
+    # y = (1, -1) / 2: (1, -1) / 4.
+    np.testing.assert_allclose(attribution(table, centred=True), np.array([0, 1, 0, -1]) / 4, atol=1e-15)
+    # XX' + 2 I = [[4, 1], [1, 4]]: (4, -1) / 15.
+    np.testing.assert_allclose(attribution(table, damping=2.0), np.array([3, 4, 3, -1]) / 15, atol=1e-15)
+    # X = [[2, 1]], XX' + I = 6: each takes 2 / 6 and 1 / 6 of the success.
+    table = episodes("s -wait-> s -wait-> s -up-> goal +")
+    np.testing.assert_allclose(attribution(table), [2 / 6, 2 / 6, 1 / 6], atol=1e-15)
+    won = episodes("s -up-> goal +", "s -up-> goal +")
+    np.testing.assert_allclose(attribution(won), 2 / 3)  # one unknown: c = 2 / (1 + 1 + damping)
+    np.testing.assert_allclose(attribution(won, centred=True), 0.0, atol=1e-15)
     assert (attribution(episodes("s -up-> pit", "s -left-> pit")) == 0).all()
     table = episodes("s -up-> goal +", "s -left-> pit", reward=10.0)
     np.testing.assert_allclose(attribution(table, outcome="return"), [5.0, 0.0])
@@ -112,69 +123,3 @@ def test_a_group_that_would_take_too_long_is_refused_before_it_is_solved(
     with pytest.raises(ValueError, match="at most 20 trajectories, group 'task 1' has 21; divide its trajectories"):
         method(groups_of(20, 21))
     assert len(solved) == 2
-
-
-def test_fill_silent_by_hand() -> None:
-    found = fill_silent([2.0, 0.0, -1e-300, np.nan, 0.0], [5.0, 5.0, 5.0, -5.0, np.nan])
-    np.testing.assert_array_equal(found, [2.0, 0.05, -1e-300, -0.05, 0.0])
-    np.testing.assert_array_equal(fill_silent([1.0, 0.0], [3.0, 3.0], 0), [1.0, 0.0])
-    table = random_table(2)
-    graph = graphgpo(table, beta_episode=0.0)
-    found = fill_silent(graph, attribution(table))
-    speaks = graph != 0
-    assert 0 < speaks.mean() < 1
-    np.testing.assert_array_equal(found[speaks], graph[speaks])
-    np.testing.assert_array_equal(found[~speaks], 0.01 * attribution(table)[~speaks])
-    assert (found != 0).sum() > speaks.sum()
-    table = random_table(0)
-    graph = graphgpo(table, beta_episode=0.0)
-    speaks = graph != 0
-    filled = raw_filled(table, share=0.1)
-    assert np.array_equal(filled[speaks], graph[speaks])
-    assert filled[~speaks] == pytest.approx(0.1 * attribution(table)[~speaks])
-    assert raw_filled(table, centred=True)[~speaks] == pytest.approx(0.01 * attribution(table, centred=True)[~speaks])
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "share", "words"),
-    [
-        ([1.0], [1.0, 2.0], 0.1, r"second must hold one number per row, .* got shape \(2,\)"),
-        ([[1.0]], [1.0], 0.1, r"first must hold one number per row, .* got shape \(1, 1\)"),
-        ([1.0, np.inf], [1.0, 2.0], 0.1, "first .* row 1 has inf"),
-        ([1.0], [1.0], -0.1, "share must be a number of at least 0, got -0.1"),
-        ([1.0], [1.0], np.nan, "share must be"),
-    ],
-)
-def test_wrong_input_is_named(first: list[float], second: list[float], share: float, words: str) -> None:
-    refuses(ValueError, words, fill_silent, first, second, share)
-
-
-@pytest.mark.parametrize("preset", ["paper", "authors"])
-def test_graphgpo_is_filled_and_otherwise_as_it_is(preset: str) -> None:
-    table = random_table(2)
-    options = {"preset": preset, "invalid_penalty": 0.1, "penalty": "advantage"}
-    plain, filled = graphgpo(table, **options), graphgpo_filled(table, **options)
-    steps = graphgpo(table, preset=preset, beta_episode=0.0, invalid_penalty=0.0)
-    np.testing.assert_array_equal(filled[steps != 0], plain[steps != 0])
-    silent = steps == 0
-    fitted = attribution(table, centred=True, outcome="won" if preset == "paper" else "return")
-    for group in range(table.n_groups):
-        mine = table.group == group
-        standard = (fitted - fitted[mine].mean()) / (fitted[mine].std(ddof=1) + 1e-6)
-        if np.ptp(fitted[mine]) < 1e-9:
-            standard = np.zeros(len(table))
-        np.testing.assert_allclose((filled - plain)[mine & silent], 0.1 * standard[mine & silent], atol=1e-9)
-    np.testing.assert_array_equal(graphgpo_filled(table, share=0.0, **options), plain)
-
-
-def test_the_graph_is_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    built = []
-    build = StateGraph.from_table
-
-    def counted(*given, **options):
-        built.append(given)
-        return build(*given, **options)
-
-    monkeypatch.setattr(StateGraph, "from_table", counted)
-    graphgpo_filled(random_table(2))
-    assert len(built) == 1

@@ -14,22 +14,23 @@ from hypothesis import strategies as st
 import wrappers.credit
 from tests.processes import printed
 from tests.wrappers.credit.naive import naive, naive_gigpo
-from tests.wrappers.credit.random_tables import random_table
+from tests.wrappers.credit.random_tables import random_table, rebuild, repeated
 from tests.wrappers.credit.small_tables import episodes
-from wrappers.credit.dapo import dapo
+from wrappers.credit.dapo import contrasting_groups, dapo
 from wrappers.credit.frontier import frontier
 from wrappers.credit.gigpo import gigpo
-from wrappers.credit.graphgpo import graphgpo
+from wrappers.credit.graphgpo import graphgpo, graphgpo_values
+from wrappers.credit.group import TOLERANCE
 from wrappers.credit.grpo import grpo
 from wrappers.credit.hgpo import hgpo
 from wrappers.credit.milegpo import milegpo
 from wrappers.credit.potential import PRESETS as POTENTIAL_PRESETS
 from wrappers.credit.potential import potential
 from wrappers.credit.reinforce_plus_plus import reinforce_plus_plus, reinforce_plus_plus_baseline
-from wrappers.credit.rewardflow import rewardflow
+from wrappers.credit.rewardflow import rewardflow, rewardflow_values
 from wrappers.credit.rloo import rloo
 from wrappers.credit.salt import salt
-from wrappers.credit.state_graph import Unit
+from wrappers.credit.state_graph import StateGraph, Unit
 from wrappers.credit.tigpo import tigpo
 
 #: Methods that have the presets "paper" and "authors".
@@ -45,6 +46,12 @@ WITH_PRESETS = [
     *RECENT,
     functools.partial(milegpo, preset="webshop"),
 ]
+#: The episode level alone.
+EPISODES = {
+    rewardflow: {"alpha_action": 0.0}, graphgpo: {"beta_graph": 0.0}, gigpo: {"omega": 0.0},
+    milegpo: {"alpha_step": 0.0}, frontier: {"alpha_step": 0.0}, tigpo: {"alpha_step": 0.0},
+    FAMILY["g2po"]: {"alpha_step": 0.0}, FAMILY["ecpo"]: {"alpha_step": 0.0},
+}  # fmt: skip
 SEEDS = st.integers(0, 10**6)
 
 
@@ -58,6 +65,10 @@ def test_gigpo_equals_its_naive_twin(seed):
     _close(gigpo(table), naive_gigpo(table, 0.95))
 
 
+#: No deviation divides what the rewards scale; a gate adds eps to variances.
+NOT_SCALED = [FAMILY["g2po_authors"], FAMILY["ecpo"]]
+#: Methods in which a number of visits plays a part beside their mean.
+COUNTS_VISITS = [FAMILY["ecpo"], FAMILY["rtmc"], FAMILY["g2po_authors"], milegpo, salt, frontier]
 #: MileGPO alone has something to say of groups that fail throughout: where they came back to.
 NO_TRAPS = {milegpo: {"w_trap": 0.0}}
 
@@ -67,12 +78,106 @@ def is_(method, function):
     return getattr(method, "func", method) is function
 
 
+@given(seed=SEEDS)
+def test_returns_compared_at_a_state_have_zero_mean_there(seed):
+    table = random_table(seed)
+    node = StateGraph.from_table(table).source
+    _close(np.bincount(node, weights=gigpo(table) - grpo(table)), 0.0)
+    # The longer contexts divide the visits of a state further, and their weights are the same for every row.
+    _close(np.bincount(node, weights=hgpo(table, k=3)), 0.0)
+
+
+@pytest.mark.parametrize("method", [grpo, rloo, dapo, *EPISODES])
+@given(seed=SEEDS)
+def test_episode_scores_have_zero_mean_over_trajectories_or_steps(method, seed):
+    table = random_table(seed)
+    scores = np.nan_to_num(method(table, **EPISODES.get(method, {})))
+    _close(np.bincount(table.trajectory_group, weights=scores[table.last]), 0.0)
+    scores = np.nan_to_num(method(table, over="steps", **EPISODES.get(method, {})))
+    _close(np.bincount(table.group, weights=scores), 0.0)
+
+
+@pytest.mark.parametrize("method", OVER_THE_BATCH)
+@given(seed=SEEDS)
+def test_whitened_scores_have_mean_0_and_variance_1_over_the_batch(method, seed):
+    table = random_table(seed, win=0.5)
+    weights = np.random.default_rng(seed).integers(1, 5, len(table))
+    for options, times in (({}, 1), ({"weights": weights}, weights)):
+        scores = np.repeat(method(table, **options), times)
+        assert scores.mean() == pytest.approx(0, abs=1e-9)
+        assert scores.var(ddof=1) == pytest.approx(1 if scores.any() else 0, abs=1e-5)
+
+
+@given(seed=SEEDS)
+def test_the_baseline_form_keeps_the_zero_mean_of_groups_over_steps(seed):
+    table = random_table(seed)
+    _close(np.bincount(table.group, weights=reinforce_plus_plus_baseline(table, over="steps")), 0.0)
+
+
 @pytest.mark.parametrize("method", WITH_PRESETS)
 @given(seed=SEEDS)
 def test_batches_that_all_fail_score_exactly_0(method, seed):
     table = random_table(seed, win=0.0)
     scores = method(table, invalid_penalty=0.0, **NO_TRAPS.get(getattr(method, "func", method), {}))
     assert np.isnan(scores).all() if is_(method, dapo) else (scores == 0).all()
+
+
+@pytest.mark.parametrize("method", IN_GROUPS)
+@given(seed=SEEDS)
+def test_groups_that_fail_among_others_score_exactly_0(method, seed):
+    table = random_table(seed, win=0.15)
+    failed = ~contrasting_groups(table) & (np.bincount(table.group, weights=table.won) == 0)
+    scores = method(table, **NO_TRAPS.get(method, {"invalid_penalty": 0.0}))[failed[table.group]]
+    assert np.isnan(scores).all() if method is dapo else (scores == 0).all()
+
+
+@given(seed=SEEDS)
+def test_groups_that_all_win_get_no_episode_credit(seed):
+    table = random_table(seed, win=1.0, states=4, steps=40)
+    rows = np.flatnonzero(table.won)
+    if len(rows):
+        won = rebuild(table, rows)
+        assert (grpo(won) == 0).all()
+        assert (rewardflow(won, alpha_action=0.0) == 0).all()
+        assert np.isnan(dapo(won)).all()
+
+
+@pytest.mark.parametrize("method", [method for method in METHODS if method not in NOT_SCALED])
+@given(seed=SEEDS, factor=st.sampled_from([0.125, 3.0]))
+def test_scaled_rewards_change_only_what_has_no_deviation(method, seed, factor):
+    table = random_table(seed)
+    scaled = dataclasses.replace(table, reward=table.reward * factor)
+    options = {"outcome": "return"} | ({"base_group": True} if method is hgpo else {})
+    if method is rloo:
+        _close(rloo(scaled), factor * rloo(table))
+        return
+    if method not in RECENT:  # their means of returns can be so near each other that eps counts
+        _close(method(scaled, **options), method(table, **options), atol=1e-3)
+    _close(method(scaled, eps=0.0, **options), method(table, eps=0.0, **options))
+    if method in (grpo, dapo, gigpo):
+        _close(method(scaled, std="none", **options), factor * method(table, std="none", **options))
+
+
+@pytest.mark.parametrize("times", [2, 3])
+@pytest.mark.parametrize("method", [method for method in METHODS if method not in COUNTS_VISITS])
+@given(seed=SEEDS)
+def test_playing_every_episode_several_times_changes_only_sample_deviations(method, times, seed):
+    table = random_table(seed, size=5)
+    more = repeated(table, times)
+    if method is rloo:
+        # 5 episodes: (R - mean) * 5/4; 5 times as many: the mean of the others holds the episode's own copies.
+        _close(rloo(more), np.tile(rloo(table) * (5 * times / (5 * times - 1)) / (5 / 4), times))
+        return
+    population = {"step_ddof": 0} if method is hgpo else {"ddof": 0}
+    _close(method(more, **population), np.tile(method(table, **population), times))
+    if method in (grpo, dapo):
+        # Sums of squares grow with the copies, and what they are divided by from 4 to 5 * times - 1.
+        factor = np.sqrt((5 * times - 1) / (4 * times))
+        _close(method(more, eps=0.0), np.tile(method(table, eps=0.0) * factor, times))
+    if method in (rewardflow, graphgpo):
+        # Every distinct edge counts once, however often it is taken.
+        weight = {rewardflow: {"alpha_trajectory": 0.0}, graphgpo: {"beta_episode": 0.0}}[method]
+        _close(method(more, unit="edge", **weight), np.tile(method(table, unit="edge", **weight), times))
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -134,6 +239,8 @@ def test_whatever_a_process_imports_first(first: str) -> None:
     assert printed(code).split() == ["True", "True", "True", "rewardflow"]
 
 
+#: A step level alone.
+STEPS = {rewardflow: {"alpha_trajectory": 0.0}, graphgpo: {"beta_episode": 0.0}}
 UNITS = Unit.__args__
 
 
@@ -151,6 +258,33 @@ def test_graphgpo_equals_its_naive_twin(unit, seed):
     _close(graphgpo(table, unit=unit), naive(table, "graphgpo", unit=unit, factor=0.8))
 
 
+@pytest.mark.parametrize("method", [rewardflow, graphgpo])
+@given(seed=SEEDS)
+def test_step_scores_have_zero_mean_where_steps_are_compared(method, seed):
+    table = random_table(seed, clean=True)
+    node = StateGraph.from_table(table).source
+    visits = method(table, unit="visit", **STEPS[method])
+    _close(np.bincount(node, weights=visits), 0.0)
+    edges = method(table, unit="edge", **STEPS[method])
+    edge, example = StateGraph.from_table(table).edges
+    _close(np.bincount(node[example], weights=edges[example]), 0.0)
+    _close(edges, edges[example][edge])  # every visit of an edge scores the same
+
+
+@pytest.mark.parametrize("method", [rewardflow, graphgpo])
+@given(seed=SEEDS)
+def test_visits_of_an_edge_may_differ_in_worth_and_their_order_does_not_matter(method, seed):
+    rng = np.random.default_rng(seed)
+    table = random_table(seed, clean=True)
+    table = dataclasses.replace(table, valid=rng.random(len(table)) < 0.5)
+    rows = rng.permutation(len(table))
+    options = {"unit": "edge", "invalid": "keep", "invalid_penalty": 0.5}
+    _close(method(rebuild(table, rows), **options), method(table, **options)[rows])
+    if method is graphgpo:
+        cost = rng.uniform(0.5, 2.0, len(table))
+        _close(graphgpo(rebuild(table, rows), cost=cost[rows]), graphgpo(table, cost=cost)[rows])
+
+
 def test_an_edge_counts_with_the_mean_of_its_visits():
     # From s, right to the goal (worth 1/8, and 1/8 - 1/4 where it was refused) and left to the pit (unreachable: 0).
     # The edges are worth 0 and 0, and the visits differ from their mean by 1/8, -1/8 and 0.
@@ -160,6 +294,95 @@ def test_an_edge_counts_with_the_mean_of_its_visits():
         invalid_penalty=0.25,
     )  # fmt: skip
     assert scores == pytest.approx([0.125, -0.125, 0])
+
+
+@pytest.mark.parametrize("aggregate", ["min", "mean"])
+@pytest.mark.parametrize("gamma", [0.5, 0.9, 1.0])
+@given(seed=SEEDS)
+def test_rewardflow_steps_telescope(gamma, aggregate, seed):
+    # Nothing is pruned in a clean table: the rewards of a trajectory sum to R(s_T) - R(s_0).
+    table = random_table(seed, clean=True, goals=2)
+    credit = rewardflow_values(table, gamma=gamma, aggregate=aggregate)
+    first = table.order[table.offsets[:-1]]
+    start, end = credit.value[credit.graph.source[first]], credit.value[credit.graph.target[table.last]]
+    _close(np.bincount(table.trajectory, weights=credit.step_reward), end - start)
+    # With the factor gamma on R(s'), the discounted rewards do: gamma^T R(s_T) - R(s_0).
+    shaped = rewardflow_values(table, gamma=gamma, aggregate=aggregate, shaping_gamma=gamma).step_reward
+    length = np.diff(table.offsets)
+    _close(np.bincount(table.trajectory, weights=gamma**table.t * shaped), gamma**length * end - start)
+
+
+@given(seed=SEEDS)
+def test_rewardflow_steps_telescope_over_what_was_bypassed(seed):
+    # The next scored step begins where the last one led, whatever was shown in between.
+    table = random_table(seed)
+    credit = rewardflow_values(table)
+    first = table.order[table.offsets[:-1]]
+    start, end = credit.value[credit.graph.source[first]], credit.value[credit.graph.target[table.last]]
+    _close(np.bincount(table.trajectory, weights=credit.step_reward), end - start)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("method", [rewardflow, graphgpo])
+@given(seed=SEEDS)
+def test_groups_that_all_fail_get_no_step_credit_whatever_their_rewards(method, unit, seed):
+    table = random_table(seed, win=0.1)
+    rich = dataclasses.replace(table, reward=np.random.default_rng(seed).normal(size=len(table)))
+    failed = np.bincount(table.group, weights=table.won) == 0
+    assert (method(rich, unit=unit, **STEPS[method])[failed[table.group]] == 0).all()
+
+
+@given(seed=SEEDS)
+def test_hops_are_paths_of_unit_cost(seed):
+    table = random_table(seed, goals=2)
+    graph = StateGraph.from_table(table)
+    _close(graph.hop_distance(), graph.cost_distance(np.ones(len(table))))
+    _close(graphgpo(table, cost=1.0), graphgpo(table, cost=np.ones(len(table))))
+
+
+@given(seed=SEEDS)
+def test_the_nearest_success_is_never_farther_than_the_mean(seed):
+    table = random_table(seed, win=0.6, goals=3)
+    graph = StateGraph.from_table(table)
+    nearest, mean = graph.hop_distance(), graph.hop_distance("mean")
+    assert (np.isfinite(nearest) == np.isfinite(mean)).all()
+    assert (mean >= nearest).all()
+    single = np.bincount(graph.node_group, weights=graph.success) <= 1
+    np.testing.assert_array_equal(mean[single[graph.node_group]], nearest[single[graph.node_group]])
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@given(seed=SEEDS)
+def test_graphgpo_never_scores_the_nearer_of_two_edges_lower(unit, seed):
+    # Prop. 4.1. Of two edges out of a state, the one with the smaller d(s') + c never scores lower, and it scores
+    # strictly higher where the rewards of the edges out of the state differ by more than rounding.
+    table = random_table(seed)
+    cost = np.random.default_rng(seed).uniform(0.5, 2.0, len(table))
+    # An edge that is taken several times has one cost: that of its first visit.
+    edge, example = StateGraph.from_table(table).edges
+    cost = cost[example][edge]
+    credit = graphgpo_values(table, cost=cost)
+    scores = graphgpo(table, cost=cost, beta_episode=0.0, unit=unit)
+    way = credit.distance[credit.graph.target] + cost
+    for node in np.unique(credit.graph.source):
+        rows = np.flatnonzero(credit.graph.source == node)
+        rows = rows[np.argsort(way[rows], kind="stable")]
+        reward, score = credit.step_reward[rows], scores[rows]
+        assert (np.diff(score) <= 1e-12).all()
+        assert (np.diff(score)[np.diff(reward) < -TOLERANCE * np.abs(reward).max()] < 0).all()
+
+
+@given(seed=SEEDS)
+def test_graphgpo_scores_no_edge_above_one_on_a_shortest_way(seed):
+    table = random_table(seed, goals=2)
+    credit = graphgpo_values(table)
+    scores = graphgpo(table, beta_episode=0.0)
+    source, target = credit.graph.source, credit.graph.target
+    reachable = np.isfinite(credit.graph.hop_distance())
+    best = np.full(credit.graph.n_nodes, -np.inf)
+    np.maximum.at(best, source, scores)
+    shortest = reachable[source] & reachable[target] & (credit.distance[source] == credit.distance[target] + 1)
+    np.testing.assert_array_equal(scores[shortest], best[source[shortest]])
 
 
 @pytest.mark.parametrize("invalid", ["bypass", "self_loop"])

@@ -1,14 +1,9 @@
-"""What credit is held against: pairs of episodes, the graph, and controls that move credit."""
-
 import numpy as np
 import pytest
 
 from agentgym.trajectory import StepTable
-from tests.refusals import refuses
 from tests.wrappers.credit.random_tables import random_table
 from tests.wrappers.credit.small_tables import episodes
-from wrappers.credit.controls import broadcast, shuffled
-from wrappers.credit.dapo import dapo
 from wrappers.credit.evidence import agreement, pair_accuracy
 from wrappers.credit.graphgpo import graphgpo
 from wrappers.credit.group import number_pairs
@@ -36,7 +31,14 @@ def test_accuracy_equals_a_loop_over_pairs(seed: int) -> None:
     assert pair_accuracy(table, scores, centred=True) == pytest.approx(naive_accuracy(table, centred))
 
 
-def test_agreement_by_hand() -> None:
+def test_by_hand() -> None:
+    table = episodes("s -up-> goal +", "s -left-> u -left-> pit", "s -left-> u -up-> u -left-> pit")
+    assert pair_accuracy(table, np.full(len(table), -0.1)) == 1.0
+    assert pair_accuracy(table, np.full(len(table), 0.1)) == 0.0
+    assert pair_accuracy(table, np.full(len(table), 0.1), centred=True) == 0.5
+    assert pair_accuracy(table, np.full(len(table), np.nan)) == 0.5
+    table = episodes("s -up-> goal +", "s -left-> goal +")
+    assert pair_accuracy(table, [5.0, 0.0]) == 0.5
     assert agreement(episodes("s -up-> u", "s -left-> v"), [5.0, 0.0]) == 0.0
     # Left costs a step more than right; of the two visits of "u" one is not scored, so that "u" has no ranks.
     table = episodes("s -right-> u -up-> goal +", "s -left-> v -up-> u -up-> goal +", "s -right-> u -down-> pit")
@@ -56,32 +58,3 @@ def test_the_graph_agrees_with_itself_and_ranks_are_inside_states(seed: int) -> 
     assert agreement(table, graph + shift) == pytest.approx(1.0)
     assert agreement(table, shift - graph) == pytest.approx(-1.0)
     assert agreement(table, shift) == 0.0
-
-
-TABLE = random_table(3)
-
-
-def test_controls_shuffle_or_broadcast_advantages() -> None:
-    given, moved = graphgpo(TABLE, omega=0.8, invalid_penalty=0.1, penalty="advantage"), shuffled(TABLE)
-    for group in range(TABLE.n_groups):
-        rows = TABLE.group == group
-        np.testing.assert_array_equal(np.sort(moved[rows]), np.sort(given[rows]))
-    assert (moved != given).any()
-    np.testing.assert_array_equal(moved, shuffled(TABLE))
-    given, spread = graphgpo(TABLE, omega=0.8, invalid_penalty=0.1, penalty="advantage"), broadcast(TABLE)
-    for trajectory in range(TABLE.n_trajectories):
-        rows = TABLE.trajectory == trajectory
-        np.testing.assert_allclose(spread[rows], given[rows].mean(), atol=1e-12)
-
-
-@pytest.mark.parametrize("control", [shuffled, broadcast])
-def test_steps_that_are_not_scored_stay_so(control):
-    missing = np.isnan(dapo(TABLE))
-    assert missing.any()
-    np.testing.assert_array_equal(np.isnan(control(TABLE, of="dapo")), missing)
-
-
-@pytest.mark.parametrize("control", [shuffled, broadcast])
-def test_a_control_is_of_a_method_that_reads_the_table_alone(control):
-    refuses(ValueError, "did you mean 'graphgpo'", control, TABLE, of="graphpo")
-    refuses(ValueError, "'judge' needs scores", control, TABLE, of="judge")

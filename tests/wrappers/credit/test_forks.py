@@ -56,6 +56,30 @@ TREE = StepTable.from_arrays(
 )  # fmt: skip
 
 
+def test_grpo_and_graphgpo_by_hand() -> None:
+    # Outcomes 1, 0, 0: mean 1/3, sample deviation sqrt(1/3); a: 2/3 of it, b and c: -1/3. Row 0 is a's and b's.
+    a, b = 2 / 3 / np.sqrt(1 / 3), -1 / 3 / np.sqrt(1 / 3)
+    np.testing.assert_allclose(grpo(TREE, eps=0.0), [(a + b) / 2, a, b, b])
+    # Distances: u 1, s 2, pit 3 (one more than the largest). Out of s, x is worth .8^2 and left .8^4; out of u, up is
+    # worth .8 and down .8^4: two edges each, so +-1 / sqrt(2), beside GRPO's.
+    a, b, step = 2 / 3 / np.sqrt(1 / 3), -1 / 3 / np.sqrt(1 / 3), np.sqrt(0.5)
+    expected = [step + (a + b) / 2, step + a, -step + b, -step + b]
+    np.testing.assert_allclose(graphgpo(TREE, eps=0.0), expected)
+    # A hundred continuations of the step from u, all to the pit: out of s there are still two steps, x and left.
+    many = 100
+    tree = StepTable.from_arrays(
+        group=["g"] * (3 + many), trajectory=["a", "a", "c", *range(many)], t=[0, 1, 0] + [1] * many,
+        state=["s", "u", "s"] + ["u"] * many, action=["x", "up", "left"] + ["down"] * many,
+        next_state=["u", "goal", "pit"] + ["pit"] * many, reward=[0, 1, 0] + [0] * many,
+        won=[1, 1, 0] + [0] * many, parent=dict.fromkeys(range(many), ("a", 0)),
+    )  # fmt: skip
+    for method, of_steps in ((graphgpo, {"beta_episode": 0.0}), (rewardflow, {"alpha_trajectory": 0.0})):
+        steps = method(tree, unit="visit", eps=0.0, **of_steps)
+        np.testing.assert_allclose(steps[[0, 2]], [np.sqrt(0.5), -np.sqrt(0.5)])
+    assert grpo(tree)[0] < grpo(tree)[1]
+    np.testing.assert_allclose(grpo(tree)[0], (grpo(tree)[1] + many * grpo(tree)[3]) / (many + 1))
+
+
 def forest(seed: int, groups: int = 3) -> StepTable:
     """Random walks, some of them cut from others where those are in the state in which they begin."""
     rng = np.random.default_rng(seed)
@@ -363,11 +387,37 @@ WITH_PRESETS = [(method, preset) for method in BRANCHES_PROPERTIES_METHODS for p
 SEEDS = st.integers(0, 10**6)
 
 
+def _close(a, b, atol=1e-9):
+    np.testing.assert_allclose(a, b, rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize("method", BRANCHES_PROPERTIES_METHODS)
+@given(seed=SEEDS)
+def test_which_rows_are_scored(method, seed):
+    table = random_trees(seed)
+    scored = np.isfinite(method(table))
+    # Several episodes of a group begin in its first state, so that the value of every beginning is known.
+    assert np.array_equal(scored, table.parent[table.trajectory] < 0 if method is vine else np.ones(len(table), bool))
+
+
 @pytest.mark.parametrize(("method", "preset"), WITH_PRESETS)
 @given(seed=SEEDS)
 def test_batches_that_all_fail_score_exactly_0(method, preset, seed):
     table = random_trees(seed, win=0.0)
     assert not np.nan_to_num(method(table, preset=preset)).any()
+
+
+@pytest.mark.parametrize("method", BRANCHES_PROPERTIES_METHODS)
+@given(seed=SEEDS, factor=st.sampled_from([0.125, 3.0]))
+def test_scaled_rewards_change_only_what_has_no_deviation(method, seed, factor):
+    table = random_trees(seed)
+    scaled = dataclasses.replace(table, reward=table.reward * factor)
+    if method is tree_grpo:
+        _close(tree_grpo(scaled, eps=0.0), tree_grpo(table, eps=0.0))
+        _close(tree_grpo(scaled, compare="parent"), factor * tree_grpo(table, compare="parent"))
+    else:
+        _close(method(scaled), factor * method(table))
+    _close(method(scaled, outcome="won"), method(table, outcome="won"))
 
 
 @pytest.mark.parametrize(("method", "preset"), WITH_PRESETS)

@@ -33,6 +33,26 @@ def values(table, **options):
     return found.graph.by_state(found.value)
 
 
+def test_by_hand() -> None:
+    # u: 1. v: 1/2. s: the best of a 1/2, b 1/4, c 0 and wait 1/2 V(s).
+    assert values(TABLE) == pytest.approx({"s": 1 / 2, "u": 1, "v": 1 / 2, "goal": 0, "pit": 0})
+    found = frontier_values(TABLE, **STEPS)
+    assert found.worth.tolist() == pytest.approx([1 / 2, 1, 1 / 4, 1 / 2, 1, 0, 1 / 4, 0])
+    scores = frontier(TABLE, **STEPS)
+    # Out of s: a 1/2, b 1/4, c 0, wait 1/4, c 0: mean 1/5.
+    assert scores[[0, 2, 5, 6, 7]] == pytest.approx([3 / 10, 1 / 20, -1 / 5, 1 / 20, -1 / 5])
+    # Out of u and v nothing else was tried. They gain 1 / .5 - 1, and 1/2 / .5 - 1/2; a share of .1 of it counts.
+    assert scores[[1, 4]] == pytest.approx([0.1, 0.1])
+    assert scores[3] == pytest.approx(0.05)
+    scores = frontier(TABLE, gamma=0.5, alpha_episode=0.0, share=0.3)
+    # From s: a 1 - 1/2, b 1/2 - 1/2, c -1/2, wait 1/2 - 1/2, c -1/2; u 1 twice, v 1/2. Squares: 3/4 + 2 + 1/4 over 8.
+    assert scores[[1, 3, 4]] == pytest.approx(0.3 * np.array([1, 1 / 2, 1]) / math.sqrt(3 / 8), rel=1e-5)
+    table = episodes("s -a-> goal +", "s -a-> pit", "s -b-> u -in-> goal +", "s -b-> u -in-> goal +")
+    # a 1 or 0, b always 1/2: of equal worth, so that their gain of 1/2 / .5 - 1/2 is all there is, and 1 that of "in".
+    assert frontier(table, **STEPS) == pytest.approx([0.05, 0.05, 0.05, 0.1, 0.05, 0.1])
+    assert frontier_values(table, **STEPS).worth.tolist() == pytest.approx([1 / 2, 1 / 2, 1 / 2, 1, 1 / 2, 1])
+
+
 def test_optimism_by_hand() -> None:
     # Both were cut off: one in w, which nobody had left, and one in s, where it had only waited.
     table = cut_off(episodes("s -a-> v -on-> w", "s -wait-> s -wait-> s"), 0, 1)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agentgym.trajectory import StepTable
 from tests.refusals import refuses
-from tests.wrappers.credit.random_tables import random_table
+from tests.wrappers.credit.random_tables import random_table, rebuild
 from tests.wrappers.credit.small_tables import episodes
 from tests.wrappers.credit.test_scores import with_logprobs
 from wrappers.credit.grpo import grpo
@@ -23,9 +23,14 @@ UP, DOWN = math.exp(0.5 / 5), math.exp(-0.5 / 5)
 
 
 def test_by_hand() -> None:
-    # Ratios e^.1, e^-.1, 1, and e^.4 cut to 1.2.
+    # Ratios e^.1, e^-.1, 1, and e^.4 cut to 1.2; returns 1 1 1 0: Q = 1.105 .905 1 0, mean .7525; GRPO +-1/2.
     ratios = hindsight_ratios(TABLE, hindsight=HINDSIGHT, plain=PLAIN)
     np.testing.assert_allclose(ratios, [UP, DOWN, 1, 1.2])
+    worth = np.array([UP, DOWN, 1, 0])
+    found = hcapo(TABLE, hindsight=HINDSIGHT, plain=PLAIN, std="none")
+    np.testing.assert_allclose(found, np.array([0.5, 0.5, 0.5, -0.5]) + worth - worth.mean())
+    found = hcapo(TABLE, hindsight=HINDSIGHT, plain=PLAIN, eps=0.0, omega=2.0) - grpo(TABLE, eps=0.0)
+    np.testing.assert_allclose(found, 2 * (worth - worth.mean()) / worth.std(ddof=1))
     given: dict[str, Any] = {"hindsight": HINDSIGHT, "plain": PLAIN, "temper": 1.0}
     np.testing.assert_allclose(hindsight_ratios(TABLE, **given), [1.2, 0.8, 1, 1.2])
     wide = hindsight_ratios(TABLE, low=0.0, high=5.0, **given)
@@ -111,8 +116,11 @@ def naive(table: StepTable, hindsight: np.ndarray, plain: np.ndarray, smoothing:
 
 
 @given(seed=st.integers(0, 10**6), smoothing=st.sampled_from([0.0, 0.5]))
-def test_equals_plain_loops(seed: int, smoothing: float) -> None:
+def test_equals_plain_loops_whatever_the_order(seed: int, smoothing: float) -> None:
     table, rng = random_table(seed, win=0.5), np.random.default_rng(seed)
     hindsight, plain = -3 * rng.random((2, len(table)))
     found = hcapo(table, hindsight=hindsight, plain=plain, smoothing=smoothing)
     np.testing.assert_allclose(found, naive(table, hindsight, plain, smoothing), atol=1e-9)
+    rows = rng.permutation(len(table))
+    shuffled = hcapo(rebuild(table, rows), hindsight=hindsight[rows], plain=plain[rows], smoothing=smoothing)
+    np.testing.assert_allclose(shuffled, found[rows], atol=1e-9)

@@ -34,6 +34,13 @@ def test_by_hand() -> None:
         next_state=["u", "w"] * 2, reward=[0] * 4, won=[False] * 4,
     )  # fmt: skip
     assert contexts(split, 1)[1] == (pytest.approx([-1, 0, -1, 1]), 2)
+    # k = 1, weights 1/3 and 2/3. s: returns 1 and 0, A_0 = +-1/2, no context before it. u: returns 1 0 0, mean 1/3;
+    # after s: 1 and 0, mean 1/2; after v alone: 0. So 2/3 / 3 + 1/2 * 2/3 = 5/9; -1/9 - 1/3 = -4/9; -1/9.
+    assert _steps(k=1) == pytest.approx([1 / 6, 5 / 9, -1 / 6, -4 / 9, 0, -1 / 9])
+    # All contexts the same weight: 1/3 + 1/4 = 7/12, -1/6 - 1/4 = -5/12, -1/6.
+    assert _steps(k=1, alpha=0.0) == pytest.approx([1 / 4, 7 / 12, -1 / 4, -5 / 12, 0, -1 / 6])
+    # Nobody has two states before: the third context counts 0 with weight 3 of 6.
+    assert _steps(k=2) == pytest.approx(_steps(k=1) / 2)
     # Divided by what a row has, the first rows are whole; the last row's context of one member still counts.
     assert _steps(k=2, divide_by="has") == pytest.approx([1 / 2, 5 / 9, -1 / 2, -4 / 9, 0, -1 / 9])
     # Divided by what has contrast, that one does not either.

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym.trajectory import StepTable
-from tests.wrappers.credit.random_tables import random_table
+from tests.wrappers.credit.random_tables import random_table, rebuild
 from wrappers.credit.grpo import grpo
 from wrappers.credit.igpo import igpo
 
@@ -18,9 +18,22 @@ TABLE = StepTable.from_arrays(
     won=[1, 1, 1, 0, 0],
 )  # fmt: skip
 BELIEFS = [0.1, 0.3, 0.9, 0.1, 0.0]
+REWARDS = np.array([0.2, 0.6, 1.0, -0.1, 0.0])  # gains, and outcomes at the end
 
 
 def test_by_hand() -> None:
+    # Mean 1.7 / 5 = .34: -.14 .26 .66 | -.44 -.34.
+    np.testing.assert_allclose(igpo(TABLE, beliefs=BELIEFS, std="none"), [0.78, 0.92, 0.66, -0.78, -0.34])
+    np.testing.assert_allclose(igpo(TABLE, beliefs=BELIEFS, std="none", gamma=0.5), [0.155, 0.59, 0.66, -0.61, -0.34])
+    # Gains .2 .6 -.1 about 7/30, outcomes 1 and 0 about .5.
+    turns = np.array([0.2, 0.6, -0.1]) - 7 / 30
+    expected = [turns[0] + turns[1] + 0.5, turns[1] + 0.5, 0.5, turns[2] - 0.5, -0.5]
+    np.testing.assert_allclose(igpo(TABLE, beliefs=BELIEFS, std="none", compare="separate"), expected)
+    plain = igpo(TABLE, beliefs=BELIEFS, std="none")
+    np.testing.assert_allclose(igpo(TABLE, beliefs=BELIEFS, eps=0.0), plain / REWARDS.std(ddof=1))
+    np.testing.assert_allclose(igpo(TABLE, beliefs=BELIEFS, eps=0.0, preset="authors"), plain / REWARDS.std())
+    raised = igpo(TABLE, beliefs=[0.1, 0.3, 1.0, 0.1, 0.0], std="none") - igpo(TABLE, beliefs=BELIEFS, std="none")
+    np.testing.assert_allclose(raised, np.array([0.04, 0.06, -0.02, -0.04, -0.02]))  # +.1 at (a, 1), mean + .02
     lost = dataclasses.replace(TABLE, won=np.zeros(5, np.bool_), reward=np.zeros(5))
     assert not grpo(lost).any()
     scores = igpo(lost, beliefs=BELIEFS, compare="separate")
@@ -69,3 +82,13 @@ def test_equals_plain_loops(compare: Any, seed: int, gamma: float) -> None:
     beliefs = np.random.default_rng(seed).random(len(table))
     found = igpo(table, beliefs=beliefs, preset="authors", gamma=gamma, compare=compare)
     np.testing.assert_allclose(found, naive(table, beliefs, gamma, compare == "separate"), atol=1e-9)
+
+
+@given(seed=st.integers(0, 10**6))
+def test_names_order_and_a_constant_do_not_matter(seed: int) -> None:
+    table = random_table(seed)
+    beliefs = np.random.default_rng(seed).random(len(table))
+    rows = np.random.default_rng(seed).permutation(len(table))
+    found = igpo(table, beliefs=beliefs)
+    np.testing.assert_allclose(igpo(rebuild(table, rows), beliefs=beliefs[rows]), found[rows], atol=1e-9)
+    np.testing.assert_allclose(igpo(table, beliefs=beliefs + 3.0), found, atol=1e-6)

@@ -26,6 +26,41 @@ def nodes(per_node, table=TABLE):
     return milestones(table, **OPTIONS).graph.by_state(per_node)
 
 
+def test_by_hand() -> None:
+    found = milestones(TABLE, **OPTIONS)
+    # 3 of 5 win. s: visited by all, 3/5 - 3/5 = 0, covered by all winners 1, two ways out.
+    # m: 1 - 3/5 = 2/5, covered 2/3, one way in and one out: 2. n: 1/3 - 3/5 < 0: 0, covered 1/3, one in and two out: 3.
+    # Connected: s 2/3, m 2/3, n 1 of a quarter. S_0: s 1 + 1/6, m 2/5 + 2/3 + 1/6, n 1/3 + 1/4.
+    start = np.array([1 + 1 / 6, 2 / 5 + 2 / 3 + 1 / 6, 1 / 3 + 1 / 4])
+    # Branches out of s: to m 1, to n 1/3: +-2/3, the largest. Out of n: to goal 1, to pit 0: +-1, the task's largest.
+    # So m is entered by a branch of 2/3, n by one of -2/3: 0; and s by none.
+    # Progress of s-m: 1 nearer, 2/5 above the mean, no more failures than its sibling: 7/5. s-n: 1 nearer, -4/15, and
+    # 2/3 more failures: 1/15. m-goal, alone: 1 + 2/5. n-goal: 1 + 2/5 - 0. The largest of the task is 7/5.
+    # s has no way in: nothing keeps it.
+    kept = np.array([0, start[1] * (1 + 2 / 3 + 1), start[2] * (1 + 0 + 1 / 21)])
+    expected = dict(zip("smn", kept / kept.max(), strict=True))
+    assert nodes(found.milestone) == pytest.approx({**expected, "goal": 0, "pit": 0})
+    # pit: seen by two losers only; 1 - 2/5, never come back to.
+    assert nodes(found.trap) == pytest.approx({"s": 0, "m": 0, "n": 0, "goal": 0, "pit": 1})
+    assert nodes(found.near_traps) == pytest.approx({"s": 1 / 4, "m": 0, "n": 1 / 2, "goal": 0, "pit": 1})
+    near = nodes(found.near_milestones)
+    assert near == pytest.approx({"s": 1 / 2, "m": 1, "n": expected["n"], "goal": 0, "pit": 0})
+    assert found.branch[found.pair].tolist() == pytest.approx([2 / 3, 0, 2 / 3, 0, -2 / 3, 1, -2 / 3, -1, -2 / 3, -1])
+    # From s both ways are one step from success: GraphGPO, and A^G, have nothing to say.
+    assert graphgpo(TABLE, beta_episode=0.0)[[0, 4]] == pytest.approx([0, 0])
+    scores = milegpo(TABLE, **OPTIONS)
+    # The step to m raises Phi+ by 1/2, the one to n lowers it; that one raises Phi- by 1/4, of which a quarter counts.
+    gain = np.array([1 / 2, 1 / 2, -1 / 16, -1 / 16, -1 / 16])
+    assert scores[[0, 2, 4, 6, 8]] == pytest.approx(0.2 * 0.25 * (gain - gain.mean()))
+    # Without the correction it is the graph alone.
+    plain = milegpo(TABLE, **{**OPTIONS, "eta": 0.0})
+    assert plain[[0, 4]] == pytest.approx([0, 0])
+    assert plain[5] == pytest.approx(2 / 3)  # in or out of n: 1 0 0
+    whole, none, some = (milegpo(TABLE, **{**OPTIONS, "eta": eta}) for eta in (1.0, 0.0, 0.3))
+    assert some == pytest.approx(0.7 * none + 0.3 * whole)
+    assert milegpo(TABLE, **{**OPTIONS, "lam": 0.0}) == pytest.approx(none)
+
+
 def test_traps_and_milestones_by_hand() -> None:
     # Three losers; two come back to v, and one goes its own way.
     table = episodes("s -a-> v -a-> v -a-> pit", "s -a-> v -a-> v -a-> hole", "s -b-> w -a-> w2")

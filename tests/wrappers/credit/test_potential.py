@@ -1,4 +1,5 @@
 import dataclasses
+import math
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from wrappers.credit.potential import PRESETS, Potential, potential, potential_v
 
 # Out of s: right twice, then up wins once and down loses once; left loses at once.
 TABLE = episodes("s -right-> u -up-> goal +", "s -right-> u -down-> pit", "s -left-> pit")
+ROOT = math.sqrt(0.5)  # what two values standardise to
 SEEDS = st.integers(0, 10**6)
 
 
@@ -29,6 +31,84 @@ def values(table=TABLE, **options):
 def only(**options):
     """A step level without deviation and other levels."""
     return {"std": "none", "alpha_episode": 0.0, "alpha_return": 0.0, "gate": "none", **options}
+
+
+def test_values_by_hand() -> None:
+    # Returns at gamma 1/2: 1/2 and 1, 0 and 0, 0. s: mean of 1/2 0 0; u: mean of 1 0.
+    assert values(preset="pgpo", gamma=0.5) == {"s": pytest.approx(1 / 6), "u": 0.5, "goal": 0, "pit": 0}
+    # Bellman: u = (1 + 0) / 2; s = (2 * u / 2 + 0) / 3, the same here, as every visit of u came from s.
+    assert values(preset="gated_bepo", gamma=0.5) == {"s": pytest.approx(1 / 6), "u": 0.5, "goal": 0, "pit": 0}
+    # Distances 2 and 1, and the steps of G2PO's values are one more.
+    assert values(preset="pgpo", gamma=0.5, value="distance") == {"s": 0.5, "u": 1, "goal": 0, "pit": 0}
+    assert values(preset="g2po", gamma=0.5, value="distance") == {"s": 0.25, "u": 0.5, "goal": 0, "pit": 0}
+    # RTMC: prior 2 and a third of the episodes won: s (3 * 1/6 + 2/3) / 5, u (2 * 1/2 + 2/3) / 4.
+    found = values(preset="rtmc", gamma=0.5)
+    assert found == {"s": pytest.approx(7 / 30), "u": pytest.approx(5 / 12), "goal": 0, "pit": 0}
+    # v leads to u, from which the other episode won: 1/2 of 1/2; of v's own returns there is only a 0.
+    table = episodes("u -up-> goal +", "v -right-> u -down-> pit")
+    assert values(table, preset="gated_bepo", gamma=0.5)["v"] == pytest.approx(0.25)
+    assert values(table, preset="pgpo", gamma=0.5)["v"] == 0
+    # s stays or wins, half each: V = (V/2 + 1) / 2 = 2/3.
+    table = episodes("s -stay-> s -win-> goal +")
+    assert values(table, preset="gated_bepo", gamma=0.5)["s"] == pytest.approx(2 / 3, abs=1e-12)
+    table = episodes("u -up-> goal +", "s -right-> u")
+    cut = dataclasses.replace(table, terminated=np.array([True, False]), truncated=np.array([False, True]))
+    assert values(cut, preset="gated_bepo", gamma=0.5)["s"] == pytest.approx(0.5)
+    assert values(table, preset="gated_bepo", gamma=0.5)["s"] == 0  # it ended there, for good
+    assert values(cut, preset="pgpo", gamma=0.5)["s"] == 0
+
+
+def test_presets_by_hand() -> None:
+    # gamma 1/2: V(s) = (1/4 + 0 + 0)/3 = 1/12, V(u) = 1/4, success 1, failure 0.
+    # Out of s they lead to 1/4 1/4 0, mean 1/6; out of u to 1 and 0. Gains 1/6 3/4 1/6 -1/4 -1/12, mean 3/20.
+    local = np.array([1 / 12, 1 / 2, 1 / 12, -1 / 2, -1 / 6])
+    gains = np.array([1 / 6, 3 / 4, 1 / 6, -1 / 4, -1 / 12]) - 3 / 20
+    assert potential(TABLE, preset="g2po", gamma=0.5, **only(contrast="state")) == pytest.approx(local)
+    assert potential(TABLE, preset="g2po", gamma=0.5, **only(contrast="task")) == pytest.approx(gains)
+    assert potential(TABLE, preset="g2po", gamma=0.5, **only()) == pytest.approx(local + gains)
+    # Episodes 2/3 -1/3 -1/3 come on top.
+    whole = potential(TABLE, preset="g2po", gamma=0.5, std="none")
+    assert whole - local - gains == pytest.approx([2 / 3, 2 / 3, -1 / 3, -1 / 3, -1 / 3])
+    # gamma 1/2: Phi(s) = 1/6, Phi(u) = 1/2; the differences, 1/3 1/2 1/3 -1/2 -1/6, in s less their mean 1/6, in u 0.
+    phi = np.array([1 / 6, 1 / 2, 1 / 6, -1 / 2, -1 / 3])
+    assert potential(TABLE, preset="pgpo", gamma=0.5, **only()) == pytest.approx(phi)
+    # A third is won: (2/3)^2 of them. Returns 1/2 1 0 0 0: 1/3 and 1/2 above the means.
+    returns = np.array([1 / 3, 1 / 2, -1 / 6, -1 / 2, -1 / 6])
+    assert potential(TABLE, preset="pgpo", gamma=0.5, std="none") == pytest.approx(returns + 4 / 9 * phi)
+    # lam 0: gains 1/4 - 1/6, 1 - 1/2, 1/12, 0 - 1/2, 0 - 1/6; both states were left in two ways.
+    gains = np.array([1 / 12, 1 / 2, 1 / 12, -1 / 2, -1 / 6])
+    options = {"preset": "gated_bepo", "gamma": 0.5, "std": "none"}
+    assert potential(TABLE, lam=0.0, **options) == pytest.approx(gains)
+    # lam 1/2: a quarter of the next gain.
+    summed = gains + np.array([1 / 8, 0, -1 / 8, 0, 0])
+    assert potential(TABLE, lam=0.5, **options) == pytest.approx(summed)
+    # u is left in one way only: there the episode counts.
+    table = episodes("s -right-> u -up-> goal +", "s -left-> pit")
+    scores = potential(table, lam=0.0, **options)
+    assert scores == pytest.approx([0.5 - 0.25, 0.5, -0.25])  # u: episode 1 above the mean 1/2
+    # gamma 1/2: the gains of before, here by the mean returns, over the task: 1/12 1/2 1/12 -1/2 -1/6, mean 0.
+    gains = np.array([1 / 12, 1 / 2, 1 / 12, -1 / 2, -1 / 6])
+    assert potential(TABLE, preset="gagpo", gamma=0.5, lam=0.0, std="none") == pytest.approx(gains)
+    summed = gains + np.array([1 / 8, 0, -1 / 8, 0, 0])
+    assert potential(TABLE, preset="gagpo", gamma=0.5, lam=0.5, std="none") == pytest.approx(summed)
+    # gamma 1/2: right is worth (1/2 + 0)/2, s 1/6, with two more visits of that (1/2 + 1/3)/4 = 5/24; left (0 + 1/3)/3.
+    # Their mean over visits is (5/24 + 5/24 + 1/9)/3 = 19/108.
+    scores = potential(TABLE, preset="ecpo", gamma=0.5, **only())
+    mean = 19 / 108
+    right, left = 5 / 24 - mean, 1 / 9 - mean
+    up, down = (1 + 2 / 2) / 3 - 0.5, (0 + 2 / 2) / 3 - 0.5
+    assert scores == pytest.approx([right, up, right, down, left])
+    # The gate of s: between actions (2 (1/12)^2 + (1/6)^2) / 3 = 1/72, within (1/16 + 1/16) / 3 = 1/24; three visits.
+    # That of u: between 1/4, within 0; two visits.
+    gated = potential(TABLE, preset="ecpo", gamma=0.5, std="none", alpha_episode=0.0, eps=0.0)
+    s, u = math.tanh(3 / 4) * (1 / 72) / (1 / 72 + 1 / 24), math.tanh(2 / 4)
+    assert gated == pytest.approx([s * right, u * up, s * right, u * down, s * left])
+    # gamma 1/2: Q 1/4 for right, 0 left, 1 up, 0 down; V' 7/30 and 5/12 as above.
+    gains = np.array([1 / 4 - 7 / 30, 1 - 5 / 12, 1 / 4 - 7 / 30, -5 / 12, -7 / 30])
+    assert potential(TABLE, preset="rtmc", gamma=0.5, std="none") == pytest.approx(gains)
+    # The deviation over the task, of the population, divides; the mean stays.
+    scores = potential(TABLE, preset="rtmc", gamma=0.5, eps=0.0)
+    assert scores == pytest.approx(gains / gains.std())
 
 
 def test_further_options_by_hand() -> None:
@@ -116,6 +196,35 @@ def test_every_combination_equals_its_naive_twin(value, gate, contrast, measure)
         table = random_table(seed, states=5, win=0.5)
         twin = naive_potential(table, {**PRESETS["ecpo"], **options, "episode": "elsewhere"})
         np.testing.assert_allclose(potential(table, preset="ecpo", episode="elsewhere", **options), twin, atol=1e-8)
+
+
+@pytest.mark.parametrize("preset", ["pgpo", "g2po", "gagpo"])
+@given(seed=SEEDS)
+def test_undiscounted_gains_of_an_episode_sum_to_what_it_got_less_what_its_start_was_worth(preset, seed):
+    table = random_table(seed, win=0.5)
+    found = potential_values(table, preset=preset, gamma=0.8, discounted=False)
+    first = table.order[table.offsets[:-1]]
+    sums = np.bincount(table.trajectory, weights=found.after - found.before)
+    np.testing.assert_allclose(sums, table.trajectory_won - found.before[first], atol=1e-9)
+
+
+@given(seed=SEEDS)
+def test_bellmans_values_are_a_fixed_point_between_0_and_1(seed):
+    found = potential_values(random_table(seed, win=0.5), preset="gated_bepo", gamma=0.9)
+    mean = np.zeros(found.graph.n_nodes)
+    for node in np.unique(found.graph.source):
+        mean[node] = found.worth[found.graph.source == node].mean()
+    np.testing.assert_allclose(found.value, mean, atol=1e-12)
+    assert ((found.value >= 0) & (found.value <= 1)).all()
+
+
+@given(seed=SEEDS)
+def test_step_credit_and_episodes_share_the_weight_where_one_takes_what_the_other_leaves(seed):
+    table = random_table(seed)
+    alone = potential(table, preset="gated_bepo", alpha_step=0.0)
+    gated = potential(table, preset="gated_bepo", alpha_episode=0.0)
+    assert not ((alone != 0) & (gated != 0)).any()
+    np.testing.assert_allclose(np.where(alone != 0, alone - grpo(table, outcome="won"), 0.0), 0.0, atol=1e-12)
 
 
 def test_levels_wrong_options_and_the_wrapper() -> None:

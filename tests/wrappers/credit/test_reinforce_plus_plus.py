@@ -21,6 +21,12 @@ def _white(values):
 
 
 def test_by_hand() -> None:
+    # To go 2, 4, 0 with gamma 1/2: mean 2, sample variance (0 + 4 + 4) / 2 = 4.
+    assert reinforce_plus_plus(TABLE, gamma=0.5) == pytest.approx([0, 1, -1])
+    # 4, 4, 0: mean 8/3, variance (16/9 + 16/9 + 64/9) / 2 = 16/3: 4/3 / sqrt(16/3) = 0.577350.
+    assert reinforce_plus_plus(TABLE) == pytest.approx([0.577350, 0.577350, -1.154701], abs=1e-6)
+    # Population variance 32/9: 4/3 / sqrt(32/9) = sqrt(1/2).
+    assert reinforce_plus_plus(TABLE, ddof=0) == pytest.approx([0.5**0.5, 0.5**0.5, -(2**0.5)])
     kl = np.array([0.0, 1.0, 0.0])
     assert reinforce_plus_plus(TABLE, gamma=0.5, kl=kl) == _white([1.5, 3, 0])
     assert reinforce_plus_plus(TABLE, preset="authors", kl=kl) == _white([4, 3, 0])

@@ -113,15 +113,35 @@ def test_components_of_the_table_are_compared_one_by_one(tmp_path: Path) -> None
         StepTable.from_arrays(**given, reward_components={"a": [1, 2]})
 
 
-def test_turns_that_others_did_not_play_are_compared_with_0() -> None:
-    # With a mean per index of the turn the second one would have nothing to be compared with; here it counts q2.
-    q1, q2 = 0.5, 0.7
+def test_a_baseline_per_turn_index_hides_what_a_further_turn_earns() -> None:
+    # Stop after turn 1 with reward q1, or go on with probability p and earn q2: the true gradient in p is q2.
+    p, q1, q2 = 0.3, 0.5, 0.7
+    n = 1000
+    on = np.arange(n) < p * n
+    score = np.where(on, 1 / p, -1 / (1 - p))  # d log pi / dp of the choice in turn 1
+    by_index = (q1 - q1) + on * (q2 - q2)  # turn 2 against those that reached it
+    whole = q1 + on * q2
+    assert np.mean(score * by_index) == pytest.approx(0.0)
+    assert np.mean(score * (whole - whole.mean())) == pytest.approx(q2)
+    # turn_credit, whose absent turns count 0 in a mean over the whole group, is of the second kind.
     table = StepTable.from_arrays(
         group=[0] * 4, trajectory=[0, 0, 1, 2], t=[0, 1, 0, 0], state=list("suss"), action=["on", "x", "end", "end"],
         next_state=["u", "v", "w", "w"], reward=[q1, q2, q1, q1], won=[1] * 4,
     )  # fmt: skip
     found = turn_credit(table, given=np.zeros(4), worth="outcome")
     np.testing.assert_allclose(found, [q2 * 2 / 3, q2 * 2 / 3, -q2 / 3, -q2 / 3])
+
+
+def test_a_deviation_of_step_rewards_shrinks_with_silent_steps() -> None:
+    # The same reward of 1 in an episode of 4 and of 16 steps: z-scored over steps it weighs more in the longer one.
+    def weight(steps: int) -> float:
+        rewards = np.zeros(steps)
+        rewards[0] = 1.0
+        return float((rewards[0] - rewards.mean()) / rewards.std(ddof=1))
+
+    assert weight(16) > 2 * weight(4) * 0.9
+    sums = np.array([1.0, 0.0])  # of episodes: length plays no part
+    assert (sums[0] - sums.mean()) / sums.std(ddof=1) == pytest.approx(np.sqrt(0.5))
 
 
 def test_names_reach_the_scorer() -> None:

@@ -116,6 +116,18 @@ def test_a_mean_over_thousands_of_success_states_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        ("grpo", "eps"), ("grpo", "invalid_penalty"), ("gigpo", "omega"), ("rewardflow", "success_value"),
+        ("rewardflow", "alpha_action"), ("rewardflow", "shaping_gamma"), ("graphgpo", "beta_graph"), ("hgpo", "alpha"),
+    ],
+)  # fmt: skip
+def test_a_huge_option_is_refused_by_name(name: str, option: str) -> None:
+    for value in (1e301, float("nan"), float("inf"), 10**400):
+        refuses(ValueError, option, METHODS[name], huge_reward(1.0), **{option: value})
+
+
+@pytest.mark.parametrize(
     ("name", "column"),
     [
         ("gae", "values"), ("gae", "last_values"), ("reinforce_plus_plus", "weights"), ("reinforce_plus_plus", "kl"),

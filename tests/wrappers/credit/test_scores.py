@@ -1,5 +1,3 @@
-"""Scores, log-probabilities and entropies of steps, and the methods that weigh by entropies."""
-
 import dataclasses
 import math
 from typing import Any
@@ -10,10 +8,6 @@ import pytest
 from agentgym.trajectory import Reply
 from tests.refusals import refuses
 from tests.wrappers.credit.small_tables import episodes
-from wrappers.credit.aem import aem
-from wrappers.credit.empg import empg
-from wrappers.credit.graphgpo import graphgpo
-from wrappers.credit.grpo import grpo
 from wrappers.credit.options import LARGEST
 from wrappers.credit.scores import known_entropies, min_max, reply_entropies, reply_tokens, step_scores, token_scores
 
@@ -97,64 +91,3 @@ def test_entropies_by_hand() -> None:
     assert values.tolist() == [0, 1, 0, 0]
     assert width.tolist() == [2, 0, 0]
     assert known.tolist() == [True, True, False, True]
-
-
-TWO = episodes("s -right-> u -up-> goal +", "s -left-> pit")
-E = math.exp(-1)
-
-
-def test_empg_by_hand() -> None:
-    # Entropies 2 1 3: 1/2, 0, 1 of their range. Weights e^-.5, 1, e^-1 over their mean; episodes +-1/2.
-    weights = np.array([math.exp(-0.5), 1, E])
-    weights /= weights.mean()
-    base = weights * [0.5, 0.5, -0.5]
-    found = empg(TWO, entropies=[2, 1, 3], zeta=0.0, range_eps=0.0, std="none")
-    assert found == pytest.approx(base - base.mean())
-    # Only the first step has a next reply, the surest one: 1 more.
-    total = base + np.array([0.1, 0, 0])
-    assert empg(TWO, entropies=[2, 1, 3], zeta=0.1, range_eps=0.0, std="none") == pytest.approx(total - total.mean())
-    # Before an unsure one e^-2 at k_next 2.
-    total = weights[[1, 2, 0]] * [0.5, 0.5, -0.5] + np.array([0.1 * E**2, 0, 0])
-    found = empg(TWO, entropies=[1, 3, 2], zeta=0.1, k_next=2.0, range_eps=0.0, std="none")
-    assert found == pytest.approx(total - total.mean())
-    table = with_logprobs(TWO, [-2.0, -2.0], [-1.0], [-4.0, -2.0])
-    assert empg(table) == pytest.approx(empg(TWO, entropies=[2, 1, 3]))
-    found = empg(TWO, entropies=[0, math.nan, 1], range_eps=0.0, std="none", zeta=0.1)
-    weights = np.array([1, E]) / ((1 + E) / 2)
-    total = np.array([weights[0] * 0.5, 0.5, -weights[1] * 0.5])  # and nothing for leading to an unknown one
-    assert found == pytest.approx(total - total.mean())
-    steps = graphgpo(TWO)
-    weights = np.array([1, E, 1]) / ((2 + E) / 3)
-    found = empg(TWO, advantages=steps, entropies=[0, 1, 0], range_eps=0.0, zeta=0.0)
-    assert found == pytest.approx(weights * steps - (weights * steps).mean())
-    # What is not scored stays so, and takes no part in the mean.
-    found = empg(TWO, advantages=[1, 0, math.nan], entropies=[0, 0, 0], zeta=0.0)
-    assert found[:2] == pytest.approx([0.5, -0.5])
-    assert np.isnan(found[2])
-    table = episodes("s -a-> goal +", "s -b-> goal +", "s -c-> pit")
-    sure, unsure, _ = empg(table, entropies=[0.1, 0.9, 0.5], zeta=0.0, std="none")
-    assert sure > unsure
-
-
-def test_aem_by_hand() -> None:
-    # Entropies 2 1 3: 1/2, 0, 1 of their range; e^-.5, 1, e^-1 over their mean, on episodes of +-1/2.
-    weights = np.exp([-0.5, 0, -1])
-    weights /= weights.mean()
-    assert aem(TWO, entropies=[2, 1, 3], std="none") == pytest.approx(weights * [0.5, 0.5, -0.5])
-    # lam 2 squares them before the mean.
-    squares = np.exp([-1.0, 0, -2])
-    expected = squares / squares.mean() * [0.5, 0.5, -0.5]
-    assert aem(TWO, entropies=[2, 1, 3], lam=2.0, std="none") == pytest.approx(expected)
-    assert aem(TWO, entropies=[0.5, 0.55, 0.59]) == pytest.approx(grpo(TWO))
-    assert aem(TWO, entropies=[0.5, 0.55, 0.61]) != pytest.approx(grpo(TWO))
-    assert aem(TWO, entropies=[0.5, 0.55, 0.59], least_range=0.0) != pytest.approx(grpo(TWO))
-    assert aem(TWO, entropies=[0.5] * 3, least_range=0.0) == pytest.approx(grpo(TWO))
-    table = with_logprobs(TWO, [-2.0, -2.0], [-1.0], [-4.0, -2.0])
-    assert aem(table) == pytest.approx(aem(TWO, entropies=[2, 1, 3]))
-    weights = np.array([1, math.exp(-1)]) / ((1 + math.exp(-1)) / 2)
-    found = aem(TWO, entropies=[0, math.nan, 1], std="none")
-    assert found == pytest.approx([weights[0] / 2, 1 / 2, -weights[1] / 2])
-    steps = graphgpo(TWO)
-    factor = aem(TWO, entropies=[2, 1, 3], advantages=np.ones(3))
-    assert aem(TWO, entropies=[2, 1, 3], advantages=steps) == pytest.approx(factor * steps)
-    assert np.isnan(aem(TWO, entropies=[2, 1, 3], advantages=[1, math.nan, 1])).tolist() == [False, True, False]

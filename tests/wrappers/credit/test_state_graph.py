@@ -1,5 +1,3 @@
-"""Graphs of states against naive searches; costs, values and options of the methods on them."""
-
 import itertools
 import math
 import tracemalloc
@@ -8,13 +6,8 @@ import numpy as np
 import pytest
 
 from agentgym.trajectory import StepTable
-from tests.corridor import CorridorVectorEnv
-from tests.refusals import refuses
 from tests.wrappers.credit.naive import distances
 from tests.wrappers.credit.random_tables import random_table, rebuild
-from tests.wrappers.credit.small_tables import episodes
-from wrappers.credit.graphgpo import GraphGPO, graphgpo, graphgpo_values
-from wrappers.credit.rewardflow import rewardflow, rewardflow_values
 from wrappers.credit.state_graph import StateGraph, transitions
 
 
@@ -33,6 +26,16 @@ def _walks(*walks, won=(), group=None):
 
 
 def test_distances_by_hand() -> None:
+    # s-a-b-G wins; s-c-b joins it at b; a-d ends in d. From s: s-a-b-G and s-c-b-G are 3 long.
+    graph = StateGraph.from_table(_walks("sabG", "scb", "ad", won=[0]))
+    assert graph.by_state(graph.hop_distance()) == {"s": 3, "a": 2, "b": 1, "G": 0, "c": 2, "d": math.inf}
+    # d_max is 3, so what cannot get there is put at 4.
+    assert graph.by_state(graph.fill_unreachable(graph.hop_distance(), "d_max+1"))["d"] == 4
+    assert graph.by_state(graph.fill_unreachable(graph.hop_distance(), "infinite"))["d"] == math.inf
+    # Alone, s is 4 from G; the failed episode saw the edge s-c.
+    assert StateGraph.from_table(_walks("sabcG", won=[0])).hop_distance()[0] == 4
+    graph = StateGraph.from_table(_walks("sabcG", "sc", won=[0]))
+    assert graph.by_state(graph.hop_distance())["s"] == 2
     table = _walks("sabG", "sab", won=[0], group=["x", "y"])
     graph = StateGraph.from_table(table)
     distance = graph.hop_distance()
@@ -40,6 +43,9 @@ def test_distances_by_hand() -> None:
     assert graph.by_state(distance, 1) == {"s": math.inf, "a": math.inf, "b": math.inf}
     # A group without success: d_max counts as 0.
     assert set(graph.by_state(graph.fill_unreachable(distance, "d_max+1"), 1).values()) == {1.0}
+    # G wins for the first episode; the second walks on from H, which is a goal because the third ends there.
+    graph = StateGraph.from_table(_walks("sabG", "aHb", "tH", won=[0, 2]))
+    assert graph.by_state(graph.hop_distance()) == {"s": 2, "a": 1, "b": 1, "G": 0, "H": 0, "t": 1}
     # s-a-G costs 1 + 5, s-b-c-G costs 1 + 1 + 1; the parallel, dearer way b-c of the third episode changes nothing.
     table = _walks("saG", "sbcG", "bc", won=[0, 1])
     cost = np.array([1.0, 5.0, 1.0, 1.0, 1.0, 9.0])
@@ -59,6 +65,17 @@ def test_mean_distances_by_hand() -> None:
     assert graph.by_state(graph.hop_distance("mean")) == expected
     # d_max is 2.5 then.
     assert graph.by_state(graph.fill_unreachable(graph.hop_distance("mean"), "d_max+1"))["d"] == 3.5
+    # Two wins end in G: one node. H is a goal (third episode) on the way from a to G: a has 1 and 2, mean 1.5; H has
+    # itself and G, mean 0.5; t has H (1) and G (2).
+    graph = StateGraph.from_table(_walks("sG", "aHG", "tH", won=[0, 1, 2]))
+    assert graph.by_state(graph.hop_distance("mean")) == {"s": 1, "G": 0, "a": 1.5, "H": 0.5, "t": 1.5}
+    # Group x has two goals, y one and z none.
+    walks, group = ("saG", "sH", "sabG", "sab"), ["x", "x", "y", "z"]
+    graph = StateGraph.from_table(_walks(*walks, won=[0, 1, 2], group=group))
+    distance = graph.hop_distance("mean")
+    assert graph.by_state(distance, 0) == {"s": 1.5, "a": 1, "G": 0, "H": 0}
+    assert graph.by_state(distance, 1) == {"s": 3, "a": 2, "b": 1, "G": 0}
+    assert set(graph.by_state(distance, 2).values()) == {math.inf}
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -211,75 +228,3 @@ def test_noise_states_are_no_states() -> None:
     )  # fmt: skip
     steps = transitions(table, noise_states=("Nothing happens.",))
     assert _named(table, steps) == [((0, 1), (0, 1), False), ((0, 1), frozenset({3}), True)]
-
-
-# From u, "up" wins, "down" fails, "wait" is refused.
-TABLE = episodes("s -right-> u -wait!-> u -up-> goal +", "s -right-> u -down-> pit")
-
-
-def _steps(table, **options):
-    return rewardflow(table, std="none", alpha_trajectory=0.0, **options)
-
-
-def test_by_hand() -> None:
-    credit = rewardflow_values(TABLE, gamma=0.5)
-    assert credit.graph.by_state(credit.value) == {"s": 0.25, "u": 0.5, "goal": 1, "pit": 0}
-    assert credit.step_reward == pytest.approx([0.25, 0, 0.5, 0.25, -0.5])
-    # At u: up 0.5 and down -0.5, mean 0; the refused step scores 0.
-    assert _steps(TABLE, gamma=0.5) == pytest.approx([0, 0, 0.5, 0, -0.5])
-    # At u: wait 0, up 0.5, down -0.5: the mean stays 0. With two winners it does not: 0 0.5 0.5 -0.5, mean 1/8.
-    assert _steps(TABLE, gamma=0.5, invalid="self_loop") == pytest.approx([0, 0, 0.5, 0, -0.5])
-    table = episodes("s -right-> u -wait!-> u -up-> goal +", "u -up-> goal +", "s -right-> u -down-> pit")
-    scores = _steps(table, gamma=0.5, invalid="self_loop")
-    assert scores == pytest.approx([0, -0.125, 0.375, 0.375, 0, -0.625])
-    # Each edge once: 0 0.5 -0.5.
-    assert _steps(table, gamma=0.5, invalid="self_loop", unit="edge") == pytest.approx([0, 0, 0.5, 0.5, 0, -0.5])
-    # The text after the refused step is not a place: "up" still starts at u, 1 step from success.
-    table = episodes("s -right-> u -wait!-> Nothing -up-> goal +", "s -right-> u -down-> pit")
-    assert _steps(table, gamma=0.5) == pytest.approx([0, 0, 0.5, 0, -0.5])
-    # Kept, the noise is 1 step from success, u 2 and s 3.
-    credit = rewardflow_values(table, gamma=0.5, invalid="keep")
-    values = {"s": 0.125, "u": 0.25, "Nothing": 0.5, "goal": 1, "pit": 0}
-    assert credit.graph.by_state(credit.value) == values
-    # d_max is 2 (s), so pit is 3 away.
-    credit = rewardflow_values(TABLE, gamma=0.5, unreachable="d_max+1", success_value=8.0)
-    assert credit.graph.by_state(credit.value) == {"s": 2, "u": 4, "goal": 8, "pit": 1}
-    # gamma R(s') - R(s): towards success nothing is gained or lost.
-    credit = rewardflow_values(TABLE, gamma=0.5, shaping_gamma=0.5)
-    assert credit.step_reward == pytest.approx([0, -0.25, 0, 0, -0.5])
-
-
-# Out of u: "up" wins (taken twice), "down" ends in pit. d: s 2, u 1, goal 0, pit 3.
-GRAPHGPO_TABLE = episodes("s -right-> u -up-> goal +", "u -up-> goal +", "s -right-> u -down-> pit")
-
-
-def test_costs() -> None:
-    # "up" costs 2: d(u) = 2, d(s) = 3, d(pit) = 4; up is worth 1/4, down 1/32.
-    cost = {"up": 2.0}
-    credit = graphgpo_values(GRAPHGPO_TABLE, omega=0.5, cost=cost)
-    assert credit.graph.by_state(credit.distance) == {"s": 3, "u": 2, "goal": 0, "pit": 4}
-    assert credit.step_reward == pytest.approx([1 / 8, 1 / 4, 1 / 4, 1 / 8, 1 / 32])
-    rows = np.array([1.0, 2.0, 2.0, 1.0, 1.0])
-    assert (graphgpo_values(GRAPHGPO_TABLE, omega=0.5, cost=rows).step_reward == credit.step_reward).all()
-    # One cost for all is a change of omega; only d_max + 1 is not scaled: 2 * 2 + 1.
-    credit = graphgpo_values(GRAPHGPO_TABLE, omega=0.5, cost=2.0)
-    assert credit.graph.by_state(credit.distance) == {"s": 4, "u": 2, "goal": 0, "pit": 5}
-    for cost in (0.0, -1, np.inf, np.nan, "1"):
-        with pytest.raises(ValueError, match=rf"costs must be positive and finite; every step costs {cost!r}"):
-            graphgpo(GRAPHGPO_TABLE, cost=cost)
-    refuses(
-        ValueError,
-        r"costs must be positive and finite; action 'up' costs -2",
-        graphgpo,
-        GRAPHGPO_TABLE,
-        cost={"up": -2.0},
-    )
-    refuses(ValueError, r"row 3 costs -1", graphgpo, GRAPHGPO_TABLE, cost=[1, 1, 1, -1, 1])
-    refuses(ValueError, r"shape \(5,\), got \(2,\)", graphgpo, GRAPHGPO_TABLE, cost=np.ones(2))
-    for cost in (np.float32(2.0), np.int64(2), np.array(2.0)[()]):
-        assert (graphgpo(GRAPHGPO_TABLE, cost=cost) == graphgpo(GRAPHGPO_TABLE, cost=2.0)).all()
-
-
-@pytest.mark.parametrize("cost", [-1.0, np.inf, {"north": 0.0}, {"up": "dear"}])
-def test_a_wrapper_refuses_wrong_costs_at_once(cost):
-    refuses(ValueError, "costs must be positive and finite", GraphGPO, CorridorVectorEnv(2), cost=cost)

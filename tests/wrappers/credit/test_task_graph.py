@@ -44,6 +44,17 @@ def test_growing_equals_searching_anew_after_every_step(steps: Steps) -> None:
     assert graphs.n_edges == len({step[:2] for step in steps if step[0] != step[1]})
 
 
+@given(st.lists(STEP, max_size=40), st.randoms(use_true_random=False))
+def test_the_order_of_steps_does_not_matter(steps: Steps, random) -> None:
+    one, other = TaskGraphs(), TaskGraphs()
+    for step in steps:
+        one.add(0, *step)
+    random.shuffle(steps)
+    for step in steps:
+        other.add(0, *step)
+    assert one.distances(0) == other.distances(0)
+
+
 def test_ways_of_any_length_and_later_successes() -> None:
     graphs = TaskGraphs()
     # A chain 0 -> 1 -> ... -> 6 with success at its end: state i is 6 - i steps away.

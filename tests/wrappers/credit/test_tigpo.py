@@ -91,6 +91,7 @@ def test_episodes_are_compared_with_earlier_ones_too():
     spread = np.std([1, 1, 1, 1, 1, 0], ddof=1)
     scored = tigpo(table, earlier={0: [1, 1, 1, 1]}, alpha_step=0.0, eps=0.0)
     assert scored == pytest.approx(np.array([1 / 6, -5 / 6]) / spread)
+    # Without earlier ones it is GRPO; those of other tasks play no part.
     assert tigpo(table, earlier={"another": [1, 1]}, alpha_step=0.0) == pytest.approx(grpo(table, outcome="won"))
     # A lone episode has something to be compared with.
     assert tigpo(episodes("s -a-> goal +"), earlier={0: [0, 0]}, **options) == pytest.approx([2 / 3])

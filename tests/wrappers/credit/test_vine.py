@@ -1,22 +1,17 @@
-"""Credit of branches: vine, bpo and tree_grpo beside naive twins, their penalties by hand."""
-
 import dataclasses
-import math
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym.trajectory import StepTable
-from tests.wrappers.credit.naive_branches import naive_bpo, naive_tree_grpo, naive_vine
+from tests.wrappers.credit.naive_branches import naive_vine
 from tests.wrappers.credit.random_tables import random_table
 from tests.wrappers.credit.random_trees import random_trees
 from tests.wrappers.credit.small_tables import episodes
-from wrappers.credit.bpo import bpo
 from wrappers.credit.gae import gae
 from wrappers.credit.group import whitened
-from wrappers.credit.tree_grpo import tree_grpo
+from wrappers.credit.rloo import rloo
 from wrappers.credit.vine import vine
 
 nan = np.nan
@@ -29,7 +24,30 @@ def _equal(found, expected):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
 
 
-def test_whitening_outcomes_and_penalties_by_hand() -> None:
+def test_by_hand() -> None:
+    # V(s) = 0, of the other root; V(u) = (0 + 1) / 2; V(v) = 0. So 1/2 - 0, 0 - 1/2, 1 - 0. The other root: 0 - 1.
+    _equal(vine(episodes(*TREE)), [0.5, -0.5, 1, nan, nan, nan, -1])
+    # V(u) = (0 + 1) / 2 and V(v) = 0 stay; 1/2 * 1/2, 1/2 * 0 - 1/2, 1. The root that won is worth 1/4.
+    _equal(vine(episodes(*TREE), gamma=0.5), [0.25, -0.5, 1, nan, nan, nan, -0.25])
+    table = episodes(*TREE[:3], *TREE[4:])
+    # From u, worth 1/2, to the end with reward 1: both steps gain 1/2.
+    _equal(vine(table), [0.5, 0.5, 0.5, nan, nan, -1])
+    # Filled backwards V(v) = 1: the step into v gains all of it.
+    _equal(vine(table, gaps="backwards"), [0.5, 0.5, 0, nan, nan, -1])
+    _equal(vine(table, gaps="backwards", gamma=0.5), [0.25, 0, 0, nan, nan, -0.25])
+    _equal(vine(episodes("s -a-> u -b-> goal +", "0.0: u -c-> pit")), [nan, 1, nan])
+    _equal(vine(episodes("s -a-> u -b-> goal +")), [nan, nan])
+    _equal(vine(episodes("s -a-> u -b-> goal +"), gaps="backwards"), [0, 0])
+    # u is reached again by 2, which has no branches; 1 begins there.
+    table = episodes("s -a-> u -b-> goal +", "0.0: u -c-> pit", "s -d-> u -e-> goal +", "2.0: u -f-> goal +")
+    # Forks: V(u) is 0 for the first root and 1 for the second; V(s) is 1, of each other.
+    _equal(vine(table), [-1, 1, nan, 0, 0, nan])
+    # Pooled it is 1/2 for both.
+    _equal(vine(table, pool="state"), [-0.5, 0.5, nan, -0.5, 0.5, nan])
+    # Back in s the first root's value is that of the second, 0, not its own 1.
+    table = episodes("s -a-> s -b-> goal +", "s -c-> pit")
+    _equal(vine(table, pool="state"), [0, 1, -1])
+    _equal(vine(table), [1, 1, -1])
     table = episodes(*TREE[:3], *TREE[4:])
     scored = np.array([0.5, 0.5, 0, -1])
     expected = np.full(6, nan)
@@ -81,55 +99,32 @@ def test_with_a_value_for_every_state_it_is_gae_without_lambda(seed, gamma):
     seed=st.integers(0, 10**6), gamma=st.sampled_from([1.0, 0.9]), pool=st.sampled_from(["fork", "state"]),
     gaps=st.sampled_from(["segment", "backwards"]),
 )  # fmt: skip
-def test_vine_equals_its_naive_twin(seed, gamma, pool, gaps):
+def test_it_equals_its_naive_twin(seed, gamma, pool, gaps):
     table = random_trees(seed)
     found = vine(table, gamma=gamma, pool=pool, gaps=gaps)
     np.testing.assert_allclose(found, naive_vine(table, gamma=gamma, pool=pool, gaps=gaps), rtol=0, atol=1e-9)
 
 
-SEEDS = st.integers(0, 10**6)
+@given(seed=st.integers(0, 10**6))
+def test_without_branches_it_is_rloo(seed):
+    table = random_table(seed, size=3)  # all episodes begin in one state
+    np.testing.assert_allclose(vine(table), rloo(table), rtol=0, atol=1e-9)
 
 
-def test_penalties_by_hand() -> None:
-    table = episodes("s -a!-> u -b!-> goal +", "0.0: u -c-> pit")
-    _equal(bpo(table, lam=0.0), [0, 1, -1])
-    _equal(bpo(table, lam=0.0, invalid_penalty=0.25, penalty="advantage"), [-0.25, 0.75, -1])
-    # Off the continuation's return: 3/4 against 0.
-    _equal(bpo(table, lam=0.0, invalid_penalty=0.25, penalty="row"), [0, 0.75, -0.75])
-    _equal(bpo(table, lam=0.0, invalid_penalty=0.25, penalty="discounted"), [0, 0.75, -0.75])
+def test_the_gradient_is_exact_in_expectation():
+    """Two steps of two actions, rewards 1 for (0, 1) and 3 for (1, 0): all rollouts with their probabilities."""
+    p, reward = (0.3, 0.6), {(0, 0): 0.0, (0, 1): 1.0, (1, 0): 3.0, (1, 1): 0.0}
 
+    def chance(i, action):
+        return p[i] if action else 1 - p[i]
 
-@given(seed=SEEDS, gamma=st.sampled_from([1.0, 0.9]), lam=st.sampled_from([0.0, 0.95, 1.0]))
-def test_bpo_equals_its_naive_twin(seed, gamma, lam):
-    table = random_trees(seed)
-    np.testing.assert_allclose(
-        bpo(table, gamma=gamma, lam=lam), naive_bpo(table, gamma=gamma, lam=lam), rtol=0, atol=1e-9
-    )
-
-
-# Episodes of the tree: 1 0 1 0, deviation sqrt(4/4 / 3); of the group: 1 0 1 0 0, mean 2/5, deviation sqrt(1.2 / 4).
-INSIDE, WON, LOST = 0.5 / math.sqrt(1 / 3), 0.6 / math.sqrt(0.3), -0.4 / math.sqrt(0.3)
-
-
-def test_penalties():
-    table = episodes("s -a!-> u -b-> goal +", "0.0: u -c!-> pit", "s -d-> pit")
-    plain = tree_grpo(table, eps=0.0)
-    late = tree_grpo(table, eps=0.0, invalid_penalty=0.5, penalty="advantage")
-    assert plain - late == pytest.approx([0.5, 0, 0.5, 0])
-    # Off every episode that goes through the step: 1/2, -1 and 0 as in a table with these rewards.
-    other = episodes("s -a-> u -b-> x", "0.0: u -c-> pit", "s -d-> pit")
-    other.reward[:] = [-0.5, 1, -0.5, 0]
-    felt = tree_grpo(table, invalid_penalty=0.5, penalty="discounted")
-    assert felt == pytest.approx(tree_grpo(other))
-    row = tree_grpo(table, invalid_penalty=0.5, penalty="row")
-    assert np.isfinite(row).all()
-    assert row[0] < tree_grpo(table)[0]
-
-
-@given(
-    seed=SEEDS, compare=st.sampled_from(["sum", "nested", "parent", "treerl"]), shared=st.sampled_from(["mean", "sum"])
-)  # fmt: skip
-def test_tree_grpo_equals_its_naive_twin(seed, compare, shared):
-    table = random_trees(seed)
-    expected = naive_tree_grpo(table, compare=compare, shared=shared)
-    np.testing.assert_allclose(tree_grpo(table, compare=compare, shared=shared), expected, rtol=0, atol=1e-9)
+    gradient, plain = np.zeros(2), np.zeros(2)
+    for bits in np.ndindex(2, 2, 2, 2, 2):  # a root, a branch at its second step, another root
+        a0, a1, b1, c0, c1 = bits
+        probability = chance(0, a0) * chance(1, a1) * chance(1, b1) * chance(0, c0) * chance(1, c1)
+        table = episodes(f"s -{a0}-> {a0} -{a1}-> end", f"0.0: {a0} -{b1}-> end", f"s -{c0}-> {c0} -{c1}-> end")
+        table.reward[:] = [0, reward[a0, a1], reward[a0, b1], 0, reward[c0, c1]]
+        # d log-probability of an action by its logit: action - p.
+        gradient += probability * np.array([a0 - p[0], a1 - p[1]]) * vine(table)[:2]
+        plain += probability * np.array([a0 - p[0], a1 - p[1]]) * reward[a0, a1]
+    np.testing.assert_allclose(gradient, plain, rtol=0, atol=1e-12)

@@ -1,0 +1,70 @@
+import numpy as np
+import pytest
+
+from tests.corridor import CorridorVectorEnv
+from tests.refusals import refuses
+from tests.wrappers.credit.small_tables import episodes
+from wrappers.credit.graphgpo import GraphGPO, graphgpo, graphgpo_values
+
+# Out of u: "up" wins (taken twice), "down" ends in pit. d: s 2, u 1, goal 0, pit 3.
+TABLE = episodes("s -right-> u -up-> goal +", "u -up-> goal +", "s -right-> u -down-> pit")
+
+
+def _steps(table, **options):
+    return graphgpo(table, omega=0.5, std="none", beta_episode=0.0, **options)
+
+
+def test_by_hand() -> None:
+    credit = graphgpo_values(TABLE, omega=0.5)
+    assert credit.graph.by_state(credit.distance) == {"s": 2, "u": 1, "goal": 0, "pit": 3}
+    assert credit.step_reward == pytest.approx([0.25, 0.5, 0.5, 0.25, 0.0625])
+    # The authors leave the cost out of the exponent, and count 10 for success.
+    credit = graphgpo_values(TABLE, omega=0.5, preset="authors")
+    assert credit.step_reward == pytest.approx([5, 10, 10, 5, 1.25])
+    # Edges 1/2 and 1/16, mean 9/32; visits 1/2 1/2 1/16, mean 17/48.
+    assert _steps(TABLE) == pytest.approx([0, 7 / 32, 7 / 32, 0, -7 / 32])
+    assert _steps(TABLE, unit="visit") == pytest.approx([0, 7 / 48, 7 / 48, 0, -14 / 48])
+    # Value 0 in pit: edges 1/2 and 0.
+    assert _steps(TABLE, unreachable="infinite") == pytest.approx([0, 0.25, 0.25, 0, -0.25])
+    # Refused at u: kept, the loop u-u is an edge of worth 1/4 between 1/2 and 1/16 (d(u) + 1 = 2), mean 13/48.
+    table = episodes("s -right-> u -wait!-> u -up-> goal +", "s -right-> u -down-> pit")
+    assert _steps(table) == pytest.approx(np.array([0, -1, 11, 0, -10]) / 48)
+    assert _steps(table, invalid="bypass") == pytest.approx([0, 0, 7 / 32, 0, -7 / 32])
+
+
+@pytest.mark.parametrize("invalid", ["bypass", "self_loop"])
+def test_noise_states_count_as_refused_steps(invalid):
+    marked = episodes("s -right-> u -wait!-> Noise -up-> goal +", "s -right-> u -down-> pit")
+    unmarked = episodes("s -right-> u -wait-> Noise -up-> goal +", "s -right-> u -down-> pit")
+    expected = graphgpo(marked, invalid=invalid)
+    assert graphgpo(unmarked, invalid=invalid, noise_states=("Noise",)).tolist() == expected.tolist()
+    assert graphgpo(unmarked, invalid=invalid).tolist() != expected.tolist()
+    # Kept as in the paper, the noise is a place one step from success.
+    credit = graphgpo_values(unmarked, noise_states=("Noise",))
+    assert credit.graph.by_state(credit.distance)["Noise"] == 1
+
+
+def test_costs() -> None:
+    # "up" costs 2: d(u) = 2, d(s) = 3, d(pit) = 4; up is worth 1/4, down 1/32.
+    cost = {"up": 2.0}
+    credit = graphgpo_values(TABLE, omega=0.5, cost=cost)
+    assert credit.graph.by_state(credit.distance) == {"s": 3, "u": 2, "goal": 0, "pit": 4}
+    assert credit.step_reward == pytest.approx([1 / 8, 1 / 4, 1 / 4, 1 / 8, 1 / 32])
+    rows = np.array([1.0, 2.0, 2.0, 1.0, 1.0])
+    assert (graphgpo_values(TABLE, omega=0.5, cost=rows).step_reward == credit.step_reward).all()
+    # One cost for all is a change of omega; only d_max + 1 is not scaled: 2 * 2 + 1.
+    credit = graphgpo_values(TABLE, omega=0.5, cost=2.0)
+    assert credit.graph.by_state(credit.distance) == {"s": 4, "u": 2, "goal": 0, "pit": 5}
+    for cost in (0.0, -1, np.inf, np.nan, "1"):
+        with pytest.raises(ValueError, match=rf"costs must be positive and finite; every step costs {cost!r}"):
+            graphgpo(TABLE, cost=cost)
+    refuses(ValueError, r"costs must be positive and finite; action 'up' costs -2", graphgpo, TABLE, cost={"up": -2.0})
+    refuses(ValueError, r"row 3 costs -1", graphgpo, TABLE, cost=[1, 1, 1, -1, 1])
+    refuses(ValueError, r"shape \(5,\), got \(2,\)", graphgpo, TABLE, cost=np.ones(2))
+    for cost in (np.float32(2.0), np.int64(2), np.array(2.0)[()]):
+        assert (graphgpo(TABLE, cost=cost) == graphgpo(TABLE, cost=2.0)).all()
+
+
+@pytest.mark.parametrize("cost", [-1.0, np.inf, {"north": 0.0}, {"up": "dear"}])
+def test_a_wrapper_refuses_wrong_costs_at_once(cost):
+    refuses(ValueError, "costs must be positive and finite", GraphGPO, CorridorVectorEnv(2), cost=cost)

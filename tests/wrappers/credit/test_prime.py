@@ -1,0 +1,175 @@
+"""PRIME: by hand, against loops, and against what the published recipe answered for 120 groups."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentgym.trajectory import StepTable
+from tests.refusals import refuses
+from tests.wrappers.credit.learned import AUTHORS, answers, batches, mask, token_logprobs
+from tests.wrappers.credit.oracles import assert_agree
+from tests.wrappers.credit.random_tables import random_table, rebuild
+from tests.wrappers.credit.small_tables import episodes
+from wrappers.credit.prime import prime
+from wrappers.credit.rloo import rloo
+
+BETA = 0.05
+NAN = float("nan")
+#: The second step of the first episode is refused.
+TWO = episodes("s -right-> u -up!-> goal +", "s -left-> pit")
+#: Replies of 1, 2 and 2 tokens.
+REPLIES = np.array([[1, 0], [1, 1], [1, 1]], bool)
+SCORES = np.array([[0.1, NAN], [0.3, 0.5], [-0.2, 0.4]])
+PROCESS: Any = {"alpha_trajectory": 0.0}
+
+
+def naive(table: StepTable, scores: np.ndarray, kept: np.ndarray, gamma: float, baseline: str) -> np.ndarray:
+    """The process part by tokens."""
+    tokens = [
+        [(row, k) for row in table.order[table.offsets[i] : table.offsets[i + 1]] for k in np.flatnonzero(kept[row])]
+        for i in range(table.n_trajectories)
+    ]
+    said = [[scores[place] for place in each if not np.isnan(scores[place])] for each in tokens]
+    result = np.zeros(kept.shape)
+    for i, places in enumerate(tokens):
+        means = {
+            j: float(np.mean(said[j]))
+            for j in range(table.n_trajectories)
+            if table.trajectory_group[j] == table.trajectory_group[i] and said[j]
+        }
+        ahead, n = 0.0, len(means)
+        for place in reversed(places):
+            ahead *= gamma
+            if np.isnan(scores[place]) or n < 2:
+                continue
+            if baseline == "others":
+                ahead += scores[place] - sum(mean for j, mean in means.items() if j != i) / (n - 1)
+            else:
+                ahead += scores[place] * n / (n - 1) - sum(means.values()) / (n - 1)
+            result[place] = ahead
+    return result
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    baseline=st.sampled_from(["others", "scaled"]),
+    silent=st.sampled_from([0.0, 0.3, 0.95]),
+    gamma=st.sampled_from([0.9, 1.0]),
+)
+def test_equals_the_loops_in_any_order_of_rows(seed: int, baseline: Any, silent: float, gamma: float) -> None:
+    rng = np.random.default_rng(seed)
+    table = random_table(seed % 1000, groups=2, size=3)
+    table = rebuild(table, rng.permutation(len(table)))
+    kept = rng.random((len(table), 4)) < 0.6  # with gaps, and replies without a token
+    scores = np.where(rng.random(kept.shape) < silent, NAN, rng.normal(size=kept.shape))
+    found = prime(table, scores=scores, mask=kept, gamma=gamma, baseline=baseline, **PROCESS)
+    np.testing.assert_allclose(found, naive(table, scores, kept, gamma, baseline), atol=1e-9)
+
+
+def test_by_hand() -> None:
+    # Means 0.3 and 0.1. First episode less 0.1: 0, 0.2, 0.4, to go 0.6, 0.6, 0.4. Second less 0.3: -0.5, 0.1.
+    found = prime(TWO, scores=SCORES, mask=REPLIES)
+    np.testing.assert_allclose(found, [[1.6, 0.0], [1.6, 1.4], [-1.4, -0.9]])
+    found = prime(TWO, scores=SCORES, mask=REPLIES, gamma=0.5, alpha=10.0, **PROCESS)
+    np.testing.assert_allclose(found, [[2.0, 0.0], [4.0, 4.0], [-4.5, 1.0]])
+    # Sums 0.1, 0.8 and 0.2: means 0.45 and 0.2. Less 0.2: -0.1, 0.6; less 0.45: -0.25; half of what follows.
+    found = prime(TWO, scores=SCORES, mask=REPLIES, per="step", gamma=0.5, **PROCESS)
+    np.testing.assert_allclose(found, [[0.2, 0.0], [0.6, 0.6], [-0.25, -0.25]])
+    # Without the last tokens: 0.1, 0.3, 0 to go 0.4, 0.3, 0; -0.2, 0 to go -0.2, 0. Divided by 0.4: 0.25, 0.75, 0 and
+    # -0.5, 0 with means 1/3 and -1/4. Twice the distance to 1/24: 5/12, 17/12, -1/12 and -13/12, -1/12; to go
+    # 21/12, 16/12, -1/12 and -14/12, -1/12. Outcomes +-1; all times 5.
+    found = prime(TWO, scores=SCORES, mask=REPLIES, preset="authors", whiten=False)
+    expected = 5 / 12 * np.array([[21 + 12, 0], [16 + 12, -1 + 12], [-14 - 12, -1 - 12]])
+    np.testing.assert_allclose(found, expected)
+    one = np.ones((3, 1), bool)
+    options: Any = {"preset": "authors", "whiten": False, **PROCESS}
+    found = prime(TWO, scores=[[0.3], [0.1], [0.2]], mask=one, baseline="others", **options)
+    # 0.3 and 0 of the first episode are 1 and 0, the second's only token has nothing: 1 - 0, 0 - 0, 0 - 1/2.
+    np.testing.assert_allclose(found, [[5.0], [0.0], [-2.5]])
+    found = prime(TWO, scores=SCORES, mask=REPLIES, whiten=True)[REPLIES]
+    plain = np.array([1.6, 1.6, 1.4, -1.4, -0.9])
+    np.testing.assert_allclose(found, (plain - plain.mean()) / plain.std(ddof=1), rtol=1e-7)
+
+
+def test_further_cases_by_hand() -> None:
+    table = episodes("s -a-> goal +", "s -b-> pit", "s -c-> pit")
+    scores, one = [[0.5], [0.1], [0.3]], np.ones((3, 1), bool)
+    found = [prime(table, scores=scores, mask=one, baseline=baseline) for baseline in ("others", "scaled")]  # type: ignore[arg-type]
+    np.testing.assert_allclose(found[0], [[1.3], [-0.8], [-0.5]])
+    np.testing.assert_allclose(found[1], found[0])
+    silent = np.array([[NAN, NAN], [0.3, NAN], [-0.2, 0.4]])
+    # Means 0.3 and 0.1: 0.2 once; -0.5 and 0.1.
+    found = prime(TWO, scores=silent, mask=REPLIES, **PROCESS)
+    np.testing.assert_allclose(found, [[0.0, 0.0], [0.2, 0.0], [-0.4, 0.1]])
+    nothing = prime(TWO, scores=np.full((3, 2), NAN), mask=REPLIES)
+    np.testing.assert_array_equal(nothing, np.where(REPLIES, rloo(TWO)[:, None], 0.0))
+    by_steps = prime(TWO, scores=silent, mask=REPLIES, per="step", **PROCESS)
+    np.testing.assert_allclose(by_steps, [[0.0, 0.0], [0.1, 0.1], [-0.1, -0.1]])  # 0.3 - 0.2 and 0.2 - 0.3
+    wild = np.where(REPLIES, SCORES, np.inf)
+    np.testing.assert_array_equal(
+        prime(TWO, scores=wild, mask=REPLIES), prime(TWO, scores=np.where(REPLIES, SCORES, 0.0), mask=REPLIES)
+    )
+
+
+@pytest.mark.parametrize(
+    ("where", "lost"), [("row", [0.0, 0.4, 0.0]), ("discounted", [0.4, 0.4, -0.4]), ("advantage", [0.0, 0.4, 0.0])]
+)
+def test_the_penalty_is_taken_from_the_outcome(where: Any, lost: list[float]) -> None:
+    # Row 1 is refused; the mean of a "row" penalty is that of the first rows, none of which is.
+    plain = prime(TWO, scores=SCORES, mask=REPLIES)
+    found = prime(TWO, scores=SCORES, mask=REPLIES, invalid_penalty=0.4, penalty=where)
+    double = 2.0 if where == "row" else 1.0  # against the other of two: twice the distance to the mean
+    expected = np.array(lost)[:, None] * double
+    np.testing.assert_allclose(plain - found, np.where(REPLIES, expected, 0.0), atol=1e-12)
+
+
+@pytest.mark.parametrize("baseline", ["others", "scaled"])
+def test_a_lone_episode(baseline: Any) -> None:
+    lone = episodes("s -a-> goal +")
+    found = prime(lone, scores=[[0.1, 0.2]], mask=[[1, 1]], baseline=baseline)
+    np.testing.assert_array_equal(found, [[0.0, 0.0]])
+    raw = prime(lone, scores=[[0.1, 0.2]], mask=[[1, 1]], baseline=baseline, singleton="raw")
+    np.testing.assert_allclose(raw, [[1.3, 1.2]])
+
+
+def test_the_recipe() -> None:
+    rewards, replies = BETA * (token_logprobs("prm") - token_logprobs("init")), mask()
+    for whiten, key in ((False, "returns"), (True, "advantages")):
+        ours = [
+            prime(of, scores=rewards[rows], mask=replies[rows], preset="authors", whiten=whiten)[replies[rows]]
+            for of, rows in batches()
+        ]
+        assert_agree(np.concatenate(ours), answers(AUTHORS, "prime", key), atol=2e-4)
+
+
+@pytest.mark.parametrize(
+    ("scores", "kept", "words"),
+    [
+        ([0.0] * 3, REPLIES, r"scores must be of the mask's shape \(3, 2\), got \(3,\)"),
+        (np.zeros((2, 2)), REPLIES, r"shape \(3, 2\), got \(2, 2\)"),
+        ([["much"] * 2] * 3, REPLIES, "scores must be of the mask's shape .*could not convert"),
+        (np.zeros((3, 2)), REPLIES[:2], r"mask must be of shape \(3, K\), a row per step, got shape \(2, 2\)"),
+        (np.zeros((3, 2)), np.full((3, 2), 2), "mask must hold True and False, got 2"),
+        ([[0, 0], [0, np.inf], [0, 0]], REPLIES, "token 1 of row 1 has inf"),
+        ([[0, 0], [-1e101, 0], [0, 0]], REPLIES, "token 0 of row 1 has -1e"),
+    ],
+)
+def test_wrong_input_is_named(scores: Any, kept: Any, words: str) -> None:
+    refuses(ValueError, words, prime, TWO, scores=scores, mask=kept)
+
+
+@pytest.mark.parametrize("per", ["token", "step"])
+def test_no_rows_and_no_tokens(per: Any) -> None:
+    empty = StepTable.from_arrays(
+        group=[], trajectory=[], t=[], state=[], action=[], next_state=[], reward=[], won=[]
+    )  # fmt: skip
+    for preset in ("paper", "authors"):
+        assert prime(empty, scores=np.zeros((0, 3)), mask=np.zeros((0, 3), bool), preset=preset, per=per).shape == (
+            0,
+            3,
+        )
+        nothing = prime(TWO, scores=np.zeros((3, 2)), mask=np.zeros((3, 2), bool), preset=preset, per=per)
+        np.testing.assert_array_equal(nothing, np.zeros((3, 2)))

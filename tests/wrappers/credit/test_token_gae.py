@@ -1,0 +1,171 @@
+"""GAE over tokens, with and without turns: by hand, against loops, and against the recorded answers of published code.
+
+RAGEN finds its turn ends by `reward != 0`; its recorded answers are compared with exactly those ends given.
+"""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.refusals import refuses
+from tests.wrappers.credit.oracles import load
+from tests.wrappers.credit.random_tables import random_table
+from wrappers.credit.gae import gae
+from wrappers.credit.token_gae import bi_level_gae, token_gae, whiten
+
+
+def naive_tokens(rewards: Any, values: Any, last: float, gamma: float, lam: float) -> list[float]:
+    """One sequence without masked tokens."""
+    result, ahead, advantage = [], last, 0.0
+    for reward, value in zip(reversed(rewards), reversed(values), strict=True):
+        advantage = reward + gamma * ahead - value + gamma * lam * advantage
+        result.insert(0, advantage)
+        ahead = value
+    return result
+
+
+def naive_bi_level(
+    turns: list[tuple[float, list[float]]], last: float, gamma: float, lam: float, turn_gamma: float
+) -> list[float]:
+    """One sequence as turns of (reward, values of the turn's tokens)."""
+    ends = [values[-1] for _, values in turns]
+    upper = naive_tokens([reward for reward, _ in turns], ends, last, turn_gamma, lam)
+    result = []
+    for advantage, (_, values) in zip(upper, turns, strict=True):
+        rewards = [0.0] * (len(values) - 1) + [advantage + values[-1]]
+        result += naive_tokens(rewards, values, 0.0, gamma, lam)
+    return result
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_equal_the_loops_with_gaps_between_the_turns(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, width = 4, 40
+    gamma, lam, turn_gamma = rng.random(3)
+    rewards, values = np.zeros((n, width)), rng.normal(size=(n, width))
+    mask, ends = np.zeros((n, width), bool), np.zeros((n, width), bool)
+    last = rng.normal(size=n)
+    turns: list[list[tuple[float, list[float]]]] = []
+    for row in range(n):
+        at, mine = 0, []
+        for _ in range(rng.integers(0, 5)):
+            at += int(rng.integers(0, 4))
+            length = int(rng.integers(1, 5))
+            mask[row, at : at + length] = True
+            ends[row, at + length - 1] = True
+            rewards[row, at + length - 1] = rng.choice([0.0, 1.0, -0.1])
+            mine.append((rewards[row, at + length - 1], values[row, at : at + length].tolist()))
+            at += length
+        turns.append(mine)
+    flat, flat_returns = token_gae(rewards, values, mask, gamma=gamma, lam=lam, last_values=last)
+    both, both_returns = bi_level_gae(
+        rewards, values, mask, ends, gamma=gamma, lam=lam, turn_gamma=turn_gamma, last_values=last
+    )
+    for row in range(n):
+        kept = mask[row]
+        one = naive_tokens(rewards[row, kept].tolist(), values[row, kept].tolist(), last[row], gamma, lam)
+        two = naive_bi_level(turns[row], last[row], gamma, lam, turn_gamma)
+        np.testing.assert_allclose(flat[row, kept], one, atol=1e-12)
+        np.testing.assert_allclose(both[row, kept], two, atol=1e-12)
+    assert not flat[~mask].any()
+    assert not both[~mask].any()
+    np.testing.assert_allclose(flat_returns[mask], (flat + values)[mask])
+    np.testing.assert_allclose(both_returns[mask], (both + values)[mask])
+
+
+def test_turns_and_trajectories_by_hand() -> None:
+    table = random_table(4)
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=len(table))
+    turns = gae(table, values=values, gamma=0.9, lam=0.8)
+    lengths = np.diff(table.offsets)
+    mask = np.arange(lengths.max()) < lengths[:, None]
+    rewards, columns = np.zeros(mask.shape), np.zeros(mask.shape)
+    rewards[mask], columns[mask] = table.reward[table.order], values[table.order]
+    flat, _ = token_gae(rewards, columns, mask, gamma=0.9, lam=0.8)
+    both, _ = bi_level_gae(rewards, columns, mask, mask, gamma=0.3, lam=0.8, turn_gamma=0.9)
+    np.testing.assert_allclose(flat[mask], turns[table.order], atol=1e-12)
+    np.testing.assert_allclose(both[mask], turns[table.order], atol=1e-12)
+    # Two turns of one token, all rewards 0, values 0.5 and 0.2: -0.2, and 0.2 - 0.5 + lam * -0.2 with gamma 1.
+    found, returns = bi_level_gae(
+        [[0.0, 0.0]], [[0.5, 0.2]], [[True, True]], [[True, True]], lam=0.5, turn_gamma=1.0
+    )  # fmt: skip
+    np.testing.assert_allclose(found, [[-0.4, -0.2]])
+    np.testing.assert_allclose(returns, [[0.1, 0.0]], atol=1e-15)
+    tokens, _ = token_gae([[1.0]], [[0.5]], [[True]], gamma=0.9, last_values=[2.0])
+    turns, _ = bi_level_gae([[1.0]], [[0.5]], [[True]], [[True]], turn_gamma=0.8, last_values=[2.0])
+    assert tokens[0, 0] == pytest.approx(1 + 0.9 * 2 - 0.5)
+    assert turns[0, 0] == pytest.approx(1 + 0.8 * 2 - 0.5)
+    found, returns = token_gae([[0.0, 1.0]], [[np.nan, 0.25]], [[False, True]])
+    assert found.tolist() == [[0.0, 0.75]]
+    assert returns.tolist() == [[0.0, 1.0]]
+
+
+ROW: Any = [[0.0, 0.0, 1.0]]
+ALL: Any = [[True, True, True]]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: token_gae([1.0], [1.0], [True]), "shape \\(sequences, tokens\\), got shape \\(1,\\)"),
+        (lambda: token_gae(ROW, [[0.0]], ALL), "values must have the shape of rewards"),
+        (lambda: token_gae(ROW, ROW, [[True]]), "mask must have the shape of the numbers"),
+        (lambda: token_gae(ROW, ROW, [[0.5, 1, 1]]), "mask must hold True and False, got 0.5"),
+        (lambda: token_gae(ROW, [[0.0, np.inf, 0.0]], ALL), r"values\[0, 1\] is not finite"),
+        (lambda: token_gae(ROW, ROW, [[True, True, False]]), r"rewards\[0, 2\] = 1.0 is on a masked token"),
+        (lambda: token_gae(ROW, ROW, ALL, gamma=2.0), "gamma must be between 0 and 1, got 2.0"),
+        (lambda: token_gae(ROW, ROW, ALL, last_values=[0.0, 1.0]), "one finite number per sequence"),
+        (lambda: bi_level_gae(ROW, ROW, ALL, [[False, True, False]]), r"\[0, 2\] belongs to a turn without an end"),
+        (lambda: bi_level_gae(ROW, ROW, [[False, True, True]], ALL), r"turn_ends\[0, 0\] is a masked token"),
+        (lambda: bi_level_gae([[1.0, 0, 0]], ROW, ALL, [[False, True, True]]), r"rewards\[0, 0\] = 1.0 is inside"),
+        (lambda: bi_level_gae(ROW, ROW, ALL, ALL, turn_gamma=-1.0), "turn_gamma must be between 0 and 1"),
+    ],
+)
+def test_wrong_input_is_named(call: Any, words: str) -> None:
+    refuses(ValueError, words, call)
+
+
+def test_whitening() -> None:
+    rng = np.random.default_rng(0)
+    values, mask = rng.normal(3, 5, (6, 7)), rng.random((6, 7)) < 0.6
+    white = whiten(values, mask)
+    assert white[mask].mean() == pytest.approx(0, abs=1e-12)
+    assert white[mask].var(ddof=1) == pytest.approx(1, rel=1e-6)
+    assert not white[~mask].any()
+    assert whiten([0.3, 0.3, 0.1 + 0.2]).tolist() == [0.0, 0.0, 0.0]  # 0.1 + 0.2 is 0.3 but for rounding
+    assert whiten([7.0]).tolist() == [0.0]
+    np.testing.assert_allclose(whiten([1.0, np.nan, 3.0]), [-(0.5**0.5), np.nan, 0.5**0.5], rtol=1e-6)
+
+
+def arrays(case: dict[str, Any], *keys: str) -> list[Any]:
+    return [np.array(case[key], np.float64) for key in keys]
+
+
+def assert_same(found: tuple[Any, Any], mask: Any, recorded: dict[str, Any]) -> None:
+    advantages, returns = found
+    np.testing.assert_allclose(whiten(advantages, mask)[mask], np.array(recorded["adv"])[mask], rtol=0, atol=1e-5)
+    np.testing.assert_allclose(returns[mask], np.array(recorded["ret"])[mask], rtol=0, atol=1e-5)
+
+
+def test_published_gae() -> None:
+    results = load("token_level")["results"]
+    assert len(results) == 60
+    for case in results:
+        rewards, values, mask, gaps = arrays(case, "rewards", "values", "mask", "gap_mask")
+        options = {"gamma": case["gamma"], "lam": case["lam"]}
+        assert_same(token_gae(rewards, values, mask, **options), mask > 0, case["gae_verl_agent"])
+        found = token_gae(rewards, values, gaps, **options)
+        assert_same(found, gaps > 0, case["gae_verl_2026_skip_observation_tokens"])
+
+
+def test_published_bi_level_gae() -> None:
+    for case in load("token_level")["results"]:
+        rewards, values, mask = arrays(case, "turn_rewards", "values", "gap_mask")
+        found = bi_level_gae(
+            rewards, values, mask, rewards != 0, gamma=case["gamma"], lam=case["lam"], turn_gamma=0.95
+        )  # fmt: skip
+        assert_same(found, mask > 0, case["bi_level_gae_ragen|high_gamma=0.95"])

@@ -1,0 +1,90 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.wrappers.credit.naive_branches import naive_tree_grpo
+from tests.wrappers.credit.random_tables import random_table
+from tests.wrappers.credit.random_trees import random_trees
+from tests.wrappers.credit.small_tables import episodes
+from tests.wrappers.credit.test_vine import TREE
+from wrappers.credit.forks import Forest
+from wrappers.credit.grpo import grpo
+from wrappers.credit.tree_grpo import tree_grpo
+
+SEEDS = st.integers(0, 10**6)
+# Episodes of the tree: 1 0 1 0, deviation sqrt(4/4 / 3); of the group: 1 0 1 0 0, mean 2/5, deviation sqrt(1.2 / 4).
+INSIDE, WON, LOST = 0.5 / math.sqrt(1 / 3), 0.6 / math.sqrt(0.3), -0.4 / math.sqrt(0.3)
+
+
+def test_by_hand() -> None:
+    won, lost = INSIDE + WON, -INSIDE + LOST
+    # All four episodes go through the first step, the first and the last through the second.
+    expected = [(won + lost) / 2, (won + lost) / 2, won, lost, won, lost, LOST]
+    assert tree_grpo(episodes(*TREE), eps=0.0) == pytest.approx(expected)
+    # Standardised again the group is gone; the lone episode of the other tree keeps its score.
+    expected = [0, 0, INSIDE, -INSIDE, INSIDE, -INSIDE, LOST]
+    assert tree_grpo(episodes(*TREE), preset="authors") == pytest.approx(expected, abs=1e-5)
+    more = episodes("s -a-> u -b-> goal +", "0.0: u -c-> goal +", "0.0: u -d-> pit")
+    # 1 1 0: 1 / sqrt(3) twice and -2 / sqrt(3) over one tree that is the group; they sum to 0.
+    expected = [0, 1 / math.sqrt(3), 1 / math.sqrt(3), -2 / math.sqrt(3)]
+    assert tree_grpo(more, preset="authors") == pytest.approx(expected, abs=1e-5)
+    # First tree 2/4, group 2/5; behind u: through b go 1 and 0, mean 1/2; then 1; branches 0, 1, 0.
+    expected = [0.1 / 2, 0, 0.5, -0.5, 0.5, -0.5, -0.4]
+    assert tree_grpo(episodes(*TREE), compare="parent") == pytest.approx(expected)
+    above_group = [0.1 / 2, 0.1 / math.sqrt(2), 0.6, -0.4, 0.6, -0.4, -0.4]
+    assert tree_grpo(episodes(*TREE), compare="treerl") == pytest.approx(np.add(expected, above_group))
+    table = episodes("s -a-> u -b-> goal +", "0.0: u -c-> goal +", "s -d-> pit")
+    mean, total = tree_grpo(table), tree_grpo(table, shared="sum")
+    assert total == pytest.approx(mean * [2, 1, 1, 1])
+    assert mean[0] == pytest.approx(1 / math.sqrt(3), abs=1e-5)
+
+
+def test_penalties():
+    table = episodes("s -a!-> u -b-> goal +", "0.0: u -c!-> pit", "s -d-> pit")
+    plain = tree_grpo(table, eps=0.0)
+    late = tree_grpo(table, eps=0.0, invalid_penalty=0.5, penalty="advantage")
+    assert plain - late == pytest.approx([0.5, 0, 0.5, 0])
+    # Off every episode that goes through the step: 1/2, -1 and 0 as in a table with these rewards.
+    other = episodes("s -a-> u -b-> x", "0.0: u -c-> pit", "s -d-> pit")
+    other.reward[:] = [-0.5, 1, -0.5, 0]
+    felt = tree_grpo(table, invalid_penalty=0.5, penalty="discounted")
+    assert felt == pytest.approx(tree_grpo(other))
+    row = tree_grpo(table, invalid_penalty=0.5, penalty="row")
+    assert np.isfinite(row).all()
+    assert row[0] < tree_grpo(table)[0]
+
+
+@given(
+    seed=SEEDS, compare=st.sampled_from(["sum", "nested", "parent", "treerl"]), shared=st.sampled_from(["mean", "sum"])
+)  # fmt: skip
+def test_it_equals_its_naive_twin(seed, compare, shared):
+    table = random_trees(seed)
+    expected = naive_tree_grpo(table, compare=compare, shared=shared)
+    np.testing.assert_allclose(tree_grpo(table, compare=compare, shared=shared), expected, rtol=0, atol=1e-9)
+
+
+@given(seed=SEEDS)
+def test_without_branches_it_is_grpo(seed):
+    table = random_table(seed)
+    np.testing.assert_allclose(tree_grpo(table), grpo(table), rtol=0, atol=1e-9)
+
+
+@given(seed=SEEDS)
+def test_standardising_twice_forgets_the_other_trees(seed):
+    table = random_trees(seed, win=0.5)
+    tree = Forest(table).tree[table.trajectory]
+    with_others = tree_grpo(table, compare="nested", eps=0.0)
+    own = np.isin(tree, np.flatnonzero(np.bincount(Forest(table).tree, minlength=table.n_trajectories) > 1))
+    for group in range(table.n_groups):
+        for root in np.unique(tree[own & (table.group == group)]):
+            rows = np.flatnonzero(tree == root)
+            worth = table.episode_return[Forest(table).tree == root]
+            if np.ptp(worth) > 0:
+                scores = (worth - worth.mean()) / worth.std(ddof=1)
+                last = table.last[Forest(table).tree == root]
+                np.testing.assert_allclose(with_others[last], scores, rtol=0, atol=1e-9)
+            else:
+                assert not with_others[rows].any()
