@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from agentgym.sokoban.rules import DIRECTIONS
 from agentgym.sokoban.text import DEFAULT
 from baselines.environments.settings import (
