@@ -509,7 +509,7 @@ def explained(group: str | None = None) -> list[tuple[str, str, str]]:
         ValueError: there is no such group.
 
     >>> explained("schedule")[1]
-    ('schedule.warmup', '0', 'iterations in which the rate rises linearly to its own; 0: none.')
+    ('schedule.warmup', '0', 'iterations in which the rate rises linearly to its full value; 0: none.')
     """
     groups: dict[str, type] = {"": TrainerConfig, **_GROUPS}
     if group is not None and group not in groups:
