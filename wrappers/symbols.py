@@ -161,4 +161,4 @@ def _sokoban_board(env: gym.Env[Any, Any]) -> tuple[str, tuple[int, int], str] |
     if not isinstance(inner, SokobanBase):
         return None
     style = inner.style
-    return str(style.symbols), inner.tasks.size, style.separator
+    return "".join(style.symbols), inner.tasks.size, style.separator
