@@ -59,21 +59,18 @@ _SMOLLM2_TOKENS, _SMOLLM2_CLONED = 2000, 600
 
 def _of_length(row: EnvSettings, options: Mapping[str, Any]) -> EnvSettings:
     length = int(options.get("length", 12))
-    sizes = dataclasses.replace(row.full, clone_tasks=max(1, _CLONED // length))
-    setup = dataclasses.replace(row.setup, options={**row.setup.options, "length": length})
     beside = "".join(f"-{name}-{value}" for name, value in sorted(options.items()) if name not in ("length", "data"))
-    models = {
-        name: dataclasses.replace(
-            of,
-            full=dataclasses.replace(of.full, clone_tasks=max(1, _SMOLLM2_CLONED // length)),
-            setup=dataclasses.replace(of.setup, options={**of.setup.options, "length": length}),
-            token_budget=_SMOLLM2_TOKENS * length,
-        )
-        for name, of in row.models.items()
-    }
-    return dataclasses.replace(
-        row, name=f"corridor-n{length}{beside}", full=sizes, setup=setup, token_budget=_TOKENS * length, models=models
-    )
+
+    def sized(of: EnvSettings | ModelSettings, tokens: int, cloned: int) -> dict[str, Any]:
+        return {
+            "full": dataclasses.replace(of.full, clone_tasks=max(1, cloned // length)),
+            "setup": dataclasses.replace(of.setup, options={**of.setup.options, "length": length}),
+            "token_budget": tokens * length,
+        }
+
+    pretrained = row.models[SMOLLM2]
+    models = {SMOLLM2: dataclasses.replace(pretrained, **sized(pretrained, _SMOLLM2_TOKENS, _SMOLLM2_CLONED))}
+    return dataclasses.replace(row, name=f"corridor-n{length}{beside}", models=models, **sized(row, _TOKENS, _CLONED))
 
 
 CORRIDOR = EnvSettings(

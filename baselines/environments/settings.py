@@ -67,7 +67,7 @@ class Setup:
         clone: keyword arguments of `baselines.imitation.cloning.clone`, besides epochs and seed.
         clone_contexts: contexts in front of the clone's prompts: for each, the share of the steps of the environment's
             expert that are cloned with it, see `baselines.imitation.cloning.informed_demonstrations`.
-        clone_until: greedy success on the validation tasks at which cloning ends; 0: all epochs are played.
+        clone_until: greedy success on the validation tasks at which cloning ends; 0: all epochs are run.
         look_from: updates before the first such validation; earlier replies are long and useless.
         look_every: updates between such validations.
     """
@@ -231,7 +231,7 @@ class EnvSettings:
         token_budget: reply tokens of the tiny policy's run in the head-to-head comparison.
         search: what the head-to-head comparison searches: the whole "space" of a method, or learning "rates" and
             dynamic sampling.
-        papers_play: the environment of the papers' runs, if it is not in this package.
+        papers_play: tasks of the papers' runs, such as "the official games"; none of them is in this package.
         papers_options: for a term of the papers, such as "steps", a function from its value to keyword arguments.
         rows: recipes for this environment only.
         with_options: function from the row and arguments that change sizes and name to another row; None: no such
