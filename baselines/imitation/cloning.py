@@ -214,11 +214,12 @@ def imitate(
         FloatingPointError: the gradient is not finite; the weights are those of the last good update.
         torch.OutOfMemoryError: a pass did not fit; the message names the setting to lower.
     """
-    return _imitate(policy, rows, Updates(**options), Memory(microbatch_rows, microbatch_tokens))
+    updates, memory = Updates(**options), Memory(microbatch_rows, microbatch_tokens)
+    check_trainable(policy.model)
+    return _imitate(policy, rows, updates, memory)
 
 
 def _imitate(policy: HuggingFacePolicy, rows: Sequence[Reply], updates: Updates, memory: Memory) -> CloneResult:
-    check_trainable(policy.model)
     empty = next((i for i, row in enumerate(rows) if not row.token_ids or not row.prompt_ids), None)
     if empty is not None or not len(rows):
         what = "there are no rows" if empty is None else f"row {empty} has no tokens ({rows[empty]!r:.80})"
