@@ -97,9 +97,9 @@ def _weights(counts: csr_array, worth: Floats, group: Ints, size: Ints, damping:
         chosen = np.flatnonzero(size == members)
         number = np.full(len(size), -1)
         number[chosen] = np.arange(len(chosen))
-        mine = number[group[row]] >= 0
+        inside = number[group[row]] >= 0
         blocks = np.zeros((len(chosen), members, members))
-        blocks[number[group[row[mine]]], place[row[mine]], place[column[mine]]] = products.data[mine]
+        blocks[number[group[row[inside]]], place[row[inside]], place[column[inside]]] = products.data[inside]
         trajectories = order[begin[chosen][:, None] + np.arange(members)]
         # By eigenvalues: never singular, even for equal trajectories.
         values, vectors = np.linalg.eigh(blocks)

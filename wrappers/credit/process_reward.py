@@ -99,13 +99,13 @@ def process_reward(
 
 def score_advantages(table: StepTable, scores: ArrayLike, options: ProcessRewardOptions) -> Floats:
     """Return `process_reward` with full options, float64 (N,)."""
-    said = step_scores("scores", scores, len(table))
-    steps = _step_level(table, np.nan_to_num(said), ~np.isnan(said), options)
+    given = step_scores("scores", scores, len(table))
+    steps = _step_level(table, np.nan_to_num(given), ~np.isnan(given), options)
     if options["relative"] == "rloo":
         episodes = against_others(table, options)
     else:
         episodes = episode_level(table, options)
-    alpha = options["alpha"] * trust(table, said, options["gate"])
+    alpha = options["alpha"] * trust(table, given, options["gate"])
     advantages = options["alpha_trajectory"] * episodes + alpha * steps
     return advantages - penalties(table, options, "advantage")
 

@@ -66,11 +66,11 @@ def turn_credit(
     >>> turn_credit(table, given=[1, 1, 0], gamma=0.0)  # levels 3 and 0; both turns of a gained one step
     array([ 1.5,  1.5, -1.5])
     """
-    said = step_scores("given", given, len(table))
+    score = step_scores("given", given, len(table))
     if tokens is None:
         tokens = np.ones(len(table)) if table.replies is None else reply_lengths(table)
     lengths = np.asarray(tokens, np.float64)
-    gained = progress(table, said, first, options)
+    gained = progress(table, score, first, options)
     spent = smeared(table, gained, options["gamma"])
     total = np.bincount(table.trajectory, lengths, minlength=table.n_trajectories)
     mean = np.bincount(table.trajectory, lengths * spent, minlength=table.n_trajectories) / np.maximum(total, 1)
@@ -81,15 +81,15 @@ def turn_credit(
     return level + options["beta"] * (spent - mean[table.trajectory]) - penalties(table, options, "advantage")
 
 
-def progress(table: StepTable, said: Floats, first: ArrayLike | None, options: TurnCreditOptions) -> Floats:
+def progress(table: StepTable, score: Floats, first: ArrayLike | None, options: TurnCreditOptions) -> Floats:
     """Return what each step gained in score, float64 (N,), over steps in between without a score."""
     if options["scores"] in ("solver", "distance"):
-        return np.nan_to_num(said)
+        return np.nan_to_num(score)
     gained, values = np.zeros(len(table)), options["scores"] == "values"
     start = np.full(len(table), np.nan) if first is None else step_scores("first", first, len(table))
     for i, worth in enumerate(outcomes(table, options).tolist()):
         rows = table.order[table.offsets[i] : table.offsets[i + 1]]
-        known = [said[rows[0]] if values else start[rows[0]], *(said[rows[1:]] if values else said[rows])]
+        known = [score[rows[0]] if values else start[rows[0]], *(score[rows[1:]] if values else score[rows])]
         scores = np.array([*known, worth] if values else known)
         last = np.maximum.accumulate(np.where(np.isnan(scores), -1, np.arange(len(scores))))
         gained[rows] = np.where(last[:-1] >= 0, scores[last[1:]] - scores[last[:-1]], 0.0)
