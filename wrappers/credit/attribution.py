@@ -27,14 +27,14 @@ class AttributionOptions(WorthOptions, total=False):
 
     damping: Annotated[
         float,
-        option(1.0, "weight of the contributions' squares: the larger, the smaller the contributions", low=1e-6),
+        option(1.0, "weight of the squared contributions: a larger weight makes contributions smaller", low=1e-6),
     ]
     centred: Annotated[
         bool,
         option(
             False,
-            "explain the outcome minus the mean of its group: a group without contrast then has no "
-            "credit; otherwise all steps of a group won throughout contribute alike",
+            "explain the outcome minus its group's mean, so that a group without contrast has no credit; "
+            "otherwise all steps of a group with only won episodes contribute equally",
         ),
     ]
 
@@ -65,7 +65,7 @@ def attribution(table: StepTable, *, preset: str = "default", **options: Unpack[
         raise ValueError(
             f"attribution solves for a weight per trajectory of a group, in the cube of their number: at most "
             f"{MOST_TRAJECTORIES} trajectories, group {table.groups[largest]!r:.80} has {size[largest]}; divide its "
-            "trajectories among several groups, or take a method that compares states"
+            "trajectories among several groups, or use a method that compares states"
         )
     if options["centred"]:
         worth = worth - (np.bincount(group, weights=worth, minlength=table.n_groups) / size)[group]

@@ -97,7 +97,7 @@ METHODS = (
     Method(
         "bpo",
         bpo,
-        "Siblings played from each episode's least certain step against each other, plus the episode's outcome.",
+        "Comparison of siblings played from each episode's step of highest entropy, plus the episode's outcome.",
         options={"preset": "default", **PENALTY},
         training={"rollout.branches": 1, "rollout.branch_at": "entropy 1", "rollout.common_numbers": False},
     ),

@@ -24,7 +24,7 @@ _DIGITS = 12
 
 
 class GateOptions(TypedDict, total=False):
-    """How far a scorer is trusted. An untrained scorer is noise, and standardised noise is as large as the outcomes."""
+    """Weight of a scorer by its quality. An untrained one is noise, and standardised noise is as large as outcomes."""
 
     gate: Annotated[
         Literal["none", "accuracy", "centred", "agreement"],

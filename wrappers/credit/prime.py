@@ -177,7 +177,7 @@ METHODS = (
     Method(
         "prime",
         prime,
-        "Per token, the log-ratio to come of a reward model, which learns from outcomes, to the start, plus RLOO.",
+        "Per token, the later log-ratios to the start of a reward model, which learns from outcomes, plus RLOO.",
         options={"whiten": True, **PENALTY},
         scored="token",
         argument="scores",

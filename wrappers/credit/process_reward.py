@@ -33,7 +33,7 @@ class ProcessRewardOptions(StatisticsOptions, GateOptions, total=False):
             "group",
             'a step is compared with: all scored steps of its "group"; the "first" scored step of '
             "each trajectory of the group (authors' code); or the scored steps of the group from the "
-            'same "state", the only fair choice for levels',
+            'same "state", the only valid choice for levels',
             authors="first",
         ),
     ]
@@ -155,7 +155,7 @@ METHODS = (
     Method(
         "judge",
         process_reward,
-        "GRPO plus a judge's scores of the steps, compared inside the group; the judge is given to the trainer.",
+        "GRPO plus a judge's scores of the steps, compared inside the group; the judge is passed to the trainer.",
         options=PENALTY,
         **BY_STEP,
     ),
