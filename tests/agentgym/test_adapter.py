@@ -17,7 +17,6 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from hypothesis import given
 from hypothesis import strategies as st
 
-import agentgym  # noqa: F401  # registers the ids
 from agentgym.adapter import adapt
 from agentgym.registry import ROWS
 from agentgym.rollout import collect
@@ -93,8 +92,7 @@ def test_collect_gives_every_sub_environment_its_own_task_and_leaves_finished_on
     assert table.groups[2].startswith("seed=")
     assert (table.n_trajectories, np.bincount(table.trajectory_group).tolist()) == (12, [4, 4, 4])
     first = [trajectory.steps[0].state for trajectory in table.to_trajectories()]
-    assert first[:8] == ["step 1"] * 4 + ["step 3"] * 4
-    assert len(set(first[8:])) == 1
+    assert (first[:8], len(set(first[8:]))) == (["step 1"] * 4 + ["step 3"] * 4, 1)
     assert table.valid.all()
     for trajectory in table.to_trajectories():
         assert trajectory.steps[-1].next_state == ("step 4 [success]" if trajectory.won else "step 0 [failure]")
@@ -172,9 +170,7 @@ def test_success_may_be_any_kind_of_flag(to_success: Any) -> None:
     envs = adapt(SyncVectorEnv([partial(Stairs, to_success)] * 2, autoreset_mode=DISABLED))
     envs.reset(options={"start": 3})
     infos = envs.step(["up", "down"])[4]
-    assert infos["won"].dtype == np.bool_
-    assert infos["won"].tolist() == [True, False]
-    assert infos["score"].tolist() == [1.0, 0.0]
+    assert (infos["won"].dtype, infos["won"].tolist(), infos["score"].tolist()) == (np.bool_, [True, False], [1.0, 0.0])
 
 
 def test_without_a_word_about_success_the_error_says_what_to_pass() -> None:
@@ -242,8 +238,7 @@ def test_groups_are_named_by_options_then_by_seed_then_by_the_number_of_the_rese
     def names(**arguments: Any) -> list[str]:
         return envs.reset(**arguments)[1]["task_id"].tolist()
 
-    assert names() == ["reset=1"] * 3
-    assert names(seed=5) == ["seed=5", "seed=6", "seed=7"]
+    assert (names(), names(seed=5)) == (["reset=1"] * 3, ["seed=5", "seed=6", "seed=7"])
     assert names(seed=5, options={"split": "train"}) == [f"split=train, seed={seed}" for seed in (5, 6, 7)]
     assert names(seed=5, options={"split": "train", "index": 2}) == ["index=2, split=train"] * 3
     assert names(options=[{"task_id": "a"}, {"start": 1}, {"start": None}]) == ["a", "start=1", "reset=5"]
@@ -318,10 +313,8 @@ def test_keys_that_not_all_have_come_with_a_mask() -> None:
     assert columns["a"].tolist() == [1, 2, 3.5]
     assert "_a" not in columns
     assert (columns["b"].dtype, columns["b"].tolist()) == (np.float64, [0.5, 0.0, 2.0])
-    assert columns["_b"].tolist() == [True, False, True]
-    assert columns["d"].tolist() == [2**63, None, 1]
-    assert columns["c"].tolist() == [None, None, ("x", "y")]
-    assert columns["_c"].tolist() == [False, False, True]
+    assert (columns["_b"].tolist(), columns["d"].tolist()) == ([True, False, True], [2**63, None, 1])
+    assert (columns["c"].tolist(), columns["_c"].tolist()) == ([None, None, ("x", "y")], [False, False, True])
     assert "admissible_actions" not in columns
 
 

@@ -21,10 +21,8 @@ def test_autoreset_modes_by_hand() -> None:
     assert rewards.tolist() == [1.0, 0.0]
     assert observations[1] == "cell 1"
     assert observations[0] in ("cell 1", "cell 2", "cell 3")
-    assert infos["final_obs"].tolist() == ["cell 4", None]
-    assert infos["_final_info"].tolist() == [True, False]
-    assert infos["final_info"]["won"].tolist() == [True, False]
-    assert infos["won"].tolist() == [False, False]
+    assert (infos["final_obs"].tolist(), infos["_final_info"].tolist()) == (["cell 4", None], [True, False])
+    assert (infos["final_info"]["won"].tolist(), infos["won"].tolist()) == ([True, False], [False, False])
     # Sub-environment 1 reaches the limit of two steps in cell 2.
     *_, terminated, truncated, infos = envs.step(["jump", "right"])
     assert (terminated.tolist(), truncated.tolist()) == ([False, False], [False, True])
@@ -135,8 +133,7 @@ def test_columns_stock_wrappers_and_snapshots() -> None:
     envs.reset(seed=0, options={"index": 2})
     envs.step(["right", "left"])
     *_, infos = envs.step(["right", "right"])
-    assert infos[0]["episode"]["r"] == 1.0
-    assert infos[0]["episode"]["l"] == 2
+    assert (infos[0]["episode"]["r"], infos[0]["episode"]["l"]) == (1.0, 2)
     assert infos[0]["final_info"]["won"] is np.True_
     assert infos[0]["final_info"]["state_key"] == "4"
     assert "episode" not in infos[1]

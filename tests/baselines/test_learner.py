@@ -57,8 +57,7 @@ def test_long_and_cut_replies_by_hand() -> None:
         truncated=np.array([False, True, True, False]), terminated=np.array([False, False, False, True]),
     )  # fmt: skip
     found = written(table)
-    assert found.trajectories == (0, 2)
-    assert found.truncated.tolist() == [True, False]
+    assert (found.trajectories, found.truncated.tolist()) == ((0, 2), [True, False])
     assert found.terminated.tolist() == [False, True]
     assert [reply.finish for reply in found.replies] == ["stop", "stop"]  # type: ignore[union-attr]
     assert written(found) is found
@@ -133,8 +132,7 @@ def test_cut_replies_are_masked_or_dropped() -> None:
     table = played(lambda row: "length")
     for how in ("mask", "drop"):
         found = lesson(table, rollout={"overlong": how})
-        assert found.figures["updates"] == 0.0
-        assert found.figures["cut_off"] == 1.0
+        assert (found.figures["updates"], found.figures["cut_off"]) == (0.0, 1.0)
 
 
 def test_the_divergence_in_the_reward() -> None:
@@ -182,8 +180,7 @@ def test_every_loss_trains(changes: dict[str, Any]) -> None:
     rows = trainer(policy, iterations=8, group_size=8, credit=RECIPES["grpo"], **changes).run()
     assert rows[-1]["success"] > rows[1]["success"]
     if "tis" in changes:
-        assert rows[1]["tis_clipped"] == 0.0
-        assert rows[1]["tis_weight"] == pytest.approx(1.0, abs=1e-4)
+        assert (rows[1]["tis_clipped"], rows[1]["tis_weight"]) == (0.0, pytest.approx(1.0, abs=1e-4))
         assert 0 <= rows[1]["mismatch_mean"] <= rows[1]["mismatch_max"] < 1e-4
 
 
@@ -306,8 +303,7 @@ def test_only_the_episodes_with_a_cut_reply_are_left_out_of_a_tree() -> None:
     kept = without_cut_off(table)
     assert kept.trajectories == (1, 2)
     assert kept.reward.tolist() == [1.0, 4.0, 8.0, 16.0]  # the first step goes to the first that goes through it
-    assert kept.parent.tolist() == [-1, 1]
-    assert kept.episode_return.tolist() == [13.0, 21.0]
+    assert (kept.parent.tolist(), kept.episode_return.tolist()) == ([-1, 1], [13.0, 21.0])
     everyone = dataclasses.replace(table, replies=np.array([replies[1]] * 5, object))
     assert len(without_cut_off(everyone)) == 0
 

@@ -97,9 +97,7 @@ def test_rows_say_what_happened() -> None:
 def test_schedules_references_and_rates() -> None:
     # A single update sees ratio 1 everywhere: nothing is clipped, and the first iteration has no divergence.
     rows = trainer(iterations=1, optimiser={"minibatch_rows": 10_000}).run()
-    assert rows[1]["updates"] == 1
-    assert rows[1]["clip_fraction"] == 0
-    assert rows[1]["approx_kl"] == pytest.approx(0, abs=1e-9)
+    assert (rows[1]["updates"], rows[1]["clip_fraction"], rows[1]["approx_kl"]) == (1, 0, pytest.approx(0, abs=1e-9))
     assert rows[1]["kl"] == pytest.approx(0, abs=1e-9)
     policy = babbling_policy()
     policy.model.bfloat16()
@@ -326,8 +324,7 @@ def test_tensorboard_files_are_written(tmp_path: Path) -> None:
 
 def test_methods_are_described_with_their_options() -> None:
     recipe = Recipe("mine", rewardflow, {"preset": "paper", "gamma": 0.5})
-    assert describe_credit(recipe) == "mine(gamma=0.5, preset='paper')"
-    assert describe_credit(len) == "len"
+    assert (describe_credit(recipe), describe_credit(len)) == ("mine(gamma=0.5, preset='paper')", "len")
 
 
 def trained() -> list[Any]:

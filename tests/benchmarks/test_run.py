@@ -284,8 +284,7 @@ def test_throughput_ends_in_a_sentence_after_ctrl_c(monkeypatch, tmp_path):
 @pytest.mark.parametrize("name", ["", *(name for name, place in COMMANDS.items() if isinstance(place, str))])
 def test_the_same_mistake_has_the_same_status_everywhere(name, monkeypatch):
     command = [name] if name else ["--quick"]
-    assert invoke(*command, "--no-such-option")[0] == 2
-    assert invoke(*command, "--help")[0] == 0
+    assert (invoke(*command, "--no-such-option")[0], invoke(*command, "--help")[0]) == (2, 0)
     work = COMMANDS[name].replace(":", ".") if name else "benchmarks.training.command._learn"
     for error, expected, said in (
         (KeyboardInterrupt(), 130, "stopped"),

@@ -27,13 +27,11 @@ def test_intervals_and_pairing_by_hand() -> None:
     # n = 4, share 1/2, z = 1.959964: z^2 = 3.841459; centre 1/2; half = z/(1+z^2/4) sqrt(1/16 + z^2/64)
     # = 1.959964 / 1.960365 * sqrt(0.0625 + 0.0600228) = 0.999795 * 0.350033 = 0.349962.
     interval = wilson_interval(2, 4)
-    assert interval.mean == 0.5
-    assert interval.low == pytest.approx(0.150038, abs=1e-5)
+    assert (interval.mean, interval.low) == (0.5, pytest.approx(0.150038, abs=1e-5))
     assert interval.high == pytest.approx(0.849962, abs=1e-5)
     # Differences 1, 0, 0, 1: mean 1/2, variance 1/3, standard error sqrt(1/12) = 0.288675, t(0.975, 3) = 3.182446.
     interval = paired_difference(["1101"], ["0100"])
-    assert interval.mean == 0.5
-    assert interval.low == pytest.approx(0.5 - 3.182446 * 0.288675, abs=1e-5)
+    assert (interval.mean, interval.low) == (0.5, pytest.approx(0.5 - 3.182446 * 0.288675, abs=1e-5))
     assert not interval.excludes_zero
     # The same number of successes everywhere, but on other tasks: no difference on average, and a wide interval.
     same = paired_difference(["1100", "1100"], ["1100", "1100"])
@@ -154,5 +152,4 @@ def test_paired_t_and_power() -> None:
     draws = np.random.default_rng(0).normal(1.0, 1.0, (4000, 10))
     found = np.mean(stats.ttest_1samp(draws, 0.0, axis=1).pvalue < 0.05)
     assert 0.78 < found < 0.83
-    assert seeds_needed([0.0, 1.0, 2.0], level=0.01) == 16
-    assert seeds_needed([-0.1, 0.1]) is None
+    assert (seeds_needed([0.0, 1.0, 2.0], level=0.01), seeds_needed([-0.1, 0.1])) == (16, None)

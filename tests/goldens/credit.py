@@ -1,7 +1,5 @@
 """Goldens of credit: every method with every preset, and every choice that an option has, on fixed tables."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 from collections.abc import Callable, Iterator

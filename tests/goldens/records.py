@@ -5,8 +5,6 @@ left out, in order. Of a long column the first values are kept, and three sums o
 noticed that is larger than a millionth of the column.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -1,7 +1,5 @@
 """Goldens of training: three updates of a tiny policy by every recipe, every scorer, settings, and imitation."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import warnings

@@ -156,8 +156,7 @@ def test_no_place_no_reply(policy):
 def test_demonstrations_are_what_the_model_itself_has_to_write(policy, writer):
     tokenizer = policy.tokenizer
     reply = policy.demonstrate(BOARD, "<action>up</action>")
-    assert reply.prompt_ids == policy.encode(BOARD)
-    assert reply.token_ids == (tokenizer.convert_tokens_to_ids("up"),)
+    assert (reply.prompt_ids, reply.token_ids) == (policy.encode(BOARD), (tokenizer.convert_tokens_to_ids("up"),))
     # Nothing stops "up" but the end token; "upP" is stopped by its P.
     assert writer.demonstrate(BOARD, "up").token_ids[1:] == (tokenizer.eos_token_id,)
     assert tokenizer.convert_ids_to_tokens(writer.demonstrate(BOARD, "upP").token_ids) == ["up", "P"]

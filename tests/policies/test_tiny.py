@@ -31,8 +31,7 @@ def test_words_and_templates_are_tokens(tokenizer) -> None:
         assert len(pieces) == 21
         inside = "".join(piece for piece in pieces if len(piece) == 1)
         assert inside == "".join(row[1:-1] for row in board.split("\n")[1:-1])
-    assert tokens(tokenizer, "left") == ["l", "e", "f", "t"]
-    assert tokens(tokenizer, "a€b") == ["a", "<|unknown|>", "b"]
+    assert (tokens(tokenizer, "left"), tokens(tokenizer, "a€b")) == (["l", "e", "f", "t"], ["a", "<|unknown|>", "b"])
     chat = [{"role": "system", "content": "Push"}, {"role": "user", "content": "box"}]
     text = tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
     assert text == "<|system|>Push<|user|>box<|assistant|>"

@@ -4,8 +4,6 @@ in circles, nowhere or out, and what may not be read or written.
 Each is tried in a process of its own, which has no more rights than the files give it and is ended when it hangs.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os

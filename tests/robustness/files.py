@@ -3,8 +3,6 @@
 "homes" are published files of VirtualHome of the right form, whose content is drawn.
 """
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import io

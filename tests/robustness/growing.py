@@ -4,8 +4,6 @@ A clock says nothing on a machine that others use as well, so the long form alon
 texts of `tests.growth` and asks that nothing is raised.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import operator

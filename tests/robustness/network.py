@@ -1,7 +1,5 @@
 """Trials of what comes over a connection: answers of endpoints and retrievers, requests to the search server."""
 
-from __future__ import annotations
-
 import json
 import socket
 import urllib.request
@@ -110,8 +108,7 @@ def check_judge(given: dict[str, Any]) -> None:
         judge = JudgeScorer(ChatEndpoint("m", server.url, api_key=KEY, timeout=1.0, retries=0, temperature=0))
         scores = judge.scores(table)
     assert (np.isnan(scores) | (np.abs(scores) <= 5)).all()
-    assert judge.counts.unscored == np.isnan(scores).sum()
-    assert len(judge.failures) == judge.counts.failed
+    assert (judge.counts.unscored, len(judge.failures)) == (np.isnan(scores).sum(), judge.counts.failed)
     if given["body"][0] == "key":
         assert KEY not in repr(judge.failures)
     repr(judge.failures).encode("utf-8")

@@ -1,7 +1,5 @@
 """Trials of the pages in a browser: whatever stands in results, it is text, and nothing of it runs."""
 
-from __future__ import annotations
-
 import atexit
 import json
 import shutil

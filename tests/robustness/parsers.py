@@ -1,7 +1,5 @@
 """Everything that reads text from outside, by name; `linear` tries each with every family of text."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import json

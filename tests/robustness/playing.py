@@ -3,8 +3,6 @@
 And of SOTOPIA's forms for PettingZoo: any calls in any order, by agents that are there, wrong or out of turn.
 """
 
-from __future__ import annotations
-
 import pickle
 import warnings
 from functools import cache

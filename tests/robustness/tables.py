@@ -1,7 +1,5 @@
 """Trials of tables: any rows, every credit method; and that time and memory grow as the rows do."""
 
-from __future__ import annotations
-
 import tempfile
 import tracemalloc
 from collections.abc import Callable

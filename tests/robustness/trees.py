@@ -3,8 +3,6 @@
 And of learning from preferences: any replies in the pairs, and any numbers beside them.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import warnings

@@ -1,7 +1,5 @@
 """A trial: hostile input drawn by hypothesis, and a check of what the code makes of it."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import json

@@ -13,7 +13,6 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import TimeLimit, TransformAction
 
-import agentgym  # noqa: F401  # registers the environments
 from agentgym.core import TextSpace
 from tests.corridor import CorridorEnv, CorridorVectorEnv
 from tests.refusals import refuses

@@ -146,8 +146,7 @@ def test_a_picture_is_a_part_of_the_content() -> None:
     messages, _ = env.reset(seed=0)
     image, text = messages[-1]["content"]
     assert messages in env.observation_space
-    assert image["type"] == "image"
-    assert image["image"].dtype == np.uint8
+    assert (image["type"], image["image"].dtype) == ("image", np.uint8)
     assert text["type"] == "text"
     content = env.step("up")[0][-1]["content"]
     assert [part["type"] for part in content] == ["image", "text"]

@@ -240,8 +240,7 @@ def test_entries_where_episodes_begin_by_themselves_and_where_not() -> None:
     _, infos = envs.reset(options=[{"index": 3}, {"index": 2}])
     assert infos["command"].tolist() == ["", ""]
     *_, infos = envs.step(np.array([RIGHT, "jump"], np.object_))
-    assert infos["command"].tolist() == ["", ""]
-    assert infos["reply_error"].tolist() == ["", "no_action"]
+    assert (infos["command"].tolist(), infos["reply_error"].tolist()) == (["", ""], ["", "no_action"])
     assert infos["final_info"]["command"].tolist() == ["right", None]
     assert infos["final_info"]["_command"].tolist() == [True, False]
     *_, infos = envs.step((LEFT, LEFT))
@@ -303,8 +302,7 @@ def test_command_tags_are_those_of_the_environment() -> None:
     envs = VectorReplyParser(gym.make_vec("AgentRL/SearchQA-v0", num_envs=2))
     envs.reset(seed=0)
     infos = envs.step([reply, "<action><answer>x</answer></action>"])[-1]
-    assert infos["search_count"].tolist() == [1, 0]
-    assert infos["reply_error"].tolist() == ["", ""]
+    assert (infos["search_count"].tolist(), infos["reply_error"].tolist()) == ([1, 0], ["", ""])
 
 
 def _around(env: Any) -> Any:
@@ -413,8 +411,7 @@ def test_the_penalty_of_one_environment() -> None:
     assert env.reset(options={"index": 2})[1]["invalid_actions"] == 0
     env = InvalidActionPenalty(ReplyParser(CorridorEnv()), penalty=0.25)
     env.reset(options={"index": 2})
-    assert env.step("left")[1] == -0.75
-    assert env.step("<action>left</action>")[1] == 0.0
+    assert (env.step("left")[1], env.step("<action>left</action>")[1]) == (-0.75, 0.0)
     check_env(InvalidActionPenalty(CorridorEnv()), skip_render_check=True)
     env = gym.make(InvalidActionPenalty(gym.make("AgentRL/Sokoban-v0"), penalty=3.0).spec)
     env.reset(seed=0)
@@ -439,8 +436,7 @@ def test_the_penalty_in_every_autoreset_mode() -> None:
     # Both episodes end here: 0 by an invalid action at the time limit, 1 by winning.
     _, rewards, *_, infos = envs.step(["jump", "right"])
     assert rewards.tolist() == [-0.75, 1.0]
-    assert infos["invalid_actions"].tolist() == [0, 0]
-    assert infos["final_info"]["invalid_actions"].tolist() == [2, 0]
+    assert (infos["invalid_actions"].tolist(), infos["final_info"]["invalid_actions"].tolist()) == ([0, 0], [2, 0])
     envs = _penalised(AutoresetMode.NEXT_STEP)
     envs.reset(options=[{"index": 3}, {"index": 2}])
     envs.step(["right", "jump"])

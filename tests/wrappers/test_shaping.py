@@ -52,8 +52,7 @@ def test_a_corridor_by_hand() -> None:
     env = GraphShaping(CorridorEnv(), gamma=0.5, decay=1.0)
     assert shapings(env, "rr") == [0.0, 0.0]  # no way is known: no potential
     # phi(2) = phi(3) = 1: 1/2 - 1, then 0 - 1; cell 1 is new: 0 - 1.
-    assert shapings(env, "rr") == [-0.5, -1.0]
-    assert shapings(env, "l") == [-1.0]
+    assert (shapings(env, "rr"), shapings(env, "l")) == ([-0.5, -1.0], [-1.0])
     env = GraphShaping(CorridorEnv(), gamma=0.5, decay=0.5, scale=2.0)
     shapings(env, "rr")
     _, info = env.reset(options={"index": 2})

@@ -360,8 +360,7 @@ def counted(folder, **options):
 def test_vectors_of_the_encoder(folder) -> None:
     encode = SentenceEncoder(folder, device="cpu")
     vectors = encode(["the red door", "a key", "the red door"])
-    assert vectors.shape == (3, 16)
-    assert vectors.dtype == np.float32
+    assert (vectors.shape, vectors.dtype) == ((3, 16), np.float32)
     assert (vectors[0] == vectors[2]).all()
     assert not np.allclose(vectors[0], vectors[1], atol=1e-3)
     assert encode([]).shape[0] == 0

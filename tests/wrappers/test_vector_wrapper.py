@@ -13,7 +13,6 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import agentgym  # noqa: F401
 from agentgym.registry import ROWS
 from agentgym.rollout import collect
 from policies.scripted import ExpertPolicy
@@ -86,8 +85,7 @@ def test_autoreset_modes_by_hand() -> None:
     envs = _log(AutoresetMode.SAME_STEP)
     infos = envs.step([END, GO])[-1]
     assert envs.log == [("played", 0, "last", {"n": 9}), ("played", 1, "now", NOW), ("began", 0, "now", NOW)]
-    assert infos["count"].tolist() == [0, 1]
-    assert infos["final_info"]["count"].tolist() == [1, 0]
+    assert (infos["count"].tolist(), infos["final_info"]["count"].tolist()) == ([0, 1], [1, 0])
     assert infos["final_info"]["_count"].tolist() == [True, False]
     assert not envs.idle.any()
     assert envs.step([GO, GO])[-1]["count"].tolist() == [1, 2]
@@ -117,8 +115,7 @@ def test_what_comes_from_inside_is_not_changed() -> None:
     envs = VectorPromptWindow(Log(envs), instructions=False)
     envs.reset()
     envs.step(["left", "right"])
-    assert list(inside) == ["n", "final_info", "final_obs"]
-    assert list(inside["final_info"]) == ["n"]
+    assert (list(inside), list(inside["final_info"])) == (["n", "final_info", "final_obs"], ["n"])
     assert inside["final_obs"].tolist() == ["last", "last"]
 
 

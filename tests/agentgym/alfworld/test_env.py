@@ -8,7 +8,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import agentgym  # noqa: F401  # registers the id
 from agentgym.alfworld.env import ALFWorldEnv, ALFWorldVectorEnv
 from agentgym.alfworld.game import CLEAN, LOOK, PICK, TASK_TYPES, TWO, Game
 from tests.agentgym.alfworld.support import env_of, games, small_game

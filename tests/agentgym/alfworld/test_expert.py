@@ -269,13 +269,11 @@ def test_beliefs_follow_what_is_said() -> None:
     # the desk and drawer 2 share a place; the drawer is closed
     here = ("examine desk 1", "examine drawer 2", "go to drawer 1", "open drawer 2", "take pen 1 from desk 1")
     beliefs.update("You arrive at desk 1. On the desk 1, you see a desklamp 1, and a pen 1.", here)
-    assert beliefs.here == {"desk 1", "drawer 2"}
-    assert beliefs.closed == {"drawer 2"}
+    assert (beliefs.here, beliefs.closed) == ({"desk 1", "drawer 2"}, {"drawer 2"})
     assert beliefs.seen == {"desk 1": {"desklamp 1", "pen 1"}}
     assert beliefs.where("pen") == {"desk 1": ["pen 1"]}
     beliefs.update("You pick up the pen 1 from the desk 1.", ("examine desk 1", "examine pen 1", "open drawer 2"))
-    assert beliefs.held == "pen 1"
-    assert beliefs.seen == {"desk 1": {"desklamp 1"}}
+    assert (beliefs.held, beliefs.seen) == ("pen 1", {"desk 1": {"desklamp 1"}})
     beliefs.update("You open the drawer 2. The drawer 2 is open. In it, you see nothing.", ("examine drawer 2",))
     beliefs.update("You clean the pen 1 using the sinkbasin 1.", ())
     assert beliefs.treated == {("clean", "pen 1")}

@@ -165,8 +165,7 @@ def test_texts_of_games_are_clean(data: Path) -> None:
     walkthrough = ["go to \ud800"]
     write_trial(data / "json_2.1.1" / "valid_seen", "c/trial_2", game=content(walkthrough=walkthrough))
     games = fresh(data, "valid_seen")
-    assert games[0].task == "put a \ufffdmug\ufffd[31m in drawer"
-    assert games[1].walkthrough == ("go to \ufffd",)
+    assert (games[0].task, games[1].walkthrough) == ("put a \ufffdmug\ufffd[31m in drawer", ("go to \ufffd",))
 
 
 def test_links_in_a_circle_are_missing_folders_and_files(data: Path) -> None:
@@ -278,8 +277,7 @@ def test_games_are_chosen_by_index_type_and_name(data: Path) -> None:
         return str(env.reset(seed=0, options=options)[1]["task_id"])
 
     assert [chosen(index=i) for i in range(3)] == ["a/trial_3", "b/trial_10", "b/trial_2"]
-    assert chosen(task_type=CLEAN, index=1) == "b/trial_10"
-    assert chosen(task_type=1) == "b/trial_2"
+    assert (chosen(task_type=CLEAN, index=1), chosen(task_type=1)) == ("b/trial_10", "b/trial_2")
     assert chosen(split="valid_seen") == "d/trial_4"
     assert chosen(task_id="b/trial_2") == chosen(task_id="b/trial_2", split="train") == "b/trial_2"
     assert chosen(task_id="d/trial_4") == "d/trial_4"
@@ -314,8 +312,7 @@ def test_wrong_choices_are_explained(data: Path, options: dict[str, Any], messag
 
 
 def test_task_types_by_name_and_number() -> None:
-    assert check_task_types(None) == check_task_types(range(1, 7))
-    assert check_task_types(6) == ("pick_two_obj_and_place",)
+    assert (check_task_types(None), check_task_types(6)) == (check_task_types(range(1, 7)), ("pick_two_obj_and_place",))
     for wrong in (0, True, 1.5, "two", [], [[1]]):
         refuses(ValueError, "task", check_task_types, wrong)
 
@@ -363,15 +360,11 @@ def test_a_small_problem() -> None:
     assert game.object_types == ("egg", "knife", "mug", "mug", "sink", "spoon")
     # loc_bar_11, loc_bar_2, loc_bar_5 and loc_bar_9 are numbered downwards too
     assert [game.locations[place] for place in game.places] == ["loc 2", "loc 2", "loc 3"]
-    assert game.locations[game.start] == "loc 4"
-    assert game.openable == 0b011
-    assert game.contents == (0b1010, 0b1000, 0b0100)
+    assert (game.locations[game.start], game.openable, game.contents) == ("loc 4", 0b011, (0b1010, 0b1000, 0b0100))
     assert game.pickupable == 0b1110
     assert (game.cleanable, game.coolable, game.heatable) == (0b0100, 0b1000, 0)
     assert (game.sliceable, game.vessels, game.cool, game.knives) == (0b1, 0b1100, 0b1000, 0b10)
-    assert game.fits == (0b10, 0b10, 0b1100)
-    assert game.inner == ((2, 0b100000),)
-    assert game.seen_from[game.places[2]] == 0b0100
+    assert (game.fits, game.inner, game.seen_from[game.places[2]]) == ((0b10, 0b10, 0b1100), ((2, 0b100000),), 0b0100)
     assert sum(game.seen_from) == 0b0100  # the egg's location is no place for the agent
     assert (game.goal_objects, game.goal_receptacles, game.goal_lamps) == (0b1100, (0, 1), 0)
     assert (game.task, game.dialect) == ("put a mug in drawer", "move")
@@ -387,8 +380,7 @@ def test_the_six_goals(task_type: str) -> None:
     # desklamp 1 comes first; what cannot be cleaned, heated or cooled does not count
     mugs = {"pick_clean_then_place_in_recep": 0b01000, "pick_heat_then_place_in_recep": 0}
     mugs |= {"pick_cool_then_place_in_recep": 0b10000}
-    assert game.task_type == task_type
-    assert game.goal_objects == mugs.get(task_type, 0b11000)
+    assert (game.task_type, game.goal_objects) == (task_type, mugs.get(task_type, 0b11000))
     assert game.goal_receptacles == (() if task_type == LOOK else (0, 1))
     assert game.goal_lamps == (0b1 if task_type == LOOK else 0)
 

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import agentgym  # noqa: F401  # registers the id
 from agentgym.alfworld import rules, text
 from agentgym.alfworld.expert import plan
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TASK_TYPES, TWO, Game

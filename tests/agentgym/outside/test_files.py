@@ -43,8 +43,7 @@ def test_folder_by_argument_variable_and_default(monkeypatch, tmp_path: Path) ->
     monkeypatch.delenv("AGENTGYM_CACHE", raising=False)
     assert cache_folder() == cache_folder(True) == tmp_path / "xdg" / "agentgym"
     monkeypatch.setenv("AGENTGYM_CACHE", str(tmp_path / "mine"))
-    assert cache_folder() == tmp_path / "mine"
-    assert cache_folder(tmp_path) == tmp_path
+    assert (cache_folder(), cache_folder(tmp_path)) == (tmp_path / "mine", tmp_path)
     assert cache_folder("here") == Path.cwd() / "here"
     monkeypatch.setenv("AGENTGYM_CACHE", "off")
     assert cache_folder() is cache_folder(False) is cache_folder("off") is None

@@ -65,8 +65,7 @@ def test_credentials_are_found_by_their_form(text: str) -> None:
     ],
 )
 def test_ordinary_text_is_left_alone(text: str) -> None:
-    assert redact(text, ["sk-123456"]) == text
-    assert redact(text, [""]) == text
+    assert (redact(text, ["sk-123456"]), redact(text, [""])) == (text, text)
 
 
 def test_keys_that_hold_another_in_base64_in_json_and_cut_short() -> None:

@@ -15,7 +15,6 @@ from gymnasium.utils.seeding import np_random
 from gymnasium.wrappers import TimeLimit
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
-import agentgym  # noqa: F401  # registers the ids
 from agentgym.adapter import adapt
 from agentgym.registry import ROWS
 from agentgym.rollout import collect

@@ -16,7 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-import agentgym  # noqa: F401  # registers the environments
 from agentgym.adapter import adapt
 from agentgym.rollout import collect
 from agentgym.rollout.hindsight import CHOICES, relabel_goals

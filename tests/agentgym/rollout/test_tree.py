@@ -336,8 +336,7 @@ def test_a_continuation_ends_where_its_prompt_does_not_fit() -> None:
     table = tree(policy=Quiet(), group_size=1, branches=1)
     # From cell 2: cells 2, 3 and there nothing more; from cell 1 one step more. Every step is continued once.
     assert [len(own(table, i)) for i in range(table.n_trajectories)] == [2, 3, 2, 1, 3, 2, 1]
-    assert set(table.endings) == {Ending.TIME_LIMIT}
-    assert table.actions[table.action[own(table, 3)[-1]]] == ""
+    assert (set(table.endings), table.actions[table.action[own(table, 3)[-1]]]) == ({Ending.TIME_LIMIT}, "")
     assert TreeCost.of(table).environment_steps == len(table) - 7
 
 
@@ -480,8 +479,7 @@ TABLE = StepTable.from_arrays(**COLUMNS)
 )
 def test_selections_by_hand(select, rows) -> None:
     found = selected(TABLE, select)
-    assert found.tolist() == rows
-    assert found.dtype == np.int64
+    assert (found.tolist(), found.dtype) == (rows, np.int64)
 
 
 def test_the_earliest_visit_is_chosen_and_numbers_are_checked() -> None:

@@ -179,8 +179,7 @@ def test_state_keys_tell_ends_orders_and_odd_ids_apart() -> None:
     env, _, info = begin()
     commands = ("<search>ada</search>", "<search>ada</search>", "?", "<search>broken</search>")
     keys = [info["state_key"], *[env.step(command)[-1]["state_key"] for command in commands]]
-    assert keys[-1] == "'country' > ('ada',) > ('ada',) > invalid > failed"
-    assert len(set(keys)) == 5
+    assert (keys[-1], len(set(keys))) == ("'country' > ('ada',) > ('ada',) > invalid > failed", 5)
     other, *_ = begin()
     assert other.step("<search>bell ada</search>")[-1]["state_key"] == keys[1]
     pairs = [("a', 'b",), ("a", "b")]
@@ -283,8 +282,7 @@ def test_a_step_of_many_places_is_one_search_without_repeats_and_none_in_the_las
     assert terminated.tolist() == [False] * 4 + [True, False]
     envs.step(["<search>ada</search>"] * 4 + ["<search>zell</search>", "<search>ada</search>"])
     assert calls[1:] == [["ada"]]  # a finished place asks nothing
-    assert len({id(env.retriever) for env in envs.envs}) == 1
-    assert len({id(env.questions) for env in envs.envs}) == 1
+    assert (len({id(env.retriever) for env in envs.envs}), len({id(env.questions) for env in envs.envs})) == (1, 1)
     envs = vector(2, max_turns=1)
     envs.reset(options=[{"task_id": "country"}] * 2)
     envs.step(["<search>ada</search>", "x"])
@@ -346,8 +344,7 @@ def test_keys_of_documents_and_of_texts() -> None:
     assert one[2] == one[3] == other[2] == "country | ['ada', 'ulm']"
     assert one[1] != other[1]
     one, other = keys(text_key, FIRST, NEXT), keys(text_key, NEXT, FIRST)
-    assert one[1] == other[2]
-    assert one[2] == other[1]
+    assert (one[1], one[2]) == (other[2], other[1])
 
 
 @pytest.mark.parametrize("key", [text_key, documents_key])

@@ -10,7 +10,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import agentgym  # noqa: F401  # registers the environments
 from agentgym.searchqa.generated.encyclopaedia import SPLITS, UNKNOWN, Difficulty, make_encyclopaedia, make_harder
 from agentgym.searchqa.generated.questions import SOURCES
 from agentgym.searchqa.generated.world import CONTESTS, MAKERS, NOW, Census, Names, died, make_world
@@ -182,8 +181,7 @@ HARD = Difficulty(distractors=2, missing=0.25)
 
 def test_no_difficulty_is_the_plain_encyclopaedia_and_its_instructions() -> None:
     made, missing = make_harder(0, Difficulty())
-    assert made.passages == PLAIN.passages
-    assert made.questions == PLAIN.questions
+    assert (made.passages, made.questions) == (PLAIN.passages, PLAIN.questions)
     assert missing == {}
     env = gym.make("AgentRL/SearchQA-v0", distractors=1).unwrapped
     assert "unknown" not in env.instructions

@@ -318,12 +318,8 @@ def test_well_formed_transcripts(transcript, expected):
 
 def test_the_format_reward_is_the_published_one() -> None:
     reward = FormatReward()
-    assert reward(T + A, "x", ["x"]) == 1.0
-    assert reward(A, "x", ["x"]) == 0.8
-    assert reward(T + A, "x", ["b"]) == 0.2
-    assert reward(A, "x", ["b"]) == 0.1
-    assert reward("", None, ["b"]) == 0.0
-    assert reward(T + S, None, ["b"]) == 0.0
+    assert (reward(T + A, "x", ["x"]), reward(A, "x", ["x"]), reward(T + A, "x", ["b"])) == (1.0, 0.8, 0.2)
+    assert (reward(A, "x", ["b"]), reward("", None, ["b"]), reward(T + S, None, ["b"])) == (0.1, 0.0, 0.0)
     found = T + "<search>s</search><information>It is B.</information>" + T + A
     assert FormatReward(retrieval=0.1)(found, "x", ["b"]) == pytest.approx(0.3)
     assert FormatReward(retrieval=0.1)(found, "x", ["c"]) == pytest.approx(0.2)
@@ -355,8 +351,7 @@ def test_matches_gain_and_the_end_by_hand() -> None:
     # One of two passages is new, and matches the second support wholly.
     mixed, after = reward.search(evidence, "q2", ["ada ulm", "Ulm Zell town"], SUPPORTS)
     assert mixed == pytest.approx((1 - SECOND) / 2 - 1 / 2)
-    assert after.matches == pytest.approx((FIRST, 1.0))
-    assert after.queries == ("q1", "q2")
+    assert (after.matches, after.queries) == (pytest.approx((FIRST, 1.0)), ("q1", "q2"))
     # Twice in one search is no repetition of an earlier search; both repeat it in the next one.
     doubled, twice = reward.search(Evidence(), "q", ["zzz", "zzz"], SUPPORTS)
     assert doubled == 0.0

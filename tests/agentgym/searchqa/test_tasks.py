@@ -43,8 +43,7 @@ def test_rows_of_all_formats_are_read_in_order(tmp_path: Path, name: str, pack: 
         '"Café"', "Coffee.", "No text", "",
     )  # fmt: skip
     reader = PassageReader(path, start=1)
-    assert tuple(reader) == TWO[1:]
-    assert reader.fraction == 1.0
+    assert (tuple(reader), reader.fraction) == (TWO[1:], 1.0)
 
 
 @pytest.mark.parametrize(
@@ -93,8 +92,7 @@ def test_an_id_belongs_to_one_passage(tmp_path: Path) -> None:
 
 def test_the_recorded_corpus_is_read_whole() -> None:
     passages = read_passages(oracle("searchqa", "corpus.jsonl.xz"))
-    assert len(passages) == 31_182
-    assert passages[1].title == '"Triplemanía VII"'
+    assert (len(passages), passages[1].title) == (31_182, '"Triplemanía VII"')
     assert json.dumps(passages[1].contents)
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
 
-import agentgym  # noqa: F401  # registers the ids
 from agentgym.sokoban.env import SokobanEnv, VisualSokobanEnv
 from agentgym.sokoban.picture import Painter
 from agentgym.sokoban.text import parse_level, split_of
@@ -22,8 +21,7 @@ LEVEL = "########\n#PXO_XO#\n#______#\n########"
 def test_rewards_and_infos_by_hand() -> None:
     env = SokobanEnv()
     env.reset(options={"level": LEVEL})
-    assert env.step("down")[1:3] == (-0.1, False)
-    assert env.step("up")[1:3] == (-0.1, False)
+    assert (env.step("down")[1:3], env.step("up")[1:3]) == ((-0.1, False), (-0.1, False))
     observation, reward, terminated, _, info = env.step("right")  # onto the target: -0.1 + 1
     assert (reward, terminated, info["score"]) == (0.9, False, 0.5)
     assert observation == "########\n#_P√_XO#\n#______#\n########"

@@ -141,8 +141,7 @@ def test_random_play_equals_the_naive_rules(spec: LevelSpec) -> None:
             state = expected[DIRECTIONS[pick]] or state
             assert naive.read(board.text()) == (walls, targets, state)
             assert board.text() == board_text(level, board.player, board.boxes)
-            assert board.solved == (state[1] == targets)
-            assert board.on_target == len(state[1] & targets)
+            assert (board.solved, board.on_target) == (state[1] == targets, len(state[1] & targets))
 
 
 EVERY_SYMBOL = "######\n#P_X_#\n#√OSX#\n######"  # two players: every symbol once, a board for the eye only
@@ -151,8 +150,7 @@ EVERY_SYMBOL = "######\n#P_X_#\n#√OSX#\n######"  # two players: every symbol o
 @pytest.mark.parametrize("size", [4, 5, 7, 8, 16, 33, 64])
 def test_every_cell_shows_its_tile(size: int) -> None:
     picture = Painter(size)(EVERY_SYMBOL)
-    assert picture.shape == (4 * size, 6 * size, 3)
-    assert picture.dtype == np.uint8
+    assert (picture.shape, picture.dtype) == ((4 * size, 6 * size, 3), np.uint8)
     for row, line in enumerate(EVERY_SYMBOL.split("\n")):
         for column, symbol in enumerate(line):
             cell = picture[row * size : (row + 1) * size, column * size : (column + 1) * size]

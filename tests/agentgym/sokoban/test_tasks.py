@@ -149,8 +149,7 @@ def test_names_that_are_no_text_are_cleaned_and_stay_different(tmp_path: Path) -
 @pytest.mark.parametrize("name", BOXOBAN)
 def test_a_thousand_boxoban_levels_load_play_and_render(name: str) -> None:
     files = LevelFiles(oracle("boxoban", name))
-    assert len(files) == 1000
-    assert files.size == (10, 10)
+    assert (len(files), files.size) == (1000, (10, 10))
     assert sum(files.count(split) for split in ("train", "validation", "test")) == 1000
     text = lzma.decompress(oracle("boxoban", name).read_bytes()).decode()
     lines = [line for line in text.splitlines() if line.startswith("#")]

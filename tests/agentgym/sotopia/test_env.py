@@ -381,8 +381,7 @@ def test_random_order_follows_its_schedule_and_orders_are_known() -> None:
 
 def test_the_limit_cuts_the_dialogue_and_leaving_ends_it() -> None:
     world = SocialWorld(make_task(), max_turns=20)
-    assert play(world, *[first(SAID), second(SAID)] * 9, first(SAID)) == ""
-    assert play(world, second(SAID)) == "turns"
+    assert (play(world, *[first(SAID), second(SAID)] * 9, first(SAID)), play(world, second(SAID))) == ("", "turns")
     assert (world.turn, world.speakers, world.kinds(0)) == (20, (), ("none",))
     refuses(RuntimeError, "has ended", world.play, (SAID, SAID))
     world = SocialWorld(make_task(), max_turns=2)
@@ -432,8 +431,7 @@ def test_a_state_is_small_exact_and_not_changed_later() -> None:
     assert play(world, first(NONE), second(NONE)) == "stale"
     world.set_state(saved)
     assert (world.turn, world.ended) == (2, "")
-    assert play(world, first(NONE)) == ""
-    assert play(world, second(NONE)) == "stale"
+    assert (play(world, first(NONE)), play(world, second(NONE))) == ("", "stale")
 
 
 def sample(count: int = 150) -> list[Task]:

@@ -1,7 +1,5 @@
 """The four games: how utterances are read, what terms are worth, and what is remembered of them."""
 
-from __future__ import annotations
-
 import itertools
 import pickle
 import re
@@ -104,11 +102,9 @@ def test_goals_by_price(price: float, goals: tuple[int, int]) -> None:
 
 
 def test_offers_stand_until_they_are_refused_or_agreed_to() -> None:
-    assert outcome(SALE, "I pay $70.", "No.", "Deal.") == (None, (0, 0))
-    assert outcome(SALE) == (None, (0, 0))
+    assert (outcome(SALE, "I pay $70.", "No.", "Deal."), outcome(SALE)) == ((None, (0, 0)), (None, (0, 0)))
     offered = standing(SALE, "I pay $70.", "Lovely weather.", "Isn't it?")
-    assert offered.offers == (70.0, None)
-    assert offered.move == "ask"
+    assert (offered.offers, offered.move) == ((70.0, None), "ask")
     assert standing(SALE, "I pay $70.", "No, that is too low.").offers == (None, None)
     assert standing(SALE, "I pay $70.", "Rather $95.", "No!").offers == (70.0, None)
     # A counter-offer leaves both open: the buyer takes the seller's, or the seller the buyer's.
@@ -132,8 +128,7 @@ def test_only_speech_counts_and_what_is_said_at_once_answers_nothing() -> None:
     from agentgym.sotopia.games.game import Standing
 
     at_once = SALE.read(Standing(), Turn(0, (Act("speak", "I pay $70."), Act("speak", "Deal."))))
-    assert at_once.agreed is None
-    assert at_once.offers == (70.0, None)
+    assert (at_once.agreed, at_once.offers) == (None, (70.0, None))
     assert SALE.read(at_once, Turn(1, (Act("speak", "Or $60."), Act("speak", "Deal.")))).agreed == 70.0
 
 
@@ -325,9 +320,7 @@ def test_goals_and_sides_of_a_meeting_by_hand() -> None:
     assert not Schedule(FREE, ((0, 8, 3), (9, 1, 4))).solvable
     side = MEETING.sides[0]
     assert [side.worth(slot) for slot in range(3)] == [10.0, 2.0, 7.0]
-    assert side.propose(6.0, (), ()) == 0
-    assert side.propose(6.0, (), [0]) == 2
-    assert side.propose(6.0, (), [0, 2]) == 0
+    assert (side.propose(6.0, (), ()), side.propose(6.0, (), [0]), side.propose(6.0, (), [0, 2])) == (0, 2, 0)
     assert "(9, 1, 2)" not in repr(side)
 
 
@@ -448,8 +441,7 @@ def test_a_tree_reads_every_turn_once_and_begins_anew_when_the_budget_is_spent(m
     turns = [Turn(i, first(say(f"{i}"))) for i in range(8)]
     assert [tree.after(turns[:count]) for count in range(9)] == list(range(9))
     assert read == list(range(8))
-    assert tree.after([Turn(0, first(say("x" * 2_000)))]) == 1
-    assert tree.after(turns) == 8
+    assert (tree.after([Turn(0, first(say("x" * 2_000)))]), tree.after(turns)) == (1, 8)
     assert read == [*range(8), 0, *range(8)]
 
 

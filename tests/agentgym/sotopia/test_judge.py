@@ -1,7 +1,5 @@
 """The judge by rules, dimension by dimension, worked out by hand."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

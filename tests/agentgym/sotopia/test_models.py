@@ -64,8 +64,7 @@ FORMATS = {
 )  # fmt: skip
 def test_the_published_formats_are_read(form: str, text: str) -> None:
     verdict = read_verdict(text % json.dumps(FORMATS[form], indent=1))
-    assert verdict.ratings == (FIRST, SECOND)
-    assert verdict.reasons[1]["goal"] == "why goal"
+    assert (verdict.ratings, verdict.reasons[1]["goal"]) == ((FIRST, SECOND), "why goal")
     assert sum(FIRST) == 21  # 9 + 2 + 3 - 1 + 0 + 1 + 7
     assert sum(SECOND) == -10
 

@@ -1,7 +1,5 @@
 """SOTOPIA's forms for PettingZoo, and what hostile players say."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import sys

@@ -1,7 +1,5 @@
 """Scripted players, and the profiles of whom they play."""
 
-from __future__ import annotations
-
 import itertools
 import pickle
 import re
@@ -209,8 +207,7 @@ def test_all_relationships_in_both_roles(name: str, role: int) -> None:
         assert (fact in seen) == (level >= PUBLIC)
     assert (other.personality_and_values in seen) == (level >= PERSONALITY)
     assert other.secret not in text
-    assert lines[f"{me.name}'s goal"] == task.scenario.goals[role]
-    assert lines[f"{other.name}'s goal"] == "Unknown"
+    assert (lines[f"{me.name}'s goal"], lines[f"{other.name}'s goal"]) == (task.scenario.goals[role], "Unknown")
     assert lines["Participants"] == "Ada Lund and Ben Noor"
 
 

@@ -381,8 +381,7 @@ def test_repairs_settings_and_speed_by_hand() -> None:
     price = world.plans[world.lines[line]["plan_id"]]["price_per_month"]
     assert call(world, "check_payment_request", {})[0] == f"You have a payment request for bill B1 of {price} USD."
     call(world, "make_payment", {})
-    assert world.bills["B1"]["status"] == "Paid"
-    assert world.payment_request is None
+    assert (world.bills["B1"]["status"], world.payment_request) == ("Paid", None)
     assert json.loads(call(world, "resume_line", ours)[0])["line"]["status"] == "Active"
     assert "no_service" in call(world, "check_network_status", {})[0]
     call(world, "reboot_device", {})

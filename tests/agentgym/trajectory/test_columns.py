@@ -215,8 +215,7 @@ def test_rows_in_order_need_no_sorting_and_are_found_all_the_same(seed):
 )
 def test_numbers_are_read_exactly_into_a_column_of_its_own(values, dtype, expected):
     column = numbers("x", values, dtype)
-    assert column.dtype == dtype
-    assert column.tolist() == expected
+    assert (column.dtype, column.tolist()) == (dtype, expected)
     column[:] = 1  # no buffer that cannot be written
 
 

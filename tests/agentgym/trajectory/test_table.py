@@ -29,12 +29,9 @@ COLUMNS = {
 
 def test_columns_offsets_and_endings_in_any_order() -> None:
     table = StepTable.from_arrays(**COLUMNS)
-    assert table.states == ("s", "u", "goal", "pit")
-    assert table.next_state.tolist() == [2, 1, 0, 3]
-    assert table.offsets.tolist() == [0, 1, 3, 4]
-    assert table.last.tolist() == [0, 2, 3]
-    assert table.trajectory_group.tolist() == [0, 0, 1]
-    assert table.trajectory_won.tolist() == [True, False, False]
+    assert (table.states, table.next_state.tolist()) == (("s", "u", "goal", "pit"), [2, 1, 0, 3])
+    assert (table.offsets.tolist(), table.last.tolist()) == ([0, 1, 3, 4], [0, 2, 3])
+    assert (table.trajectory_group.tolist(), table.trajectory_won.tolist()) == ([0, 0, 1], [True, False, False])
     assert table.trajectory_return.tolist() == [1.0, -0.2, 0.0]
     table = StepTable.from_arrays(**{**COLUMNS, "terminated": [True, False, False, False]})
     assert table.endings == (Ending.SUCCESS, Ending.TIME_LIMIT, Ending.CUT)
@@ -55,8 +52,7 @@ def test_columns_offsets_and_endings_in_any_order() -> None:
         action=np.array([1, 1, 0]), next_state=np.array([6, 8, 5]), reward=np.zeros(3), won=np.array([1, 1, 0]),
         truncated=np.array([0, 0, 1]),
     )  # fmt: skip
-    assert table.states == (5, 6, 8)
-    assert table.trajectories == (7, 9)
+    assert (table.states, table.trajectories) == ((5, 6, 8), (7, 9))
     assert table.valid.all()
     assert table.terminated.tolist() == [False, True, False]
     table = StepTable.from_arrays(**COLUMNS)
@@ -305,8 +301,7 @@ def quiet(given: dict[str, Any]) -> StepTable:
 def test_why_endings_of_one_key_are_warned_of() -> None:
     with pytest.warns(RuntimeWarning, match=SHARED) as found:
         StepTable.from_arrays(**columns("Game over.", "Game over.", "street"))
-    assert len(found) == 1
-    assert found[0].filename == __file__
+    assert (len(found), found[0].filename) == (1, __file__)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Episodes: what they show, offer, score and remember, against twins that try everything; commands; events."""
 
-from __future__ import annotations
-
 import pickle
 import random
 import re
@@ -14,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import agentgym  # noqa: F401  # registers the environments
 from agentgym.rollout import collect
 from agentgym.trajectory import StepTable
 from agentgym.virtualhome.actions import RULES
@@ -64,8 +61,7 @@ def tried(task: Activity, world: World) -> set[str]:
 
 def check(task: Activity, world: World) -> tuple[str, ...]:
     offered = task.lexicon.offers.admissible(world, known_nodes(world))
-    assert list(offered) == sorted(offered)
-    assert set(offered) == tried(task, world)
+    assert (list(offered), set(offered)) == (sorted(offered), tried(task, world))
     assert len(set(offered)) == len(offered)
     return offered
 
@@ -269,8 +265,7 @@ def test_every_action_has_a_command_and_numbers_follow_the_ids() -> None:
     assert set(TEMPLATES) == set(PARAMETERS) - {"LOOKAT_SHORT", "LOOKAT_LONG"}
     assert all(TEMPLATES[action].count("{}") == PARAMETERS[action] for action in TEMPLATES)
     assert len(set(TEMPLATES.values())) == len(TEMPLATES)
-    assert str(WORDS.line("grab mug 1")) == "[GRAB] <mug> (20)"
-    assert str(WORDS.line("grab mug 2")) == "[GRAB] <mug> (21)"
+    assert (str(WORDS.line("grab mug 1")), str(WORDS.line("grab mug 2"))) == ("[GRAB] <mug> (20)", "[GRAB] <mug> (21)")
     assert str(WORDS.line("put mug 2 on kitchen table 1")) == "[PUTBACK] <mug> (21) <kitchen_table> (10)"
 
 
@@ -286,8 +281,7 @@ def test_every_action_has_a_command_and_numbers_follow_the_ids() -> None:
     ],
 )
 def test_what_lines_say(text: str, line: Line) -> None:
-    assert parse_line(text) == line
-    assert parse_line(str(line)) == line
+    assert (parse_line(text), parse_line(str(line))) == (line, line)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import agentgym  # noqa: F401  # registers the environments
 from agentgym.tasks import Draws
 from agentgym.virtualhome.env import VirtualHomeEnv, VirtualHomeVectorEnv
 from agentgym.virtualhome.generated.activities import MOST_COMMANDS, NUM_ACTIVITIES, GeneratedActivities

@@ -33,8 +33,7 @@ def test_all_programs_are_there_with_houses_as_rebuilt_by_hand() -> None:
     assert len(ids) == 518
     for name in ids[::40]:
         activity, scene = activities.by_id(name, None), scene_of(name[3:])
-        assert activity.scene.cells == scene.cells
-        assert activity.scene.ids == scene.ids
+        assert (activity.scene.cells, activity.scene.ids) == (scene.cells, scene.ids)
         lines = [activity.lexicon.words.line(command) for command in activity.program]
         assert lines == [parse_line(line) for line in lines_of(name[3:])]
 

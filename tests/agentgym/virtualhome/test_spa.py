@@ -1,7 +1,5 @@
 """The papers' protocol: names and episodes."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import re
@@ -12,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import agentgym  # noqa: F401  # registers the environments
 from agentgym.virtualhome.actions import RULES
 from agentgym.virtualhome.env import VirtualHomeEnv
 from agentgym.virtualhome.rules import World

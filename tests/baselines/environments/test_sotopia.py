@@ -1,7 +1,5 @@
 """The tiny policy of SOTOPIA's meetings knows every word, and its commands are short."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-import agentgym  # noqa: F401  registers the environments
 from agentgym.rollout import collect
 from agentgym.rollout.hindsight import relabel_goals
 from agentgym.trajectory import Reply, StepTable
@@ -111,8 +110,7 @@ def test_learning_rates_losses_and_divergence() -> None:
     # 4 warm-up updates, then 8 more: half way down at update 8.
     assert [_schedule(step, 4, 12) for step in (0, 1, 3, 4, 8)] == pytest.approx([0.25, 0.5, 1.0, 1.0, 0.5])
     # Update 11 is the last: (1 + cos(7/8 pi)) / 2 = (1 - 0.9239) / 2.
-    assert _schedule(11, 4, 12) == pytest.approx(0.03806, abs=1e-5)
-    assert _schedule(0, 0, 1) == 1.0
+    assert (_schedule(11, 4, 12), _schedule(0, 0, 1)) == (pytest.approx(0.03806, abs=1e-5), 1.0)
     policy = student()
     weight = next(policy.model.parameters())
     weight.register_hook(lambda gradient: gradient * float("nan"))
@@ -128,8 +126,7 @@ def test_micro_batches_change_memory_and_nothing_else():
         arguments = {"epochs": 1, "seed": 0, "batch_size": 8, "weight_decay": 0.0, "microbatch_rows": rows}
         history = clone(policy, environments(expert=True), TASKS[:4], **arguments).history
         found.append((history[0]["loss"], history[0]["accuracy"], policy.model.state_dict()))
-    assert found[0][0] == pytest.approx(found[1][0], abs=1e-5)
-    assert found[0][1] == found[1][1]
+    assert (found[0][0], found[0][1]) == (pytest.approx(found[1][0], abs=1e-5), found[1][1])
     for name, tensor in found[0][2].items():
         assert torch.allclose(tensor, found[1][2][name], atol=1e-4), name
 

@@ -8,7 +8,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import agentgym  # noqa: F401  # registers the environments
 from agentgym.outside.dialogue import NONE, Act, Player, write
 from agentgym.rollout import collect
 from agentgym.sotopia.env import SotopiaEnv
@@ -147,13 +146,11 @@ def test_draws_without_rounds() -> None:
 def test_groups_are_replaced_to_the_same_size() -> None:
     for seed in range(20):
         found = sample_groups(play, NAMES, 8, np.random.default_rng(seed), rounds=10)
-        assert found.table.n_groups == 8
-        assert found.first.n_groups == 8
+        assert (found.table.n_groups, found.first.n_groups) == (8, 8)
         assert contrasting_groups(found.table).all()
         assert np.bincount(found.table.trajectory_group).tolist() == [2] * 8
         assert len(set(numbers(found))) == 8  # no task twice while there are others
-        assert found.flat == 0
-        assert found.played == 4 * (8 + found.resampled)
+        assert (found.flat, found.played) == (0, 4 * (8 + found.resampled))
         # Those of the first round that have contrast come first, in order.
         kept = [name for name, good in zip(found.first.groups, contrasting_groups(found.first), strict=True) if good]
         assert list(found.table.groups[: len(kept)]) == kept

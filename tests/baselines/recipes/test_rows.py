@@ -10,7 +10,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import agentgym  # noqa: F401
 from agentgym.searchqa.env import SearchQAEnv
 from agentgym.trajectory import Reply, StepTable
 from baselines.recipes import RECIPES, recipe
@@ -91,15 +90,13 @@ def test_training_follows_the_curriculum_and_validation_does_not(
     noise = watched(monkeypatch)
     trainer(tmp_path, 2, checkpoint={"every": 1}, validation={"every": 5}).run(lambda made, _, row: made.iteration < 1)
     # The start is validated; then comes the first group.
-    assert noise[-4:] == [0.25] * 4
-    assert set(noise[:-4]) == {None}
+    assert (noise[-4:], set(noise[:-4])) == ([0.25] * 4, {None})
     with pytest.raises(ValueError, match="iterations: checkpoint 2, here 3"):
         trainer(tmp_path, 3, checkpoint={"every": 1}, validation={"every": 5})
     noise.clear()
     trainer(tmp_path, 2, checkpoint={"every": 1}, validation={"every": 5}).run()
     # 0.25 + (4^0.5 - 1) / 3 * 0.25 in the second of two, resumed; and the end is validated.
-    assert noise[:4] == pytest.approx([1 / 3] * 4)
-    assert set(noise[4:]) == {None}
+    assert (noise[:4], set(noise[4:])) == (pytest.approx([1 / 3] * 4), {None})
 
 
 def scores_of(table: StepTable) -> np.ndarray:
@@ -115,8 +112,7 @@ def test_scores_of_steps_are_process_rewards(preset: str) -> None:
     made = recipe("judge").with_options(**options)
     found = made.estimate(table, scores)
     np.testing.assert_array_equal(found.advantages, process_reward(table, scores=scores, **made.options))
-    assert found.targets is None
-    assert found.figures["prm_pair_accuracy"] == pair_accuracy(table, scores)
+    assert (found.targets, found.figures["prm_pair_accuracy"]) == (None, pair_accuracy(table, scores))
     assert found.figures["prm_agreement"] == agreement(table, scores)
     assert found.figures["prm_scored"] == pytest.approx(1 - len(scores[::7]) / len(table))
     assert "prm_gate" not in found.figures

@@ -303,8 +303,7 @@ def test_samples_say_what_was_seen_said_and_credited(tmp_path: Path) -> None:
             i for i in range(len(table))
             if str(table.trajectories[table.trajectory[i]]) == line["trajectory"] and table.t[i] == line["t"]
         )  # fmt: skip
-        assert line["advantage"] == advantages[row]
-        assert line["reply"] == table.replies[row].text
+        assert (line["advantage"], line["reply"]) == (advantages[row], table.replies[row].text)
         assert line["valid"] == table.valid[row]
         assert "cell" in line["prompt"]
         assert line["state"] == str(table.states[table.state[row]])

@@ -164,16 +164,14 @@ def test_a_run_warns_once_also_when_it_is_resumed(tmp_path: Path) -> None:
     assert [row["iteration"] for row in rows if "warning_little_signal" in row] == [1]
     assert [line for line in words if "no step has an advantage other than 0" in line] == [words[0]]
     assert words[0].startswith(f"{tmp_path / 'a'}, iteration 1: ")
-    assert rows[1]["silent_updates"] == 1.0
-    assert rows[0]["training_rules"] == TRAINING_RULES
+    assert (rows[1]["silent_updates"], rows[0]["training_rules"]) == (1.0, TRAINING_RULES)
     assert [row for row in rows[1:] if "training_rules" in row] == []
     first, again = hopeless(tmp_path / "b", 3)[1], hopeless(tmp_path / "b", 6, resume=True)[1]
     assert len([line for line in first if "no step has" in line]) == 1
     assert [line for line in again if "no step has" in line] == []
     stored = read_log(tmp_path / "b" / LOG_FILE)
     assert [row["iteration"] for row in stored if "warning_little_signal" in row] == [1]
-    assert kept_in(tmp_path / "b") == {i: f"checkpoint-{i:06d}" for i in range(1, 7)}
-    assert kept_in(None) == {}
+    assert (kept_in(tmp_path / "b"), kept_in(None)) == ({i: f"checkpoint-{i:06d}" for i in range(1, 7)}, {})
 
 
 def test_a_run_that_goes_on_past_its_end_is_one_that_was_longer(tmp_path: Path) -> None:

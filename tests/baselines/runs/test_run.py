@@ -222,8 +222,7 @@ def test_a_pass_takes_what_the_plan_counts_without_memory() -> None:
         hidden = hidden_at(model, ids, lines, places, use_cache=False)[0]
         token_logprobs(model.get_output_embeddings(), hidden, ids[0, :1].repeat(20)).logprobs.sum().backward()
     weights = sum(weight.numel() for weight in model.parameters())
-    assert planned[:4] == (weights, weights, 0, 4 * weights)
-    assert planned[4] == pytest.approx(found.peak, rel=0.1)
+    assert (planned[:4], planned[4]) == ((weights, weights, 0, 4 * weights), pytest.approx(found.peak, rel=0.1))
 
 
 @pytest.fixture(scope="module")

@@ -170,8 +170,7 @@ def test_value_clipping_and_explained_variance() -> None:
     assert predicted.grad.tolist() == [0.0, -2.5]
     assert value_error(predicted.detach(), torch.tensor([3.0, 3.0]), torch.zeros(2), None).tolist() == [0.5, 3.125]
     returns = np.array([0.0, 1.0, 2.0])
-    assert explained_variance(returns + 5, returns) == 1.0
-    assert explained_variance(np.zeros(3), returns) == 0.0
+    assert (explained_variance(returns + 5, returns), explained_variance(np.zeros(3), returns)) == (1.0, 0.0)
     assert explained_variance(-returns, returns) == -3.0  # var(2 R) = 4 var(R)
     assert explained_variance(returns, np.ones(3)) == 0.0
 
@@ -191,8 +190,7 @@ def test_models_without_a_trunk_levels_and_returns() -> None:
     assert built.learner.scorer.config == RECIPES["ppo"].scorer
     small = trainer(credit=RECIPES["ppo"], microbatch_rows=2, microbatch_tokens=100)
     assert small.learner.scorer is not None
-    assert small.learner.scorer.config.microbatch_rows == 2
-    assert small.learner.scorer.config.microbatch_tokens == 100
+    assert (small.learner.scorer.config.microbatch_rows, small.learner.scorer.config.microbatch_tokens) == (2, 100)
     given = Critic(small_policy())
     built = Trainer(babbling_policy(), corridor(), RECIPES["ppo"], TASKS, CONFIG, scorer=given)
     assert built.learner.scorer is given

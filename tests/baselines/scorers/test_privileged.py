@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-import agentgym  # noqa: F401
 from agentgym.adapter import adapt
 from agentgym.corridor.env import MEANING, CorridorEnv
 from agentgym.rollout import collect
@@ -74,8 +73,7 @@ def test_contexts_by_hand() -> None:
     found = contexts("sibling", table)
     said = "From here it went on: "
     assert found.right == [None, None, f"{said}one; two", f"{said}two", f"{said}one; two", None]
-    assert found.wrong[0] == (f"{said}five", f"{said}three; four")
-    assert found.wrong[1] == (f"{said}four",)
+    assert (found.wrong[0], found.wrong[1]) == ((f"{said}five", f"{said}three; four"), (f"{said}four",))
     assert found.under("wrong", table)[2] == f"{said}five"
     assert contexts("outcome", table).under("wrong", table)[0] == "This attempt will fail."
     assert contexts("feedback", table).right == [None] * 6

@@ -8,7 +8,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import agentgym  # noqa: F401
 from agentgym.rollout import collect
 from agentgym.trajectory import Reply, StepTable
 from baselines.config import TrainerConfig

@@ -158,8 +158,7 @@ def test_the_command_writes_what_compare_reads(panel, played, tmp_path):
     code, words = run("grade", tmp_path / "log.jsonl", *split, "--out", tmp_path / "g.json")
     assert code in (0, 1), words
     found = json.loads((tmp_path / "g.json").read_text("utf-8"))
-    assert found["panel"] == "alfworld/valid_unseen"
-    assert len(found["grades"]) == 3
+    assert (found["panel"], len(found["grades"])) == ("alfworld/valid_unseen", 3)
     graded = grade_log(tmp_path / "log.jsonl", panel)
     write_json(results_of_log(panel, graded), tmp_path / "results.json")
     assert load(tmp_path).policy.name == "log.jsonl"

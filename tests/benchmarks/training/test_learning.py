@@ -336,8 +336,7 @@ def test_settings_and_names(config) -> None:
     setting = imitation_setting(config, 3)
     assert list(setting.tasks) == [{"split": "train", "index": i} for i in range(config.clone_tasks)]
     assert setting.supervised["learning_rate"] == 3e-3
-    assert setting.training.learning_rate == config.training["learning_rate"]
-    assert setting.seed == 3
+    assert (setting.training.learning_rate, setting.seed) == (config.training["learning_rate"], 3)
     with pytest.raises(typer.BadParameter, match="--clone-tasks 0 leaves none"):
         _check_envs(dataclasses.replace(config, methods=["sft"], clone_tasks=0))
     other = dataclasses.replace(

@@ -95,8 +95,7 @@ def test_every_symbol_of_the_boards_has_a_tile(found):
 
 
 def test_text_environments_are_shown_as_text():
-    assert settings_of("AgentRL/ALFWorld-v0").tiles is None
-    assert settings_of("AgentRL/Sokoban-v0").tiles["X"] == "box"
+    assert (settings_of("AgentRL/ALFWorld-v0").tiles, settings_of("AgentRL/Sokoban-v0").tiles["X"]) == (None, "box")
 
 
 def test_observations_cannot_break_out_of_the_data(found):

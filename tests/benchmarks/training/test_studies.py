@@ -70,8 +70,7 @@ def test_a_study_trains_what_is_missing(tmp_path):
     assert "1 of 3 runs are finished" in result.output
     (trained,) = load(tmp_path / "distance.json").trained
     found = {record.method: record for record in trained.records}
-    assert set(found) == {"clone", first, second}
-    assert found[first] == made[first]
+    assert (set(found), found[first]) == ({"clone", first, second}, made[first])
 
 
 def test_studies_share_their_runs(tmp_path):

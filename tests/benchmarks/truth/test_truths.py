@@ -7,7 +7,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import agentgym  # noqa: F401  # registers the environments
 from agentgym.rollout import collect
 from agentgym.trajectory import StepTable
 from baselines.environments.sokoban import SOKOBAN
@@ -171,8 +170,7 @@ def test_distances_of_the_environment_are_those_of_the_solver():
     assert np.isneginf(expected).any()
     np.testing.assert_array_equal(distance_gains(table, found), expected)
     shares = kinds_of_steps(table, found)
-    assert shares["dead"] == np.isneginf(expected).mean()
-    assert shares["stuck"] == np.isinf(distance[table.state]).mean()
+    assert (shares["dead"], shares["stuck"]) == (np.isneginf(expected).mean(), np.isinf(distance[table.state]).mean())
     assert sum(shares[name] for name in ("gained", "unchanged", "lost", "dead")) == 1
 
 
@@ -229,8 +227,7 @@ def test_advantages_and_measures_by_hand() -> None:
     }  # fmt: skip
     lost = Process.of(0, lambda state: {"jump": [(0.5, WON), (0.5, LOST)]}, 2)
     table = lost.play(64, np.random.default_rng(0))
-    assert set(lost.distance_gain(table)[table.won]) == {1.0}
-    assert set(lost.distance_gain(table)[~table.won]) == {-1.0}
+    assert (set(lost.distance_gain(table)[table.won]), set(lost.distance_gain(table)[~table.won])) == ({1.0}, {-1.0})
     # Two groups with gradients (1, 1) and (1, 0) against (1, 0): mean (1, .5), variance .5, cosines .7071 and 1.
     sums = {
         "gradient": np.array([2.0, 1.0]), "groups": np.array([2.0, 1 + 0.5**0.5, 3.0]),

@@ -1,7 +1,5 @@
 """Judges: requests, answers, failures."""
 
-from __future__ import annotations
-
 import json
 import math
 import pickle
@@ -139,8 +137,7 @@ def test_what_was_asked_once_is_answered_by_the_cache(tmp_path: Path) -> None:
         assert len(server.requests) == 2
         for made in (first, judge(server.url, cache=tmp_path)):
             assert made.scores(table).tolist() == scores == [2, 0, -3.5]
-            assert figures(made, table)["judge_requests"] == 0
-            assert figures(made, table)["judge_tokens"] == 0
+            assert (figures(made, table)["judge_requests"], figures(made, table)["judge_tokens"]) == (0, 0)
             assert figures(made, table)["judge_silent"] == pytest.approx(1 / 3)
         assert len(server.requests) == 2
         judge(server.url, cache=tmp_path, criterion="how loud it was.").scores(table)
@@ -277,8 +274,7 @@ def test_single_steps_are_asked_about_alone_and_at_the_same_time() -> None:
             scores = made(steps)
         assert len(server.requests) == 5
         assert made([]) == []
-    assert scores[:3] == [2.0, None, -3.5]
-    assert scores[3:] == pytest.approx([NAN, NAN], nan_ok=True)
+    assert (scores[:3], scores[3:]) == ([2.0, None, -3.5], pytest.approx([NAN, NAN], nan_ok=True))
     told = {lines[1]["did"]: lines for lines in map(lines_of, server.requests)}
     assert told["north"] == [
         {"task": "t1\n\nFind the cellar."}, {"step": 1, "saw": "a hall", "did": "north", "then": "a kitchen"}

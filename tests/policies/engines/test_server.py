@@ -158,8 +158,7 @@ def test_adapters_follow_under_a_fresh_name_and_whole_weights_do_not(policy, ser
     act(player)
     names = [each["lora_name"] for each in server.loaded]
     assert [name.rpartition("-")[0] for name in names] == ["version-0", "version-1"]
-    assert server.bodies[-1]["model"] == names[1]
-    assert server.unloaded == names[:1]
+    assert (server.bodies[-1]["model"], server.unloaded) == (names[1], names[:1])
     act(player_of(adapted, server, work=tmp_path / "resumed"))
     assert server.loaded[-1]["lora_name"] not in names  # another run with the same server
     shutil.rmtree(tmp_path / "resumed")

@@ -141,8 +141,7 @@ def test_transcripts_and_missing_prompts() -> None:
         next_state=["y", "z"], reward=[0, 1], won=[1, 1], replies=[Reply("", ids[0]), Reply("", ids[1])],
     )  # fmt: skip
     told = story_of_prompts(table, [0, 1], tokenizer)
-    assert told.task == "cell 1"
-    assert told.steps[1].saw == "<|unknown|> cell<|unknown|>2"
+    assert (told.task, told.steps[1].saw) == ("cell 1", "<|unknown|> cell<|unknown|>2")
     _, tokenizer = walked(VectorPromptWindow, ["right", "right"])
     bare = StepTable.from_arrays(
         group=["g"] * 2, trajectory=["a"] * 2, t=[0, 1], state=["x", "y"], action=["left", "right"],

@@ -285,8 +285,7 @@ def test_models_that_cannot_be_given_runs_are_refused() -> None:
 def test_trees_by_hand() -> None:
     # Inputs: 1 2 3 | 1 2 3 4 | 1 2 5 4. Depth first: 1 2 3 4 | 5 4; the first row ends where the second goes on.
     [tree] = merge_trees([(1, 2, 5), (1, 2, 3, 4), (1, 2, 3)], [(4, 9), (9,), (7,)], 100)
-    assert tree.tokens.tolist() == [1, 2, 3, 4, 5, 4]
-    assert tree.positions.tolist() == [0, 1, 2, 3, 2, 3]
+    assert (tree.tokens.tolist(), tree.positions.tolist()) == ([1, 2, 3, 4, 5, 4], [0, 1, 2, 3, 2, 3])
     assert tree.stops.tolist() == [6, 6, 4, 4, 6, 6]
     assert tree.runs(10) == [(10, 12, [(10, 12)]), (12, 14, [(10, 14)]), (14, 16, [(10, 12), (14, 16)])]
     assert {row: columns.tolist() for row, columns in tree.columns.items()} == {2: [2], 1: [3], 0: [4, 5]}

@@ -202,8 +202,7 @@ def test_pieces_equal_the_whole_head(chunk: int, entropy: bool) -> None:
     logprobs, spread = whole(head, hidden, targets, 0.7)
     torch.testing.assert_close(found.logprobs, logprobs, atol=1e-6, rtol=1e-6)
     torch.testing.assert_close(found.entropy, spread, atol=1e-6, rtol=1e-6)
-    assert found.top.tolist() == (head(hidden).argmax(-1) == targets).tolist()
-    assert found.entropy.requires_grad == entropy
+    assert (found.top.tolist(), found.entropy.requires_grad) == ((head(hidden).argmax(-1) == targets).tolist(), entropy)
     inputs = [hidden, *head.parameters()]
 
     def loss(logprobs: Tensor, spread: Tensor) -> Tensor:

@@ -50,8 +50,7 @@ def test_rollouts_are_rows_too_and_tables_of_several_searches_keep_them_apart(tm
     assert won
     for trajectory in won:
         chain = table.chain(trajectory)
-        assert table.t[chain].tolist() == list(range(len(chain)))
-        assert table.states[table.state[chain[0]]] == "2"
+        assert (table.t[chain].tolist(), table.states[table.state[chain[0]]]) == (list(range(len(chain))), "2")
 
 
 class Unjudged(CorridorVectorEnv):
@@ -121,8 +120,7 @@ def test_notes_stand_before_what_is_seen() -> None:
         {"role": "user", "content": "b"},
     )
     shown = with_notes(messages, ["one", "two", " ", "three\nlines", "four"])
-    assert shown[0] == messages[0]
-    assert shown[2] == messages[2]
+    assert (shown[0], shown[2]) == (messages[0], messages[2])
     assert shown[1]["content"].splitlines()[1:] == ["- two", "- three lines", "- four", "", "a"]
     assert with_notes(messages, [""]) == messages
     assert messages[1]["content"] == "a"

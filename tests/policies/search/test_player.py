@@ -1,7 +1,5 @@
 """Players that search, and the simulators that they search in."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gymnasium as gym
@@ -10,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import agentgym  # noqa: F401  # registers the environments
 from agentgym.rollout import collect
 from agentgym.rollout.groups import infos_of, observations_of
 from agentgym.trajectory import Reply

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 
-import agentgym  # noqa: F401  # registers the environments
 from agentgym.outside.text import DataError
 from agentgym.rollout import collect
 from baselines.batch import make_batch

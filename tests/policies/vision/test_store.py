@@ -1,7 +1,5 @@
 """Pictures in prompts: their names, their files, and what the model reads."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from concurrent.futures import ThreadPoolExecutor, wait

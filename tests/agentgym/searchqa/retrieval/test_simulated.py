@@ -5,7 +5,6 @@ import pickle
 import gymnasium as gym
 import pytest
 
-import agentgym  # noqa: F401
 from agentgym.outside.chat.wire import ChatAnswer, ChatFailure
 from agentgym.rollout import collect
 from agentgym.searchqa.env import SearchQAEnv, SearchQAVectorEnv
@@ -40,9 +39,7 @@ def ids(found):
 def test_noise_rises_as_published():
     # p = 0.25 + (4^(i/m) - 1) / 3 * 0.25: 4^0.5 = 2, so a third of the way after half of the iterations.
     given = [NoiseCurriculum()(i, 4)["noise"] for i in range(5)]
-    assert given[0] == 0.25
-    assert given[2] == pytest.approx(0.25 + 0.25 / 3)
-    assert given[4] == 0.5
+    assert (given[0], given[2], given[4]) == (0.25, pytest.approx(0.25 + 0.25 / 3), 0.5)
     assert given[1] == pytest.approx(0.25 + (2**0.5 - 1) / 3 * 0.25)  # 4^(1/4) = sqrt 2
     assert given == sorted(given)
     assert NoiseCurriculum()(9, 4) == {"noise": 0.5}
@@ -60,11 +57,9 @@ def test_useful_and_noisy_documents_and_questions_without_supports() -> None:
         [found] = rule().simulate([SimulatedSearch(query, COUNTRY, False, 7)], k)
         return ids(found)
 
-    assert useful("Where was Ada Bell born?") == ["ada"]
-    assert useful("the town of ULM!") == ["ulm"]
+    assert (useful("Where was Ada Bell born?"), useful("the town of ULM!")) == (["ada"], ["ulm"])
     # Both words of the first title and one of two of the second.
-    assert useful("Ada Bell of Ulm") == ["ada", "ulm"]
-    assert useful("Ada in Port Ulm") == ["ulm", "ada"]
+    assert (useful("Ada Bell of Ulm"), useful("Ada in Port Ulm")) == (["ada", "ulm"], ["ulm", "ada"])
     assert useful("Ada Bell of Ulm", k=1) == ["ada"]
     assert set(useful("which country?")) == {"iva", "zell"}  # names none of them: noise
     searches = [SimulatedSearch("Ada Bell", COUNTRY, True, draw) for draw in range(40)]

@@ -1,7 +1,5 @@
 """The generated shop: its form, its variety, and that what is asked for can be bought."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re
