@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agentgym.outside.dialogue import LONGEST, NONE, Turn, write
+from agentgym.outside.dialogue import LONGEST, NONE, Act, Turn, write
 from agentgym.sotopia.env import SotopiaEnv
 from agentgym.sotopia.games import bargain, divide, phrases
 from agentgym.sotopia.games import game as module
 from agentgym.sotopia.games.bargain import BUYER, SELLER, Bargain, hear
 from agentgym.sotopia.games.divide import Divide, Pool
 from agentgym.sotopia.games.friend import Friend, MutualFriend
-from agentgym.sotopia.games.game import TurnTree, UtteranceCache
+from agentgym.sotopia.games.game import Standing, TurnTree, UtteranceCache
 from agentgym.sotopia.games.schedule import Calendar, Schedule
 from tests.agentgym.sotopia.support import first, outcome, say, standing
 from tests.refusals import refuses
@@ -57,31 +57,20 @@ def test_the_last_amount_that_is_not_turned_down_is_the_offer(text: str, price: 
 
 
 @pytest.mark.parametrize(
-    ("text", "accepts", "refuses"),
+    ("accepts", "refuses", "texts"),
     [
-        ("Deal!", True, False),
-        ("Okay, it's a deal.", True, False),
-        ("I accept.", True, False),
-        ("Sounds good.", True, False),
-        ("I'll take it.", True, False),
-        ("Yes!", True, False),
-        ("Okay, thanks.", True, False),
-        ("No problem, deal.", True, False),
-        ("Yes. It is nearly new.", False, False),
-        ("Yes?", False, False),
-        ("No deal.", False, True),
-        ("I do not accept that.", False, True),
-        ("I don\u2019t agree.", False, True),
-        ("Deal?", False, False),
-        ("I would accept if you were nicer.", False, False),
-        ("No, thanks.", False, True),
-        ("That is too expensive.", False, True),
-        ("Nice weather.", False, False),
-        ("The dealer disagreed.", False, False),
+        (True, False, ("Deal!", "Okay, it's a deal.", "I accept.", "Sounds good.", "I'll take it.", "Yes!")),
+        (True, False, ("Okay, thanks.", "No problem, deal.")),
+        (False, False, ("Yes. It is nearly new.", "Yes?", "Deal?", "I would accept if you were nicer.")),
+        (False, False, ("Nice weather.", "The dealer disagreed.")),
+        (False, True, ("No deal.", "I do not accept that.", "I don\u2019t agree.", "No, thanks.")),
+        (False, True, ("That is too expensive.",)),
     ],
 )
-def test_agreement_and_refusal(text: str, accepts: bool, refuses: bool) -> None:
-    assert (hear(text).accepts, hear(text).refuses) == (accepts, refuses)
+def test_agreement_and_refusal(accepts: bool, refuses: bool, texts: tuple[str, ...]) -> None:
+    assert {text: (hear(text).accepts, hear(text).refuses) for text in texts} == dict.fromkeys(
+        texts, (accepts, refuses)
+    )
 
 
 @pytest.mark.parametrize(
@@ -107,41 +96,41 @@ def test_offers_stand_until_they_are_refused_or_agreed_to() -> None:
     assert (offered.offers, offered.move) == ((70.0, None), "ask")
     assert standing(SALE, "I pay $70.", "No, that is too low.").offers == (None, None)
     assert standing(SALE, "I pay $70.", "Rather $95.", "No!").offers == (70.0, None)
-    # A counter-offer leaves both open: the buyer takes the seller's, or the seller the buyer's.
-    assert outcome(SALE, "I pay $70.", "Rather $95.", "Deal.").agreed == 95.0
-    assert outcome(SALE, "I pay $70.", "Rather $95.", "Please!", "Deal.").agreed == 70.0
-    assert outcome(SALE, "I pay $85.", "$85 it is.").agreed == 85.0
-    assert outcome(SALE, "I pay $85.", "$85?").agreed is None
-    assert outcome(SALE, "I pay $85.", "$85 is too low.").agreed is None
-    assert outcome(SALE, "I pay $85.", "Deal, for $90.").agreed is None
-    assert outcome(SALE, "I pay $70.", "Hm.", "Deal.").agreed is None
-    assert outcome(SALE, "I pay $85.", "Deal.", "No deal! I pay $20.", "Deal.").agreed == 85.0
+    for spoken, agreed in (
+        # A counter-offer leaves both open: the buyer takes the seller's, or the seller the buyer's.
+        (("I pay $70.", "Rather $95.", "Deal."), 95.0),
+        (("I pay $70.", "Rather $95.", "Please!", "Deal."), 70.0),
+        (("I pay $85.", "$85 it is."), 85.0),
+        (("I pay $85.", "$85?"), None),
+        (("I pay $85.", "$85 is too low."), None),
+        (("I pay $85.", "Deal, for $90."), None),
+        (("I pay $70.", "Hm.", "Deal."), None),
+        (("I pay $85.", "Deal.", "No deal! I pay $20.", "Deal."), 85.0),
+    ):
+        assert outcome(SALE, *spoken).agreed == agreed, spoken
 
 
 def test_only_speech_counts_and_what_is_said_at_once_answers_nothing() -> None:
-    from agentgym.outside.dialogue import Act
-
     for kind in ("action", "non-verbal communication"):
         assert outcome(SALE, "I pay $85.", Act(kind, "Deal.")).agreed is None
     assert standing(SALE, "I pay $85.", Act("leave")).move == "leave"
-    from agentgym.outside.dialogue import Act, Turn
-    from agentgym.sotopia.games.game import Standing
-
-    at_once = SALE.read(Standing(), Turn(0, (Act("speak", "I pay $70."), Act("speak", "Deal."))))
+    at_once = SALE.read(Standing(), Turn(0, (say("I pay $70."), say("Deal."))))
     assert (at_once.agreed, at_once.offers) == (None, (70.0, None))
-    assert SALE.read(at_once, Turn(1, (Act("speak", "Or $60."), Act("speak", "Deal.")))).agreed == 70.0
+    assert SALE.read(at_once, Turn(1, (say("Or $60."), say("Deal.")))).agreed == 70.0
 
 
 def test_sides_of_a_sale() -> None:
-    buyer, seller = SALE.sides[0], SALE.sides[1]
-    assert "90" not in repr(buyer)
-    assert "80" not in repr(seller)
+    buyer, seller = SALE.sides
+    assert ("90" in repr(buyer), "80" in repr(seller)) == (False, False)
     assert buyer.worth(80.0) == seller.worth(90.0) == 8.0
-    assert buyer.propose(8.0, (), ()) == 80.0
-    assert seller.propose(8.0, (), ()) == 90.0
-    assert seller.propose(99.0, (), ()) == 100.0  # never above the list price
-    assert SALE.solvable
-    assert not Bargain(100.0, (60.0, 95.0), (BUYER, SELLER)).solvable  # 77.50 is 4.5 points for either
+    # never above the list price
+    assert (buyer.propose(8.0, (), ()), seller.propose(8.0, (), ()), seller.propose(99.0, (), ())) == (
+        80.0,
+        90.0,
+        100.0,
+    )
+    # 77.50 is 4.5 points for either
+    assert (SALE.solvable, Bargain(100.0, (60.0, 95.0), (BUYER, SELLER)).solvable) == (True, False)
 
 
 def test_utterances_that_say_nothing_of_terms_are_the_same_objects_so_that_no_memory_is_kept_of_each() -> None:
@@ -194,21 +183,21 @@ def test_own_words_about_shares_are_read_back() -> None:
 def test_goals_and_sides_of_a_division_by_hand() -> None:
     # Role 1 needs 5 points for a half: 3 books are 6, and the 2 hats and the ball 7 for role 0, the most there is.
     # Role 0 needs 5: 2 hats are 6, and 3 books and the ball are 8 for role 1.
-    assert DIVISION.goals((0, 2, 1)) == (10, 8)  # 7 of 7; 6 of 8 is 7.5
-    assert DIVISION.goals((0, 2, 0)) == (9, 10)  # 6 of 7 is 8.6; 8 of 8
-    assert DIVISION.goals((3, 0, 0)) == (4, 5)  # 3 of 7 is 4.3; 4 of 8
-    assert DIVISION.goals((3, 2, 1)) == (10, 0)
+    for share, goals in (
+        ((0, 2, 1), (10, 8)),  # 7 of 7; 6 of 8 is 7.5
+        ((0, 2, 0), (9, 10)),  # 6 of 7 is 8.6; 8 of 8
+        ((3, 0, 0), (4, 5)),  # 3 of 7 is 4.3; 4 of 8
+        ((3, 2, 1), (10, 0)),
+    ):
+        assert DIVISION.goals(share) == goals
     assert outcome(DIVISION, "I take the hats.", "Deal.") == ((0, 2, 0), (9, 10))
     assert outcome(DIVISION, "I take the books and the ball.", "Deal.", first=1) == ((0, 2, 0), (9, 10))
     assert outcome(DIVISION, "I take the hats.", "No way.") == (None, (0, 0))
-    assert DIVISION.sides[0].worth((0, 2, 0)) == 6.0
-    assert DIVISION.sides[1].worth((0, 2, 0)) == 8.0
-    assert "(2, 1, 2)" not in repr(DIVISION.sides[0])
-    assert "(1, 3, 1)" not in repr(DIVISION.sides[1])
-    first, second = DIVISION.sides[0], DIVISION.sides[1]
-    for level in (3.0, 5.0, 7.0, 9.0):
-        assert first.worth(first.propose(level, (), ())) >= level
-        assert second.worth(second.propose(level, (), ())) >= level
+    first, second = DIVISION.sides
+    assert (first.worth((0, 2, 0)), second.worth((0, 2, 0))) == (6.0, 8.0)
+    assert ("(2, 1, 2)" in repr(first), "(1, 3, 1)" in repr(second)) == (False, False)
+    for side, level in itertools.product((first, second), (3.0, 5.0, 7.0, 9.0)):
+        assert side.worth(side.propose(level, (), ())) >= level
     assert first.propose(6.0, [(0, 2, 1), (0, 2, 0)], ()) == (0, 2, 0)  # the other asked for the books, then the ball
 
 
@@ -241,11 +230,13 @@ FRIENDS = MutualFriend(
 
 
 def test_a_friend_is_found_by_name_and_confirmed() -> None:
-    assert FRIENDS.mutual == "Kim"
-    assert FRIENDS.solvable
-    assert outcome(FRIENDS, "Is it Kim?", "Yes!") == ("Kim", (10, 10))
-    assert outcome(FRIENDS, "Is it Kim?", "Kim is a friend of mine.") == ("Kim", (10, 10))
-    assert outcome(FRIENDS, "Do you know Kim?", "Yes, I know Kim. Do you like her?") == ("Kim", (10, 10))
+    assert (FRIENDS.mutual, FRIENDS.solvable) == ("Kim", True)
+    for question, answer in (
+        ("Is it Kim?", "Yes!"),
+        ("Is it Kim?", "Kim is a friend of mine."),
+        ("Do you know Kim?", "Yes, I know Kim. Do you like her?"),
+    ):
+        assert outcome(FRIENDS, question, answer) == ("Kim", (10, 10))
     for answer in ("No.", "I don't know Kim.", "Maybe.", "Kim?", "I know nobody of that name."):
         assert outcome(FRIENDS, "Is it Kim?", answer).agreed is None, answer
     assert outcome(FRIENDS, "Kim!", "Nice weather.", "Yes.").agreed is None
@@ -268,18 +259,26 @@ def test_wrong_names_cost_three_properties_a_half_and_lists_propose_nobody() -> 
 
 
 def test_names_are_whole_words_with_capitals_and_sides_know_their_own() -> None:
-    assert FRIENDS.hear(0, "Kimono, kim, DON, Donut").things == ()
-    assert FRIENDS.hear(0, "Don't ask for Don's job.").things == ("Don",)
-    assert FRIENDS.hear(0, "a Sea Captain from ASHFORD, no bakery").things == ("sea captain", "ashford")
+    for text, things in (
+        ("Kimono, kim, DON, Donut", ()),
+        ("Don't ask for Don's job.", ("Don",)),
+        ("a Sea Captain from ASHFORD, no bakery", ("sea captain", "ashford")),
+    ):
+        assert FRIENDS.hear(0, text).things == things
     side = FRIENDS.sides[0]
-    assert side.names == {"Ann", "Don", "Kim"}
-    assert "Eva" not in repr(side)
-    assert side.hear(1, "Eva, Ann?").things == ("Ann",)
-    assert side.matching(frozenset(["ashford"])) == ("Ann", "Kim")
-    assert side.matching(frozenset(["ashford", "dunwick"])) == ("Ann", "Don", "Kim")
-    assert side.matching(frozenset(["ashford", "baker"])) == ("Ann",)
-    assert side.matching(frozenset(["elmstead", "baker"])) == ()  # nobody of this role lives there
-    assert side.matching(frozenset()) == ()
+    assert (side.names, "Eva" in repr(side), side.hear(1, "Eva, Ann?").things) == (
+        {"Ann", "Don", "Kim"},
+        False,
+        ("Ann",),
+    )
+    for wanted, names in (
+        (["ashford"], ("Ann", "Kim")),
+        (["ashford", "dunwick"], ("Ann", "Don", "Kim")),
+        (["ashford", "baker"], ("Ann",)),
+        (["elmstead", "baker"], ()),  # nobody of this role lives there
+        ([], ()),
+    ):
+        assert side.matching(frozenset(wanted)) == names
 
 
 FREE = Calendar((("Monday", "noon"), ("Monday", "evening"), ("Friday", "noon")))
@@ -309,16 +308,14 @@ def test_slots(text: str, slot: int | None) -> None:
 
 
 def test_goals_and_sides_of_a_meeting_by_hand() -> None:
-    for slot in range(3):
-        for form in range(3):
-            assert FREE.hear(MEETING.sides[0].phrase(slot, form)).terms == slot
+    side = MEETING.sides[0]
+    for slot, form in itertools.product(range(3), repeat=2):
+        assert FREE.hear(side.phrase(slot, form)).terms == slot
     assert outcome(MEETING, "Monday at noon?", "Deal.") == (0, (10, 1))
     assert outcome(MEETING, "Monday at noon?", "No, that is impossible. Friday?", "That works for me.") == (2, (7, 8))
     assert outcome(MEETING, "Monday at noon?", "Friday?") == (None, (0, 0))
     assert standing(MEETING, "Monday at noon?", "Friday?").offers == (0, 2)
-    assert MEETING.solvable
-    assert not Schedule(FREE, ((0, 8, 3), (9, 1, 4))).solvable
-    side = MEETING.sides[0]
+    assert (MEETING.solvable, Schedule(FREE, ((0, 8, 3), (9, 1, 4))).solvable) == (True, False)
     assert [side.worth(slot) for slot in range(3)] == [10.0, 2.0, 7.0]
     assert (side.propose(6.0, (), ()), side.propose(6.0, (), [0]), side.propose(6.0, (), [0, 2])) == (0, 2, 0)
     assert "(9, 1, 2)" not in repr(side)

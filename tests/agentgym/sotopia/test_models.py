@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 from typing import Any
 
 import gymnasium as gym
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from agentgym.outside.chat.endpoint import ChatEndpoint
 from agentgym.outside.dialogue import NONE, Act, Failure, Player, Turn, View, write
-from agentgym.sotopia.dialogue import DIMENSIONS, Dialogue, Judge, Rating, Verdict
+from agentgym.sotopia.dialogue import DIMENSIONS, Dialogue, Judge, Rating
 from agentgym.sotopia.judge import make_judge
 from agentgym.sotopia.models import (
     ModelJudge,
@@ -151,11 +152,8 @@ def test_partners_and_judges_by_name() -> None:
     refuses(ValueError, r"must have act\(views\)", make_player, 5)
     refuses(ValueError, r"must have score\(dialogues\)", make_judge, mine)
     mine, theirs = make_player("org/m@http://127.0.0.1:9/v1"), make_judge("m@http://127.0.0.1:9/v1")
-    assert isinstance(mine, ModelPlayer)
-    assert isinstance(mine, Player)
-    assert isinstance(theirs, ModelJudge)
-    assert isinstance(theirs, Judge)
-    assert mine.endpoint.model == "org/m"
+    assert (type(mine), isinstance(mine, Player), mine.endpoint.model) == (ModelPlayer, True, "org/m")
+    assert (type(theirs), isinstance(theirs, Judge)) == (ModelJudge, True)
     refuses(ValueError, "did you mean 'none'", ModelPlayer, mine.endpoint, unreadable="non")
 
 
@@ -201,18 +199,17 @@ def test_prompts_of_partner_and_judge() -> None:
     request = act_request(view(first(said("Hi <b>you</b>."))))
     system, user = (message["content"] for message in request.messages)
     assert "You play Ben Noor in a conversation with Ada Lund." in system
-    assert "Ben Noor's goal: Get some sleep" in user
-    assert "Ben fears balloons" in user
+    line = '{"turn": 0, "who": "Ada Lund", "action_type": "speak", "argument": "Hi \\u003cb>you\\u003c/b>."}'
+    for text in ("Ben Noor's goal: Get some sleep", "Ben fears balloons", line, "Turn 1 of at most 20"):
+        assert text in user
     for private in ("window seat", "cannot swim"):
         assert private not in system + user
-    assert '{"turn": 0, "who": "Ada Lund", "action_type": "speak", "argument": "Hi \\u003cb>you\\u003c/b>."}' in user
-    assert "Turn 1 of at most 20" in user
     assert request.schema is not None
     system, user = (message["content"] for message in verdict_request(dialogue(first(said("Hi.")))).messages)
     for text in ("Get the window seat", "Get some sleep", "Ada cannot swim.", "Ben fears balloons."):
         assert text in user
-    assert "- relationship, -5 to 5: " in system
-    assert "Ben Noor (agent_2)" in system
+    for text in ("- relationship, -5 to 5: ", "Ben Noor (agent_2)"):
+        assert text in system
     assert transcript(("Ada", "Ben"), []) in "(nothing yet)"
 
 
@@ -255,7 +252,6 @@ def test_an_unreadable_act_is_sent_back_once(text: str) -> None:
         assert (silent.unreadable_acts, len(server.requests)) == (1, 2)
     with chat_server(say(text, "length")) as server:
         (found,) = partner(server.url, unreadable="failure").act([view(first(said("a")))])
-        assert isinstance(found, Failure)
         assert f"m at {server.url}: the answer is no JSON object" in found.reason
         assert found.reason.endswith("(the answer was cut at its longest length)")
         assert found.attempts == 2
@@ -265,14 +261,12 @@ def test_a_verdict_is_read_and_broken_ones_are_sent_back_once() -> None:
     out_of_range = GOOD.replace('"score": 7', '"score": 70')
     with chat_server(say(out_of_range), say(GOOD)) as server:
         (verdict,) = judge(server.url).score([dialogue(first(said("a")))])
-        assert isinstance(verdict, Verdict)
         assert verdict.ratings == (FIRST, SECOND)
         assert "goal is 70, outside 0..10" in server.requests[1]["messages"][3]["content"]
         assert server.requests[0]["temperature"] == 0.0
         assert "seed" not in server.requests[0]
     with chat_server(say(out_of_range)) as server:
         (found,) = judge(server.url).score([dialogue(first(said("a")))])
-        assert isinstance(found, Failure)
         assert "agent_1: goal is 70, outside 0..10" in found.reason
         assert (found.attempts, len(server.requests)) == (2, 2)
 
@@ -299,12 +293,9 @@ def test_nothing_is_lost_and_every_failure_is_attributed_to_its_dialogue() -> No
         numbers = [i % len(plays) for i in range(45)]
         found = model.score([dialogue(first(said(f"number {i}")), second(said(f"{k}"))) for k, i in enumerate(numbers)])
         for i, verdict in zip(numbers, found, strict=True):
-            words = plays[i][1]
-            if not words:
-                assert isinstance(verdict, Verdict)
+            if not (words := plays[i][1]):
                 assert verdict.ratings == (FIRST, SECOND)
             else:
-                assert isinstance(verdict, Failure)
                 assert words in verdict.reason
                 assert verdict.reason.startswith(f"m at {server.url}: ")
         # Answered: the good ones once, the cut and the unreadable ones twice.
@@ -326,8 +317,7 @@ def test_an_utterance_stays_inside_its_line_of_the_prompt() -> None:
     before, after = (each.messages[1]["content"].splitlines() for each in (plain, hostile))
     assert len(before) == len(after)
     changed = [i for i, lines in enumerate(zip(before, after, strict=True)) if lines[0] != lines[1]]
-    assert len(changed) == 1
-    line = after[changed[0]]
+    (line,) = (after[i] for i in changed)
     assert json.loads(line) == {"turn": 0, "who": "Ada Lund", "action_type": "speak", "argument": INSTRUCTING}
     assert "<" not in line
     assert "[INST]" not in line
@@ -377,8 +367,7 @@ def test_environments_ask_for_all_places_at_once_and_say_what_was_not_scored() -
     assert infos["unscored"].tolist() == [False, False, False, True, True]
     assert rewards.tolist() == [0.7, 0.7, 0.7, 0.0, 0.0]
     assert infos["won"].tolist() == [True, True, True, False, False]
-    assert "judge: m at http" in infos["failure"][3]
-    assert "status 500" in infos["failure"][3]
+    assert re.search("judge: m at http.*status 500", infos["failure"][3])
     assert "partner: m at http" in infos["failure"][4]
     assert np.allclose(infos["partner_goal"][:3], SECOND.goal)
 

@@ -1,6 +1,7 @@
 """The official files: what they hold, files like them that are damaged, their games, and all pairings played."""
 
 import json
+import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +13,6 @@ from agentgym.outside.text import DataError
 from agentgym.sotopia import parallel_env
 from agentgym.sotopia.env import SotopiaEnv, SotopiaVectorEnv
 from agentgym.sotopia.games.bargain import Bargain
-from agentgym.sotopia.games.divide import Divide
-from agentgym.sotopia.games.friend import MutualFriend
 from agentgym.sotopia.games.game import Game, Standing
 from agentgym.sotopia.judge import RulesJudge
 from agentgym.sotopia.official import FILES, HARD_SCENARIOS, read_game, read_official
@@ -61,26 +60,21 @@ def test_the_official_numbers() -> None:
 def test_no_opening_tells_what_is_for_others() -> None:
     checked = 0
     for pairing in read_official(FOLDER):
-        if pairing.scenario.source != "mutual_friends":
-            continue
         task = Task(pairing.id, pairing.scenario, pairing.people, None, 0)
-        told = pairing.scenario.text.partition('<p viewer="environment">')[2].partition("</p>")[0]
-        assert told.startswith("They have 1 common friend")
-        assert told in opening(task, None)
-        for role in (0, 1):
-            assert told not in opening(task, role)
-            assert "common friend" not in opening(task, role).partition("Participants")[0]
-        checked += 1
-    assert checked == 50
-    for pairing in read_official(FOLDER):
-        task = Task(pairing.id, pairing.scenario, pairing.people, None, 0)
-        for role in (0, 1):
-            text = opening(task, role)
-            other = pairing.people[1 - role]
+        texts = [opening(task, role) for role in (0, 1)]
+        for text, other in zip(texts, pairing.people[::-1], strict=True):
             assert f"secrets: {other.secret}" not in text
             assert f"{other.name}'s goal: Unknown\n" in text
-            assert "viewer" not in text
-            assert "_info>" not in text
+            assert not re.search("viewer|_info>", text)
+        if pairing.scenario.source == "mutual_friends":
+            told = pairing.scenario.text.partition('<p viewer="environment">')[2].partition("</p>")[0]
+            assert told.startswith("They have 1 common friend")
+            assert told in opening(task, None)
+            for text in texts:
+                assert told not in text
+                assert "common friend" not in text.partition("Participants")[0]
+            checked += 1
+    assert checked == 50
 
 
 def test_a_folder_of_such_files_is_cleaned_and_another_is_explained(tmp_path: Path) -> None:
@@ -169,21 +163,16 @@ def games() -> dict[str, Game]:
 
 @needs_data
 def test_games_read_by_hand() -> None:
-    assert len(scenarios()) == 90
-    families = [game.family for game in games().values()]
-    assert {name: families.count(name) for name in set(families)} == {"bargain": 10, "divide": 10, "friend": 10}
     found = games()
+    assert len(scenarios()) == 90
+    assert Counter(game.family for game in found.values()) == {"bargain": 10, "divide": 10, "friend": 10}
     sale = found["01H7VFHPQQQY6H4DNC6NBQ8XTG"]
-    assert isinstance(sale, Bargain)
     assert (sale.list_price, sale.targets) == (650.0, (454.0, 610.0))
     fruit = found["01H7VFHP5H5GY9Z62J4NJYJQN1"]
-    assert isinstance(fruit, Divide)
     assert (fruit.pool.counts, fruit.values) == ((1, 4, 3), ((5, 3, 7), (2, 4, 10)))
     fruit = found["01H7VFHP7K0EN9QX5JTD8B9NSQ"]
-    assert isinstance(fruit, Divide)
     assert (fruit.pool.counts, fruit.values) == ((3, 2, 1), ((1, 2, 3), (3, 1, 2)))
     party = found["01H7VFHPQ1712DHGTMPQFTXH02"]
-    assert isinstance(party, MutualFriend)
     assert (party.mutual, len(party.friends[1])) == ("Alvin", 9)
     assert [name for name, _ in party.attributes] == ["School", "Company"]
     assert party.friends[0][0].values == ("Sewanee, University of the South", "BellSouth")
@@ -214,9 +203,7 @@ def test_a_sale_and_friends_from_their_texts() -> None:
     other = "You know:\n Kim: Town: Ashford  Job: baker  \n Eva: Town: Elmstead  Job: judge \n"
     text = '<p viewer="environment">They have 1 common friends: {}.</p>'
     made = sale(text.format("Kim"), goal, other, "mutual_friends")
-    game = read_game(made)
-    assert isinstance(game, MutualFriend)
-    assert game.friends[1][1].values == ("Elmstead", "judge")
+    assert read_game(made).friends[1][1].values == ("Elmstead", "judge")
     refuses(DataError, "which the scenario does not name", read_game, replace(made, text=text.format("Ann")))
 
 

@@ -22,6 +22,7 @@ from agentgym.sotopia.dialogue import COMMANDS, DIMENSIONS, Rating, Verdict
 from agentgym.sotopia.env import SotopiaEnv
 from agentgym.sotopia.games.divide import Pool
 from agentgym.sotopia.models import VerdictError, act_request, read_verdict, verdict_request
+from agentgym.sotopia.profiles import ROLES
 from agentgym.sotopia.rules import SocialWorld
 from tests.agentgym.sotopia.support import Down, Fixed, Script, first, make_task, say
 from tests.refusals import refuses
@@ -155,9 +156,7 @@ def test_each_agent_sees_its_own_goal_and_gets_its_own_reward() -> None:
     assert rewards == {"agent_0": 0.0, "agent_1": 0.0}
     observations, rewards, terminations, truncations, infos = env.step({"agent_0": BYE})
     assert rewards == {"agent_0": 0.8, "agent_1": 0.3}
-    assert (terminations, truncations) == (
-        {"agent_0": True, "agent_1": True}, {"agent_0": False, "agent_1": False},
-    )  # fmt: skip
+    assert (terminations, truncations) == (dict.fromkeys(ROLES, True), dict.fromkeys(ROLES, False))
     assert [infos[agent]["won"] for agent in env.possible_agents] == [True, False]
     assert (env.agents, env.step({})) == ([], ({}, {}, {}, {}, {}))
     assert env.render().endswith(f"Turn #1: {first} left the conversation\n")
@@ -182,29 +181,24 @@ def test_a_judge_that_is_down_leaves_the_dialogue_unscored() -> None:
 
 
 def test_wrong_use_is_explained() -> None:
-    env = parallel_env()
-    env.reset(seed=0)
+    env, aec, turns = parallel_env(), aec_env(), aec_env()
+    refuses(Exception, "reset", turns.step, HI)
+    for each in (env, aec, turns):
+        each.reset(seed=0)
     refuses(KeyError, "agent_0", env.step, {"agent_2": HI})
     refuses(TypeError, "agent_1: expected a str command, got int", env.step, {"agent_1": 3})
+    refuses(
+        TypeError, "agent_1: expected a str command, got bytes", env.step, {"agent_0": "not an act", "agent_1": b"x"}
+    )
     refuses(ValueError, "parallel_env", aec_env, order="simultaneous")
     refuses(ValueError, "render_mode", aec_env, render_mode="human")
     refuses(ValueError, "of at least 0", env.reset, options={"index": -1})
-    turns = aec_env()
-    refuses(Exception, "reset", turns.step, HI)
-    turns.reset(seed=0)
     refuses(TypeError, "got NoneType", turns.step, None)
-    env, aec = parallel_env(), aec_env()
-    env.reset(seed=0)
-    aec.reset(seed=0)
     for agent in ("bob", 0, None):
         for call in (env.observation_space, env.action_space, aec.observe, lambda agent: env.step({agent: HI})):
             refuses(KeyError, r"unknown agent .*known: 'agent_0', 'agent_1'", call, agent)
-    env = parallel_env()
-    env.reset(seed=0)
     for actions in (None, HI, [HI, HI], 5):
         refuses(TypeError, "expected a dict of actions by agent", env.step, actions)
-    with pytest.raises(TypeError, match="agent_1: expected a str command, got bytes"):
-        env.step({"agent_0": "not an act", "agent_1": b"x"})
     assert (env.world.turn, env._info(0)["is_action_valid"]) == (0, True)
 
 
@@ -355,7 +349,7 @@ def test_no_utterance_forges_a_turn(line_break: str) -> None:
         assert not [line for line in lines if line.startswith(("Turn #", FORGED))]
 
 
-@pytest.mark.parametrize("order", ["round-robin", "simultaneous", "random"])
+@pytest.mark.parametrize("order", ORDERS)
 def test_observations_stay_inside_their_space(order: str) -> None:
     command = write(say("\n" * (MOST_CHARACTERS // 2 - 100)))
     env = SotopiaEnv(partner=Script(*[say("\n" * 1_000_000)] * 300), judge=Fixed(), order=order, max_turns=200)
@@ -363,10 +357,9 @@ def test_observations_stay_inside_their_space(order: str) -> None:
     parallel = parallel_env(judge=Fixed(), order=order, max_turns=200)
     parallel.reset(seed=0)
     for _ in range(60):
-        assert env.observation_space.contains(observation)
+        shown = [observation, *parallel.step(dict.fromkeys(ROLES, command))[0].values()]
+        assert all(TextSpace().contains(text) for text in shown)
         observation, *_ = env.step(command)
-        for text in parallel.step({"agent_0": command, "agent_1": command})[0].values():
-            assert TextSpace().contains(text)
 
 
 def test_what_is_too_much_to_show_loses_its_oldest_turns() -> None:

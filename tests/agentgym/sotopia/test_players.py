@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agentgym.outside.dialogue import LEAVE, NONE, Act, Failure, Turn, View
+from agentgym.outside.dialogue import LEAVE, NONE, Act, Turn, View
 from agentgym.sotopia import parallel_env
 from agentgym.sotopia.dialogue import COMMANDS
 from agentgym.sotopia.env import SotopiaVectorEnv
@@ -124,12 +124,9 @@ def test_answers_about_friends_are_true() -> None:
 def test_out_of_turn_without_a_game_and_by_name() -> None:
     for name in PLAYERS:
         assert PLAYERS[name]().act([view(SALE)._replace(kinds=("none",))]) == [NONE], name
-        assert PLAYERS[name]().act([]) == []
-    (failure,) = PLAYERS["rules"]().act([view(None)])
-    assert isinstance(failure, Failure)
-    assert "name a model as partner" in failure.reason
-    for name in PLAYERS:
         assert make_player(name).act([]) == []
+    (failure,) = PLAYERS["rules"]().act([view(None)])
+    assert "name a model as partner" in failure.reason
     refuses(ValueError, "did you mean 'yielding'", make_player, "yielded")
     assert make_task().game is None
 
@@ -232,24 +229,26 @@ def test_tags_in_scenario_goals_and_biographies_are_for_their_viewer() -> None:
     assert len(ROLES) == 2
 
 
-HIDDEN = 'At a party. <p viewer="environment">Both know Alvin.</p>'
-
-
 def test_what_is_hidden_stays_hidden_and_hints_lose_their_tags() -> None:
-    assert [render(HIDDEN, role) for role in ROLES] == ["At a party.", "At a party."]
-    assert render(HIDDEN, JUDGE) == "At a party. Both know Alvin."
-    text = "Sell (<extra_info>for $5</extra_info>) <strategy_hint>smile</strategy_hint>"
-    assert render(f"{text}<clarification_hint>!</clarification_hint>", ROLES[0]) == "Sell (for $5) smile!"
-    text = 'x<p viewer="agent_0">1<extra_info>2</extra_info><p viewer="all">3</p><p viewer="agent_1">4</p></p>y'
-    assert [render(text, viewer) for viewer in (*ROLES, JUDGE)] == ["x123y", "xy", "x1234y"]
-    assert render('<extra_info viewer="agent_1">z</extra_info>', ROLES[0]) == ""
-    assert render('<p viewer="agent_01">z</p><p viewer="">z</p>', ROLES[0]) == ""
-
-
-@pytest.mark.parametrize("quote", ['"', "'"])
-def test_a_part_for_one_role(quote: str) -> None:
-    text = f"a <p viewer={quote}agent_1{quote}>secret</p> b"
-    assert [render(text, viewer) for viewer in (*ROLES, JUDGE)] == ["a  b", "a secret b", "a secret b"]
+    for text, shown in (
+        (
+            'At a party. <p viewer="environment">Both know Alvin.</p>',
+            ["At a party.", "At a party.", "At a party. Both know Alvin."],
+        ),
+        ('a <p viewer="agent_1">secret</p> b', ["a  b", "a secret b", "a secret b"]),
+        ("a <p viewer='agent_1'>secret</p> b", ["a  b", "a secret b", "a secret b"]),
+        (
+            "(<extra_info>$5</extra_info>) <strategy_hint>ha</strategy_hint><clarification_hint>!</clarification_hint>",
+            ["($5) ha!"] * 3,
+        ),
+        (
+            'x<p viewer="agent_0">1<extra_info>2</extra_info><p viewer="all">3</p><p viewer="agent_1">4</p></p>y',
+            ["x123y", "xy", "x1234y"],
+        ),
+        ('<extra_info viewer="agent_1">z</extra_info>', ["", "z", "z"]),
+        ('<p viewer="agent_01">z</p><p viewer="">z</p>', ["", "", "zz"]),
+    ):
+        assert [render(text, viewer) for viewer in (*ROLES, JUDGE)] == shown, text
 
 
 @pytest.mark.parametrize(
