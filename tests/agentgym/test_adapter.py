@@ -116,8 +116,7 @@ def test_the_same_seed_is_the_same_table_in_every_vector_environment(env_id: str
     ours = VectorReplyParser(gym.make_vec(env_id, num_envs=3, autoreset_mode="Disabled"))
     expected = collect(ours, RandomPolicy(), tasks=tasks, group_size=2, seed=3)
     inner = stock(kind, partial(gym.make, env_id), 3)
-    found = collect(VectorReplyParser(inner), RandomPolicy(), tasks=tasks, group_size=2, seed=3)
-    assert same(found, expected)
+    assert same(collect(VectorReplyParser(inner), RandomPolicy(), tasks=tasks, group_size=2, seed=3), expected)
     inner.close()
 
 
@@ -125,8 +124,7 @@ def test_the_same_seed_is_the_same_table_in_every_vector_environment(env_id: str
 @pytest.mark.parametrize("mode", MODES)
 def test_steps_infos_and_ends_are_those_of_our_vector_form(kind: str, mode: AutoresetMode) -> None:
     ours = CorridorVectorEnv(3, max_episode_steps=5, autoreset_mode=mode)
-    inner = stock(kind, partial(limited, CorridorEnv, 5), 3, mode)
-    envs = adapt(inner)
+    envs = adapt(stock(kind, partial(limited, CorridorEnv, 5), 3, mode))
     assert envs.instructions == CorridorEnv.instructions
     rng = np.random.default_rng(0)
     seeds = [4, 5, 6]
@@ -228,8 +226,7 @@ def test_it_pickles_in_the_middle_of_an_episode(make: Any) -> None:
     n = envs.num_envs
     envs.reset(options={"start": 2})
     envs.step(["up"] * n)
-    copy = pickle.loads(pickle.dumps(envs))
-    assert readable(copy.step(["up"] * n)[4]) == readable(envs.step(["up"] * n)[4])
+    assert readable(pickle.loads(pickle.dumps(envs)).step(["up"] * n)[4]) == readable(envs.step(["up"] * n)[4])
 
 
 def test_groups_are_named_by_options_then_by_seed_then_by_the_number_of_the_reset() -> None:
@@ -332,8 +329,7 @@ def test_wrappers_credit_and_block_commands_of_stock_environments() -> None:
         inner = stock(kind, make, 1)
         envs = VectorReplyParser(inner)
         envs.reset(seed=0)
-        infos = envs.step(["<search>who</search>"])[4]
-        assert infos["command"].tolist() == ["<search>who</search>"]
+        assert envs.step(["<search>who</search>"])[4]["command"].tolist() == ["<search>who</search>"]
         inner.close()
 
 

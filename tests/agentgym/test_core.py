@@ -277,8 +277,7 @@ def test_a_file_of_one_level_is_played_whatever_its_split(made: str, expected: s
 
 def test_a_level_that_cannot_be_read_is_named_when_it_is_played(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("####\n#PP#\n####")
-    env = SokobanEnv(levels=tmp_path / "mine.txt")
-    assert "mine.txt, level starting at line 1" in refusal(env, {})
+    assert "mine.txt, level starting at line 1" in refusal(SokobanEnv(levels=tmp_path / "mine.txt"), {})
 
 
 @pytest.mark.parametrize("there", ["valid_seen", "valid_unseen"])

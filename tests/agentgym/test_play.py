@@ -25,8 +25,7 @@ def play(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
 
     def played(arguments: list[str], *typed: str) -> tuple[int, str]:
         monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in typed)))
-        status = main(arguments)
-        return status, capsys.readouterr().out
+        return main(arguments), capsys.readouterr().out
 
     return played
 

@@ -40,8 +40,7 @@ def test_autoreset_modes_by_hand() -> None:
     assert observations == ("cell 0", "cell 2")
     assert (rewards.tolist(), terminated.tolist()) == ([0.0, 0.0], [True, False])
     assert infos["state_key"].tolist() == ["0", "2"]
-    mask = np.array([True, False])
-    observations, _ = envs.reset(options={"reset_mask": mask, "per_env": [{"index": 3}, None]})
+    observations, _ = envs.reset(options={"reset_mask": np.array([True, False]), "per_env": [{"index": 3}, None]})
     assert observations == ("cell 3", "cell 2")
     assert envs.step(["right", "right"])[2].tolist() == [True, False]
 

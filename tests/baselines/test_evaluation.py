@@ -58,8 +58,7 @@ def test_greedy_policies_and_unequal_groups() -> None:
     assert (greedy.lengths == greedy.lengths[:, :1]).all()
     drawn = evaluate(corridor(), policy, TASKS, seed=0, repeats=5)
     assert (drawn.lengths != drawn.lengths[:, :1]).any()
-    again = evaluate(corridor(), policy, TASKS, seed=0, repeats=5)
-    assert np.array_equal(drawn.lengths, again.lengths)
+    assert np.array_equal(drawn.lengths, evaluate(corridor(), policy, TASKS, seed=0, repeats=5).lengths)
     assert policy.settings.temperature == 1.0
     assert isinstance(at_temperature(RightPolicy(), None), RightPolicy)
     with pytest.raises(TypeError, match="RightPolicy has no temperature"):
@@ -81,8 +80,7 @@ class BareRight:
 
 
 def test_gymnasiums_vector_environment_and_a_single_one_are_played_as_ours() -> None:
-    stock = SyncVectorEnv([CorridorEnv] * 4, autoreset_mode=AutoresetMode.DISABLED)
-    for envs in (stock, CorridorEnv()):
+    for envs in (SyncVectorEnv([CorridorEnv] * 4, autoreset_mode=AutoresetMode.DISABLED), CorridorEnv()):
         found = evaluate(envs, BareRight(), TASKS, seed=0, repeats=2, columns=("task_id",))
         assert found.lengths.tolist() == [[3, 3], [2, 2], [1, 1]]
         assert found.columns["task_id"].tolist() == ["start-1", "start-2", "start-3"]

@@ -61,8 +61,7 @@ def test_long_and_cut_replies_by_hand() -> None:
     assert found.terminated.tolist() == [False, True]
     assert [reply.finish for reply in found.replies] == ["stop", "stop"]  # type: ignore[union-attr]
     assert written(found) is found
-    nothing = written(table_of([0, 0], ["prompt-too-long"] * 2, [0, 1]))
-    assert len(nothing) == 0
+    assert len(written(table_of([0, 0], ["prompt-too-long"] * 2, [0, 1]))) == 0
     refuses(ValueError, "row 1 has no reply, its prompt did not fit", lambda: make_batch(table, np.ones(4)))
 
 
@@ -176,8 +175,7 @@ def test_warm_up_rises_to_the_rate_and_the_schedule_goes_on() -> None:
     ],
 )  # fmt: skip
 def test_every_loss_trains(changes: dict[str, Any]) -> None:
-    policy = babbling_policy()
-    rows = trainer(policy, iterations=8, group_size=8, credit=RECIPES["grpo"], **changes).run()
+    rows = trainer(babbling_policy(), iterations=8, group_size=8, credit=RECIPES["grpo"], **changes).run()
     assert rows[-1]["success"] > rows[1]["success"]
     if "tis" in changes:
         assert (rows[1]["tis_clipped"], rows[1]["tis_weight"]) == (0.0, pytest.approx(1.0, abs=1e-4))
@@ -191,7 +189,6 @@ def test_callbacks_see_trainer_table_and_row(tmp_path: Path) -> None:
         seen.append((int(row["iteration"]), None if table is None else len(table)))
         if table is not None:
             assert run.iteration == row["iteration"]
-            assert run.advantages is not None
             assert run.advantages.shape == (len(table),)
             assert len(table) == row["steps"]
 
@@ -304,8 +301,7 @@ def test_only_the_episodes_with_a_cut_reply_are_left_out_of_a_tree() -> None:
     assert kept.trajectories == (1, 2)
     assert kept.reward.tolist() == [1.0, 4.0, 8.0, 16.0]  # the first step goes to the first that goes through it
     assert (kept.parent.tolist(), kept.episode_return.tolist()) == ([-1, 1], [13.0, 21.0])
-    everyone = dataclasses.replace(table, replies=np.array([replies[1]] * 5, object))
-    assert len(without_cut_off(everyone)) == 0
+    assert len(without_cut_off(dataclasses.replace(table, replies=np.array([replies[1]] * 5, object)))) == 0
 
 
 class _Shifted(HuggingFacePolicy):

@@ -41,8 +41,7 @@ def test_by_hand() -> None:
     turn = ppo(table, values, **{**PLAIN, "level": "turn"})
     token = ppo(table, values[:, None], **{**PLAIN, "level": "token", "token_gamma": 0.8})
     both = ppo(table, values[:, None], **{**PLAIN, "level": "bi-level"})
-    residual = ppo(table, values[:, None], **{**PLAIN, "level": "residual", "token_lam": 0.5})
-    for found in (token, both, residual):
+    for found in (token, both, ppo(table, values[:, None], **{**PLAIN, "level": "residual", "token_lam": 0.5})):
         np.testing.assert_allclose(found.advantages[:, 0], turn.advantages, atol=1e-12)
         np.testing.assert_allclose(found.targets[:, 0], turn.targets, atol=1e-12)
     # One sequence of 2 + 1 tokens, values 0.1, 0.2, 0.3: 1 - 0.3; 0.9 * 0.3 - 0.2 + 0.45 * 0.7; 0.08 + 0.45 * 0.385.
@@ -179,8 +178,7 @@ def test_every_token_gets_the_gradient_of_its_own_advantage(level: Any) -> None:
     logprobs = policy.score(batch.prompts, batch.replies, 1.0).logprobs
     ratio = importance_ratio(logprobs, logprobs.detach(), batch.mask)
     surrogate = clipped_surrogate(ratio, batch.positive, batch.negative)
-    divisor = normaliser(batch.mask, batch.weight, "token-mean")
-    aggregate(surrogate, batch.mask, "token-mean", divisor).backward()
+    aggregate(surrogate, batch.mask, "token-mean", normaliser(batch.mask, batch.weight, "token-mean")).backward()
     found = {name: weight.grad.clone() for name, weight in policy.model.named_parameters() if weight.grad is not None}
     policy.model.zero_grad()
     total = torch.zeros(())
@@ -242,8 +240,7 @@ def test_an_update_makes_what_was_relabelled_more_likely(tables):
     config = TrainerConfig(learning_rate=1e-3, loss=Loss(kl=0.0), optimiser=Optimiser(minibatch_rows=64, epochs=4))
     optimizer = torch.optim.AdamW(policy.model.parameters(), lr=config.learning_rate)
     before = rescored(policy, relabelled, temperature=config.temperature)
-    batch = make_batch(before, np.ones(len(before)))
-    figures = update(policy, optimizer, batch, config, np.random.default_rng(0))
+    figures = update(policy, optimizer, make_batch(before, np.ones(len(before))), config, np.random.default_rng(0))
     after = rescored(policy, relabelled, temperature=config.temperature)
     gains = [b.logprobs[0] - a.logprobs[0] for a, b in zip(before.replies, after.replies, strict=True)]
     assert np.mean(gains) > 0.05

@@ -167,8 +167,7 @@ def test_sampler_and_scorer_agree_on_log_probabilities(new_tokens: int) -> None:
     policy = small_policy(max_new_tokens=new_tokens, temperature=0.7)
     table = collect(corridor(), policy, tasks=TASKS, group_size=4, seed=0)
     batch = make_batch(table, np.ones(len(table)))
-    scored = score_batch(policy, batch, 0.7)
-    torch.testing.assert_close(scored, batch.old_logprobs, atol=1e-5, rtol=0)
+    torch.testing.assert_close(score_batch(policy, batch, 0.7), batch.old_logprobs, atol=1e-5, rtol=0)
     a = trainer(iterations=1, loss={"old_logprobs": "sampler"}).run()[1]
     b = trainer(iterations=1, loss={"old_logprobs": "recompute"}).run()[1]
     assert a["approx_kl"] == pytest.approx(b["approx_kl"], abs=1e-5)
@@ -259,8 +258,7 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path, changes: dict[st
 def test_more_iterations_continue_a_run_of_constant_learning_rate(tmp_path: Path) -> None:
     expected = trainer(folder=tmp_path / "a", iterations=4).run()
     trainer(folder=tmp_path / "b", iterations=2).run()
-    rows = trainer(folder=tmp_path / "b", iterations=4, resume=True).run()
-    assert repeatable(rows) == repeatable(expected)
+    assert repeatable(trainer(folder=tmp_path / "b", iterations=4, resume=True).run()) == repeatable(expected)
 
 
 def test_divergence_is_an_error_and_keeps_the_checkpoint(tmp_path: Path) -> None:

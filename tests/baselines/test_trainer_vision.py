@@ -56,8 +56,7 @@ def trained(
     policy = VisionPolicy.from_pretrained(start, device="cpu")
     policy.pictures.keep_in(folder / "pictures")
     config = dataclasses.replace(CONFIG, **changes)
-    rows = Trainer(policy, envs(), recipe(method), TASKS, config, folder=folder, resume=True).run(*callbacks)
-    return rows, policy
+    return Trainer(policy, envs(), recipe(method), TASKS, config, folder=folder, resume=True).run(*callbacks), policy
 
 
 @pytest.mark.parametrize(

@@ -290,8 +290,7 @@ def test_momentum_does_not_go_on_without_a_signal(keep_zero: bool) -> None:
         assert update(bandit, optimizer, silent, config.changed(loss={"entropy": 0.1}), rng)["updates"] == 1.0
         kl = config.changed(loss={"kl": 0.1})
         assert update(bandit, optimizer, silent, kl, rng, Bandit())["updates"] == 1.0
-        in_reward = kl.changed(loss={"kl_in": "reward"})
-        assert update(bandit, optimizer, silent, in_reward, rng)["updates"] == 0.0
+        assert update(bandit, optimizer, silent, kl.changed(loss={"kl_in": "reward"}), rng)["updates"] == 0.0
 
 
 def test_the_divergence_of_rows_left_out_is_not_asked_for() -> None:

@@ -33,8 +33,7 @@ def transcripts(policy: HuggingFacePolicy, trajectories: int = 3, turns: int = 4
         prompt = tuple(rng.integers(vocabulary, size=5).tolist())
         for _ in range(turns):
             tokens = tuple(rng.integers(vocabulary, size=rng.integers(1, 4)).tolist())
-            logprobs = policy.score([prompt], [tokens], 1.0).logprobs[0].tolist()
-            replies.append(Reply("", prompt, tokens, tuple(logprobs)))
+            replies.append(Reply("", prompt, tokens, tuple(policy.score([prompt], [tokens], 1.0).logprobs[0].tolist())))
             prompt += tokens + tuple(rng.integers(vocabulary, size=3).tolist())
     n = len(replies)
     table = StepTable.from_arrays(
@@ -204,8 +203,7 @@ def test_in_16_bits_old_log_probabilities_are_computed_again_and_the_difference_
     half = HuggingFacePolicy(policy.model, policy.tokenizer, autocast=torch.bfloat16, **vars(policy.settings))
     assert [recomputes(each, config) for each in (policy, half)] == [False, True]
     assert not recomputes(half, config.changed(loss={"old_logprobs": "stored"}))
-    optimizer = torch.optim.SGD(policy.model.parameters(), lr=0.0)
-    found = update(half, optimizer, batch, config, np.random.default_rng(0))
+    found = update(half, torch.optim.SGD(policy.model.parameters(), lr=0.0), batch, config, np.random.default_rng(0))
     assert found["mismatch_max"] > 1e-4
     assert found["approx_kl"] == pytest.approx(0.0, abs=1e-3)  # of the update alone, which has not moved
     assert all(weight.grad is None for weight in policy.model.parameters())

@@ -104,7 +104,6 @@ def test_a_second_benchmark_in_a_folder_is_told_who_is_there(tmp_path) -> None:
     root = Path(__file__).parents[2]
     command = [sys.executable, "-c", HOLDER, str(tmp_path)]
     with subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
-        assert holder.stdout is not None
         assert holder.stdout.readline() == "inside\n"
         with pytest.raises(LockedError, match=f"{tmp_path} is in use by process {holder.pid}"), claimed(tmp_path, {}):
             pass

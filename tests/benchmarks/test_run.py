@@ -147,8 +147,7 @@ def test_players_search_and_methods_meet_in_an_environment_of_ones_own(own, tmp_
     status, shown = invoke("study", "search-players", *asked)
     assert status == 0, shown
     assert "2 drawn tasks of my_worlds:Doors-v0" in shown
-    row = settings_of(own("Plain"))
-    plan = plan_study(row, "tiny", ["grpo"], [0], quick=True, options={})
+    plan = plan_study(settings_of(own("Plain")), "tiny", ["grpo"], [0], quick=True, options={})
     assert plan.config.learning.clone_tasks == 0  # there is no expert
 
 

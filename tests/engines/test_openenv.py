@@ -99,8 +99,7 @@ def test_a_snapshot_continues_in_every_session_and_is_played_nowhere() -> None:
             for command in rest:
                 result = session.step(TextAction(command=command))
             assert result == won
-        over = client.snapshot()
-        assert other.restore(over).done
+        assert other.restore(client.snapshot()).done
 
 
 def test_a_reward_is_paid_once() -> None:

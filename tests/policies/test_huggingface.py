@@ -191,8 +191,7 @@ def test_a_long_prompt_loses_its_beginning_and_is_scored_as_it_was_read():
     short, cut = act(player, ["up", "up " * 10])
     assert short.prompt_ids == whole.encode("up")
     assert cut.prompt_ids == prompt[-20:]  # 24 positions less 4 new tokens
-    scores = player.score([cut.prompt_ids], [cut.token_ids])
-    assert scores.logprobs[0].tolist() == pytest.approx(cut.logprobs, abs=1e-5)
+    assert player.score([cut.prompt_ids], [cut.token_ids]).logprobs[0].tolist() == pytest.approx(cut.logprobs, abs=1e-5)
     assert player.demonstrate("up " * 10, "<action>up</action>").prompt_ids == cut.prompt_ids
 
 

@@ -98,8 +98,7 @@ def test_the_first_head_looks_at_the_token_before(model):
 
 @pytest.mark.parametrize("head_size", [8, 32, 48])
 def test_values_seen_through_the_output_are_the_token_in_a_subspace(head_size):
-    model = make(head_size=head_size, copying=True).model
-    for layer in model.model.layers:
+    for layer in make(head_size=head_size, copying=True).model.model.layers:
         for head in range(2):
             rows = slice(head * head_size, (head + 1) * head_size)
             through = layer.self_attn.o_proj.weight[:, rows] @ layer.self_attn.v_proj.weight[rows]

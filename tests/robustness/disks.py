@@ -385,8 +385,7 @@ def check_writers(sizes: list[int]) -> None:
         children = [in_child(work(size, b"abcd"[i : i + 1])) for i, size in enumerate(sizes)]
         taken = sum(told(pipe) for _, pipe in children)
         assert [os.waitpid(process, 0)[1] for process, _ in children] == [0] * len(children)
-        found = path.read_bytes()
-        assert found in [b"abcd"[i : i + 1] * size for i, size in enumerate(sizes)]
+        assert path.read_bytes() in [b"abcd"[i : i + 1] * size for i, size in enumerate(sizes)]
         assert len(counter.read_bytes()) == taken
         assert sorted(each.name for each in Path(name).iterdir()) == ["counter", "lock", "x"]
 

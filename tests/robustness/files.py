@@ -70,8 +70,7 @@ Title: x
 
 
 def load_levels(folder: Path) -> None:
-    env = gym.make("AgentRL/Sokoban-v0", levels=taken(folder, "x.txt"), split="all", disable_env_checker=True)
-    play(env)
+    play(gym.make("AgentRL/Sokoban-v0", levels=taken(folder, "x.txt"), split="all", disable_env_checker=True))
 
 
 # ALFWorld's games

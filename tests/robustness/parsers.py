@@ -357,8 +357,7 @@ def household() -> Any:
 
     rooms = [("cabinet", 0, True), ("shelf", 1, False), ("sinkbasin", 2, False)]
     things = [("desklamp", [1]), ("mug", [1]), ("mug", [2]), ("teddybear", [1])]
-    game = small_game("pick_two_obj_and_place", ("mug", "cabinet"), rooms, things)
-    env = env_of(game, repairs="all", expert=True)
+    env = env_of(small_game("pick_two_obj_and_place", ("mug", "cabinet"), rooms, things), repairs="all", expert=True)
     env.reset()
     return env
 

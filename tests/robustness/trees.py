@@ -104,13 +104,9 @@ def check(given: dict[str, Any]) -> None:
     again = played(given, given["places"])
     assert isinstance(again, StepTable)
     assert columns(again) == columns(table)
-    roots = np.flatnonzero(table.parent < 0)
-    assert len(roots) >= 1
-    parents = table.parent[table.parent >= 0]
-    assert (table.group[parents] == table.trajectory_group[table.parent >= 0]).all()
-    first = table.order[table.offsets[:-1]]
-    begun = np.where(table.parent >= 0, table.t[table.parent] + 1, 0)
-    assert (table.t[first] == begun).all()
+    assert len(np.flatnonzero(table.parent < 0)) >= 1
+    assert (table.group[table.parent[table.parent >= 0]] == table.trajectory_group[table.parent >= 0]).all()
+    assert (table.t[table.order[table.offsets[:-1]]] == np.where(table.parent >= 0, table.t[table.parent] + 1, 0)).all()
     assert (table.episode_length <= given["limit"] + 1).all()
     assert len(table.endings) == table.n_trajectories
     assert np.isfinite(table.reward).all()

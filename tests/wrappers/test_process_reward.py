@@ -285,8 +285,7 @@ def test_plain_text_environments(form: str) -> None:
 
 def test_observations_that_are_written_over_are_kept() -> None:
     says = Says([0.0], [0.0])
-    make = functools.partial(gym.make, "CartPole-v1")
-    envs = VectorProcessReward(SyncVectorEnv([make], copy=False), says)
+    envs = VectorProcessReward(SyncVectorEnv([functools.partial(gym.make, "CartPole-v1")], copy=False), says)
     first = envs.reset(seed=0)[0].copy()
     second = envs.step(np.array([1]))[0].copy()
     envs.step(np.array([1]))

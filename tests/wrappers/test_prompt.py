@@ -213,8 +213,7 @@ def test_facts_stand_below_the_observation() -> None:
     messages, *_ = env.step("left")
     now = "Step 1, you saw:\ncell 2\nStep 1, you did: left\n\nNow you see:\ncell 1"
     assert _user(messages) == f"{now}\n\n{below.replace('0.5', '0.25')}"
-    short = PromptWindow(CorridorEnv(), **style, max_chars=10)
-    assert _user(short.reset(options={"index": 2})[0]).endswith(below)
+    assert _user(PromptWindow(CorridorEnv(), **style, max_chars=10).reset(options={"index": 2})[0]).endswith(below)
     envs = VectorPromptWindow(CorridorVectorEnv(2), history=0, instructions=False, facts=("score",))
     messages, _ = envs.reset(options=[{"index": 1}, {"index": 2}])
     assert [_user(one) for one in messages] == ["cell 1\n\nscore: 0.25", "cell 2\n\nscore: 0.5"]
@@ -317,8 +316,7 @@ def test_the_vector_form_equals_the_single_one_in_every_mode(mode: AutoresetMode
     single = [Transcript(ReplyParser(CorridorEnv()), instructions=False) for _ in range(2)]
     envs = VectorTranscript(VectorReplyParser(CorridorVectorEnv(2, autoreset_mode=mode)), instructions=False)
     shown, _ = envs.reset(seed=[0, 0], options=[{"index": 3}, {"index": 1}])
-    expected = tuple(env.reset(options={"index": start})[0] for env, start in zip(single, (3, 1), strict=True))
-    assert shown == expected
+    assert shown == tuple(env.reset(options={"index": start})[0] for env, start in zip(single, (3, 1), strict=True))
     replies = ["<action>right</action>", "<action>right</action>"]
     ended, going = (env.step(reply)[0] for env, reply in zip(single, replies, strict=True))
     shown, _, terminated, _, infos = envs.step(replies)

@@ -61,8 +61,7 @@ def test_the_recorder_prefers_the_canonical_key_and_marks_the_end() -> None:
     builder = TableBuilder(2, AutoresetMode.DISABLED)
     builder.reset(infos)
     builder.step(["right", "right"], *envs.step(["right", "right"])[1:])
-    table = builder.table()
-    assert table.states == ("odd", "even [success]")
+    assert builder.table().states == ("odd", "even [success]")
 
 
 def test_keys_return_text() -> None:
@@ -410,8 +409,7 @@ def test_sizes_are_positive(name):
 
 def test_without_the_extra_the_message_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    encode = SentenceEncoder("anything")
-    refuses(ImportError, r"pip install .*\[embed\]", encode, ["a"])
+    refuses(ImportError, r"pip install .*\[embed\]", SentenceEncoder("anything"), ["a"])
 
 
 def test_importing_it_loads_no_torch():

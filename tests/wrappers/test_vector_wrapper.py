@@ -378,8 +378,7 @@ def test_advice_follows_episodes() -> None:
     assert advice(envs.reset(seed=0)[1]) == ["1.1.True.True", "2.1.True.True"]
     assert advice(envs.step(["look", "help"])[-1]) == ["1.2.True.False", "2.2.True.False"]
     assert advice(envs.step(["look", "help"])[-1]) == ["", ""]
-    mask = np.array([False, True])
-    assert advice(envs.reset(options={"reset_mask": mask})[1]) == ["", "3.1.True.True"]
+    assert advice(envs.reset(options={"reset_mask": np.array([False, True])})[1]) == ["", "3.1.True.True"]
     Counting.made = 0
     envs = VectorAdvice(make_alfworld("SameStep", max_episode_steps=1), Counting)
     envs.reset(seed=0)

@@ -111,8 +111,7 @@ def test_the_expert_of_data_without_walkthroughs_plans() -> None:
     for game in [*games("old_put").values()][:10]:
         env = env_of(game, expert=True)
         _, info = env.reset()
-        length = env.distance()
-        for _ in range(int(length)):
+        for _ in range(int(env.distance())):
             assert info["expert_action"] in env.optimal_actions()
             *_, info = env.step(info["expert_action"])
         assert info["won"]

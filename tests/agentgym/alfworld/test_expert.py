@@ -145,8 +145,7 @@ def test_plans_by_hand() -> None:
     # the mug is listed in the sink and on the countertop: take, clean, and a clean mug is on the countertop
     world = kitchen(CLEAN, ("mug", "countertop"), [("mug", [1, 3])])
     assert plan(world) == ("go to sinkbasin 1", "take mug 1 from sinkbasin 1", "clean mug 1 with sinkbasin 1")
-    repaired = World(world.game, ("ghosts",))
-    assert distance(repaired) == 5
+    assert distance(World(world.game, ("ghosts",))) == 5
     rooms = [("countertop", 0, False), ("sidetable", 1, False)]
     world = World(small_game(PICK, ("mug", "sidetable"), rooms, [("mug", [0])], dialect="put"))
     assert plan(world) == (
@@ -355,8 +354,7 @@ def test_it_survives_texts_that_say_nothing_and_begins_anew() -> None:
         world, explorer = World(generate(GameSpec("train", index))), ALFWorldPlayer()
         for _ in range(60):
             commands = world.admissible()
-            command = explorer.act(str(rng.choice(texts)), commands)
-            assert command in commands
+            assert explorer.act(str(rng.choice(texts)), commands) in commands
             world.step(str(rng.choice(commands)))
     assert ALFWorldPlayer().act("Nothing happens.", ()) == "look"
     explorer = ALFWorldPlayer()

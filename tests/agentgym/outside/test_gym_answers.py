@@ -134,8 +134,7 @@ class Quits(Says):
 
 @pytest.mark.parametrize(("word", "code"), [("exit", 3), ("kill", 4)])
 def test_a_process_that_ends_is_named_with_what_it_was_asked_and_its_exit_code(word: str, code: int) -> None:
-    inner = AsyncVectorEnv([Says, Quits], shared_memory=False, autoreset_mode=DISABLED)
-    envs = adapt(inner)
+    envs = adapt(AsyncVectorEnv([Says, Quits], shared_memory=False, autoreset_mode=DISABLED))
     envs.reset(seed=0)
     words = (
         rf"^sub-environment 1 of .*: its process ended with exit code {code} when it was asked to step.*SyncVectorEnv"
@@ -174,8 +173,7 @@ def test_an_environment_that_never_ends_is_truncated_with_one_warning(kind: str)
     (warning,) = caught
     assert "did not end an episode within 1,000 steps and has no TimeLimit" in str(warning.message)
     assert (MOST_STEPS, np.bincount(table.trajectory).tolist()) == (1000, [1000, 1000])
-    last = table.last
-    assert (table.truncated[last].all(), table.terminated.any()) == (True, False)
+    assert (table.truncated[table.last].all(), table.terminated.any()) == (True, False)
     assert table.won.all()  # success is asked for, as at a TimeLimit
     envs.close()
 

@@ -103,7 +103,6 @@ def own(table: StepTable, trajectory: int) -> np.ndarray:
 
 def numbers(table: StepTable, trajectory: int) -> list[float]:
     """The policy's numbers in a trajectory's own steps."""
-    assert table.replies is not None
     return [table.replies[row].logprobs[0] for row in own(table, trajectory)]
 
 
@@ -427,8 +426,7 @@ def test_continuations_begin_with_the_reply_of_the_plan_and_go_on_with_their_own
         for reply in (None, Reply("<action>up</action>"), Reply("<action>left</action>"))
     ]
     table = continued(envs, RandomPolicy(), plan, seed=0)
-    first = table.order[table.offsets[:-1]]
-    chosen = [table.actions[action] for action in table.action[first]]
+    chosen = [table.actions[action] for action in table.action[table.order[table.offsets[:-1]]]]
     assert chosen[1:3] == chosen[4:] == ["up", "left"]
     assert table.groups == ("g",)
     # Alone and in another order it is the same.

@@ -195,8 +195,7 @@ def test_snapshots_of_finished_and_running_episodes():
     env, *_ = begin(reward="format", expert=True)
     for command in ("<search>ada</search>", "?", "<answer>Kingdom of Zell</answer>"):
         observation, *_, info = env.step(command)
-        other = env_of(reward="format", expert=True)
-        again, same = other.restore(pickle.loads(pickle.dumps(env.snapshot())))
+        again, same = env_of(reward="format", expert=True).restore(pickle.loads(pickle.dumps(env.snapshot())))
         assert (again, same) == (observation, info)
 
 

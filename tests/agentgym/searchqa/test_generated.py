@@ -45,8 +45,7 @@ def test_passages_and_questions_have_ids_of_their_own() -> None:
     for split, (_, most) in SPLITS.items():
         assert [counts[split, source] for source in SOURCES] == list(most)
     assert len({question.id for question in made().questions}) == len(made().questions)
-    texts = Counter((question.split, question.text) for question in made().questions)
-    assert max(texts.values()) == 1
+    assert max(Counter((question.split, question.text) for question in made().questions).values()) == 1
 
 
 def test_splits_share_no_passage_answer_or_entity() -> None:
@@ -253,8 +252,7 @@ def test_the_expert_is_right_and_looks_for_what_is_missing():
         won = [one or (bool(w) and not over) for one, w, over in zip(won, infos["won"], done, strict=True)]
         done = [one or bool(over) for one, over in zip(done, terminated, strict=True)]
     assert all(won)
-    missing = set(envs.unwrapped.envs[0].questions.missing.values())
-    assert searched & missing
+    assert searched & set(envs.unwrapped.envs[0].questions.missing.values())
 
 
 @pytest.mark.parametrize("wrong", [{"distractors": 6}, {"distractors": -1}, {"missing": 1.0}, {"missing": -0.1}])

@@ -403,8 +403,7 @@ def test_an_episode_pays_it_step_by_step_and_a_snapshot_keeps_it():
     env = SearchQAEnv(questions=QUESTIONS, retriever=Titles(), reward="stepsearch")
     env.reset(options={"task_id": "country"})
     texts = [passage.text for passage in PASSAGES]
-    one = env.step("<search>ada</search>")[1]
-    assert one == pytest.approx(sum(matches(texts[:1], texts[:2])) / 2)
+    assert env.step("<search>ada</search>")[1] == pytest.approx(sum(matches(texts[:1], texts[:2])) / 2)
     saved = pickle.loads(pickle.dumps(env.snapshot()))
     assert env.step("<search>bell</search>")[1] == pytest.approx(-1.0)
     other = SearchQAEnv(questions=QUESTIONS, retriever=Titles(), reward="stepsearch")

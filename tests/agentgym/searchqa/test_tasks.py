@@ -166,8 +166,7 @@ def test_verl_rows_own_columns_and_ids_of_several_sources(tmp_path) -> None:
 
 def test_parquet_is_read_like_json(tmp_path):
     arrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    parquet.write_table(arrow.Table.from_pylist([VERL]), tmp_path / "train.parquet")
+    pytest.importorskip("pyarrow.parquet").write_table(arrow.Table.from_pylist([VERL]), tmp_path / "train.parquet")
     assert read_questions(tmp_path / "train.parquet") == (Question("3", "Where?", ("Ulm",), "nq", "train"),)
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 not")
     refuses(DataError, "expected a Parquet file", read_questions, tmp_path / "bad.parquet")
@@ -330,8 +329,7 @@ def test_an_environment_goes_to_another_process_as_a_recipe(module, make):
 
 def test_questions_of_a_file_are_read_again(tmp_path):
     path = write(tmp_path / "dev.jsonl", [FLASHRAG])
-    corpus = write_corpus(tmp_path / "c.jsonl", PASSAGES)
-    env = SearchQAEnv(corpus=corpus, questions=path)
+    env = SearchQAEnv(corpus=write_corpus(tmp_path / "c.jsonl", PASSAGES), questions=path)
     data = pickle.dumps(env.questions)
     assert b"Who?" not in data
     assert pickle.loads(data).all == read_questions(path)

@@ -227,8 +227,7 @@ def test_levels_that_were_fulfilled_are_of_the_same_split() -> None:
             for _ in range(10):
                 *_, over, _, info = env.step(str(rng.choice(info["admissible_actions"])))
                 for task_id in env.fulfilled():
-                    text = task_id.removeprefix("level:").replace("/", "\n")
-                    splits.add((split, split_of(parse_level(text))))
+                    splits.add((split, split_of(parse_level(task_id.removeprefix("level:").replace("/", "\n")))))
                     fulfilled += 1
                 if over:
                     break

@@ -172,8 +172,7 @@ def test_small_boards_are_framed_and_share_no_memory() -> None:
     assert np.array_equal(picture[8:12, 8:12], player)  # one row above and below, one column left and two right
     assert np.array_equal(picture[0:4, 20:24], wall)
     paint = Painter(4)
-    first = paint(EVERY_SYMBOL)
-    first[:] = 0
+    paint(EVERY_SYMBOL)[:] = 0
     assert paint(EVERY_SYMBOL).max() > 0
 
 

@@ -84,8 +84,7 @@ def play_parallel(env: Any, commands: list[str], seed: int = 3) -> list[Any]:
 
 
 def random_commands(seed: int) -> list[str]:
-    rng = np.random.default_rng(seed)
-    return [COMMANDS[i] for i in rng.choice(len(COMMANDS) - 1, 19)] + [BYE] * 2
+    return [COMMANDS[i] for i in np.random.default_rng(seed).choice(len(COMMANDS) - 1, 19)] + [BYE] * 2
 
 
 def test_turns_converted_to_parallel_are_the_parallel_form_in_turns() -> None:
@@ -244,8 +243,7 @@ MODELS: dict[str, Any] = {"partner": Script(say("Hm.")), "judge": Fixed()}
 
 
 def test_books_without_number_and_long_utterances() -> None:
-    pool = Pool((("book", "books"),), (3,))
-    assert pool.hear(0, f"I take {'9' * 5_000} books.").terms is None
+    assert Pool((("book", "books"),), (3,)).hear(0, f"I take {'9' * 5_000} books.").terms is None
     env = SotopiaEnv(partner=Script(say("y" * 1_000_000)), judge=Fixed())
     env.reset(seed=0)
     env.step(write(say("Hello.")))
@@ -336,8 +334,7 @@ def test_no_utterance_forges_a_turn(line_break: str) -> None:
     turns.reset(seed=0)
     opening = len(turns.observe("agent_1").splitlines())
     turns.step(command)
-    seen = turns.observe("agent_1").splitlines()
-    assert len(seen) == opening + 1
+    assert len(turns.observe("agent_1").splitlines()) == opening + 1
     assert len(turns.render().splitlines()) == opening + 1
     world = SocialWorld(make_task())
     plain = world.view(1).text, world.dialogue.text

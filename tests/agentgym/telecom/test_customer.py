@@ -116,8 +116,7 @@ def test_a_player_uses_the_phone_and_speaks_and_is_asked_for_all_at_once() -> No
     after = [env._world.data_enabled for env in envs.unwrapped.envs]
     assert after == [not before[0], before[1], not before[2]]
     assert infos["is_action_valid"].tolist() == [True, False, True]
-    turns = envs.unwrapped.envs[0]._talk.turns
-    assert turns[2].acts[1].text == "fly() -> Error: Tool 'fly' not found."
+    assert envs.unwrapped.envs[0]._talk.turns[2].acts[1].text == "fly() -> Error: Tool 'fly' not found."
 
 
 def test_a_customer_that_fails_or_never_stops() -> None:

@@ -280,8 +280,7 @@ def test_a_tree_worked_out_by_hand() -> None:
         )
         for one in TREE.to_trajectories()
     )
-    both = StepTable.concatenate([TREE, other])
-    assert both.parent.tolist() == [-1, 0, 3, 1, -1, -1, 9, 12, 10, -1]
+    assert StepTable.concatenate([TREE, other]).parent.tolist() == [-1, 0, 3, 1, -1, -1, 9, 12, 10, -1]
 
 
 @pytest.mark.parametrize("of_table", [StepTable.to_trajectories, lambda table: [*table.to_trajectories()[::-1]]])
@@ -439,8 +438,7 @@ def test_an_episode_that_was_not_played_on_is_kept_beside_a_child_that_is_number
         group=["g"] * 2, trajectory=["early", "late"], t=[1, 0], state=["u", "s"], action=["up", "right"],
         next_state=["goal", "u"], reward=[1, 0], won=[1, 0], terminated=[1, 0], parent={"early": ("late", 0)},
     )  # fmt: skip
-    both = table.keep(np.array([True, True]))
-    assert both.to_trajectories() == table.to_trajectories()
+    assert table.keep(np.array([True, True])).to_trajectories() == table.to_trajectories()
     alone = table.keep(np.array([True, False]))
     assert (alone.trajectories, alone.parent.tolist(), len(alone)) == (("early",), [-1], 2)
 

@@ -85,8 +85,7 @@ def test_what_is_offered_is_what_succeeds_in_a_small_house(seed: int) -> None:
 
 @pytest.mark.parametrize("number", range(3))
 def test_what_is_offered_is_what_succeeds_in_generated_houses(number: int) -> None:
-    task = Activity("x", "x", "x", "x", house("train", number).lexicon, Goal(), ())
-    play(task, number, steps=80, every=8)
+    play(Activity("x", "x", "x", "x", house("train", number).lexicon, Goal(), ()), number, steps=80, every=8)
 
 
 def test_a_closed_door_can_be_walked_to_and_what_is_behind_it_cannot() -> None:
@@ -104,8 +103,7 @@ def test_a_closed_door_can_be_walked_to_and_what_is_behind_it_cannot() -> None:
 
 def test_a_door_in_no_room_is_not_walked_to() -> None:
     """It is between the kitchen and the bedroom, and nobody said in which of them it stands."""
-    task = activity(Goal(), scene=Scene(NODES, [edge for edge in EDGES if edge != (3, "INSIDE", 1)]))
-    episode = Episode(task)
+    episode = Episode(activity(Goal(), scene=Scene(NODES, [edge for edge in EDGES if edge != (3, "INSIDE", 1)])))
     assert "walk to door 1" not in episode.admissible()
     assert not episode.act("walk to door 1")
     assert "walk to door 1" in Episode(activity(Goal())).admissible()
@@ -236,8 +234,7 @@ def test_goals_by_hand() -> None:
     goal = Goal(exact=((21, frozenset({"CLEAN"})),), without=((21, "ON", 10),))
     assert [score for _, score in goals_play(goal, "walk to mug 2", "wash mug 2", "grab mug 2")] == [0.0, 0.5, 1.0]
     assert activity(Goal(exact=((23, frozenset({"OFF"})),))).tests.missing(Scene(NODES, EDGES).cells, 0) == 1
-    lit = Goal(states=((23, "ON"),))
-    goal = Goal(deeds=(Deed(("TOUCH", "GRAB"), 23, lit), Deed(("WASH",))))
+    goal = Goal(deeds=(Deed(("TOUCH", "GRAB"), 23, Goal(states=((23, "ON"),))), Deed(("WASH",))))
     steps = ["walk to lamp 1", "wash lamp 1", "touch lamp 1", "plug in lamp 1", "switch on lamp 1", "touch lamp 1"]
     assert [done for done, _ in goals_play(goal, *steps, "touch lamp 1", "wash lamp 1")] == [0, 0, 0, 0, 0, 1, 1, 2]
     goal = Goal(states=((4, "LYING"),), deeds=(Deed(("SLEEP",)),))
@@ -335,7 +332,6 @@ def test_a_command_says_what_it_was_made_of(action: str) -> None:
             chosen = (first, second)[: PARAMETERS[action]]
             command = WORDS.say(action, *chosen)
             line = WORDS.line(f" {command}\n")
-            assert line is not None
             assert line.action == action
             assert line.things == tuple((scene.names[node], scene.ids[node]) for node in chosen)
             assert WORDS.said(line) == command
@@ -382,8 +378,7 @@ def test_segments_end_where_something_is_done() -> None:
             assert segments[following] - segments[row] == ends[verb], verb
             seen.add(verb)
         # watching changes nothing in the house, but it is what was to be done
-        last = str(table.actions[table.action[rows[-1]]])
-        assert last.startswith(("watch ", "put ", "close "))
+        assert str(table.actions[table.action[rows[-1]]]).startswith(("watch ", "put ", "close "))
     assert {"walk", "find", "grab", "switch", "sit", "open", "close"} <= seen
     assert table.won[table.last].all()
 

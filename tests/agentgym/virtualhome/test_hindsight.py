@@ -93,7 +93,6 @@ def test_chores_in_words_and_as_goals(name: str, sentence: str, goal: Goal, comm
     assert (task.title, task.description, task.goal) == (sentence, sentence, goal)
     assert task.tests.missing(task.scene.cells, 0)
     found = plan(task, task.world())
-    assert found is not None
     assert len(found) >= commands
     world = task.world()
     for command in found[:-1]:
@@ -197,8 +196,7 @@ def test_chores_are_of_the_split_of_their_house(split: str) -> None:
             positions = [node for node in range(len(names)) if f" {env.episode.activity.lexicon.names.of[node]}" in
                          f" {task.description}".replace(",", " ")]  # fmt: skip
             kinds = {names[node] for node in positions}
-            held_out = bool(kinds & HELD_OUT[task.task_type])
-            assert held_out == (split == "valid_unseen")
+            assert bool(kinds & HELD_OUT[task.task_type]) == (split == "valid_unseen")
             found += 1
     assert found > 4
 

@@ -47,15 +47,13 @@ def episode(
     repairs: tuple[str, ...] = ("find",),
     choose: Callable[[Sequence[int]], int] = min,
 ) -> SpaEpisode:
-    world = World(scene or house(), "head", repairs)
-    return SpaEpisode(world, reached, {} if objects is None else objects, choose)
+    return SpaEpisode(World(scene or house(), "head", repairs), reached, {} if objects is None else objects, choose)
 
 
 def test_what_is_shown() -> None:
     """All things of a class that is close and visible are shown, by class, wherever they are, and none twice."""
     twins = [Node(50, "cup", "", (), ("DIRTY",)), Node(51, "cup", "", (), ("CLEAN",))]
-    scene = Scene([*NODES, *twins], [*EDGES, (50, "INSIDE", BEDROOM), (51, "INSIDE", BEDROOM)])
-    played = episode(scene)
+    played = episode(Scene([*NODES, *twins], [*EDGES, (50, "INSIDE", BEDROOM), (51, "INSIDE", BEDROOM)]))
     assert played.play("walk to table").observation == "Observation: hair, table is DIRTY. "
     turn = played.play("find cup")
     assert (turn.kind, turn.line) == (OK, "[FIND] <cup> (6)")
@@ -92,8 +90,7 @@ def test_what_is_not_done_and_what_the_original_breaks_on() -> None:
         assert (turn.kind, turn.observation) == (ERROR, ERROR_TEXT), reply
     assert episode(repairs=()).play("find sofa").kind == ERROR
     assert episode().play("take off clothes shirt").kind == ERROR
-    nowhere = Scene(NODES, [edge for edge in EDGES if edge[0] != CHARACTER])
-    assert episode(nowhere).play("turn to cup").kind == ERROR
+    assert episode(Scene(NODES, [edge for edge in EDGES if edge[0] != CHARACTER])).play("turn to cup").kind == ERROR
     assert episode().play("walk to sofa2").line == "sofa2 isn't available in the environment."
     assert episode(objects={"sofa2": 15}).play("look at sofa2").line == "[LOOKAT] <sofa15> (15)"
 
@@ -191,8 +188,7 @@ def test_the_episode_that_hisr_prints(repairs: tuple[str, ...]) -> None:
         f"{basket}, washing_machine is CLEAN and CLOSED and OFF and PLUGGED_IN, {on}",
         f"{basket}, washing_machine is CLEAN and CLOSED and ON and PLUGGED_IN, {on}",
     ]
-    lines = official_houses.lines_of("475_1")
-    for line, observation in zip(lines, said, strict=True):
+    for line, observation in zip(official_houses.lines_of("475_1"), said, strict=True):
         action, *things = line.replace("[", "").replace("]", "").split(" <")
         words = TEMPLATES[action].format(*[thing.partition(">")[0].replace("_", " ") for thing in things])
         turn = played.reply(f"Thought: next.\nAction: {words.capitalize()}")

@@ -145,8 +145,7 @@ def test_adverts_change_texts_but_nothing_else() -> None:
         assert (second, noisy_info) == third
         assert len(first) < len(second)
         views.add(second)
-        saved = pickle.loads(pickle.dumps(noisy.snapshot()))
-        assert noisy.restore(saved)[0] == second
+        assert noisy.restore(pickle.loads(pickle.dumps(noisy.snapshot())))[0] == second
         if info["won"]:
             break
         shown = [(step[0], step[4]) for step in (env.step(info["expert_action"]) for env in (plain, noisy, same))]
@@ -263,8 +262,7 @@ def test_official_files_of_generated_products_are_the_generated_shop(tmp_path: P
 def test_limits_follow_prices_and_their_seed(tmp_path: Path) -> None:
     path = tmp_path / "prices.json"
     path.write_text(json.dumps({"prices": {each.asin: 15.0 for each in generate(20)}}))
-    env = WebShopEnv(num_products=20, prices=path)
-    assert {goal.price_upper for goal in env.tasks.goals} <= {30.0, 40.0, 50.0}
+    assert {goal.price_upper for goal in WebShopEnv(num_products=20, prices=path).tasks.goals} <= {30.0, 40.0, 50.0}
     goals = [WebShopEnv(num_products=200, price_seed=seed).tasks.goals for seed in (0, 1)]
     limits = [[goal.price_upper for goal in each] for each in goals]
     assert limits[0] != limits[1]
@@ -350,8 +348,7 @@ def test_every_recorded_step_of_a_visit(episodes: list[Episode]) -> None:
     tasks = WebShopEnv(**arguments()).tasks
     seen: Counter[str] = Counter()
     for episode in episodes:
-        index = episode["goal_index"]
-        session = Session(tasks.shop, tasks.goals[index], "SESSION")
+        session = Session(tasks.shop, tasks.goals[episode["goal_index"]], "SESSION")
         for row in episode["steps"]:
             valid = row["action"] is not None and session.play(row["action"])
             if "error" in row:  # the original stops here
@@ -371,7 +368,6 @@ def test_every_recorded_step_of_a_visit(episodes: list[Episode]) -> None:
             assert done == row["done"]
             assert (session.purchase.score if done and session.purchase else 0.0) == pytest.approx(row["reward"], abs=0)
             if "reward_info" in row:
-                assert session.purchase is not None
                 assert session.purchase.parts == pytest.approx(row["reward_info"], abs=1e-12)
                 seen["purchase"] += 1
             seen[session.page.kind] += 1

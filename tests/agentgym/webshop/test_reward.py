@@ -59,8 +59,7 @@ def test_all_recorded_purchases_score_as_in_the_original():
 
 
 def test_scores_and_their_parts_by_hand() -> None:
-    shop = MemoryCatalogue([PRODUCT])
-    grader = Grader(shop, np.array([20.0]), words)
+    grader = Grader(MemoryCatalogue([PRODUCT]), np.array([20.0]), words)
     wanted = goal(options=(("size", "small"), ("color", "red")))
     assert grader(0, {"size": "small", "color": "red"}, wanted) == bought(("small", "red"), options=wanted.options)
     assert grader(0, {"size": "small", "color": "red"}, wanted).score == 1.0

@@ -234,7 +234,6 @@ def test_a_wish_that_is_none_is_refused(number: str, message: str) -> None:
 
 def test_requests_of_people_are_not_made_up() -> None:
     tasks = wishes()
-    goals = GivenGoals(tasks.shop.catalogue, [tasks.goals[0]], "human")
-    given = Tasks(tasks.shop, goals, "goal", False)
+    given = Tasks(tasks.shop, GivenGoals(tasks.shop.catalogue, [tasks.goals[0]], "human"), "goal", False)
     refuses(TypeError, "human goals from people or a record", given.bought, 0, {}, 0)
     refuses(ValueError, r"unknown task_id 'human/B1{}': human goals", given.by_id, "human/B1{}", None)

@@ -175,8 +175,7 @@ def test_credit_comes_back_to_tokens() -> None:
 
 
 def test_a_method_gives_the_same_numbers_as_on_the_houses_table() -> None:
-    whole = StepTable.concatenate(TABLES)
-    expected = reinforce_plus_plus(whole, gamma=0.9)
+    expected = reinforce_plus_plus(StepTable.concatenate(TABLES), gamma=0.9)
     _, advantages, _ = credited(ROWS[::-1], lambda table: reinforce_plus_plus(table, gamma=0.9))
     last, second, first = advantages
     found = [first[0], first[3], second[0], last[0]]

@@ -112,8 +112,7 @@ def test_learning_rates_losses_and_divergence() -> None:
     # Update 11 is the last: (1 + cos(7/8 pi)) / 2 = (1 - 0.9239) / 2.
     assert (_schedule(11, 4, 12), _schedule(0, 0, 1)) == (pytest.approx(0.03806, abs=1e-5), 1.0)
     policy = student()
-    weight = next(policy.model.parameters())
-    weight.register_hook(lambda gradient: gradient * float("nan"))
+    next(policy.model.parameters()).register_hook(lambda gradient: gradient * float("nan"))
     with pytest.raises(FloatingPointError, match="the gradient norm is nan at update 1"):
         clone(policy, environments(expert=True), TASKS, epochs=1, seed=0)
     assert all(value.isfinite().all() for value in policy.model.parameters())
@@ -185,8 +184,7 @@ def test_relabelled_steps_are_learned() -> None:
 def test_cloning_is_imitating_demonstrations():
     cloned, imitated = student(), student()
     one = clone(cloned, environments(expert=True), TASKS[:4], epochs=2, seed=3)
-    rows = demonstrations(imitated, environments(expert=True), TASKS[:4], seed=3)
-    other = imitate(imitated, rows, epochs=2, seed=3)
+    other = imitate(imitated, demonstrations(imitated, environments(expert=True), TASKS[:4], seed=3), epochs=2, seed=3)
     assert [entry["loss"] for entry in one.history] == [entry["loss"] for entry in other.history]
     assert one.collect_seconds > other.collect_seconds == 0.0
 
@@ -298,8 +296,7 @@ def _right(policy):
 def test_a_stopped_run_goes_on_as_if_it_had_not_been(name, tmp_path):
     whole, policy = babbling_policy(), babbling_policy()
     expected = train_in_rounds(whole, method(name), setting())
-    first = dataclasses.replace(method(name), rounds=1)
-    train_in_rounds(policy, first, setting(), folder=tmp_path)
+    train_in_rounds(policy, dataclasses.replace(method(name), rounds=1), setting(), folder=tmp_path)
     fresh = babbling_policy()
     rows = train_in_rounds(fresh, method(name), setting(), folder=tmp_path)
     drop = {"seconds"}

@@ -212,11 +212,9 @@ def test_values_are_shares_of_continuations_that_won():
 
 
 def test_the_buffer_forgets_what_is_old():
-    policy = babbling_policy()
-    part = a_round(policy)
+    part = a_round(babbling_policy())
     SPEAR(buffer=10_000).learn(part)
-    held = len(part.state["kept"])
-    assert held > 0
+    assert len(part.state["kept"]) > 0
     later = dataclasses.replace(part, number=9)
     SPEAR(buffer=10_000, tolerance=5).learn(later)
     assert {step[-1] for step in later.state["kept"]} <= {9}

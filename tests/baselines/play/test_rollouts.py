@@ -58,8 +58,7 @@ def test_every_selection_chooses_rows(words: str) -> None:
     assert table.n_trajectories > 3 * CONFIG.group_size
     if words.endswith("2"):
         episodes = episodes_of(table, COUNT)
-        most = np.minimum(np.diff(episodes.offsets), 2).sum()
-        assert table.n_trajectories == episodes.n_trajectories + 2 * most
+        assert table.n_trajectories == episodes.n_trajectories + 2 * np.minimum(np.diff(episodes.offsets), 2).sum()
 
 
 @pytest.mark.parametrize("words", ["entrpy 2", "every", "every 0", "every -1", "random two", "every 2 3", ""])
@@ -102,8 +101,7 @@ def test_a_recipe_with_branches_collects_trains_and_reports_its_episodes(name: s
 
 def test_what_is_only_estimated_from_is_not_trained_on() -> None:
     table = play_groups(corridor(), babbling_policy(), TASKS, FORKED, 0)
-    batch = make_batch(table, vine(table), merge=False)
-    assert len(batch) == (table.parent[table.trajectory] < 0).sum() < len(table)
+    assert len(make_batch(table, vine(table), merge=False)) == (table.parent[table.trajectory] < 0).sum() < len(table)
 
 
 NAMES: list[Mapping[str, Any]] = [{"index": i} for i in range(100)]
@@ -279,8 +277,7 @@ def test_replies_are_read_as_the_agents_are() -> None:
     assert isinstance(partner, Player)
     assert partner.act([view] * 5) == [Act("speak", "a"), Act("leave"), NONE, NONE, NONE]
     assert partner.act([]) == []
-    strict = PolicyPartner(Says(replies[0]), reply={"require_think": True})
-    assert strict.act([view]) == [NONE]
+    assert PolicyPartner(Says(replies[0]), reply={"require_think": True}).act([view]) == [NONE]
 
 
 def test_one_policy_plays_both_sides_and_repeats() -> None:

@@ -32,7 +32,6 @@ from wrappers.reply import VectorReplyParser
 def built(name: str, num_envs: int = 4) -> Any:
     """Return the environments in which a row is trained."""
     own = SEARCH_ROWS[name].own_env
-    assert own is not None
     options = {**own.options, **own.training}
     return gym.make_vec(own.id, num_envs, autoreset_mode="Disabled", top_k=1, **options)
 
@@ -142,8 +141,7 @@ def test_the_gate_multiplies_alpha() -> None:
 @pytest.mark.parametrize("gate", ["accuracy", "centred", "agreement"])
 def test_a_scorer_that_is_wrong_throughout_is_not_turned_round(gate: str) -> None:
     table = episodes("s -up-> goal +", "s -left-> pit")
-    found = recipe("judge").with_options(gate=gate).estimate(table, np.array([-1.0, 1.0]))
-    assert found.figures["prm_gate"] == 0.0
+    assert recipe("judge").with_options(gate=gate).estimate(table, np.array([-1.0, 1.0])).figures["prm_gate"] == 0.0
 
 
 def test_scores_of_tokens_are_primes() -> None:

@@ -59,7 +59,6 @@ def test_round_trip(tmp_path: Path) -> None:
     for name, value in state[0].items():
         assert torch.equal(found.optimizer["state"][0][name], value)
     assert torch.equal(found.model["w"], torch.tensor([1.0, 2.0]))
-    assert found.scorer is not None
     assert torch.equal(found.scorer["model"]["v"], torch.tensor(1))
     assert names(tmp_path) == ["checkpoint-000003"]
     assert names(tmp_path / "checkpoint-000003") == [
@@ -80,7 +79,6 @@ def test_a_critic_of_an_earlier_version_is_the_scorer(tmp_path: Path) -> None:
     (path / "seal.json").unlink()
     seal(path)
     found = load_checkpoint(tmp_path, given.identity)
-    assert found.scorer is not None
     assert found.scorer["v"].tolist() == [7.0]
 
 

@@ -169,8 +169,7 @@ def test_a_run_warns_once_also_when_it_is_resumed(tmp_path: Path) -> None:
     first, again = hopeless(tmp_path / "b", 3)[1], hopeless(tmp_path / "b", 6, resume=True)[1]
     assert len([line for line in first if "no step has" in line]) == 1
     assert [line for line in again if "no step has" in line] == []
-    stored = read_log(tmp_path / "b" / LOG_FILE)
-    assert [row["iteration"] for row in stored if "warning_little_signal" in row] == [1]
+    assert [row["iteration"] for row in read_log(tmp_path / "b" / LOG_FILE) if "warning_little_signal" in row] == [1]
     assert (kept_in(tmp_path / "b"), kept_in(None)) == ({i: f"checkpoint-{i:06d}" for i in range(1, 7)}, {})
 
 

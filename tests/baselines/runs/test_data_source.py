@@ -212,8 +212,7 @@ def test_generated_tasks_are_played_where_they_are_asked_for(tmp_path: Path, mon
 
 
 def test_published_activities_are_trained_on() -> None:
-    folder = official_houses.find("scene1_518_diffs.json.xz").parent
-    config, source = opened("virtualhome", {"data": str(folder)})
+    config, source = opened("virtualhome", {"data": str(official_houses.find("scene1_518_diffs.json.xz").parent)})
     assert (config.setup.validation, config.setup.test) == ("valid_seen", "valid_unseen")
     assert config.setup.plenty == {}
     assert "task_types" not in config.setup.options  # families of the generator

@@ -60,8 +60,7 @@ def test_five_lines_give_a_policy_a_log_and_a_folder(tmp_path, monkeypatch):
     assert 0 <= run.test().success_rate <= 1
     assert repr(run).startswith("Run(graphgpo on AgentRL/Corridor-v0, 1 iterations: ")
     # The folder of a run is gone on with, and nothing is trained anew; a call without one begins another.
-    again = train("corridor", method="graphgpo", loss={"kl": 0.0}, out=run.folder, **SMALL)
-    assert again.log == run.log
+    assert train("corridor", method="graphgpo", loss={"kl": 0.0}, out=run.folder, **SMALL).log == run.log
     assert train("corridor", method="graphgpo", clone=0, **SMALL).folder.name == "corridor-graphgpo-seed0-2"
 
 
@@ -212,8 +211,7 @@ def test_allocations_are_counted_while_they_live() -> None:
 
 
 def test_a_pass_takes_what_the_plan_counts_without_memory() -> None:
-    policy = tiny_policy(["one two three"], seed=0, layers=2, width=32, mlp=64)
-    model = policy.model
+    model = tiny_policy(["one two three"], seed=0, layers=2, width=32, mlp=64).model
     planned = _count(model.config, torch.float32, 0, None, False, 4, 16, 5)  # 4 rows of 16 tokens, 5 of them replies
     for weight in model.parameters():
         weight.grad = torch.zeros_like(weight)

@@ -157,8 +157,7 @@ def test_frames_texts_and_places() -> None:
     refuses(ValueError, r"expected 1 to 8 lanes, .* got 9", make_lanes, config, 8, 9)
     envs = ObservationLog(gym.make_vec("AgentRL/Sokoban-v0", 2, autoreset_mode="Disabled"))
     first, infos = envs.reset(options=[{"split": "test", "index": 0}, {"split": "test", "index": 1}])
-    action = infos["admissible_actions"][0][0]
-    second, *_, later = envs.step([action, "nonsense"])
+    second, *_, later = envs.step([infos["admissible_actions"][0][0], "nonsense"])
     assert envs.frames == [[first[0], second[0]], [first[1], second[1]]]
     assert first[0] != second[0]
     assert first[1] == second[1]

@@ -204,8 +204,7 @@ def by_two(table: StepTable) -> Any:
 
 def test_before_it_learns_only_grounding_rewards() -> None:
     table = segmented_reward_played()
-    found = SegmentedReward(babbling_policy()).scores(table)
-    np.testing.assert_allclose(found, 0.3 * (table.valid - 1.0))
+    np.testing.assert_allclose(SegmentedReward(babbling_policy()).scores(table), 0.3 * (table.valid - 1.0))
     bonus = SegmentedReward(babbling_policy(), SegmentedRewardConfig(grounding="bonus", alpha=0.5)).scores(table)
     np.testing.assert_allclose(bonus, 0.5 * table.valid)
 
@@ -230,8 +229,7 @@ def test_rewards_are_hisrs_of_both_models(segments: Any) -> None:
 
 
 def test_the_passes_and_the_temperature_of_a_trainer_reach_both() -> None:
-    built = trainer(credit=RECIPES["hisr"], microbatch_tokens=100, temperature=0.7)
-    reward = built.learner.scorer
+    reward = trainer(credit=RECIPES["hisr"], microbatch_tokens=100, temperature=0.7).learner.scorer
     assert isinstance(reward, SegmentedReward)
     for part in (reward.contribution, reward.hindsight):
         assert part.config.microbatch_tokens == 100

@@ -235,8 +235,7 @@ def test_the_recipe_gives_the_functions_advantages_and_says_how_the_ratios_are()
 def test_a_run_logs_the_ratios_at_its_temperature() -> None:
     made = trainer(credit=RECIPES["hcapo"], iterations=1, temperature=0.9)
     assert made.learner.scorer.config.temperature == 0.9  # type: ignore[union-attr]
-    row = made.run()[-1]
-    assert 0.8 <= row["hindsight_ratio"] <= 1.2
+    assert 0.8 <= made.run()[-1]["hindsight_ratio"] <= 1.2
     assert made.learner.scorer.describe()["final"] == "state"  # type: ignore[union-attr]
 
 

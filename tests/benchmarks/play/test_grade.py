@@ -82,7 +82,6 @@ def test_the_same_episodes_agree_in_every_format(form, panel, played, tmp_path):
         # verl-agent's rows show no text after the last action
         assert one.texts == len(texts) - 1 - (form is verl)
     results = results_of_log(panel, graded)
-    assert results is not None
     assert (results.summary.success.mean, results.panel.hash) == (1.0, panel.hash)
 
 
@@ -159,8 +158,7 @@ def test_the_command_writes_what_compare_reads(panel, played, tmp_path):
     assert code in (0, 1), words
     found = json.loads((tmp_path / "g.json").read_text("utf-8"))
     assert (found["panel"], len(found["grades"])) == ("alfworld/valid_unseen", 3)
-    graded = grade_log(tmp_path / "log.jsonl", panel)
-    write_json(results_of_log(panel, graded), tmp_path / "results.json")
+    write_json(results_of_log(panel, grade_log(tmp_path / "log.jsonl", panel)), tmp_path / "results.json")
     assert load(tmp_path).policy.name == "log.jsonl"
 
 

@@ -116,8 +116,7 @@ def test_reflexion_plays_lost_tasks_again_with_the_latest_three_notes(tmp_path):
     assert len(requests) == len(trials) + len(notes) == distinct(requests)
     shown = [each for each in requests if not each["messages"][0]["content"].startswith("You look back")]
     assert max(each["messages"][-1]["content"].count("- note") for each in shown) == 3
-    one = results.summary
-    assert one.prompt_tokens == 100 * len(trials) + 50 * len(notes)
+    assert results.summary.prompt_tokens == 100 * len(trials) + 50 * len(notes)
 
 
 def test_a_spent_budget_and_a_stop_repeat_no_request(tmp_path):

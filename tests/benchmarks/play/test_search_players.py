@@ -76,7 +76,6 @@ def test_the_graph_of_a_search_holds_what_was_simulated(study):
 def test_a_tree_of_the_root_counts_its_simulations(study):
     score = next(score for score in study.scores if (score.player, score.budget) == ("mcts", 50))
     graph = score.graph
-    assert graph is not None
     # Without rollouts a simulation is a step; those that lead to states met before are judged by nobody.
     assert graph.nodes[0].visits <= graph.episodes <= 50
 

@@ -192,8 +192,7 @@ def test_each_wave_has_tasks_of_its_own_and_the_first_is_not_timed(monkeypatch):
 def test_resets_may_be_left_out(monkeypatch):
     monkeypatch.setattr(timing, "_LOOP", "")
     ticks = iter(range(10_000))
-    envs = gym.make_vec(SOKOBAN, 2)
-    visits = measure_visits(envs, steps=3, waves=1, resets=False, clock=lambda: float(next(ticks)))
+    visits = measure_visits(gym.make_vec(SOKOBAN, 2), steps=3, waves=1, resets=False, clock=lambda: float(next(ticks)))
     assert visits.first.value == visits.replayed.value == pytest.approx(2)
 
 
@@ -248,8 +247,7 @@ needs_gym_sokoban = pytest.mark.skipif(
 
 def test_visitors_and_programs() -> None:
     envs = gym.make_vec(WORLDS["webshop"].id, 8, num_products=100)
-    visit = first_visit(envs, 0, 40, wander, Stopwatch())
-    actions = {action for step in visit.plan for action in step}
+    actions = {action for step in first_visit(envs, 0, 40, wander, Stopwatch()).plan for action in step}
     assert {action.partition("[")[0] for action in actions} == {"search", "click"}
     assert "click[buy now]" in actions
     shop = envs.unwrapped.envs[0].tasks.shop
@@ -323,8 +321,7 @@ def measured(key: str, value: float, unit: str = "steps/s") -> Measurement:
 
 
 def test_ratios_and_pages() -> None:
-    speed = Speed(1000.0, 0.45)
-    assert Measurement.of("k", "steps", "words", speed).scaled == pytest.approx(500)
+    assert Measurement.of("k", "steps", "words", Speed(1000.0, 0.45)).scaled == pytest.approx(500)
     assert measured("memory", 5.0, "MB").scaled is None
     found = [
         measured("steps_vector_128", 200.0), measured("steps_stock_128", 50.0),

@@ -53,8 +53,7 @@ def one_sided(seeds):
     records = []
     for each in made.records:
         if each.method == "oracle" and each.stage == "final":
-            moved = record("oracle", each.seed, 64, 0.1, 0.5 + 0.1 * (-1) ** each.seed, 0.5)
-            records.append(moved)
+            records.append(record("oracle", each.seed, 64, 0.1, 0.5 + 0.1 * (-1) ** each.seed, 0.5))
         elif each.stage != "search":
             records.append(dataclasses.replace(each, test=record("grpo", 0, 64, 0, 0).test))
     searched = [each for each in made.records if each.stage == "search"]
@@ -62,8 +61,7 @@ def one_sided(seeds):
 
 
 def test_a_comparison_is_a_paired_t_test_over_seeds():
-    found = evidence.compare(study(4))
-    (oracle,) = found
+    (oracle,) = evidence.compare(study(4))
     # Seed 0: 96 - 7; seeds 1 to 3: 97 - 64, 96 - 64, 97 - 64; of 128.
     expected, p = paired_t([89 / 128, 33 / 128, 32 / 128, 33 / 128])
     assert oracle.difference["end"] == expected

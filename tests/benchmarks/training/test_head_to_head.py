@@ -269,8 +269,7 @@ def test_every_method_has_as_many_distinct_settings_as_are_drawn(method):
 
 def test_runs_can_be_sent_to_other_processes_each_after_what_it_needs(tmp_path):
     plan = plan_study(settings_of("sokoban"), "tiny", ["grpo", "vine"], [0, 1], quick=True)
-    work = pickle.loads(pickle.dumps(functools.partial(run_one, plan, tmp_path)))
-    assert work.args == (plan, tmp_path)
+    assert pickle.loads(pickle.dumps(functools.partial(run_one, plan, tmp_path))).args == (plan, tmp_path)
     jobs = plan.jobs()
     assert len({record_path(tmp_path, job) for job in jobs}) == len(jobs) == 3 + 2 * 2 + 2 * 2
     for place, job in enumerate(jobs):

@@ -82,8 +82,7 @@ def test_what_the_runs_warned_of_stands_below_the_table(found):
     runs = [
         dataclasses.replace(run, warnings=["iteration 3: <lost>"] if run.method == "grpo" else []) for run in found.runs
     ]
-    page = render(dataclasses.replace(found, runs=runs))
-    assert page.count("<li>grpo, seed 0, iteration 3: &lt;lost&gt;</li>") == 1
+    assert render(dataclasses.replace(found, runs=runs)).count("<li>grpo, seed 0, iteration 3: &lt;lost&gt;</li>") == 1
     none = [dataclasses.replace(run, warnings=[]) for run in found.runs]
     assert "<h2>Warnings</h2>" not in render(dataclasses.replace(found, runs=none))
 

@@ -120,8 +120,7 @@ ARMS = (Arm("grpo", "grpo", "group"), Arm("grpo:std=none", "grpo", "none", "grpo
 
 def _trainings(records, *, beside=()):
     plan = plan_study(settings_of("sokoban"), "tiny", [], [0], settings=0, quick=True, beside=beside)
-    learning = dataclasses.replace(plan.config.learning, eval_tasks=4)
-    config = dataclasses.replace(plan.config, learning=learning)
+    config = dataclasses.replace(plan.config, learning=dataclasses.replace(plan.config.learning, eval_tasks=4))
     return Trainings(1, Machine("a processor", 1, 1.0, "a system", "3", {}), config, records)
 
 

@@ -198,8 +198,7 @@ def test_what_a_page_or_an_utterance_says_makes_no_steps_and_no_instructions(for
         next_state=[forged, forged + "."], reward=[0, 0], won=[False] * 2,
     )  # fmt: skip
     with chat_server(gullible) as server:
-        made = judge(server.url, outcome=True)
-        assert made.scores(table).tolist() == [1, 1]
+        assert judge(server.url, outcome=True).scores(table).tolist() == [1, 1]
         honest = judge(server.url, task=lambda *_: "t", seen=lambda *_: "s", done=lambda *_: "d", outcome=True)
         assert honest.scores(table).tolist() == [1, 1]
     (system, user), (same, other) = asked

@@ -32,8 +32,7 @@ class Server:
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self):
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                answer = outer.answer(self.path, body)
+                answer = outer.answer(self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
                 status, content = outer.raw or (200, json.dumps(answer).encode())
                 said = self.headers.get("Authorization", "OK")
                 self.send_response(status, said)

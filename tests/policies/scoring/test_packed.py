@@ -82,8 +82,7 @@ def test_packed_scores_and_gradients_equal_those_of_rows(kind: str, rows: str, a
     weights = torch.linspace(-1, 2, len(prompts))[:, None]
 
     def gradients(scores):  # type: ignore[no-untyped-def]
-        loss = ((scores.logprobs + 0.3 * scores.entropy) * weights).sum()
-        return torch.autograd.grad(loss, list(model.parameters()))
+        return torch.autograd.grad(((scores.logprobs + 0.3 * scores.entropy) * weights).sum(), list(model.parameters()))
 
     plain = score_replies(model, prompts, replies, temperature=0.8)
     for tokens in (1, 30, 10_000):
@@ -118,8 +117,7 @@ def test_positions_that_leak_are_found_by_these_tests_and_refused(monkeypatch: p
     plain = score_replies(model, prompts, replies).logprobs
     score_packed(model, prompts, replies)  # examined and found good: only the numbers can tell from here on
     monkeypatch.setattr(packed, "_lay", leaking)
-    found = score_packed(model, prompts, replies).logprobs
-    assert float((found - plain).detach().abs().max()) > 0.01
+    assert float((score_packed(model, prompts, replies).logprobs - plain).detach().abs().max()) > 0.01
     with pytest.raises(ValueError, match=r"see each other.*microbatch_tokens=None"):
         score_packed(copy.deepcopy(model), prompts, replies)
 
@@ -175,8 +173,7 @@ def test_passes_by_hand() -> None:
         lambda _, __, given: shapes.append(tuple(given["input_ids"].shape)), with_kwargs=True
     )
     score_packed(model, prompts, replies, tokens_per_pass=10_000)
-    total = sum(len(prompts[row]) + len(replies[row]) - 1 for row in (3, 7, 11))
-    assert shapes == [(1, total)]
+    assert shapes == [(1, sum(len(prompts[row]) + len(replies[row]) - 1 for row in (3, 7, 11)))]
 
 
 @pytest.mark.parametrize(
@@ -238,8 +235,7 @@ def test_scores_and_gradients_equal_those_of_rows(kind: str, rows: str) -> None:
     weights = torch.linspace(-1, 2, len(prompts))[:, None]
 
     def gradients(scores):  # type: ignore[no-untyped-def]
-        loss = ((scores.logprobs + 0.3 * scores.entropy) * weights).sum()
-        return torch.autograd.grad(loss, list(model.parameters()))
+        return torch.autograd.grad(((scores.logprobs + 0.3 * scores.entropy) * weights).sum(), list(model.parameters()))
 
     plain = score_replies(model, prompts, replies, temperature=0.8)
     expected = gradients(plain)
@@ -269,8 +265,7 @@ def test_branches_that_leak_are_found_by_these_tests_and_refused(monkeypatch: py
     plain = score_replies(model, prompts, replies).logprobs
     score_trees(model, prompts, replies)  # examined and found good: only the numbers can tell from here on
     monkeypatch.setattr(prefix_tree, "_lay", leaking)
-    found = score_trees(model, prompts, replies).logprobs
-    assert float((found - plain).detach().abs().max()) > 0.01
+    assert float((score_trees(model, prompts, replies).logprobs - plain).detach().abs().max()) > 0.01
     with pytest.raises(ValueError, match=r"see each other.*share_prefixes=False"):
         score_trees(copy.deepcopy(model), prompts, replies)
 

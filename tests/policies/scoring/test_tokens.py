@@ -209,8 +209,7 @@ def test_pieces_equal_the_whole_head(chunk: int, entropy: bool) -> None:
         return (logprobs * weights).sum() + (0.3 * spread.sum() if entropy else 0.0)
 
     ours = torch.autograd.grad(loss(found.logprobs, found.entropy), inputs)
-    theirs = torch.autograd.grad(loss(logprobs, spread), inputs)
-    for one, other in zip(ours, theirs, strict=True):
+    for one, other in zip(ours, torch.autograd.grad(loss(logprobs, spread), inputs), strict=True):
         torch.testing.assert_close(one, other, atol=1e-6 * float(other.abs().max()), rtol=1e-5)
 
 

@@ -79,15 +79,13 @@ def test_what_could_not_be_scored_is_in_no_table_but_for_what_others_went_on_fro
 
 def test_demonstrations_and_pairs() -> None:
     assert [reply.text for reply in demonstrations(six())] == [tagged("right")] * 2
-    lost = search(BestOfN(1), policy=Sequence("left"))
-    assert demonstrations(lost) == []
+    assert demonstrations(search(BestOfN(1), policy=Sequence("left"))) == []
 
     class Student:
         def demonstrate(self, observation, text):
             return f"{observation}: {text}"
 
-    found = demonstrations(six(), Student())
-    assert found == [f"cell 2: {tagged('right')}", f"cell 3: {tagged('right')}"]
+    assert demonstrations(six(), Student()) == [f"cell 2: {tagged('right')}", f"cell 3: {tagged('right')}"]
     # In the root left is worth 0, right .5 * .5 / 3 = .083; in cell 3 left is worth 0, right .5; in cell 1 nothing won.
     pairs = preferences(six(), gap=0.05)
     assert [(pair.state, pair.chosen.text, pair.rejected.text) for pair in pairs] == [

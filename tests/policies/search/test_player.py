@@ -65,8 +65,7 @@ def test_seeds_and_forgetting() -> None:
     assert played(0) != played(1)
     player = SearchPlayer(make(4), RandomPolicy(), MCTS(), budget=Budget(steps=200), listed=Listed())
     for seed in range(2):
-        table = collect(VectorSnapshots(make(3)), player, tasks=TASKS, group_size=2, seed=seed)
-        assert table.trajectory_won.all()
+        assert collect(VectorSnapshots(make(3)), player, tasks=TASKS, group_size=2, seed=seed).trajectory_won.all()
         player.forget()
     assert not player.costs
 
@@ -110,10 +109,8 @@ def test_it_plays_through_prompt_windows() -> None:
         return VectorPromptWindow(make(count), history=2)
 
     player = SearchPlayer(stack(4), RandomPolicy(), MCTS(), budget=Budget(steps=100), listed=Listed(), keep=True)
-    table = collect(VectorSnapshots(stack(3)), player, tasks=TASKS, seed=0)
-    assert table.trajectory_won.all()
-    root = player.trees[0][0].root
-    assert "cell 1" in root.observation[-1]["content"]
+    assert collect(VectorSnapshots(stack(3)), player, tasks=TASKS, seed=0).trajectory_won.all()
+    assert "cell 1" in player.trees[0][0].root.observation[-1]["content"]
 
 
 def test_random_play_with_search_solves_sokoban() -> None:
@@ -124,8 +121,7 @@ def test_random_play_with_search_solves_sokoban() -> None:
         boards(32), RandomPolicy(), MCTS(), budget=Budget(steps=1000), value=Value(rollout=0), listed=Listed()
     )
     tasks = [{"split": "test", "index": i} for i in range(32)]
-    table = collect(VectorSnapshots(boards(32)), player, tasks=tasks, seed=0)
-    assert table.trajectory_won.mean() >= 0.9
+    assert collect(VectorSnapshots(boards(32)), player, tasks=tasks, seed=0).trajectory_won.mean() >= 0.9
 
 
 @pytest.mark.parametrize(

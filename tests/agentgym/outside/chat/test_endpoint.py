@@ -119,8 +119,7 @@ def test_what_may_pass_is_tried_again(play: Play) -> None:
         assert (server.headers[0], server.headers[2]["authorization"]) == (server.headers[1], "Bearer k")
     with chat_server(play) as server:
         model = endpoint(server.url, retries=1)
-        found = failure(model.ask([request("q")])[0])
-        assert (found.attempts, len(server.requests)) == (2, 2)
+        assert (failure(model.ask([request("q")])[0]).attempts, len(server.requests)) == (2, 2)
         assert (model.usage.failed, model.usage.answered, model.usage.retries) == (1, 0, 1)
 
 
@@ -253,8 +252,7 @@ def test_an_endpoint_goes_into_other_processes_without_its_connections(method: s
 def test_keys_go_only_where_they_belong(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "the-real-key")
     with chat_server(echo) as server:
-        model = endpoint(server.url)
-        model.ask([request("q")])
+        endpoint(server.url).ask([request("q")])
         assert "the-real-key" not in json.dumps(server.headers)
     monkeypatch.delenv("OPENAI_API_KEY")
     refuses(ValueError, "OPENAI_API_KEY is not set", ChatEndpoint, "m")

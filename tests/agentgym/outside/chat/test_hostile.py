@@ -66,8 +66,7 @@ def test_what_another_try_would_not_change_is_a_failure_at_once(play: Play, word
 @pytest.mark.parametrize("play", [slow(30.0, echo), drip_head, drip_body])
 def test_a_try_has_a_limit_from_its_first_byte_to_its_last(play: Play) -> None:
     with chat_server(play, echo) as server:
-        model = endpoint(server.url, timeout=0.3)
-        found = failure(model.ask([request("q")])[0])
+        found = failure(endpoint(server.url, timeout=0.3).ask([request("q")])[0])
         assert found.reason == f"m at {server.url}: no answer within 0.3 s"
         assert texts(endpoint(server.url).ask([request("q")])) == ["q"]
     with chat_server(play, echo) as server:
@@ -81,8 +80,7 @@ def test_one_failure_leaves_the_others_alone() -> None:
 
     with chat_server(play) as server:
         model = endpoint(server.url, concurrency=16)
-        answers = model.ask([request(str(i)) for i in range(64)])
-        for i, answer in enumerate(answers):
+        for i, answer in enumerate(model.ask([request(str(i)) for i in range(64)])):
             if i % 4 == 3:
                 assert texts([answer]) == [str(i)]
             else:

@@ -223,8 +223,7 @@ def expected() -> list[object]:
 def test_a_folder_answers_as_memory_does_however_it_is_cut_into_segments(
     corpus: Path, tmp_path: Path, expected: list[object], stretch: int
 ) -> None:
-    folder = build_index(corpus, tmp_path / "deep" / "index", stretch=stretch)
-    retriever = open_index(folder)
+    retriever = open_index(build_index(corpus, tmp_path / "deep" / "index", stretch=stretch))
     assert retriever.search(QUERIES, 7) == expected
     assert tuple(retriever.passages) == FIFTY
     assert not list(tmp_path.rglob("*.building"))

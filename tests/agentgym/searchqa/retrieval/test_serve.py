@@ -42,8 +42,7 @@ def post(server: RetrievalServer, body: bytes | dict[str, Any], path: str = "/re
 def test_our_client_finds_through_our_server_what_the_retriever_finds(lexical: LexicalRetriever, wire: str) -> None:
     queries = [*WORDS, "nothing fits", "ka \ud800 lo", "", *(f"{a} {b}" for a in WORDS for b in WORDS)]
     with searching(lexical) as server:
-        remote = HttpRetriever(server.url, wire=wire, timeout=60)
-        assert remote.search(queries, 5) == lexical.search(queries, 5)
+        assert HttpRetriever(server.url, wire=wire, timeout=60).search(queries, 5) == lexical.search(queries, 5)
 
 
 def test_both_formats_are_answered_with_or_without_scores(lexical: LexicalRetriever) -> None:
@@ -161,8 +160,7 @@ def test_a_failing_search_is_an_error_status_never_a_document(capsys: pytest.Cap
         assert post(server, {"queries": ["a", "fail"]}) == (503, {"error": "index is away"})
         assert post(server, {"query": "raise"}) == (500, {"error": "search failed: out of order"})
         assert "RuntimeError('out of order')" in capsys.readouterr().err
-        one_by_one = HttpRetriever(server.url, wire="verl_agent", retries=1, backoff=0.0)
-        found = one_by_one.search(["a", "fail", "raise"], 3)
+        found = HttpRetriever(server.url, wire="verl_agent", retries=1, backoff=0.0).search(["a", "fail", "raise"], 3)
         assert [isinstance(each, SearchFailure) for each in found] == [False, True, True]
         batch = HttpRetriever(server.url, retries=0).search(["a", "fail"], 3)
         assert all(isinstance(each, SearchFailure) and "index is away" in each.reason for each in batch)
@@ -172,7 +170,6 @@ def test_the_command_serves_until_it_is_told_to_stop(tmp_path: Path, lexical: Le
     corpus = write_corpus(tmp_path / "c.jsonl", PASSAGES)
     command = [sys.executable, "-m", "agentgym.searchqa.retrieval.serve", "--corpus", str(corpus), "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
         url = process.stdout.readline().split()[-1]
         assert HttpRetriever(url).search(list(WORDS), 3) == lexical.search(list(WORDS), 3)
         process.send_signal(signal.SIGTERM)
@@ -349,7 +346,6 @@ serve.main(["--port", "0"])
 
 def test_the_command_ends_soon_though_a_search_goes_on_for_an_hour() -> None:
     with subprocess.Popen([sys.executable, "-c", SLOW_COMMAND], stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
-        assert process.stdout is not None
         port = int(process.stdout.readline().rpartition(":")[2].partition("/")[0])
         body = b'POST /retrieve HTTP/1.1\r\nContent-Length: 14\r\n\r\n{"query": "x"}'
         with (

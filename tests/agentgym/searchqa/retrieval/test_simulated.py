@@ -90,8 +90,7 @@ class Answering:
 
 def test_bad_answers_of_a_simulator_are_failed_searches():
     asked = [SimulatedSearch("x", COUNTRY, False, 1)] * 2
-    failed = simulate_all(Answering(OSError("gone")), asked, 1)
-    assert [each.reason for each in failed] == ["OSError: gone"] * 2
+    assert [each.reason for each in simulate_all(Answering(OSError("gone")), asked, 1)] == ["OSError: gone"] * 2
     hit = Hit(ADA, 1.0)
     assert simulate_all(Answering([(hit, hit), "text"]), asked, 1) == [
         (hit,),

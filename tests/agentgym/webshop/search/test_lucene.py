@@ -75,8 +75,7 @@ def test_a_shop_can_be_searched_by_lucene(pyserini, tmp_path):
     products = list(generate(3))
     store.build(tmp_path / "shop", products)
     for catalogue in (MemoryCatalogue(products), store.StoredCatalogue(tmp_path / "shop")):
-        search = open_search(catalogue, "lucene")
-        assert search.top(f"{products[2].asin} {products[0].asin} nothing", 50) == (2, 0)
+        assert open_search(catalogue, "lucene").top(f"{products[2].asin} {products[0].asin} nothing", 50) == (2, 0)
     assert (tmp_path / "shop" / "lucene" / "segments_1").read_text().split() == [product.asin for product in products]
 
 
