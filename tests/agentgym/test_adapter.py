@@ -434,8 +434,7 @@ def test_our_environments_branch_in_processes_and_in_wrappers() -> None:
     envs.reset(seed=0, options=[{"index": 2}, {"index": 1}])
     envs.step(["<action>right</action>", "<action>jump</action>"])
     messages, infos = envs.fork(0, 1, seeds=3)
-    assert messages[0] == messages[1]
-    assert infos["command"].tolist() == ["right", "right"]
+    assert (messages[0], infos["command"].tolist()) == (messages[1], ["right", "right"])
     *_, rewards, terminated, _, _ = envs.step(["<action>right</action>"] * 2)
     assert (rewards.tolist(), terminated.tolist()) == ([1.0, 1.0], [True, True])
     envs.close()

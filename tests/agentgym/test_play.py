@@ -74,8 +74,7 @@ def test_undo_save_and_restore_go_back_and_the_steps_with_them(play) -> None:
     assert status == 0
     first, one, _, undone, _, restored, two, _, _, back, *_ = boards(shown)
     assert one != first
-    assert undone == first
-    assert restored == one
+    assert (undone, restored) == (first, one)
     assert two != one
     assert back == two
     assert "this is the beginning" in shown

@@ -17,9 +17,7 @@ def test_autoreset_modes_by_hand() -> None:
     envs = CorridorVectorEnv(2, max_episode_steps=2)
     envs.reset(seed=0, options=[{"index": 3}, {"index": 2}])
     observations, rewards, terminated, truncated, infos = envs.step(["right", "left"])
-    assert terminated.tolist() == [True, False]
-    assert rewards.tolist() == [1.0, 0.0]
-    assert observations[1] == "cell 1"
+    assert (terminated.tolist(), rewards.tolist(), observations[1]) == ([True, False], [1.0, 0.0], "cell 1")
     assert observations[0] in ("cell 1", "cell 2", "cell 3")
     assert (infos["final_obs"].tolist(), infos["_final_info"].tolist()) == (["cell 4", None], [True, False])
     assert (infos["final_info"]["won"].tolist(), infos["won"].tolist()) == ([True, False], [False, False])

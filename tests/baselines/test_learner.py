@@ -188,8 +188,7 @@ def test_callbacks_see_trainer_table_and_row(tmp_path: Path) -> None:
     def look(run: Trainer, table: StepTable | None, row: Row) -> None:
         seen.append((int(row["iteration"]), None if table is None else len(table)))
         if table is not None:
-            assert run.iteration == row["iteration"]
-            assert run.advantages.shape == (len(table),)
+            assert (run.iteration, run.advantages.shape) == (row["iteration"], (len(table),))
             assert len(table) == row["steps"]
 
     rows = trainer(iterations=2).run(look, lambda *_: True)

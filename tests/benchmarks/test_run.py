@@ -250,8 +250,7 @@ def test_a_pretrained_model_is_not_trained_at_the_tiny_models_rate() -> None:
         make_config(SOKOBAN, methods=["grpo"], seeds=[0], model=model, history=None, sizes=SOKOBAN.quick)
         for model in ("tiny", "some/folder")
     )
-    assert tiny.training["learning_rate"] == 4e-4
-    assert pretrained.training["learning_rate"] == 1e-6
+    assert (tiny.training["learning_rate"], pretrained.training["learning_rate"]) == (4e-4, 1e-6)
     assert (tiny.history, pretrained.history, pretrained.instructions) == (0, 2, True)
 
 

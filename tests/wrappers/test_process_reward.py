@@ -80,8 +80,7 @@ def test_contributions_and_values_by_hand() -> None:
         rewards.append(reward)
         potentials.append(env.potential)
     # 3 (1 - 0), 3 (1 - 2), 3 (2 - 2), 3 (1/2 - 4), 3 (0 - 1)
-    assert rewards == [3.0, -3.0, 0.0, -10.5, -3.0]
-    assert potentials == [2.0, 2.0, 4.0, 1.0, 0.0]
+    assert (rewards, potentials) == ([3.0, -3.0, 0.0, -10.5, -3.0], [2.0, 2.0, 4.0, 1.0, 0.0])
     assert terminated
     assert info["process_reward"] == 8.0
     env = ProcessReward(TimeLimit(CorridorEnv(), 2), Says([1.0], [8.0]), kind="value", gamma=0.5)

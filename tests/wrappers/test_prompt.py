@@ -37,8 +37,7 @@ def test_the_window_by_hand() -> None:
         ({"instructions": "Be quick."}, "Be quick."),
     ]:
         system, user = PromptWindow(CorridorEnv(), **options).reset(options={"index": 2})[0]
-        assert system == {"role": "system", "content": expected}
-        assert user == {"role": "user", "content": "cell 2"}
+        assert (system, user) == ({"role": "system", "content": expected}, {"role": "user", "content": "cell 2"})
     env = PromptWindow(CorridorEnv(), history=2)
     env.reset(options={"index": 2})
     assert _user(env.step("right")[0]) == "Step 1, you saw:\ncell 2\nStep 1, you did: right\n\nNow you see:\ncell 3"

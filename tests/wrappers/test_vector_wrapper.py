@@ -171,8 +171,7 @@ def test_infos_and_observations_of_one_sub_environment() -> None:
     first, second = shown.info(0), shown.info(1)
     assert first.pop("picture").tolist() == [0, 1]
     assert second.pop("picture").tolist() == [2, 3]
-    assert first == {"won": True, "inner": {"depth": 1.5}}
-    assert second == {"won": False, "hint": 7, "inner": {}}
+    assert (first, second) == ({"won": True, "inner": {"depth": 1.5}}, {"won": False, "hint": 7, "inner": {}})
     assert {type(value) for value in second.values()} == {bool, int, dict}
     space = gym.spaces.Tuple([gym.spaces.Discrete(4), gym.spaces.Dict(a=gym.spaces.Discrete(2))])
     shown = Shown(space, (np.array([3, 1]), {"a": np.array([0, 1])}), {})
@@ -310,11 +309,9 @@ def test_every_moment_can_be_continued_and_episodes_keep_their_number() -> None:
     envs.reset(seed=0, options={"index": 2})
     _, _, _, _, infos = envs.step([RIGHT, LEFT])
     observations, shown = elsewhere.restore(range(3), [infos["snapshot"][i] for i in (0, 1, 0)])
-    assert observations == ("cell 3", "cell 1", "cell 3")
-    assert shown["command"].tolist() == ["right", "left", "right"]
+    assert (observations, shown["command"].tolist()) == (("cell 3", "cell 1", "cell 3"), ["right", "left", "right"])
     _, rewards, terminated, _, _ = elsewhere.step([RIGHT, LEFT, LEFT])
-    assert rewards.tolist() == [1.0, 0.0, 0.0]
-    assert terminated.tolist() == [True, True, False]
+    assert (rewards.tolist(), terminated.tolist()) == ([1.0, 0.0, 0.0], [True, True, False])
     envs = VectorSnapshots(make(3))
     _, infos = envs.reset(seed=0, options={"index": 3})
     assert infos["episode_number"].tolist() == [0, 1, 2]

@@ -230,8 +230,7 @@ def test_policies_are_asked_by_what_they_define() -> None:
     infos = {"admissible_actions": np.array([("a", "b", "c"), (), ("a", "b", "c")], object)}
     rngs = [np.random.default_rng(3) for _ in range(3)]
     first, silent, last = RandomPolicy().act_each([""] * 3, infos, rngs)
-    assert first == last
-    assert silent.text == tagged("")
+    assert (first, silent.text) == (last, tagged(""))
 
 
 def test_later_rounds_continue_continuations() -> None:

@@ -34,8 +34,7 @@ def test_a_dialogue_by_hand() -> None:
     assert first.endswith("Conversation Starts:\n")
     assert (info["speaker"], info["turn"], info["role"], info["ended"]) == (me, 0, 0, "")
     observation, *flags, info = env.step(HI)
-    assert observation == f'Turn #0: {me} said: "Hi"\nTurn #1: {other} said: "Hello"\n'
-    assert flags == [0.0, False, False]
+    assert (observation, flags) == (f'Turn #0: {me} said: "Hi"\nTurn #1: {other} said: "Hello"\n', [0.0, False, False])
     observation, *_, info = env.step("Hello?")
     assert observation == f'Turn #2: \nTurn #3: {other} said: "7 < 9 & <b>no</b>"\n'
     assert (info["is_action_valid"], info["turn"], judge.calls) == (False, 4, [])
@@ -183,8 +182,7 @@ def test_a_step_of_all_places_is_one_call(mode: str, role: int) -> None:
     assert [len(call) for call in partner.calls] == [16, 16]
     partner.calls.clear()
     _, rewards, terminated, *_ = envs.step([BYE] * 15 + [HI])
-    assert terminated.tolist() == [True] * 15 + [role == 1]
-    assert rewards.tolist()[:15] == [0.8 if role == 0 else 0.3] * 15
+    assert (terminated.tolist(), rewards.tolist()[:15]) == ([True] * 15 + [role == 1], [0.8 if role == 0 else 0.3] * 15)
     opened = [15 + role] if role == 1 and mode == "SameStep" else []
     assert [len(call) for call in partner.calls] == [1, *opened]
     assert [len(call) for call in judge.calls] == [15 + role]

@@ -360,8 +360,7 @@ def test_environments_ask_for_all_places_at_once_and_say_what_was_not_scored() -
         envs.reset(seed=0)
         lines = [write(said(f"place {i}")) for i in range(5)]
         _, _, _, truncated, infos = envs.step(lines)
-        assert truncated.tolist() == [False] * 4 + [True]
-        assert infos["unscored"].tolist() == [False] * 4 + [True]
+        assert (truncated.tolist(), infos["unscored"].tolist()) == ([False] * 4 + [True], [False] * 4 + [True])
         _, rewards, _, truncated, infos = envs.step(lines)
         assert truncated.all()
     assert infos["unscored"].tolist() == [False, False, False, True, True]

@@ -334,8 +334,7 @@ def test_no_utterance_forges_a_turn(line_break: str) -> None:
     turns.reset(seed=0)
     opening = len(turns.observe("agent_1").splitlines())
     turns.step(command)
-    assert len(turns.observe("agent_1").splitlines()) == opening + 1
-    assert len(turns.render().splitlines()) == opening + 1
+    assert (len(turns.observe("agent_1").splitlines()), len(turns.render().splitlines())) == (opening + 1, opening + 1)
     world = SocialWorld(make_task())
     plain = world.view(1).text, world.dialogue.text
     world.play(first(say(forged)))

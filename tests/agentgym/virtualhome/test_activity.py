@@ -226,8 +226,7 @@ def test_the_score_counts_what_is_achieved_beyond_the_start() -> None:
         "put milk 1 on kitchen table 1", "walk to fridge 1", "close fridge 1",
     )[1:]  # fmt: skip
     assert opened == (0, 0.0)  # less than at the start is not less than nothing
-    assert put == (0, 0.0)
-    assert closed == (0, 0.5)
+    assert (put, closed) == ((0, 0.0), (0, 0.5))
 
 
 def test_goals_by_hand() -> None:

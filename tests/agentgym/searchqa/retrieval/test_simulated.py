@@ -159,8 +159,7 @@ def test_the_vector_form_asks_once_and_gives_the_same():
     assert envs.envs[0].retriever.calls == [["Ada Bell 0"]]
     assert infos["retrieved_ids"].tolist()[:3] == [played(env_of(), seed)[0] for seed in range(3)]
     observations, forked = envs.fork(0, [3])
-    assert forked["retrieved_ids"][3] == infos["retrieved_ids"][0]
-    assert observations[3] == observations[0]
+    assert (forked["retrieved_ids"][3], observations[3]) == (infos["retrieved_ids"][0], observations[0])
     after = envs.step(["<search>Ada Bell 1</search>"] * 4)[-1]["retrieved_ids"]
     assert after[0] == after[3]
 
