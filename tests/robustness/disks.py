@@ -26,7 +26,7 @@ from agentgym.outside.files import LockedError, locked, write_file
 from agentgym.trajectory import StepTable
 from tests.robustness.damage import check_words, put
 from tests.robustness.files import FORMATS, NEEDS
-from tests.robustness.trial import Trial
+from tests.robustness.trial import Trial, record
 
 #: What is done to a path of a folder of files. A pipe in the place of a file that is named by its path is read: it is
 #: how shells hand over what a program prints.
@@ -192,14 +192,10 @@ TRIALS = [
     *(
         Trial(
             f"disks/{kind}",
-            st.fixed_dictionaries(
-                {
-                    "format": st.just(kind),
-                    "deeds": st.lists(
-                        st.tuples(st.integers(0, 9), st.sampled_from(DEEDS)).map(list), min_size=1, max_size=2
-                    ),
-                    "strangers": st.lists(st.sampled_from(STRANGERS), unique=True, max_size=3),
-                }
+            record(
+                format=st.just(kind),
+                deeds=st.lists(st.tuples(st.integers(0, 9), st.sampled_from(DEEDS)).map(list), min_size=1, max_size=2),
+                strangers=st.lists(st.sampled_from(STRANGERS), unique=True, max_size=3),
             ),
             check,
             8,
@@ -210,12 +206,10 @@ TRIALS = [
     ),
     Trial(
         "disks/cache",
-        st.fixed_dictionaries(
-            {
-                "env": st.sampled_from(["games", "shop", "answers"]),
-                "place": st.sampled_from(["a folder", "below it", "a file"]),
-                "filled": st.booleans(),
-            }
+        record(
+            env=st.sampled_from(["games", "shop", "answers"]),
+            place=st.sampled_from(["a folder", "below it", "a file"]),
+            filled=st.booleans(),
         ),
         check_cache,
         8,

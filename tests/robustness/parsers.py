@@ -432,9 +432,7 @@ LOGS: dict[str, Parser] = {
 CHORE = "Your task is to: Put mug 1 on desk 1.\n\nYou are in hall 1.\nNear you: mug 1 in box 1.\nYou hold nothing."
 
 _SHOWN = ("{}", CHORE + "{}", "Your task is to: {}", "Your task is to: Put {} on {}.", "Near you: {}.", "You hold {}.")
-
 _NAMED = ("{}", "wash:{}", "wash:mug_2,{}", "store:{}:fridge_1", "place:mug_1:{}")
-
 _SAID = ("{}", "grab {}", "put {} on mug 1", "put mug 1 on {}", "pour {} into {}")
 
 

@@ -122,6 +122,11 @@ pieces = st.lists(st.tuples(fragments, st.sampled_from([1, 1, 1, 1, 2, 3, 50, 3_
 )
 
 
+def record(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """Draw a dict with these keys."""
+    return st.fixed_dictionaries(fields)
+
+
 def text_of(made: list[Any], most: int = 1_000_000) -> str:
     """Return the text that pieces stand for."""
     return "".join(unit * count for unit, count in made)[:most]
