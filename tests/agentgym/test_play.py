@@ -15,6 +15,7 @@ import pytest
 from agentgym.core import TextSpace
 from agentgym.play import main
 from agentgym.registry import ROWS
+from tests.cases import cases
 
 ROOT = Path(__file__).parents[2]
 
@@ -93,17 +94,15 @@ def test_a_colon_and_an_open_place(play) -> None:
     assert "Boxes on targets: 0 of 1.\n######\n" in shown
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["AgentRL/Alfworld-v0"], "unknown environment 'AgentRL/Alfworld-v0'; .*did you mean 'AgentRL/ALFWorld-v0'"),
-        (["sokobam"], "did you mean 'AgentRL/Sokoban-v0'"),
-        (["sokoban", "--split", "tset"], "unknown split 'tset' of .*did you mean 'test'"),
-        (["sokoban", "--index", "1000"], "index 1000 is out of range"),
-        (["sokoban", "--set", "boxs=3"], "unknown argument 'boxs'; .*did you mean 'boxes'"),
-        (["sokoban", "--set", "boxes"], "expected name=value"),
-        (["CartPole-v1"], "its observations are ndarray, not text"),
-    ],
+@cases(
+    "arguments, words",
+    (["AgentRL/Alfworld-v0"], "unknown environment 'AgentRL/Alfworld-v0'; .*did you mean 'AgentRL/ALFWorld-v0'"),
+    (["sokobam"], "did you mean 'AgentRL/Sokoban-v0'"),
+    (["sokoban", "--split", "tset"], "unknown split 'tset' of .*did you mean 'test'"),
+    (["sokoban", "--index", "1000"], "index 1000 is out of range"),
+    (["sokoban", "--set", "boxs=3"], "unknown argument 'boxs'; .*did you mean 'boxes'"),
+    (["sokoban", "--set", "boxes"], "expected name=value"),
+    (["CartPole-v1"], "its observations are ndarray, not text"),
 )
 def test_wrong_arguments_are_explained(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:

@@ -9,6 +9,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import DictInfoToList, RecordEpisodeStatistics
 
+from tests.cases import cases
 from tests.corridor import CorridorEnv, CorridorVectorEnv
 from tests.refusals import refuses
 
@@ -149,15 +150,13 @@ def test_columns_stock_wrappers_and_snapshots() -> None:
     assert envs.envs[0].reset(seed=np.uint32(4))[0] == expected[0]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"num_envs": 0}, "num_envs must be"),
-        ({"num_envs": 1.0}, "num_envs must be"),
-        ({"max_episode_steps": 0}, "max_episode_steps must be"),
-        ({"max_episode_steps": 2.5}, "max_episode_steps must be"),
-        ({"autoreset_mode": "Sometimes"}, "unknown autoreset_mode 'Sometimes'"),
-    ],
+@cases(
+    "arguments, message",
+    ({"num_envs": 0}, "num_envs must be"),
+    ({"num_envs": 1.0}, "num_envs must be"),
+    ({"max_episode_steps": 0}, "max_episode_steps must be"),
+    ({"max_episode_steps": 2.5}, "max_episode_steps must be"),
+    ({"autoreset_mode": "Sometimes"}, "unknown autoreset_mode 'Sometimes'"),
 )
 def test_constructor_errors(arguments: dict, message: str) -> None:
     refuses(ValueError, message, CorridorVectorEnv, **arguments)
@@ -205,12 +204,10 @@ def test_wrong_use_is_explained_and_moves_nothing() -> None:
     envs.reset(options=np.array([{"index": 2}, None]))
 
 
-@pytest.mark.parametrize(
+@cases(
     "batch",
-    [
-        {"left", "right"}, {"left": 0, "right": 1}, {"left": 0, "right": 1}.keys(), b"ab", 3, None,
-        iter(["left", "left"]),
-    ],
+    {"left", "right"}, {"left": 0, "right": 1}, {"left": 0, "right": 1}.keys(), b"ab", 3, None,
+    iter(["left", "left"]),
     ids=lambda batch: type(batch).__name__,
 )  # fmt: skip
 def test_a_batch_without_an_order_of_its_own_is_refused(batch: object) -> None:

@@ -22,6 +22,7 @@ from baselines.losses import (
     importance_ratio,
     normaliser,
 )
+from tests.cases import cases
 from tests.refusals import refuses
 
 A = Reply("a", (1, 2), (7,), (-0.5,))
@@ -99,19 +100,17 @@ def test_empty_batches_cuts_and_minibatches() -> None:
         make_batch(dataclasses.replace(table_of([A]), replies=None), np.ones(1))
 
 
-@pytest.mark.parametrize(
-    ("replies", "advantages", "options", "words"),
-    [
-        ([A, B], np.ones(3), {}, r"shape \(2,\), got shape \(3,\)"),
-        ([A, B], np.array([0.0, np.inf]), {}, "row 1 is infinite"),
-        ([A, B], np.ones((2, 1)), {}, "1 advantages per row, but a reply has 2 tokens"),
-        ([A, B], np.array([[1.0, 0.0], [np.nan, 1.0]]), {}, "row 1: some of its tokens are not scored"),
-        ([A, B], np.array([[1.0, 0.0], [np.inf, 1.0]]), {}, "row 1 is infinite"),
-        ([A, Reply("by hand")], np.ones(2), {}, "row 1 has no reply tokens"),
-        ([A, None], np.ones(2), {}, "row 1 has no reply tokens"),
-        ([Reply("", (1,), (2, 3), (-1.0,))], np.ones(1), {}, "2 reply tokens but 1 log-prob"),
-        ([A], np.ones(1), {"weighting": "steps"}, "'step' or 'trajectory', got 'steps'"),
-    ],
+@cases(
+    "replies, advantages, options, words",
+    ([A, B], np.ones(3), {}, r"shape \(2,\), got shape \(3,\)"),
+    ([A, B], np.array([0.0, np.inf]), {}, "row 1 is infinite"),
+    ([A, B], np.ones((2, 1)), {}, "1 advantages per row, but a reply has 2 tokens"),
+    ([A, B], np.array([[1.0, 0.0], [np.nan, 1.0]]), {}, "row 1: some of its tokens are not scored"),
+    ([A, B], np.array([[1.0, 0.0], [np.inf, 1.0]]), {}, "row 1 is infinite"),
+    ([A, Reply("by hand")], np.ones(2), {}, "row 1 has no reply tokens"),
+    ([A, None], np.ones(2), {}, "row 1 has no reply tokens"),
+    ([Reply("", (1,), (2, 3), (-1.0,))], np.ones(1), {}, "2 reply tokens but 1 log-prob"),
+    ([A], np.ones(1), {"weighting": "steps"}, "'step' or 'trajectory', got 'steps'"),
 )
 def test_wrong_input_is_named(replies: Any, advantages: Any, options: Any, words: str) -> None:
     refuses(ValueError, words, lambda: make_batch(table_of(replies), advantages, **options))

@@ -23,6 +23,7 @@ from policies.huggingface import HuggingFacePolicy
 from policies.prompts import PromptTooLongError
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, small_policy
 from tests.baselines.test_trainer import digest, repeatable, trainer
+from tests.cases import cases
 from tests.corridor import CorridorVectorEnv
 from tests.refusals import refuses
 from wrappers import VectorReplyParser, VectorTranscript
@@ -165,14 +166,12 @@ def test_warm_up_rises_to_the_rate_and_the_schedule_goes_on() -> None:
     assert [Learner(babbling_policy(), RECIPES["grpo"], both).rate(i) for i in range(4)] == [0.5, 0.75, 0.5, 0.25]
 
 
-@pytest.mark.parametrize(
+@cases(
     "changes",
-    [
-        {"loss.ratio": "step", "optimiser.epochs": 2}, {"loss.ratio": "step-token"},
-        {"loss.objective": "cispo", "optimiser.epochs": 2},
-        {"loss.old_logprobs": "recompute", "loss.tis": 2.0, "loss.tis_level": "step"}, {"loss.kl_form": "k2"},
-        {"loss.aggregation": "constant", "loss.constant_length": 1},
-    ],
+    {"loss.ratio": "step", "optimiser.epochs": 2}, {"loss.ratio": "step-token"},
+    {"loss.objective": "cispo", "optimiser.epochs": 2},
+    {"loss.old_logprobs": "recompute", "loss.tis": 2.0, "loss.tis_level": "step"}, {"loss.kl_form": "k2"},
+    {"loss.aggregation": "constant", "loss.constant_length": 1},
 )  # fmt: skip
 def test_every_loss_trains(changes: dict[str, Any]) -> None:
     rows = trainer(babbling_policy(), iterations=8, group_size=8, credit=RECIPES["grpo"], **changes).run()
@@ -210,25 +209,20 @@ def test_a_callback_that_says_false_ends_the_run_and_it_goes_on_from_there(tmp_p
     assert digest(resumed) == digest(straight)
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"loss.ratio": "sequence"}, "ratio must be 'token', 'step' or 'step-token', got 'sequence'"),
-        ({"loss.objective": "gspo"}, "objective must be 'ppo' or 'cispo'"),
-        ({"loss.tis": 2.0}, "tis must be None unless old_logprobs='recompute'"),
-        ({"loss.tis": 0.0, "loss.old_logprobs": "recompute"}, "tis must be None or above 0"),
-        ({"loss.tis_level": "row"}, "tis_level must be 'token' or 'step'"),
-        ({"loss.kl_form": "k4"}, "kl_form must be 'k1', 'k2' or 'k3'"),
-        ({"loss.kl_in": "rewards"}, "kl_in must be 'loss' or 'reward'"),
-        ({"loss.aggregation": "constant"}, "constant_length must be at least 1 with the aggregation 'constant'"),
-        (
-            {"loss.constant_length": 5},
-            "constant_length must be at least 1 with the aggregation 'constant', None with any",
-        ),
-        ({"rollout.overlong": "cut"}, "overlong must be 'keep', 'mask' or 'drop'"),
-        ({"rollout.overlong_buffer": -1}, "overlong_buffer must be at least 0"),
-        ({"schedule.warmup": -1}, "warmup must be at least 0"),
-    ],
+@cases(
+    "changes, words",
+    ({"loss.ratio": "sequence"}, "ratio must be 'token', 'step' or 'step-token', got 'sequence'"),
+    ({"loss.objective": "gspo"}, "objective must be 'ppo' or 'cispo'"),
+    ({"loss.tis": 2.0}, "tis must be None unless old_logprobs='recompute'"),
+    ({"loss.tis": 0.0, "loss.old_logprobs": "recompute"}, "tis must be None or above 0"),
+    ({"loss.tis_level": "row"}, "tis_level must be 'token' or 'step'"),
+    ({"loss.kl_form": "k4"}, "kl_form must be 'k1', 'k2' or 'k3'"),
+    ({"loss.kl_in": "rewards"}, "kl_in must be 'loss' or 'reward'"),
+    ({"loss.aggregation": "constant"}, "constant_length must be at least 1 with the aggregation 'constant'"),
+    ({"loss.constant_length": 5}, "constant_length must be at least 1 with the aggregation 'constant', None with any"),
+    ({"rollout.overlong": "cut"}, "overlong must be 'keep', 'mask' or 'drop'"),
+    ({"rollout.overlong_buffer": -1}, "overlong_buffer must be at least 0"),
+    ({"schedule.warmup": -1}, "warmup must be at least 0"),
 )
 def test_wrong_settings_are_named(changes: dict[str, Any], words: str) -> None:
     refuses(ValueError, words, TrainerConfig, **changes)

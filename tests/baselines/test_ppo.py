@@ -18,6 +18,7 @@ from baselines.ppo import ppo
 from baselines.update import update
 from policies.tiny import tiny_policy
 from tests.baselines.corridor_learning import TASKS, corridor, small_policy
+from tests.cases import cases
 from tests.refusals import refuses
 from wrappers import VectorPromptWindow, VectorReplyParser
 from wrappers.credit.token_gae import whiten
@@ -75,14 +76,12 @@ def test_whitening_is_over_what_was_written(level: Any) -> None:
 
 
 @pytest.mark.parametrize("level", ["turn", "token", "bi-level", "residual"])
-@pytest.mark.parametrize(
-    ("where", "lost", "unlearned"),
-    [
-        # Values 0, all discounts and lam 1: rows 0, 1, 2 of which row 1 is not valid.
-        ("row", [0.0, 0.4, 0.0], [0.0, 0.4, 0.0]),
-        ("discounted", [0.4, 0.4, 0.0], [0.4, 0.4, 0.0]),
-        ("advantage", [0.0, 0.4, 0.0], [0.0, 0.0, 0.0]),
-    ],
+@cases(
+    "where, lost, unlearned",
+    # Values 0, all discounts and lam 1: rows 0, 1, 2 of which row 1 is not valid.
+    ("row", [0.0, 0.4, 0.0], [0.0, 0.4, 0.0]),
+    ("discounted", [0.4, 0.4, 0.0], [0.4, 0.4, 0.0]),
+    ("advantage", [0.0, 0.4, 0.0], [0.0, 0.0, 0.0]),
 )
 def test_where_the_penalty_is_felt(level: Any, where: Any, lost: list[float], unlearned: list[float]) -> None:
     found = ppo(
@@ -96,16 +95,14 @@ def test_where_the_penalty_is_felt(level: Any, where: Any, lost: list[float], un
         assert not advantages[1:, 1].any()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "words"),
-    [
-        ({"values": np.zeros((2, 1))}, ValueError, r"one value per step, shape \(2,\), got shape \(2, 1\)"),
-        ({"values": np.zeros(2), "level": "token"}, ValueError, r"one value per reply token, shape \(2, 2\)"),
-        ({"level": "bi-level", "horizon": "step"}, ValueError, "horizon 'step' has no level of turns"),
-        ({"level": "word"}, ValueError, "unknown level 'word'"),
-        ({"lambda_": 0.9}, TypeError, "unknown option 'lambda_'"),
-        ({"whiten": 1}, TypeError, "whiten must be True or False"),
-    ],
+@cases(
+    "arguments, error, words",
+    ({"values": np.zeros((2, 1))}, ValueError, r"one value per step, shape \(2,\), got shape \(2, 1\)"),
+    ({"values": np.zeros(2), "level": "token"}, ValueError, r"one value per reply token, shape \(2, 2\)"),
+    ({"level": "bi-level", "horizon": "step"}, ValueError, "horizon 'step' has no level of turns"),
+    ({"level": "word"}, ValueError, "unknown level 'word'"),
+    ({"lambda_": 0.9}, TypeError, "unknown option 'lambda_'"),
+    ({"whiten": 1}, TypeError, "whiten must be True or False"),
 )
 def test_wrong_input_is_named(arguments: Any, error: Any, words: str) -> None:
     refuses(error, words, lambda: ppo(table_of(2, 1), **arguments))

@@ -29,6 +29,7 @@ from baselines.update import score_batch
 from policies.huggingface import HuggingFacePolicy
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, small_policy
 from tests.baselines.scorers.fixed import Fixed
+from tests.cases import cases
 from tests.corridor import CorridorVectorEnv
 from tests.processes import printed
 from tests.refusals import refuses
@@ -235,19 +236,14 @@ def test_a_used_folder_is_not_overwritten(tmp_path: Path) -> None:
         trainer(folder=tmp_path, iterations=1)
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"loss.clip_high": 0.3}, "config.loss.clip_high: checkpoint 0.2, here 0.3"),
-        ({"credit": RECIPES["graphgpo"]}, r"method: checkpoint rewardflow\(.*\), here graphgpo\("),
-        (
-            {"credit": RECIPES["rewardflow"].with_options(gamma=0.5)},
-            "method: checkpoint .*gamma=0.9.* here .*gamma=0.5",
-        ),
-        ({"policy": small_policy(width=32)}, r"model.model.embed_tokens.weight: checkpoint float32\[\d+, 16\]"),
-        ({"policy": small_policy(suffix="</a>")}, "policy.suffix: checkpoint </action>, here </a>"),
-        ({"validation_tasks": TASKS}, "tasks: checkpoint"),
-    ],
+@cases(
+    "changes, words",
+    ({"loss.clip_high": 0.3}, "config.loss.clip_high: checkpoint 0.2, here 0.3"),
+    ({"credit": RECIPES["graphgpo"]}, r"method: checkpoint rewardflow\(.*\), here graphgpo\("),
+    ({"credit": RECIPES["rewardflow"].with_options(gamma=0.5)}, "method: checkpoint .*gamma=0.9.* here .*gamma=0.5"),
+    ({"policy": small_policy(width=32)}, r"model.model.embed_tokens.weight: checkpoint float32\[\d+, 16\]"),
+    ({"policy": small_policy(suffix="</a>")}, "policy.suffix: checkpoint </action>, here </a>"),
+    ({"validation_tasks": TASKS}, "tasks: checkpoint"),
 )
 def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
     trainer(folder=tmp_path, iterations=1).run()

@@ -13,6 +13,7 @@ from baselines.batch import Batch, make_batch
 from baselines.config import Loss, Memory, Optimiser, TrainerConfig
 from baselines.update import score_batch, update
 from tests.baselines.corridor_learning import small_policy
+from tests.cases import cases
 
 
 @dataclasses.dataclass
@@ -187,16 +188,14 @@ def test_one_penalised_reply_among_2432_weighs_one_2432nd(keep_zero: bool) -> No
     assert (gradients[0][1] == 0).all()
 
 
-@pytest.mark.parametrize(
+@cases(
     "divided",
-    [
-        {},
-        {"optimiser.minibatch_rows": 5},
-        {"optimiser.minibatch_rows": 5, "memory.microbatch_rows": 2},
-        {"optimiser.minibatch_rows": 7, "memory.microbatch_tokens": 30},
-        {"optimiser.minibatch_rows": 7, "memory.microbatch_tokens": 30, "memory.share_prefixes": True},
-        {"optimiser.minibatch_rows": 5, "loss.old_logprobs": "recompute", "loss.tis": 2.0},
-    ],
+    {},
+    {"optimiser.minibatch_rows": 5},
+    {"optimiser.minibatch_rows": 5, "memory.microbatch_rows": 2},
+    {"optimiser.minibatch_rows": 7, "memory.microbatch_tokens": 30},
+    {"optimiser.minibatch_rows": 7, "memory.microbatch_tokens": 30, "memory.share_prefixes": True},
+    {"optimiser.minibatch_rows": 5, "loss.old_logprobs": "recompute", "loss.tis": 2.0},
 )
 @pytest.mark.parametrize(
     ("aggregation", "weighting"),

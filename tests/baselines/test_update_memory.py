@@ -16,6 +16,7 @@ from baselines.trainer import Trainer
 from baselines.update import Limits, recomputes, score_batch, update
 from policies.huggingface import HuggingFacePolicy
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, small_policy
+from tests.cases import cases
 
 PLAIN = TrainerConfig(
     learning_rate=0.1,
@@ -150,13 +151,11 @@ class Full:
         policy.model.model.register_forward_pre_hook(check, with_kwargs=True)
 
 
-@pytest.mark.parametrize(
-    ("tokens", "room", "words"),
-    [
-        (None, 15, r"microbatch_tokens.*None, all at once: set it, to \d+ for a start.*activation_checkpointing=True"),
-        (100, 50, r"microbatch_tokens.*100: lower it to 50.*Tried to allocate 2.00 GiB"),
-        (15, 5, r"microbatch_tokens.*15, and the longest row has \d+: shorten"),
-    ],
+@cases(
+    "tokens, room, words",
+    (None, 15, r"microbatch_tokens.*None, all at once: set it, to \d+ for a start.*activation_checkpointing=True"),
+    (100, 50, r"microbatch_tokens.*100: lower it to 50.*Tried to allocate 2.00 GiB"),
+    (15, 5, r"microbatch_tokens.*15, and the longest row has \d+: shorten"),
 )
 def test_a_full_device_says_what_to_lower(tokens: int | None, room: int, words: str) -> None:
     policy = small_policy(max_new_tokens=3)

@@ -18,6 +18,7 @@ from benchmarks.statistics import (
     success_interval,
     wilson_interval,
 )
+from tests.cases import cases
 from tests.refusals import refuses
 
 
@@ -126,13 +127,11 @@ def test_coverage_over_new_seeds_and_levels() -> None:
     assert 0.93 <= covered / 1000 <= 0.98  # binomial standard error 0.007
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "words"),
-    [
-        (np.zeros((2, 3)), np.zeros((3, 2)), r"got \(2, 3\) and \(3, 2\)"),
-        ([1.0], [0.0], "at least two scores"),
-        ([1.0, np.nan], [0.0, 1.0], "finite"),
-    ],
+@cases(
+    "first, second, words",
+    (np.zeros((2, 3)), np.zeros((3, 2)), r"got \(2, 3\) and \(3, 2\)"),
+    ([1.0], [0.0], "at least two scores"),
+    ([1.0, np.nan], [0.0, 1.0], "finite"),
 )
 def test_wrong_input_is_named(first: object, second: object, words: str) -> None:
     refuses(ValueError, words, paired_comparison, first, second)

@@ -12,6 +12,7 @@ from policies.decode.sampler import Completion
 from policies.huggingface import SETTINGS_FILE, HuggingFacePolicy
 from policies.prompts import PromptTooLongError
 from policies.tiny import tiny_policy, tiny_tokenizer
+from tests.cases import cases
 from tests.refusals import refuses
 
 BOARD = "#####\n#PXO#\n#####"
@@ -219,22 +220,20 @@ def test_a_long_prompt_that_ends_the_episode_is_a_reply_of_nothing_and_changes_n
         player.with_settings(truncate="raise").act(observations, infos, np.random.default_rng(3))
 
 
-@pytest.mark.parametrize(
-    ("settings", "error", "words"),
-    [
-        ({"truncate": "right"}, ValueError, r"truncate must be one of \('raise', 'left', 'end-episode'\), got 'right'"),
-        ({"max_prompt_tokens": 0}, ValueError, "max_prompt_tokens must be at least 1"),
-        ({"max_prompt_tokens": 2.0}, TypeError, "max_prompt_tokens must be an integer or None"),
-        ({"temperature": -1.0}, ValueError, "temperature"),
-        ({"temperature": float("nan")}, ValueError, "temperature"),
-        ({"max_new_tokens": 0}, ValueError, "max_new_tokens"),
-        ({"batch_size": 0}, ValueError, "batch_size"),
-        ({"stop": "</action>"}, TypeError, "sequence of texts"),
-        ({"stop": [1]}, TypeError, "sequence of texts"),
-        ({"temperature": "hot"}, TypeError, "temperature must be a number, got 'hot'"),
-        ({"prefix": None}, TypeError, "prefix must be a text"),
-        ({"top_p": 0.9}, TypeError, "top_p"),
-    ],
+@cases(
+    "settings, error, words",
+    ({"truncate": "right"}, ValueError, r"truncate must be one of \('raise', 'left', 'end-episode'\), got 'right'"),
+    ({"max_prompt_tokens": 0}, ValueError, "max_prompt_tokens must be at least 1"),
+    ({"max_prompt_tokens": 2.0}, TypeError, "max_prompt_tokens must be an integer or None"),
+    ({"temperature": -1.0}, ValueError, "temperature"),
+    ({"temperature": float("nan")}, ValueError, "temperature"),
+    ({"max_new_tokens": 0}, ValueError, "max_new_tokens"),
+    ({"batch_size": 0}, ValueError, "batch_size"),
+    ({"stop": "</action>"}, TypeError, "sequence of texts"),
+    ({"stop": [1]}, TypeError, "sequence of texts"),
+    ({"temperature": "hot"}, TypeError, "temperature must be a number, got 'hot'"),
+    ({"prefix": None}, TypeError, "prefix must be a text"),
+    ({"top_p": 0.9}, TypeError, "top_p"),
 )
 def test_wrong_settings_are_explained(policy, settings, error, words):
     refuses(error, words, policy.with_settings, **settings)

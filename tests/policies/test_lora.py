@@ -14,6 +14,7 @@ from policies.huggingface import HuggingFacePolicy
 from policies.lora import BASE_FOLDER, LoraSettings, add_lora, has_adapter, merge_lora
 from policies.tiny import tiny_policy
 from policies.training import check_trainable, frozen, recomputed_activations, trained_state
+from tests.cases import cases
 from tests.refusals import refuses
 
 BOARD, OTHER = "#####\n#PXO#\n#####", "#####\n#_PS#\n#####"
@@ -178,14 +179,12 @@ def test_a_damaged_adapter_is_explained(tmp_path: Path) -> None:
         HuggingFacePolicy.from_pretrained(tmp_path, device="cpu")
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"rank": 0}, "rank must be an integer of at least 1, got 0"),
-        ({"alpha": 0.0}, "alpha must be above 0"),
-        ({"targets": ()}, "targets must be names of layers"),
-        ({"dropout": 0.1}, "dropout must be 0, got 0.1"),
-    ],
+@cases(
+    "changes, words",
+    ({"rank": 0}, "rank must be an integer of at least 1, got 0"),
+    ({"alpha": 0.0}, "alpha must be above 0"),
+    ({"targets": ()}, "targets must be names of layers"),
+    ({"dropout": 0.1}, "dropout must be 0, got 0.1"),
 )
 def test_wrong_settings_are_explained(changes: dict[str, Any], words: str) -> None:
     refuses(ValueError, words, dataclasses.replace, SMALL, **changes)

@@ -176,12 +176,7 @@ TRIALS = [
         long=True,
     ),
     Trial(
-        "tables/file",
-        record(kind=_kinds, rows=st.sampled_from([500, 2_000])),
-        check_file,
-        3,
-        cheap=False,
-        long=True,
+        "tables/file", record(kind=_kinds, rows=st.sampled_from([500, 2_000])), check_file, 3, cheap=False, long=True
     ),
     Trial(
         "tables/million",

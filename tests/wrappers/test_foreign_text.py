@@ -10,6 +10,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from agentgym.outside.text import MOST_CHARACTERS
+from tests.cases import cases
 from tests.corridor import CorridorEnv
 from tests.growth import FAMILIES, text_of
 from tests.refusals import refuses
@@ -125,18 +126,16 @@ def test_boards_of_other_sizes_and_alphabets() -> None:
         SymbolPlanes(gym.make("AgentRL/VisualSokoban-v0")).reset(seed=0)
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({}, "pass symbols="),
-        ({"symbols": "ab"}, "shape="),
-        ({"symbols": "aa", "shape": (1, 6)}, "distinct"),
-        ({"symbols": "", "shape": (1, 6)}, "distinct"),
-        ({"symbols": "a\n", "shape": (1, 6)}, "line break"),
-        ({"symbols": "ab", "shape": (0, 6)}, "at least 1"),
-        ({"symbols": "ab", "shape": (1, 6), "fill": "c"}, "fill"),
-        ({"symbols": "ab", "shape": (1, 6), "dtype": "int64"}, "unsigned"),
-    ],
+@cases(
+    "options, words",
+    ({}, "pass symbols="),
+    ({"symbols": "ab"}, "shape="),
+    ({"symbols": "aa", "shape": (1, 6)}, "distinct"),
+    ({"symbols": "", "shape": (1, 6)}, "distinct"),
+    ({"symbols": "a\n", "shape": (1, 6)}, "line break"),
+    ({"symbols": "ab", "shape": (0, 6)}, "at least 1"),
+    ({"symbols": "ab", "shape": (1, 6), "fill": "c"}, "fill"),
+    ({"symbols": "ab", "shape": (1, 6), "dtype": "int64"}, "unsigned"),
 )
 def test_wrong_arguments_are_explained(options: dict, words: str) -> None:
     refuses(ValueError, words, SymbolPlanes, CorridorEnv(), **options)

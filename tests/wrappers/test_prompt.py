@@ -12,6 +12,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from agentgym.registry import ROWS
+from tests.cases import cases
 from tests.corridor import CorridorEnv, CorridorVectorEnv
 from tests.refusals import refuses
 from wrappers import Transcript, VectorTranscript
@@ -108,14 +109,12 @@ def test_max_chars_does_not_try_every_pair_of_a_long_episode(monkeypatch: pytest
     assert len(rendered) <= 15
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"history": -1}, "history must be an integer of at least 0 or None"),
-        ({"history": 2.0}, "history must be an integer"),
-        ({"max_chars": 0}, "max_chars must be an integer of at least 1 or None"),
-        ({"max_chars": "80"}, "max_chars must be an integer"),
-    ],
+@cases(
+    "options, message",
+    ({"history": -1}, "history must be an integer of at least 0 or None"),
+    ({"history": 2.0}, "history must be an integer"),
+    ({"max_chars": 0}, "max_chars must be an integer of at least 1 or None"),
+    ({"max_chars": "80"}, "max_chars must be an integer"),
 )
 def test_sizes_that_mean_nothing_are_refused(options: dict, message: str) -> None:
     refuses(ValueError, message, PromptWindow, CorridorEnv(), **options)
@@ -225,24 +224,22 @@ IMAGE = {"type": "image", "image": np.zeros((2, 2, 3), np.uint8)}
 TEXT = {"type": "text", "text": "t"}
 
 
-@pytest.mark.parametrize(
-    ("value", "member"),
-    [
-        (({"role": "user", "content": ""},), True),
-        (({"role": "system", "content": "s"}, {"role": "user", "content": "u"}), True),
-        (({"role": "user", "content": [IMAGE, TEXT]},), True),
-        ((), False),
-        ([{"role": "user", "content": "u"}], False),
-        (("user",), False),
-        (({"role": "nobody", "content": "u"},), False),
-        (({"role": "user", "content": 3},), False),
-        (({"role": "user", "content": "u", "name": "n"},), False),
-        (({"role": "user", "content": []},), False),
-        (({"role": "user", "content": ["t"]},), False),
-        (({"role": "user", "content": [{"type": "text"}]},), False),
-        (({"role": "user", "content": [{"type": "image", "image": np.zeros((2, 2))}]},), False),
-        (({"role": "user", "content": [{"type": "sound"}]},), False),
-    ],
+@cases(
+    "value, member",
+    (({"role": "user", "content": ""},), True),
+    (({"role": "system", "content": "s"}, {"role": "user", "content": "u"}), True),
+    (({"role": "user", "content": [IMAGE, TEXT]},), True),
+    ((), False),
+    ([{"role": "user", "content": "u"}], False),
+    (("user",), False),
+    (({"role": "nobody", "content": "u"},), False),
+    (({"role": "user", "content": 3},), False),
+    (({"role": "user", "content": "u", "name": "n"},), False),
+    (({"role": "user", "content": []},), False),
+    (({"role": "user", "content": ["t"]},), False),
+    (({"role": "user", "content": [{"type": "text"}]},), False),
+    (({"role": "user", "content": [{"type": "image", "image": np.zeros((2, 2))}]},), False),
+    (({"role": "user", "content": [{"type": "sound"}]},), False),
 )
 def test_membership_of_messages(value: object, member: bool) -> None:
     assert (value in MessageSpace()) is member

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agentgym  # noqa: F401  # registers the environments
+from tests.cases import cases
 from tests.corridor import CorridorEnv, CorridorVectorEnv
 from tests.refusals import refuses
 from tests.wrappers.whole_stack import Singles
@@ -149,20 +150,18 @@ def test_pickles_specifications_and_shared_graphs() -> None:
         GraphShaping(gym.make("CartPole-v1"), gamma=0.9, key=lambda observation, info: observation).reset()
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
-        ({"gamma": 0.0}, ValueError, "discount"),
-        ({"gamma": 1.1}, ValueError, "discount"),
-        ({"gamma": "0.9"}, TypeError, "gamma must be a number, got '0.9'"),
-        ({"decay": True}, TypeError, "decay must be a number, got True"),
-        ({"scale": None}, TypeError, "scale must be a number, got None"),
-        ({"decay": float("nan")}, ValueError, "decay"),
-        ({"scale": -1.0}, ValueError, "scale"),
-        ({"truncation": "drop"}, ValueError, "'keep' or 'zero'"),
-        ({"graphs": {}}, TypeError, "TaskGraphs"),
-        ({"key": "state_key"}, TypeError, "key must be a function"),
-    ],
+@cases(
+    "options, error, words",
+    ({"gamma": 0.0}, ValueError, "discount"),
+    ({"gamma": 1.1}, ValueError, "discount"),
+    ({"gamma": "0.9"}, TypeError, "gamma must be a number, got '0.9'"),
+    ({"decay": True}, TypeError, "decay must be a number, got True"),
+    ({"scale": None}, TypeError, "scale must be a number, got None"),
+    ({"decay": float("nan")}, ValueError, "decay"),
+    ({"scale": -1.0}, ValueError, "scale"),
+    ({"truncation": "drop"}, ValueError, "'keep' or 'zero'"),
+    ({"graphs": {}}, TypeError, "TaskGraphs"),
+    ({"key": "state_key"}, TypeError, "key must be a function"),
 )
 def test_wrong_arguments_are_explained(options: dict[str, Any], error: type[Exception], words: str) -> None:
     for build in (

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from agentgym.registry import ROWS
 from agentgym.rollout import collect
 from policies.scripted import ExpertPolicy
+from tests.cases import cases
 from tests.corridor import CorridorEnv, CorridorVectorEnv
 from tests.refusals import refuses
 from tests.wrappers.whole_stack import Keeping, Player, make_stack, seen
@@ -119,17 +120,15 @@ def test_what_comes_from_inside_is_not_changed() -> None:
     assert inside["final_obs"].tolist() == ["last", "last"]
 
 
-@pytest.mark.parametrize(
+@cases(
     "wrap",
-    [
-        partial(CanonicalStates, key=observation_key),
-        VectorReplyParser,
-        VectorInvalidActionPenalty,
-        partial(VectorPromptWindow, instructions=False),
-        partial(VectorGraphShaping, gamma=0.9),
-        partial(VectorProcessReward, scorer=lambda steps: [0.5] * len(steps)),
-        GRPO,
-    ],
+    partial(CanonicalStates, key=observation_key),
+    VectorReplyParser,
+    VectorInvalidActionPenalty,
+    partial(VectorPromptWindow, instructions=False),
+    partial(VectorGraphShaping, gamma=0.9),
+    partial(VectorProcessReward, scorer=lambda steps: [0.5] * len(steps)),
+    GRPO,
 )
 def test_a_masked_reset_of_gymnasiums_own_vector_environment_keeps_its_mask(wrap) -> None:
     # It takes the mask out of the options it is given; a wrapper that reads them afterwards would see a full reset.

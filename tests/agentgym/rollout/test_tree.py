@@ -26,6 +26,7 @@ from agentgym.rollout.tree import (
 )
 from agentgym.trajectory import Ending, Reply, StepTable
 from policies.scripted import ExpertPolicy, RandomPolicy, tagged
+from tests.cases import cases
 from tests.corridor import CorridorEnv, CorridorVectorEnv
 from tests.refusals import refuses
 from wrappers import VectorPromptWindow, VectorReplyParser, VectorTranscript
@@ -460,19 +461,17 @@ COLUMNS = {
 TABLE = StepTable.from_arrays(**COLUMNS)
 
 
-@pytest.mark.parametrize(
-    ("select", "rows"),
-    [
-        ("all", list(range(11))),
-        ("distinct", [0, 1, 2, 8, 9]),
-        ("visited-once", [8]),
-        # s of group g is left by x and y; v after (s, x) as well. After (s, y) there is one episode only.
-        ("first-disagreement", [0, 1]),
-        (every(2), [0, 2, 3, 5, 6, 8, 9]),
-        (every(1), list(range(11))),
-        (lambda table: np.array([4, 4, 2]), [2, 4]),
-        (lambda table: [], []),
-    ],
+@cases(
+    "select, rows",
+    ("all", list(range(11))),
+    ("distinct", [0, 1, 2, 8, 9]),
+    ("visited-once", [8]),
+    # s of group g is left by x and y; v after (s, x) as well. After (s, y) there is one episode only.
+    ("first-disagreement", [0, 1]),
+    (every(2), [0, 2, 3, 5, 6, 8, 9]),
+    (every(1), list(range(11))),
+    (lambda table: np.array([4, 4, 2]), [2, 4]),
+    (lambda table: [], []),
 )
 def test_selections_by_hand(select, rows) -> None:
     found = selected(TABLE, select)

@@ -16,6 +16,7 @@ from agentgym.searchqa.question import Question
 from agentgym.searchqa.retriever import Hit, Passage, SearchFailure, search_all
 from agentgym.searchqa.scoring import FormatReward
 from tests.agentgym.searchqa.support import ADA, QUESTIONS, ULM, Titles
+from tests.cases import cases
 from tests.refusals import refuses
 
 
@@ -229,38 +230,34 @@ def test_splits_sources_counts_and_unknown_content() -> None:
     refuses(ValueError, "unknown task_id 'x'", lambda: gym.make("AgentRL/SearchQA-v0").unwrapped.content("x"))
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"index": 2}, "use 0 to 1"),
-        ({"task_id": "loose", "split": "train"}, "is in split 'test'"),
-        ({"task_id": "wher"}, "unknown task_id 'wher': the questions given has ids such as 'where'"),
-        ({"data_source": "one_hopp"}, "did you mean 'one_hop'"),
-        ({"split": "tain"}, "did you mean 'train'"),
-    ],
+@cases(
+    "options, message",
+    ({"index": 2}, "use 0 to 1"),
+    ({"task_id": "loose", "split": "train"}, "is in split 'test'"),
+    ({"task_id": "wher"}, "unknown task_id 'wher': the questions given has ids such as 'where'"),
+    ({"data_source": "one_hopp"}, "did you mean 'one_hop'"),
+    ({"split": "tain"}, "did you mean 'train'"),
 )
 def test_wrong_options(options, message):
     refuses(ValueError, message, lambda: env_of().reset(options=options))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"top_k": 0}, "top_k must be an integer of at least 1"),
-        ({"protocol": "search-r1"}, "did you mean 'searchr1'"),
-        ({"reward": "EM"}, "unknown reward 'EM'"),
-        ({"format_score": float("nan")}, "finite"),
-        ({"retriever": "lexica", "corpus": "x.jsonl"}, "did you mean 'lexical'"),
-        ({"retriever": "lexical"}, "without a corpus"),
-        ({"questions": None, "corpus": "x.jsonl"}, "without questions"),
-        ({"questions": 3}, "questions must be"),
-        ({"questions": ()}, "at least one question"),
-        ({"questions": (QUESTIONS[0], QUESTIONS[0])}, "distinct ids"),
-        ({"sources": []}, "no data_source is named"),
-        ({"kinds": ["compare"]}, "unknown kind 'compare'"),
-        ({"split": "dev"}, "unknown split 'dev'"),
-        ({"world_seed": -1, "questions": None, "retriever": "lexical"}, "at least 0"),
-    ],
+@cases(
+    "arguments, message",
+    ({"top_k": 0}, "top_k must be an integer of at least 1"),
+    ({"protocol": "search-r1"}, "did you mean 'searchr1'"),
+    ({"reward": "EM"}, "unknown reward 'EM'"),
+    ({"format_score": float("nan")}, "finite"),
+    ({"retriever": "lexica", "corpus": "x.jsonl"}, "did you mean 'lexical'"),
+    ({"retriever": "lexical"}, "without a corpus"),
+    ({"questions": None, "corpus": "x.jsonl"}, "without questions"),
+    ({"questions": 3}, "questions must be"),
+    ({"questions": ()}, "at least one question"),
+    ({"questions": (QUESTIONS[0], QUESTIONS[0])}, "distinct ids"),
+    ({"sources": []}, "no data_source is named"),
+    ({"kinds": ["compare"]}, "unknown kind 'compare'"),
+    ({"split": "dev"}, "unknown split 'dev'"),
+    ({"world_seed": -1, "questions": None, "retriever": "lexical"}, "at least 0"),
 )
 def test_wrong_arguments(arguments, message):
     refuses(ValueError, message, env_of, **arguments)
@@ -408,17 +405,15 @@ QUESTION = Question("q", "Who?", ("Ada", "Bell"), "s", "train", ("1", "2"))
 TITLES = {"1": "One", "2": "Two"}
 
 
-@pytest.mark.parametrize(
-    ("retrieved", "searches", "can_search", "expected"),
-    [
-        ((), 0, True, "<search> One </search>"),
-        (("1",), 1, True, "<search> Two </search>"),
-        (("2",), 1, True, "<search> One </search>"),
-        (("1", "2"), 1, True, "<answer> Ada </answer>"),
-        ((), 2, True, "<search> One </search>"),
-        ((), 3, True, "<answer> Ada </answer>"),  # it does not find it
-        ((), 0, False, "<answer> Ada </answer>"),
-    ],
+@cases(
+    "retrieved, searches, can_search, expected",
+    ((), 0, True, "<search> One </search>"),
+    (("1",), 1, True, "<search> Two </search>"),
+    (("2",), 1, True, "<search> One </search>"),
+    (("1", "2"), 1, True, "<answer> Ada </answer>"),
+    ((), 2, True, "<search> One </search>"),
+    ((), 3, True, "<answer> Ada </answer>"),  # it does not find it
+    ((), 0, False, "<answer> Ada </answer>"),
 )
 def test_the_expert_searches_for_what_is_missing(retrieved, searches, can_search, expected):
     assert next_command(QUESTION, TITLES, retrieved, searches, can_search=can_search) == expected

@@ -24,6 +24,7 @@ from agentgym.searchqa.retrieval.dense import DenseRetriever
 from agentgym.searchqa.retriever import Passage, SearchFailure
 from agentgym.searchqa.tasks import Questions
 from tests.agentgym.searchqa.support import COUNTRY, LOOSE, PASSAGES, QUESTIONS, WHERE, Titles, write_corpus
+from tests.cases import cases
 from tests.oracles import oracle
 from tests.refusals import refuses
 
@@ -46,21 +47,19 @@ def test_rows_of_all_formats_are_read_in_order(tmp_path: Path, name: str, pack: 
     assert (tuple(reader), reader.fraction) == (TWO[1:], 1.0)
 
 
-@pytest.mark.parametrize(
-    ("row", "words"),
-    [
-        (b"{", "line 3: not JSON"),
-        (b"\xff\xfe", "line 3: not UTF-8"),
-        (b'{"id": "%s", "contents": "x"}' % (b"i" * 1001), "line 3: field 'id' has 1,001 characters, at most 1,000"),
-        (b'{"id": "b", "contents": "%s"}' % (b"x" * 1_000_001), "line 3: field 'contents' has 1,000,001 characters"),
-        (b'["a", "b"]', "line 3: expected an object with 'id' and 'contents', got list"),
-        (b'{"contents": "x"}', "line 3: no field 'id'; the row has \\['contents'\\]"),
-        (b'{"id": "b"}', "line 3: no field 'contents'"),
-        (b'{"id": true, "contents": "x"}', "line 3: field 'id' must be a string or an integer, got True"),
-        (b'{"id": null, "contents": "x"}', "line 3: field 'id' must be a string or an integer, got None"),
-        (b'{"id": "b", "contents": ["x"]}', "line 3: field 'contents' must be a string"),
-        (b'{"id": "b", "contents": " \\n"}', "line 3: field 'contents' is blank"),
-    ],
+@cases(
+    "row, words",
+    (b"{", "line 3: not JSON"),
+    (b"\xff\xfe", "line 3: not UTF-8"),
+    (b'{"id": "%s", "contents": "x"}' % (b"i" * 1001), "line 3: field 'id' has 1,001 characters, at most 1,000"),
+    (b'{"id": "b", "contents": "%s"}' % (b"x" * 1_000_001), "line 3: field 'contents' has 1,000,001 characters"),
+    (b'["a", "b"]', "line 3: expected an object with 'id' and 'contents', got list"),
+    (b'{"contents": "x"}', "line 3: no field 'id'; the row has \\['contents'\\]"),
+    (b'{"id": "b"}', "line 3: no field 'contents'"),
+    (b'{"id": true, "contents": "x"}', "line 3: field 'id' must be a string or an integer, got True"),
+    (b'{"id": null, "contents": "x"}', "line 3: field 'id' must be a string or an integer, got None"),
+    (b'{"id": "b", "contents": ["x"]}', "line 3: field 'contents' must be a string"),
+    (b'{"id": "b", "contents": " \\n"}', "line 3: field 'contents' is blank"),
 )
 def test_a_bad_row_is_named_by_line_and_field(tmp_path: Path, row: bytes, words: str) -> None:
     path = tmp_path / "c.jsonl"
@@ -189,16 +188,14 @@ def test_a_parquet_file_is_unpacked_up_to_a_limit(tmp_path, what):
     refuses(DataError, r"x\.parquet: unpacks to more than 67,108,864 bytes", read_questions, tmp_path / "x.parquet")
 
 
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ([1], "line 2: expected an object, got list"),
-        ({**FLASHRAG, "question": " "}, "line 2: no question; expected a text in 'question'"),
-        ({**FLASHRAG, "golden_answers": None}, "line 2: field 'golden_answers' must be a list of texts, got None"),
-        ({**FLASHRAG, "golden_answers": [["x"]]}, "line 2: field 'golden_answers'"),
-        ({"question": "Who?"}, "line 2: field 'golden_answers'"),
-        ({**FLASHRAG, "supporting_ids": {"a": 1}}, "line 2: field 'supporting_ids'"),
-    ],
+@cases(
+    "row, message",
+    ([1], "line 2: expected an object, got list"),
+    ({**FLASHRAG, "question": " "}, "line 2: no question; expected a text in 'question'"),
+    ({**FLASHRAG, "golden_answers": None}, "line 2: field 'golden_answers' must be a list of texts, got None"),
+    ({**FLASHRAG, "golden_answers": [["x"]]}, "line 2: field 'golden_answers'"),
+    ({"question": "Who?"}, "line 2: field 'golden_answers'"),
+    ({**FLASHRAG, "supporting_ids": {"a": 1}}, "line 2: field 'supporting_ids'"),
 )
 def test_a_bad_row_is_named(tmp_path, row, message):
     refuses(DataError, re.escape(message), read_questions, write(tmp_path / "q.jsonl", [FLASHRAG, row]))
@@ -223,19 +220,17 @@ def test_bad_files_and_equal_ids_are_named(tmp_path) -> None:
     refuses(DataError, r"q\.jsonl, lines 2 and 4: the id 'train/nq/3' occurs more than once", read_questions, path)
 
 
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ('{"question": "Who?", "golden_answers": ["a"], "id": [1]}', "field 'id' must be a text"),
-        ('{"question": "Who?", "golden_answers": ["a"], "id": 1.5}', "field 'id' must be a text"),
-        ('{"question": "Who?", "golden_answers": ["a"], "id": true}', "field 'id' must be a text"),
-        ('{"question": "Who?", "golden_answers": ["a"], "data_source": {"a": 1}}', "field 'data_source' must be"),
-        ('{"question": "Who?", "golden_answers": ["a"], "split": ["dev"]}', "field 'split' must be"),
-        ('{"question": "Who?", "golden_answers": ["a"], "type": 0.5}', "field 'type' must be"),
-        ('{"question": "Who?", "golden_answers": [true]}', "field 'golden_answers' must be a list of texts"),
-        ('{"question": "%s", "golden_answers": ["a"]}' % ("x" * 100_001), "field 'question' has 100,001 characters"),
-        ('{"question": "Who?", "golden_answers": ["%s"]}' % ("x" * 100_001), "field 'golden_answers' has 100,001"),
-    ],
+@cases(
+    "row, message",
+    ('{"question": "Who?", "golden_answers": ["a"], "id": [1]}', "field 'id' must be a text"),
+    ('{"question": "Who?", "golden_answers": ["a"], "id": 1.5}', "field 'id' must be a text"),
+    ('{"question": "Who?", "golden_answers": ["a"], "id": true}', "field 'id' must be a text"),
+    ('{"question": "Who?", "golden_answers": ["a"], "data_source": {"a": 1}}', "field 'data_source' must be"),
+    ('{"question": "Who?", "golden_answers": ["a"], "split": ["dev"]}', "field 'split' must be"),
+    ('{"question": "Who?", "golden_answers": ["a"], "type": 0.5}', "field 'type' must be"),
+    ('{"question": "Who?", "golden_answers": [true]}', "field 'golden_answers' must be a list of texts"),
+    ('{"question": "%s", "golden_answers": ["a"]}' % ("x" * 100_001), "field 'question' has 100,001 characters"),
+    ('{"question": "Who?", "golden_answers": ["%s"]}' % ("x" * 100_001), "field 'golden_answers' has 100,001"),
     ids=lambda text: text[:40],
 )  # fmt: skip
 def test_every_damage_is_named_by_file_and_line(tmp_path, row, message):

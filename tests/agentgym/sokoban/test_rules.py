@@ -13,6 +13,7 @@ from agentgym.sokoban.rules import DIRECTIONS, MOVES_OF_MASK, Board, successor
 from agentgym.sokoban.text import MOST_SIDE, Level, Style, board_text, canonical_form, cells_of, parse_level, split_of
 from tests.agentgym.hard_inputs import MAZES
 from tests.agentgym.sokoban import naive
+from tests.cases import cases
 from tests.refusals import refuses
 
 BOARD = "######\n#P_X_#\n#√O__#\n######"
@@ -184,12 +185,10 @@ def test_wrong_tile_sizes(size: object) -> None:
 SPLITS = ("train", "validation", "test")
 
 
-@pytest.mark.parametrize(
+@cases(
     "spec",
-    [
-        LevelSpec(), LevelSpec(boxes=(1,), min_length=1, max_length=2), LevelSpec(4, 6, (1,), 2, 8),
-        LevelSpec(7, 5, (2, 3), 6, 20), LevelSpec(8, 8, (2,), 12, 25),
-    ],
+    LevelSpec(), LevelSpec(boxes=(1,), min_length=1, max_length=2), LevelSpec(4, 6, (1,), 2, 8),
+    LevelSpec(7, 5, (2, 3), 6, 20), LevelSpec(8, 8, (2,), 12, 25),
 )  # fmt: skip
 def test_optimal_length_is_in_range_by_naive_search(spec: LevelSpec) -> None:
     counts = Counter()
@@ -233,17 +232,15 @@ def test_unknown_levels_are_named() -> None:
     refuses(ValueError, "negative", generate_level, LevelSpec(), "train", -1)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"height": 3}, "at least 4x4"),
-        ({"boxes": (0,)}, "between 1 and 7 on a 6x6"),
-        ({"boxes": (1, 8)}, "fewer boxes or a larger size"),
-        ({"boxes": ()}, "boxes must be"),
-        ({"min_length": 5, "max_length": 4}, "min_length=5 and max_length=4"),
-        ({"min_length": 0}, "1 <= min_length"),
-        ({"level_seed": -1}, "level_seed"),
-    ],
+@cases(
+    "arguments, message",
+    ({"height": 3}, "at least 4x4"),
+    ({"boxes": (0,)}, "between 1 and 7 on a 6x6"),
+    ({"boxes": (1, 8)}, "fewer boxes or a larger size"),
+    ({"boxes": ()}, "boxes must be"),
+    ({"min_length": 5, "max_length": 4}, "min_length=5 and max_length=4"),
+    ({"min_length": 0}, "1 <= min_length"),
+    ({"level_seed": -1}, "level_seed"),
 )
 def test_impossible_specs(arguments: dict[str, object], message: str) -> None:
     refuses(ValueError, message, LevelSpec, **arguments)

@@ -17,6 +17,7 @@ from agentgym.sotopia.profiles import ROLES, Relationship, Task, render
 from agentgym.sotopia.rules import SocialWorld, draw_schedule
 from agentgym.trajectory import Reply
 from tests.agentgym.sotopia.support import Down, Fixed, Script, first, make_task, say, second
+from tests.cases import cases
 from tests.refusals import refuses
 
 HI, WAIT, BYE = write(say("Hi")), write(NONE), write(LEAVE)
@@ -49,17 +50,15 @@ def test_a_dialogue_by_hand() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("kwargs", "role", "reward", "won"),
-    [
-        ({}, 0, 0.8, True),
-        ({}, 1, 0.3, False),
-        ({"reward": "success"}, 0, 1.0, True),
-        ({"reward": "success"}, 1, 0.0, False),
-        ({"reward": "success", "success_threshold": 8}, 0, 0.0, False),
-        ({"reward": "overall"}, 0, (9 + 2 + 3 - 1 + 0 + 1 + 8) / 7, True),
-        ({"reward": "overall"}, 1, (9 + 2 + 3 - 1 + 0 + 1 + 3) / 7, False),
-    ],
+@cases(
+    "kwargs, role, reward, won",
+    ({}, 0, 0.8, True),
+    ({}, 1, 0.3, False),
+    ({"reward": "success"}, 0, 1.0, True),
+    ({"reward": "success"}, 1, 0.0, False),
+    ({"reward": "success", "success_threshold": 8}, 0, 0.0, False),
+    ({"reward": "overall"}, 0, (9 + 2 + 3 - 1 + 0 + 1 + 8) / 7, True),
+    ({"reward": "overall"}, 1, (9 + 2 + 3 - 1 + 0 + 1 + 3) / 7, False),
 )
 def test_rewards_of_both_roles(kwargs: dict, role: int, reward: float, won: bool) -> None:
     env, *_ = make(say("Hello"), **kwargs)
@@ -128,15 +127,13 @@ def test_both_at_once_and_by_chance() -> None:
     assert len(turns) == 20
 
 
-@pytest.mark.parametrize(
-    ("kwargs", "reason", "ended"),
-    [
-        ({"judge": Fixed(failure=Failure("no answer in 30 s", 3))}, "judge: no answer in 30 s (tried 3 times)", "left"),
-        ({"judge": Down()}, "judge: Down: ConnectionError: connection refused", "left"),
-        ({"partner": Script(Failure("rate limit"))}, "partner: rate limit", "failed"),
-        ({"partner": Down()}, "partner: Down: ConnectionError: connection refused", "failed"),
-        ({"partner": Script(Act("shout", "x"))}, "partner: Script: kind shout is no act", "failed"),
-    ],
+@cases(
+    "kwargs, reason, ended",
+    ({"judge": Fixed(failure=Failure("no answer in 30 s", 3))}, "judge: no answer in 30 s (tried 3 times)", "left"),
+    ({"judge": Down()}, "judge: Down: ConnectionError: connection refused", "left"),
+    ({"partner": Script(Failure("rate limit"))}, "partner: rate limit", "failed"),
+    ({"partner": Down()}, "partner: Down: ConnectionError: connection refused", "failed"),
+    ({"partner": Script(Act("shout", "x"))}, "partner: Script: kind shout is no act", "failed"),
 )
 def test_a_judge_or_partner_that_fails_is_no_reward_of_0(kwargs: dict, reason: str, ended: str) -> None:
     env = SotopiaEnv(**{"partner": Script(), "judge": Fixed(), **kwargs})
@@ -228,38 +225,34 @@ def test_roles_by_chance_and_splits_follow_the_seed() -> None:
     assert len({env.tasks.by_index("train", i).game.family for i in range(4)}) == 4  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(
-    ("kwargs", "message"),
-    [
-        ({"order": "roundrobin"}, "did you mean 'round-robin'"),
-        ({"role": 2}, "0 or 1 or 'random', got 2"),
-        ({"role": True}, "got True"),
-        ({"max_turns": 0}, "at least 1"),
-        ({"reward": "gaol"}, "did you mean 'goal'"),
-        ({"success_threshold": 10}, "below 10"),
-        ({"families": "barter"}, "unknown family 'barter'"),
-        ({"families": []}, "one or more"),
-        *(({"world_seed": seed}, "world_seed must be an integer of at least 0") for seed in (True, 1.0, -1, "1", [1])),
-        ({"split": "trian"}, "did you mean 'train'"),
-        ({"partner": "frim"}, "did you mean 'firm'"),
-        ({"judge": "rule"}, "did you mean 'rules'"),
-        ({"judge": 3}, "must have score"),
-    ],
+@cases(
+    "kwargs, message",
+    ({"order": "roundrobin"}, "did you mean 'round-robin'"),
+    ({"role": 2}, "0 or 1 or 'random', got 2"),
+    ({"role": True}, "got True"),
+    ({"max_turns": 0}, "at least 1"),
+    ({"reward": "gaol"}, "did you mean 'goal'"),
+    ({"success_threshold": 10}, "below 10"),
+    ({"families": "barter"}, "unknown family 'barter'"),
+    ({"families": []}, "one or more"),
+    *(({"world_seed": seed}, "world_seed must be an integer of at least 0") for seed in (True, 1.0, -1, "1", [1])),
+    ({"split": "trian"}, "did you mean 'train'"),
+    ({"partner": "frim"}, "did you mean 'firm'"),
+    ({"judge": "rule"}, "did you mean 'rules'"),
+    ({"judge": 3}, "must have score"),
 )
 def test_wrong_arguments_are_explained(kwargs: dict, message: str) -> None:
     SotopiaEnv(world_seed=1)  # its tasks are known, and True and 1.0 are equal to it
     refuses(ValueError, message, SotopiaEnv, **kwargs)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"index": 400_000}, "use 0 to 399999"),
-        ({"role": "random"}, "role must be 0 or 1, got 'random'"),
-        ({"task_id": "bargain-0-0", "split": "train"}, "of split 'train'"),
-        ({"task_id": "bargain-0-00"}, "unknown task_id"),
-        ({"task_id": "bargain-1-0"}, "world_seed is 0"),
-    ],
+@cases(
+    "options, message",
+    ({"index": 400_000}, "use 0 to 399999"),
+    ({"role": "random"}, "role must be 0 or 1, got 'random'"),
+    ({"task_id": "bargain-0-0", "split": "train"}, "of split 'train'"),
+    ({"task_id": "bargain-0-00"}, "unknown task_id"),
+    ({"task_id": "bargain-1-0"}, "world_seed is 0"),
 )
 def test_wrong_options_are_explained(options: dict, message: str) -> None:
     env, *_ = make()
@@ -367,20 +360,18 @@ def test_the_limit_cuts_the_dialogue_and_leaving_ends_it() -> None:
     assert world.lines(1) == "Turn #1: Ben Noor left the conversation\n"
 
 
-@pytest.mark.parametrize(
-    ("order", "turns", "at"),
-    [
-        # The act of the one who waits never counts: "none" once or twice is no end.
-        ("round-robin", [(SAID, NONE), (NONE, NONE), (SAID, NONE), (NONE, NONE), (SAID, NONE)], None),
-        ("round-robin", [(SAID, NONE), (NONE, NONE), (NONE, NONE), (NONE, SAID), (NONE, NONE)], None),
-        ("round-robin", [(NONE, NONE), (NONE, NONE), (NONE, NONE)], 2),
-        ("round-robin", [(SAID, NONE), (NONE, SAID), (NONE, NONE), (NONE, NONE), (NONE, NONE)], 4),
-        # Both at once: acts are counted in the order of the roles.
-        ("simultaneous", [(NONE, NONE), (NONE, SAID), (NONE, NONE)], None),
-        ("simultaneous", [(NONE, NONE), (NONE, NONE)], 1),
-        ("simultaneous", [(SAID, NONE), (NONE, NONE)], 1),
-        ("simultaneous", [(NONE, NONE), (SAID, NONE), (SAID, NONE)], None),
-    ],
+@cases(
+    "order, turns, at",
+    # The act of the one who waits never counts: "none" once or twice is no end.
+    ("round-robin", [(SAID, NONE), (NONE, NONE), (SAID, NONE), (NONE, NONE), (SAID, NONE)], None),
+    ("round-robin", [(SAID, NONE), (NONE, NONE), (NONE, NONE), (NONE, SAID), (NONE, NONE)], None),
+    ("round-robin", [(NONE, NONE), (NONE, NONE), (NONE, NONE)], 2),
+    ("round-robin", [(SAID, NONE), (NONE, SAID), (NONE, NONE), (NONE, NONE), (NONE, NONE)], 4),
+    # Both at once: acts are counted in the order of the roles.
+    ("simultaneous", [(NONE, NONE), (NONE, SAID), (NONE, NONE)], None),
+    ("simultaneous", [(NONE, NONE), (NONE, NONE)], 1),
+    ("simultaneous", [(SAID, NONE), (NONE, NONE)], 1),
+    ("simultaneous", [(NONE, NONE), (SAID, NONE), (SAID, NONE)], None),
 )
 def test_three_acts_in_turn_that_are_none_end_it(order: str, turns: list, at: int | None) -> None:
     world = SocialWorld(make_task(), order)

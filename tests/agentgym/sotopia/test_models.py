@@ -30,6 +30,7 @@ from agentgym.sotopia.rules import SocialWorld
 from tests.agentgym.outside.chat.chat_server import Handler, Play, chat_server, completion, hang_up, raw, say, slow
 from tests.agentgym.sotopia.support import first, make_task, second
 from tests.agentgym.sotopia.support import say as said
+from tests.cases import cases
 from tests.refusals import refuses
 
 FIRST = Rating(9, 2, 3, -1, 0, 1, 7)
@@ -56,12 +57,10 @@ FORMATS = {
 
 
 @pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        "%s", " \n%s\n", "```json\n%s\n```", "Here you are:\n```\n%s\n```\nThat is all.", "My verdict: %s.",
-        '<think>{"evaluations": {} } {</think>%s',
-    ],
+    "%s", " \n%s\n", "```json\n%s\n```", "Here you are:\n```\n%s\n```\nThat is all.", "My verdict: %s.",
+    '<think>{"evaluations": {} } {</think>%s',
 )  # fmt: skip
 def test_the_published_formats_are_read(form: str, text: str) -> None:
     verdict = read_verdict(text % json.dumps(FORMATS[form], indent=1))
@@ -77,42 +76,40 @@ def changed(**scores: Any) -> str:
     return json.dumps(given)
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (changed(goal=["", 11]), "agent_2: goal is 11, outside 0..10"),
-        (changed(goal=["", -1]), "outside 0..10"),
-        (changed(secret=["", 1]), "secret is 1, outside -10..0"),
-        (changed(relationship=["", 6]), "outside -5..5"),
-        (changed(goal=["", 7.5]), "no whole number"),
-        (changed(goal=["", "7"]), "no whole number"),
-        (changed(goal=["", True]), "no whole number"),
-        (changed(goal=["", None]), "no whole number"),
-        (changed(goal=["", float("nan")]), "NaN is not a JSON number"),
-        (changed(goal=["", float("inf")]), "Infinity is not a JSON number"),
-        (changed(goal=["", 10**400]), "integer of 401 digits"),
-        (changed(goal=["", "X"]).replace('"X"', "1e400"), "too large for a float"),
-        (changed(goal=["", "X"]).replace('"X"', "[" * 200_000), "no JSON"),
-        (changed(goal=[7, "the score first"]), "no whole number"),
-        (changed(goal=7), "expected [reasoning, score]"),
-        (changed(goal=["a", "b", 7]), "expected [reasoning, score]"),
-        (changed(goal={}), "no whole number"),
-        (json.dumps({"evaluations": {"agent_1": pairs(FIRST)}}), "expected exactly 'agent_1' and 'agent_2'"),
-        (json.dumps({"evaluations": {**FORMATS["pairs"]["evaluations"], "agent_3": {}}}), "expected exactly"),
-        (json.dumps({"evaluations": [1]}), "holds no object"),
-        (json.dumps({"evaluations": {"agent_1": 1, "agent_2": 2}}), "agent_1 has no object"),
-        (json.dumps({"agent_1": pairs(FIRST), "agent_2": pairs(SECOND)}), "'agent_1_evaluation'"),
-        (json.dumps({"evaluations": {"agent_1": {}, "agent_2": {}}}), "lacks the dimension 'believability'"),
-        (json.dumps(FORMATS["pairs"]) * 2, "one JSON object, got 2"),
-        (json.dumps(FORMATS["pairs"])[:-3], "no JSON"),
-        ('{"evaluations": {}, "evaluations": {}}', "is repeated in one object"),
-        ('{"a": ' + "9" * 5_000 + "}", "no JSON"),
-        ('{"a": ' * 100_000, "no JSON"),
-        ("", "got 0"),
-        ("I would say seven of ten.", "got 0"),
-        ("[1, 2]", "got 0"),
-        ("null", "got 0"),
-    ],
+@cases(
+    "text, words",
+    (changed(goal=["", 11]), "agent_2: goal is 11, outside 0..10"),
+    (changed(goal=["", -1]), "outside 0..10"),
+    (changed(secret=["", 1]), "secret is 1, outside -10..0"),
+    (changed(relationship=["", 6]), "outside -5..5"),
+    (changed(goal=["", 7.5]), "no whole number"),
+    (changed(goal=["", "7"]), "no whole number"),
+    (changed(goal=["", True]), "no whole number"),
+    (changed(goal=["", None]), "no whole number"),
+    (changed(goal=["", float("nan")]), "NaN is not a JSON number"),
+    (changed(goal=["", float("inf")]), "Infinity is not a JSON number"),
+    (changed(goal=["", 10**400]), "integer of 401 digits"),
+    (changed(goal=["", "X"]).replace('"X"', "1e400"), "too large for a float"),
+    (changed(goal=["", "X"]).replace('"X"', "[" * 200_000), "no JSON"),
+    (changed(goal=[7, "the score first"]), "no whole number"),
+    (changed(goal=7), "expected [reasoning, score]"),
+    (changed(goal=["a", "b", 7]), "expected [reasoning, score]"),
+    (changed(goal={}), "no whole number"),
+    (json.dumps({"evaluations": {"agent_1": pairs(FIRST)}}), "expected exactly 'agent_1' and 'agent_2'"),
+    (json.dumps({"evaluations": {**FORMATS["pairs"]["evaluations"], "agent_3": {}}}), "expected exactly"),
+    (json.dumps({"evaluations": [1]}), "holds no object"),
+    (json.dumps({"evaluations": {"agent_1": 1, "agent_2": 2}}), "agent_1 has no object"),
+    (json.dumps({"agent_1": pairs(FIRST), "agent_2": pairs(SECOND)}), "'agent_1_evaluation'"),
+    (json.dumps({"evaluations": {"agent_1": {}, "agent_2": {}}}), "lacks the dimension 'believability'"),
+    (json.dumps(FORMATS["pairs"]) * 2, "one JSON object, got 2"),
+    (json.dumps(FORMATS["pairs"])[:-3], "no JSON"),
+    ('{"evaluations": {}, "evaluations": {}}', "is repeated in one object"),
+    ('{"a": ' + "9" * 5_000 + "}", "no JSON"),
+    ('{"a": ' * 100_000, "no JSON"),
+    ("", "got 0"),
+    ("I would say seven of ten.", "got 0"),
+    ("[1, 2]", "got 0"),
+    ("null", "got 0"),
 )
 def test_anything_else_is_refused_with_the_reason(text: str, words: str) -> None:
     with pytest.raises(VerdictError) as caught:
@@ -224,14 +221,12 @@ def test_samples_follow_from_the_task_the_role_and_the_turn() -> None:
     assert len({*seeds}) == 5  # a restored dialogue with a number of its own samples anew
 
 
-@pytest.mark.parametrize(
-    ("text", "act"),
-    [
-        (HELLO, said("Hello.")),
-        (f"```json\n{HELLO}\n```", said("Hello.")),
-        (f"<think>He is rude.</think>\n{HELLO}", said("Hello.")),
-        ('{"action_type": "leave", "argument": ""}', Act("leave")),
-    ],
+@cases(
+    "text, act",
+    (HELLO, said("Hello.")),
+    (f"```json\n{HELLO}\n```", said("Hello.")),
+    (f"<think>He is rude.</think>\n{HELLO}", said("Hello.")),
+    ('{"action_type": "leave", "argument": ""}', Act("leave")),
 )
 def test_acts_are_read(text: str, act: Act) -> None:
     with chat_server(say(text)) as server:

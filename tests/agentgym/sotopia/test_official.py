@@ -20,6 +20,7 @@ from agentgym.sotopia.players import PLAYERS
 from agentgym.sotopia.profiles import Relationship, Scenario, Task, opening
 from agentgym.sotopia.tasks import load_tasks
 from tests.agentgym.sotopia.support import ADA, BEN, FOLDER, Fixed, Script, needs_data, play, say
+from tests.cases import cases
 from tests.processes import printed
 from tests.refusals import refuses
 
@@ -89,47 +90,43 @@ def test_a_folder_of_such_files_is_cleaned_and_another_is_explained(tmp_path: Pa
     refuses(DataError, r"no environment_profiles.jsonl in .*data must be the folder", read_official, tmp_path / "empty")
 
 
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        (([{**SCENARIO, "agent_goals": ["one"]}], *ROWS[1:]), "line 1.*two texts"),
-        (([{**SCENARIO, "relationship": 6}], *ROWS[1:]), "line 1.*6 is not a valid Relationship"),
-        (([{**SCENARIO, "scenario": '<p viewer="agent_1">x'}], *ROWS[1:]), "does not close <p>"),
-        ((ROWS[0], [PERSON], ROWS[2]), "combo.*line 1.*'a2'"),
-        ((ROWS[0], [{"agent_id": "a1"}], ROWS[2]), "agent_profiles.*line 1.*'age'"),
-        ((ROWS[0], ROWS[1], [PAIRING, PAIRING]), "combo.*line 2: the id 'c1' is that of line 1 too"),
-        (([SCENARIO, {**SCENARIO, "codename": "x"}], *ROWS[1:]), "environment_.*line 2: the id 'e1' is that of line 1"),
-        ((ROWS[0], [PERSON, PERSON], ROWS[2]), "agent_profiles.*line 2: the id 'a1' is that of line 1"),
-        ((ROWS[0], [{**PERSON, "age": None}], ROWS[2]), "agent_profiles.*line 1.*age must be an integer, got None"),
-        ((ROWS[0], [{**PERSON, "age": "9" * 5_000}], ROWS[2]), "agent_profiles.*line 1.*age must be an integer"),
-        ((ROWS[0], [{**PERSON, "age": int("9" * 50)}], ROWS[2]), "agent_profiles.*line 1.*an integer of 50 digits"),
-        ((ROWS[0], [{**PERSON, "age": float("nan")}], ROWS[2]), "agent_profiles.*line 1: NaN is not a JSON number"),
-        ((ROWS[0], [{**PERSON, "secret": 5}], ROWS[2]), "agent_profiles.*line 1.*secret must be a text"),
-        ((ROWS[0], [{**PERSON, "secret": "x" * 30_000}], ROWS[2]), "line 1.*secret must be a text of at most 20,000"),
-        ((ROWS[0], [{**PERSON, "last_name": "x" * 300}], ROWS[2]), "line 1.*last_name must be a text of at most 200"),
-        (([{**SCENARIO, "source": "craigslist_bargains"}], *ROWS[1:]), "environment_.*line 1.*no price in 'Two wait.'"),
-        ((ROWS[0], [{**PERSON, "secret": "<p>x"}], ROWS[2]), "agent_profiles.*line 1.*does not close <p>"),
-        ((ROWS[0], [{**PERSON, "moral_values": "Care"}], ROWS[2]), "agent_profiles.*line 1.*must be a list of texts"),
-        (([{**SCENARIO, "source": [[]]}], *ROWS[1:]), "environment_.*line 1.*source must be a text"),
-        (([{**SCENARIO, "relationship": True}], *ROWS[1:]), "environment_.*line 1.*relationship must be an integer"),
-        ((ROWS[0], ROWS[1], [{**PAIRING, "env_id": ["e1"]}]), "combo.*line 1.*is no id of environment_profiles.jsonl"),
-        ((ROWS[0], ROWS[1], [{**PAIRING, "agent_ids": ["a1"]}]), "line 1"),
-        ((ROWS[0], ROWS[1], [[]]), "line 1"),
-    ],
+@cases(
+    "rows, message",
+    (([{**SCENARIO, "agent_goals": ["one"]}], *ROWS[1:]), "line 1.*two texts"),
+    (([{**SCENARIO, "relationship": 6}], *ROWS[1:]), "line 1.*6 is not a valid Relationship"),
+    (([{**SCENARIO, "scenario": '<p viewer="agent_1">x'}], *ROWS[1:]), "does not close <p>"),
+    ((ROWS[0], [PERSON], ROWS[2]), "combo.*line 1.*'a2'"),
+    ((ROWS[0], [{"agent_id": "a1"}], ROWS[2]), "agent_profiles.*line 1.*'age'"),
+    ((ROWS[0], ROWS[1], [PAIRING, PAIRING]), "combo.*line 2: the id 'c1' is that of line 1 too"),
+    (([SCENARIO, {**SCENARIO, "codename": "x"}], *ROWS[1:]), "environment_.*line 2: the id 'e1' is that of line 1"),
+    ((ROWS[0], [PERSON, PERSON], ROWS[2]), "agent_profiles.*line 2: the id 'a1' is that of line 1"),
+    ((ROWS[0], [{**PERSON, "age": None}], ROWS[2]), "agent_profiles.*line 1.*age must be an integer, got None"),
+    ((ROWS[0], [{**PERSON, "age": "9" * 5_000}], ROWS[2]), "agent_profiles.*line 1.*age must be an integer"),
+    ((ROWS[0], [{**PERSON, "age": int("9" * 50)}], ROWS[2]), "agent_profiles.*line 1.*an integer of 50 digits"),
+    ((ROWS[0], [{**PERSON, "age": float("nan")}], ROWS[2]), "agent_profiles.*line 1: NaN is not a JSON number"),
+    ((ROWS[0], [{**PERSON, "secret": 5}], ROWS[2]), "agent_profiles.*line 1.*secret must be a text"),
+    ((ROWS[0], [{**PERSON, "secret": "x" * 30_000}], ROWS[2]), "line 1.*secret must be a text of at most 20,000"),
+    ((ROWS[0], [{**PERSON, "last_name": "x" * 300}], ROWS[2]), "line 1.*last_name must be a text of at most 200"),
+    (([{**SCENARIO, "source": "craigslist_bargains"}], *ROWS[1:]), "environment_.*line 1.*no price in 'Two wait.'"),
+    ((ROWS[0], [{**PERSON, "secret": "<p>x"}], ROWS[2]), "agent_profiles.*line 1.*does not close <p>"),
+    ((ROWS[0], [{**PERSON, "moral_values": "Care"}], ROWS[2]), "agent_profiles.*line 1.*must be a list of texts"),
+    (([{**SCENARIO, "source": [[]]}], *ROWS[1:]), "environment_.*line 1.*source must be a text"),
+    (([{**SCENARIO, "relationship": True}], *ROWS[1:]), "environment_.*line 1.*relationship must be an integer"),
+    ((ROWS[0], ROWS[1], [{**PAIRING, "env_id": ["e1"]}]), "combo.*line 1.*is no id of environment_profiles.jsonl"),
+    ((ROWS[0], ROWS[1], [{**PAIRING, "agent_ids": ["a1"]}]), "line 1"),
+    ((ROWS[0], ROWS[1], [[]]), "line 1"),
 )
 def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, rows: tuple, message: str) -> None:
     refuses(DataError, message, read_official, write_files(tmp_path, rows))
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        (b"\xff\xfe", "not UTF-8"),
-        (b'{"a": ' * 50_000, "nested too deeply"),
-        (b'{"a": "\\u0041", "b": ' + b"[" * 900 + b"]" * 900 + b"}", "nested too deeply"),
-        (b'{"a": 1', "not JSON"),
-        (b'{"a": 1e400}', "too large for a float"),
-    ],
+@cases(
+    "line, message",
+    (b"\xff\xfe", "not UTF-8"),
+    (b'{"a": ' * 50_000, "nested too deeply"),
+    (b'{"a": "\\u0041", "b": ' + b"[" * 900 + b"]" * 900 + b"}", "nested too deeply"),
+    (b'{"a": 1', "not JSON"),
+    (b'{"a": 1e400}', "too large for a float"),
     ids=["bytes", "depth", "depth with an escape", "cut", "float"],
 )
 @pytest.mark.parametrize("file", FILES)

@@ -25,6 +25,7 @@ from agentgym.sotopia.models import VerdictError, act_request, read_verdict, ver
 from agentgym.sotopia.profiles import ROLES
 from agentgym.sotopia.rules import SocialWorld
 from tests.agentgym.sotopia.support import Down, Fixed, Script, first, make_task, say
+from tests.cases import cases
 from tests.refusals import refuses
 
 HI, HELLO, BYE = write(say("Hi")), write(say("Hello")), write(LEAVE)
@@ -216,15 +217,13 @@ def test_before_the_first_reset_everything_says_that_it_is_needed(form: Any) -> 
         refuses(ResetNeeded, "reset", call)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "words"),
-    [
-        ({"options": 5}, TypeError, "options must be a dict or None, got int"),
-        ({"options": ["split"]}, TypeError, "options must be a dict or None, got list"),
-        ({"seed": -1}, ValueError, "seed must be an integer of at least 0, got -1"),
-        ({"seed": "a"}, ValueError, "seed must be an integer of at least 0, got 'a'"),
-        ({"seed": 4, "options": {"index": 10**9}}, ValueError, "out of range"),
-    ],
+@cases(
+    "arguments, error, words",
+    ({"options": 5}, TypeError, "options must be a dict or None, got int"),
+    ({"options": ["split"]}, TypeError, "options must be a dict or None, got list"),
+    ({"seed": -1}, ValueError, "seed must be an integer of at least 0, got -1"),
+    ({"seed": "a"}, ValueError, "seed must be an integer of at least 0, got 'a'"),
+    ({"seed": 4, "options": {"index": 10**9}}, ValueError, "out of range"),
 )
 def test_a_reset_that_is_refused_changes_nothing(arguments: Any, error: type[Exception], words: str) -> None:
     """Not even what is drawn next: a bad index with a seed set the generator of the dialogues to come."""
@@ -255,14 +254,12 @@ for _ in range(800):
     _DEEP = [_DEEP]
 
 
-@pytest.mark.parametrize(
+@cases(
     "given",
-    [
-        {"evaluations": _DEEP},
-        {"evaluations": {"agent_1": _DEEP, "agent_2": _DEEP}},
-        {"evaluations": {agent: dict.fromkeys(DIMENSIONS, _DEEP) for agent in ("agent_1", "agent_2")}},
-        {"evaluations": {agent: {name: ["", _DEEP] for name in DIMENSIONS} for agent in ("agent_1", "agent_2")}},
-    ],
+    {"evaluations": _DEEP},
+    {"evaluations": {"agent_1": _DEEP, "agent_2": _DEEP}},
+    {"evaluations": {agent: dict.fromkeys(DIMENSIONS, _DEEP) for agent in ("agent_1", "agent_2")}},
+    {"evaluations": {agent: {name: ["", _DEEP] for name in DIMENSIONS} for agent in ("agent_1", "agent_2")}},
     ids=["evaluations", "agents", "dimensions", "scores"],
 )
 def test_what_is_nested_deeply_is_refused_and_cut_in_the_message(given: Any) -> None:
@@ -276,17 +273,15 @@ def _verdict(goal: Any) -> Verdict:
     return Verdict((rating, rating))
 
 
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        (_verdict(float("nan")), "no finite number"),
-        (_verdict(10**5_000), "no finite number"),
-        (_verdict(None), "no finite number"),
-        (_verdict(1_000), "its score of goal, 1000, is not in 0 to 10"),
-        (Verdict(((1, 1, 7), (1, 1, 7))), "3 scores a side, expected 7"),  # type: ignore[arg-type]
-        (None, "a NoneType, is no verdict"),
-        ("10", "a str, is no verdict"),
-    ],
+@cases(
+    "given, words",
+    (_verdict(float("nan")), "no finite number"),
+    (_verdict(10**5_000), "no finite number"),
+    (_verdict(None), "no finite number"),
+    (_verdict(1_000), "its score of goal, 1000, is not in 0 to 10"),
+    (Verdict(((1, 1, 7), (1, 1, 7))), "3 scores a side, expected 7"),  # type: ignore[arg-type]
+    (None, "a NoneType, is no verdict"),
+    ("10", "a str, is no verdict"),
 )
 def test_a_judge_without_numbers_is_a_failure(given: Any, words: str) -> None:
     class Mad:

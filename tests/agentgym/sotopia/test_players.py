@@ -19,6 +19,7 @@ from agentgym.sotopia.profiles import JUDGE, ROLES, UNKNOWN, Relationship, Task,
 from agentgym.sotopia.rules import SocialWorld
 from tests.agentgym.sotopia.support import ADA, BEN, FOLDER, Fixed, make_task, needs_data, play
 from tests.agentgym.sotopia.test_games import FRIENDS, SALE
+from tests.cases import cases
 from tests.refusals import refuses
 
 
@@ -77,13 +78,11 @@ def test_a_fair_seller_by_hand() -> None:
     assert "$96" in answer(SALE, offer(0.5), (NONE, first), offer(9)).text
 
 
-@pytest.mark.parametrize(
-    ("named", "prices"),
-    [
-        ("firm", [100, 99, 98, 97]),  # 10 points, less 0.2 each turn, a dollar
-        ("fair", [98, 96, 95, 93, 92]),  # 9.5, less 0.3: $97.50, 96, 94.50, 93, 91.50
-        ("yielding", [95, 93, 91, 89, 87, 85]),  # 9, less 0.4
-    ],
+@cases(
+    "named, prices",
+    ("firm", [100, 99, 98, 97]),  # 10 points, less 0.2 each turn, a dollar
+    ("fair", [98, 96, 95, 93, 92]),  # 9.5, less 0.3: $97.50, 96, 94.50, 93, 91.50
+    ("yielding", [95, 93, 91, 89, 87, 85]),  # 9, less 0.4
 )
 def test_they_hardly_give_way_to_who_does_not_and_leave_in_the_end(named: str, prices: list[int]) -> None:
     acts: list[tuple[Act, Act]] = []
@@ -258,13 +257,11 @@ def test_anything_else_is_text(text: str) -> None:
     assert render(text, ROLES[0]) == text
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        '<p viewer="agent_1">open', "</p>", "<extra_info>a</strategy_hint>",
-        '<p viewer="agent_1"><extra_info>a</p></extra_info>', "<P viewer='agent_1'>x</P>", "<p viewer=agent_1>x</p>",
-        '<p class="a" viewer="agent_1">x</p>', "< p viewer='agent_1'>x</p>", '<p viewer="agent_1', "<p/>",
-    ],
+    '<p viewer="agent_1">open', "</p>", "<extra_info>a</strategy_hint>",
+    '<p viewer="agent_1"><extra_info>a</p></extra_info>', "<P viewer='agent_1'>x</P>", "<p viewer=agent_1>x</p>",
+    '<p class="a" viewer="agent_1">x</p>', "< p viewer='agent_1'>x</p>", '<p viewer="agent_1', "<p/>",
 )  # fmt: skip
 def test_tags_that_do_not_match_are_an_error_and_no_leak(text: str) -> None:
     refuses(ValueError, "profile text", render, text, ROLES[0])

@@ -15,6 +15,7 @@ from agentgym.adapter import adapt
 from agentgym.rollout import collect
 from agentgym.rollout.recorder import TableBuilder
 from agentgym.trajectory import Ending, Reply, StepTable
+from tests.cases import cases
 from tests.refusals import refuses
 
 # Two groups; trajectory "b" has two steps and was truncated, "a" and "c" one step each.
@@ -116,34 +117,32 @@ def test_jsonl_keeps_everything_and_replies_may_be_missing(tmp_path: Path) -> No
     assert StepTable.from_trajectories(table.to_trajectories()).replies is None
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"reward": [1.0, 0.0, np.nan, 0.0]}, r"row 2 \(trajectory 'b', t=1\): reward is not finite"),
-        ({"reward": [1.0, 0.0, np.inf, 0.0]}, r"row 2 \(trajectory 'b', t=1\): reward is not finite"),
-        ({"reward": [1.0, 0.0, -2e300, 0.0]}, r"row 2 \(trajectory 'b', t=1\): reward is beyond 1e\+300"),
-        ({"reward": [1, 0, 10**400, 0]}, "column 'reward' must hold one number per row"),
-        ({"t": [0, 0, 2**63, 0]}, "column 't' must hold an integer"),
-        (
-            {"state": ["s", "s", np.nan, "s"]},
-            "column 'state' or 'next_state' must hold values that equal themselves, got nan",
-        ),
-        ({"trajectory": np.array([0, 1, 1, np.nan])}, "column 'trajectory' must hold values that equal themselves"),
-        ({"group": ["g", "g", "h", "h"]}, "occurs in another group"),
-        ({"won": [True, False, True, False]}, "won differs within the trajectory"),
-        ({"terminated": [True, True, False, True]}, "terminated before the trajectory's last row"),
-        ({"truncated": [False, True, False, False]}, "truncated before the trajectory's last row"),
-        ({"t": [0, 1, 1, 0]}, "t occurs twice"),
-        ({"action": ["right"]}, "column 'action' has 1 rows, 'state' has 4"),
-        ({"t": [0, 0, 1.5, 0]}, "row 2: column 't' must hold an integer, got 1.5"),
-        ({"t": [0, 0, np.nan, 0]}, "row 2: column 't' must hold an integer, got nan"),
-        ({"won": [10.9, 0, 0, 0]}, "row 0: column 'won' must hold True or False, got 10.9"),
-        ({"won": [1, 0, np.nan, 0]}, "row 2: column 'won' must hold True or False, got nan"),
-        ({"won": ["True", "False", "False", "False"]}, "column 'won' must hold one number per row"),
-        ({"valid": np.array([True, None, True, True])}, "column 'valid' must hold one number per row"),
-        ({"won": np.zeros((4, 1))}, r"column 'won' must hold one number per row, got shape \(4, 1\)"),
-        ({"reward": np.zeros((4, 1))}, r"column 'reward' must hold one number per row, got shape \(4, 1\)"),
-    ],
+@cases(
+    "change, message",
+    ({"reward": [1.0, 0.0, np.nan, 0.0]}, r"row 2 \(trajectory 'b', t=1\): reward is not finite"),
+    ({"reward": [1.0, 0.0, np.inf, 0.0]}, r"row 2 \(trajectory 'b', t=1\): reward is not finite"),
+    ({"reward": [1.0, 0.0, -2e300, 0.0]}, r"row 2 \(trajectory 'b', t=1\): reward is beyond 1e\+300"),
+    ({"reward": [1, 0, 10**400, 0]}, "column 'reward' must hold one number per row"),
+    ({"t": [0, 0, 2**63, 0]}, "column 't' must hold an integer"),
+    (
+        {"state": ["s", "s", np.nan, "s"]},
+        "column 'state' or 'next_state' must hold values that equal themselves, got nan",
+    ),
+    ({"trajectory": np.array([0, 1, 1, np.nan])}, "column 'trajectory' must hold values that equal themselves"),
+    ({"group": ["g", "g", "h", "h"]}, "occurs in another group"),
+    ({"won": [True, False, True, False]}, "won differs within the trajectory"),
+    ({"terminated": [True, True, False, True]}, "terminated before the trajectory's last row"),
+    ({"truncated": [False, True, False, False]}, "truncated before the trajectory's last row"),
+    ({"t": [0, 1, 1, 0]}, "t occurs twice"),
+    ({"action": ["right"]}, "column 'action' has 1 rows, 'state' has 4"),
+    ({"t": [0, 0, 1.5, 0]}, "row 2: column 't' must hold an integer, got 1.5"),
+    ({"t": [0, 0, np.nan, 0]}, "row 2: column 't' must hold an integer, got nan"),
+    ({"won": [10.9, 0, 0, 0]}, "row 0: column 'won' must hold True or False, got 10.9"),
+    ({"won": [1, 0, np.nan, 0]}, "row 2: column 'won' must hold True or False, got nan"),
+    ({"won": ["True", "False", "False", "False"]}, "column 'won' must hold one number per row"),
+    ({"valid": np.array([True, None, True, True])}, "column 'valid' must hold one number per row"),
+    ({"won": np.zeros((4, 1))}, r"column 'won' must hold one number per row, got shape \(4, 1\)"),
+    ({"reward": np.zeros((4, 1))}, r"column 'reward' must hold one number per row, got shape \(4, 1\)"),
 )
 def test_broken_tables_name_the_row(change: dict, message: str) -> None:
     refuses(ValueError, message, StepTable.from_arrays, **{**COLUMNS, **change})
@@ -301,18 +300,16 @@ def test_why_endings_of_one_key_are_warned_of() -> None:
     assert (len(found), found[0].filename) == (1, __file__)
 
 
-@pytest.mark.parametrize(
+@cases(
     "given",
-    [
-        columns("success", "failure", "failure"),
-        columns("over", "over", "over", won=(1, 1, 1)),
-        columns("over", "over", "over", won=(0, 0, 0)),
-        # A limit cut two episodes off, in an ordinary state in which another one was won.
-        columns("door", "door", "door", truncated=[0, 1, 1]),
-        # A recording that stopped; and episodes that are not compared.
-        columns("over", "over", "pit", terminated=[1, 0, 1]),
-        columns("over", "over", "over", group=["g", "h", "h"]),
-    ],
+    columns("success", "failure", "failure"),
+    columns("over", "over", "over", won=(1, 1, 1)),
+    columns("over", "over", "over", won=(0, 0, 0)),
+    # A limit cut two episodes off, in an ordinary state in which another one was won.
+    columns("door", "door", "door", truncated=[0, 1, 1]),
+    # A recording that stopped; and episodes that are not compared.
+    columns("over", "over", "pit", terminated=[1, 0, 1]),
+    columns("over", "over", "over", group=["g", "h", "h"]),
 )
 def test_endings_that_say_enough_are_taken_without_a_word(given: dict[str, Any]) -> None:
     assert len(quiet(given)) == 3

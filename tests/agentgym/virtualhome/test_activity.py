@@ -26,6 +26,7 @@ from agentgym.virtualhome.scene import CLOSE, Node, Scene
 from policies.scripted import ExpertPolicy
 from tests.agentgym.virtualhome.naive_view import NaiveView
 from tests.agentgym.virtualhome.small_houses import EDGES, NODES, activity, do
+from tests.cases import cases
 from tests.refusals import refuses
 from wrappers import VectorReplyParser
 from wrappers.credit.segments import by_event
@@ -265,35 +266,31 @@ def test_every_action_has_a_command_and_numbers_follow_the_ids() -> None:
     assert str(WORDS.line("put mug 2 on kitchen table 1")) == "[PUTBACK] <mug> (21) <kitchen_table> (10)"
 
 
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("[WALK] <dining_room> (201)", Line("WALK", (("dining_room", 201),))),
-        ("  [putin] <Food Food> ( 7 )<freezer>(8) [0] ", Line("PUTIN", (("food_food", 7), ("freezer", 8)))),
-        ("[LOOKAT_MEDIUM] <tv> (1)", Line("LOOKAT", (("tv", 1),))),
-        ("[SLEEP]", Line("SLEEP")),
-        ("[WALK] <a> b> (1_0)", Line("WALK", (("a>_b", 10),))),
-        ("[WALK] <a>\n(3)", Line("WALK", (("a", 3),))),
-    ],
+@cases(
+    "text, line",
+    ("[WALK] <dining_room> (201)", Line("WALK", (("dining_room", 201),))),
+    ("  [putin] <Food Food> ( 7 )<freezer>(8) [0] ", Line("PUTIN", (("food_food", 7), ("freezer", 8)))),
+    ("[LOOKAT_MEDIUM] <tv> (1)", Line("LOOKAT", (("tv", 1),))),
+    ("[SLEEP]", Line("SLEEP")),
+    ("[WALK] <a> b> (1_0)", Line("WALK", (("a>_b", 10),))),
+    ("[WALK] <a>\n(3)", Line("WALK", (("a", 3),))),
 )
 def test_what_lines_say(text: str, line: Line) -> None:
     assert (parse_line(text), parse_line(str(line))) == (line, line)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("walk to sink 4", "ScriptParseException: Cannot parse action"),
-        ("", "ScriptParseException: Cannot parse action"),
-        ("[FLY] <cup> (1)", 'ScriptParseException: Unknown action "FLY"'),
-        ("[walk]", 'ScriptParseException: Wrong number of parameters for "WALK". Got 0, expected 1'),
-        ("[STANDUP] <a> (1)", 'ScriptParseException: Wrong number of parameters for "STANDUP". Got 1, expected 0'),
-        ("[PUTIN] <a> (1)", 'ScriptParseException: Wrong number of parameters for "PUTIN". Got 1, expected 2'),
-        ("[WALK] <a\nb> (1)", 'ScriptParseException: Wrong number of parameters for "WALK". Got 0, expected 1'),
-        ("[WALK] <cup> (1.6)", "ValueError"),
-        ("[SLEEP] <cup> (one)", "ValueError"),
-        (f"[WALK] <cup> ({'9' * 5000})", "ValueError"),
-    ],
+@cases(
+    "text, said",
+    ("walk to sink 4", "ScriptParseException: Cannot parse action"),
+    ("", "ScriptParseException: Cannot parse action"),
+    ("[FLY] <cup> (1)", 'ScriptParseException: Unknown action "FLY"'),
+    ("[walk]", 'ScriptParseException: Wrong number of parameters for "WALK". Got 0, expected 1'),
+    ("[STANDUP] <a> (1)", 'ScriptParseException: Wrong number of parameters for "STANDUP". Got 1, expected 0'),
+    ("[PUTIN] <a> (1)", 'ScriptParseException: Wrong number of parameters for "PUTIN". Got 1, expected 2'),
+    ("[WALK] <a\nb> (1)", 'ScriptParseException: Wrong number of parameters for "WALK". Got 0, expected 1'),
+    ("[WALK] <cup> (1.6)", "ValueError"),
+    ("[SLEEP] <cup> (one)", "ValueError"),
+    (f"[WALK] <cup> ({'9' * 5000})", "ValueError"),
 )
 def test_what_lines_do_not_say(text: str, said: str) -> None:
     with pytest.raises(LineError) as error:

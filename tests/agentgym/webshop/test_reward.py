@@ -13,6 +13,7 @@ from agentgym.webshop.catalogue import MemoryCatalogue, Product
 from agentgym.webshop.goals import Goal
 from agentgym.webshop.reward import COLOURS, Grader, Match, _words, alike, compare, grade, make_tagger, reduced, words
 from tests.agentgym.webshop import oracles
+from tests.cases import cases
 from tests.refusals import refuses
 
 PRODUCT = Product(
@@ -67,19 +68,17 @@ def test_scores_and_their_parts_by_hand() -> None:
     assert grade(Match(1.0, True, True, 1.0, 0), 5.0, (), goal(attributes=(), price_upper=0.0)).score == 0.0
 
 
-@pytest.mark.parametrize(
-    ("name", "query", "path", "r_type", "title"),
-    [
-        ("Cotton Shirt", "other", "Other", 1.0, 1.0),  # both nouns are there
-        ("Shirt Shoe Hat Belt Cap", "other", "Other", 0.5, 0.2),  # one of five is not above 0.2
-        ("Shirt Shoe Hat Belt Cap", "shirts", "Other", 1.0, 0.2),
-        ("Shirt Shoe Hat Belt Cap", "other", "Men ›  Clothing › Hats", 1.0, 0.2),
-        ("Shirt Shoe Hat Belt Cap", "other", "Men › Hats", 0.5, 0.2),  # one level is not enough
-        ("Shirt " + "Shoe " * 10, "shirts", PRODUCT.product_category, 0.1, 1 / 11),
-        ("Shoe", "shirts", PRODUCT.product_category, 0.0, 0.0),  # whatever else is the same
-        ("Shirt Shirt", "other", "Other", 1.0, 0.5),  # repeats count below, not above
-        ("24 7", "other", "Other", 0.5, 0.2),  # no noun at all
-    ],
+@cases(
+    "name, query, path, r_type, title",
+    ("Cotton Shirt", "other", "Other", 1.0, 1.0),  # both nouns are there
+    ("Shirt Shoe Hat Belt Cap", "other", "Other", 0.5, 0.2),  # one of five is not above 0.2
+    ("Shirt Shoe Hat Belt Cap", "shirts", "Other", 1.0, 0.2),
+    ("Shirt Shoe Hat Belt Cap", "other", "Men ›  Clothing › Hats", 1.0, 0.2),
+    ("Shirt Shoe Hat Belt Cap", "other", "Men › Hats", 0.5, 0.2),  # one level is not enough
+    ("Shirt " + "Shoe " * 10, "shirts", PRODUCT.product_category, 0.1, 1 / 11),
+    ("Shoe", "shirts", PRODUCT.product_category, 0.0, 0.0),  # whatever else is the same
+    ("Shirt Shirt", "other", "Other", 1.0, 0.5),  # repeats count below, not above
+    ("24 7", "other", "Other", 0.5, 0.2),  # no noun at all
 )
 def test_kinds_of_products(name, query, path, r_type, title):
     match = compare(PRODUCT, goal(name=name, query=query, product_category=path), words)

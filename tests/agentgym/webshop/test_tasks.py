@@ -20,6 +20,7 @@ from agentgym.webshop.official.files import read_human, read_record
 from agentgym.webshop.tasks import Tasks, split_goals
 from tests.agentgym.webshop.oracles import catalogue, find
 from tests.agentgym.webshop.small_shop import product, tasks_of
+from tests.cases import cases
 from tests.refusals import refuses
 
 
@@ -212,18 +213,16 @@ def test_a_wish_has_one_id_which_is_taken_back() -> None:
         tasks.by_id('synthetic/B1{"size": "m"}', None)
 
 
-@pytest.mark.parametrize(
-    ("number", "message"),
-    [
-        ("B1{nonsense}", "its options are no JSON object"),
-        ("B1" + "{" * 20_000 + "}", "its options are no JSON object"),
-        ('B1{"size":3}', "expected '<kind>/<asin>"),
-        ("B9{}", "expected '<kind>/<asin>"),
-        ("}", "its options are no JSON object"),
-        ('B1{"size":"xl"}', "has no option 'size' with the value 'xl'"),
-        ('B1{"brand":"x"}', "has no option 'brand'"),
-        ("G1{}", "no goal asks for G1"),
-    ],
+@cases(
+    "number, message",
+    ("B1{nonsense}", "its options are no JSON object"),
+    ("B1" + "{" * 20_000 + "}", "its options are no JSON object"),
+    ('B1{"size":3}', "expected '<kind>/<asin>"),
+    ("B9{}", "expected '<kind>/<asin>"),
+    ("}", "its options are no JSON object"),
+    ('B1{"size":"xl"}', "has no option 'size' with the value 'xl'"),
+    ('B1{"brand":"x"}', "has no option 'brand'"),
+    ("G1{}", "no goal asks for G1"),
     ids=lambda value: value[:20],
 )
 def test_a_wish_that_is_none_is_refused(number: str, message: str) -> None:

@@ -23,6 +23,7 @@ from policies.scripted import SILENT, ExpertPolicy, RandomPolicy
 from policies.tiny import tiny_policy
 from tests.baselines.corridor_learning import CONFIG, babbling_policy
 from tests.baselines.imitation.corridor_setting import a_round, learn_word, losing_policy, seen, setting
+from tests.cases import cases
 from tests.refusals import refuses
 from wrappers import VectorPromptWindow, VectorReplyParser
 
@@ -308,16 +309,14 @@ def test_a_stopped_run_goes_on_as_if_it_had_not_been(name, tmp_path):
         train_in_rounds(babbling_policy(), method("sft"), setting(), folder=tmp_path)
 
 
-@pytest.mark.parametrize(
+@cases(
     "name",
-    [
-        "sft:epochs=1",
-        "rft:samples=2:epochs=1",
-        "dpo:samples=2",
-        "eto:rounds=1:epochs=1",
-        "ipr:rounds=1:continuations=1:episodes=2:epochs=1",
-        "spear:rounds=2:buffer=8:ramp=1",
-    ],
+    "sft:epochs=1",
+    "rft:samples=2:epochs=1",
+    "dpo:samples=2",
+    "eto:rounds=1:epochs=1",
+    "ipr:rounds=1:continuations=1:episodes=2:epochs=1",
+    "spear:rounds=2:buffer=8:ramp=1",
 )
 def test_failed_episodes_are_data_of_what_they_did(name):
     found = []

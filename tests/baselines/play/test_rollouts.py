@@ -22,6 +22,7 @@ from baselines.trainer import Trainer
 from policies.scripted import RandomPolicy, tagged
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor
 from tests.baselines.test_trainer import digest, repeatable, trainer
+from tests.cases import cases
 from tests.refusals import refuses
 from wrappers.credit.dapo import contrasting_groups
 from wrappers.credit.vine import vine
@@ -243,14 +244,12 @@ COMMANDS = [write(Act("speak", "Hello – <b>you</b>.")), write(NONE), "no comma
 
 @pytest.mark.parametrize("role", [0, 1])
 @pytest.mark.parametrize("order", ["round-robin", "simultaneous"])
-@pytest.mark.parametrize(
+@cases(
     "style",
-    [
-        {"history": None},
-        {"history": 2, "keep_first": True, "admissible": True},
-        {"history": 0, "instructions": False},
-        {"history": 3, "shown": "actions", "instructions": "Talk.", "max_chars": 900},
-    ],
+    {"history": None},
+    {"history": 2, "keep_first": True, "admissible": True},
+    {"history": 0, "instructions": False},
+    {"history": 3, "shown": "actions", "instructions": "Talk.", "max_chars": 900},
 )
 def test_a_policy_sees_as_the_partner_what_it_would_see_as_the_agent(
     role: int, order: str, style: dict[str, Any]

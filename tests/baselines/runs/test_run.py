@@ -21,6 +21,7 @@ from baselines.runs.settings import RunSettings, run_settings
 from benchmarks.run import app
 from policies.scoring.head import hidden_at, token_logprobs
 from policies.tiny import tiny_policy
+from tests.cases import cases
 from tests.refusals import refuses
 
 SMALL = {"iterations": 1, "groups": 2, "group_size": 2, "quick": True, "progress": False}
@@ -74,17 +75,15 @@ def test_modules_of_ones_own_are_named_or_handed_over(tmp_path, monkeypatch):
     assert named.log[-1]["success"] > named.log[1]["success"]
 
 
-@pytest.mark.parametrize(
-    ("given", "error", "words"),
-    [
-        ({"env": "sokban"}, ValueError, "unknown environment 'sokban'"),
-        ({"env": "no_module:Env-v0"}, ValueError, "no module 'no_module' can be imported"),
-        ({"env": "math:Env-v0"}, ValueError, "math registers no such environment"),
-        ({"env": "corridor", "method": "grp"}, ValueError, "unknown method 'grp'"),
-        ({"env": "corridor", "model": "tinny"}, ValueError, "did you mean 'tiny'"),
-        ({"env": "corridor", "clone": -1}, ValueError, "clone"),
-        ({"env": "corridor", "iteration": 3}, TypeError, "did you mean 'iterations'"),
-    ],
+@cases(
+    "given, error, words",
+    ({"env": "sokban"}, ValueError, "unknown environment 'sokban'"),
+    ({"env": "no_module:Env-v0"}, ValueError, "no module 'no_module' can be imported"),
+    ({"env": "math:Env-v0"}, ValueError, "math registers no such environment"),
+    ({"env": "corridor", "method": "grp"}, ValueError, "unknown method 'grp'"),
+    ({"env": "corridor", "model": "tinny"}, ValueError, "did you mean 'tiny'"),
+    ({"env": "corridor", "clone": -1}, ValueError, "clone"),
+    ({"env": "corridor", "iteration": 3}, TypeError, "did you mean 'iterations'"),
 )
 def test_what_cannot_be_is_refused_before_anything_is_written(tmp_path, given, error, words):
     refuses(error, words, lambda: train(**given, out=tmp_path / "run"))
@@ -279,14 +278,12 @@ def test_no_setting_helps_a_device_that_is_too_small() -> None:
         planner.check(settings)
 
 
-@pytest.mark.parametrize(
-    ("changes", "asked", "chosen", "tokens"),
-    [
-        ({}, None, ("sdpa",), 8192),
-        ({}, "eager", ("eager",), 4096),
-        ({"use_sliding_window": True, "sliding_window": 64, "max_window_layers": 0}, None,
-         ("flash_attention_2", "flex_attention"), 8192),
-    ],
+@cases(
+    "changes, asked, chosen, tokens",
+    ({}, None, ("sdpa",), 8192),
+    ({}, "eager", ("eager",), 4096),
+    ({"use_sliding_window": True, "sliding_window": 64, "max_window_layers": 0}, None,
+     ("flash_attention_2", "flex_attention"), 8192),
 )  # fmt: skip
 def test_attention_and_passes_are_those_of_the_run(
     changes: dict[str, Any], asked: str | None, chosen: tuple[str, ...], tokens: int, tmp_path: Path

@@ -13,6 +13,7 @@ from baselines.scorers.action_value import ActionLoss, ActionValue, ActionValueC
 from policies.lora import LoraSettings, add_lora
 from tests.baselines.corridor_learning import TASKS, babbling_policy, corridor, small_policy
 from tests.baselines.scorers.heads import awake, finite_differences, learn, two_layers
+from tests.cases import cases
 from tests.refusals import refuses
 from tests.wrappers.credit import learned, oracles
 from wrappers.credit import action_targets
@@ -128,14 +129,12 @@ def test_beside_an_adapter_only_adapter_and_head_learn() -> None:
     assert all("lora_" in name or not name.startswith("trunk") for name in scorer.state_dict()["model"])
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"level": "token"}, "level must be 'turn'"),
-        ({"loss": "hinge"}, "loss must be 'cross-entropy' or 'squared', got 'hinge'"),
-        ({"gamma": 1.5}, "gamma must be at least 0 and at most 1"),
-        ({"unit": "board"}, "unit must be 'history' or 'state'"),
-    ],
+@cases(
+    "changes, words",
+    ({"level": "token"}, "level must be 'turn'"),
+    ({"loss": "hinge"}, "loss must be 'cross-entropy' or 'squared', got 'hinge'"),
+    ({"gamma": 1.5}, "gamma must be at least 0 and at most 1"),
+    ({"unit": "board"}, "unit must be 'history' or 'state'"),
 )
 def test_a_wrong_setting_is_named(changes: dict[str, Any], words: str) -> None:
     refuses(ValueError, words, ActionValueConfig, **changes)

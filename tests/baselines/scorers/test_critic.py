@@ -22,6 +22,7 @@ from baselines.scorers.value_model import explained_variance
 from baselines.trainer import Trainer
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, small_policy
 from tests.baselines.test_trainer import digest, repeatable, trainer
+from tests.cases import cases
 from tests.refusals import refuses
 from wrappers.credit.returns import discounted_returns
 
@@ -212,13 +213,11 @@ def test_mixed_precision_ends_below_the_head() -> None:
     assert np.isfinite(critic.update(table, found, np.ones(len(table)), np.random.default_rng(0), 1e-3)["value_loss"])
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"rate": 0.0}, "CriticConfig.rate must be above 0, got 0.0"),
-        ({"epochs": 0}, "epochs must be at least 1"),
-        ({"value_clip": 0.0}, "value_clip must be None or above 0"),
-    ],
+@cases(
+    "changes, words",
+    ({"rate": 0.0}, "CriticConfig.rate must be above 0, got 0.0"),
+    ({"epochs": 0}, "epochs must be at least 1"),
+    ({"value_clip": 0.0}, "value_clip must be None or above 0"),
 )
 def test_a_wrong_number_is_named(changes: dict[str, Any], words: str) -> None:
     refuses(ValueError, words, CriticConfig, **changes)

@@ -17,6 +17,7 @@ from baselines.scorers.losses import cross_entropy, outcome_pairs, pair_loss, tr
 from policies.lora import LoraSettings, add_lora
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, small_policy
 from tests.baselines.test_trainer import digest
+from tests.cases import cases
 from tests.refusals import refuses
 from wrappers.credit.evidence import pair_accuracy
 
@@ -145,16 +146,14 @@ def test_the_gradient_is_that_of_a_loop_however_it_is_cut(loss: Any, reduce: Any
         assert row["prm_grad_norm"] == pytest.approx(square**0.5, rel=1e-3)
 
 
-@pytest.mark.parametrize(
+@cases(
     "changes",
-    [
-        {"reduce": "sum"},
-        {"reduce": "mean", "loss": "ce"},
-        {"centre": True, "reduce": "sum"},
-        {"centre": "group", "reduce": "sum"},
-        {"reference": "start", "loss": "ce", "level": "token"},
-        {"centre": "group", "loss": "ce", "level": "token"},
-    ],
+    {"reduce": "sum"},
+    {"reduce": "mean", "loss": "ce"},
+    {"centre": True, "reduce": "sum"},
+    {"centre": "group", "reduce": "sum"},
+    {"reference": "start", "loss": "ce", "level": "token"},
+    {"centre": "group", "loss": "ce", "level": "token"},
 )
 @pytest.mark.parametrize("rows", [None, 4])
 def test_finite_differences_through_two_layers(changes: dict[str, Any], rows: int | None) -> None:
@@ -329,16 +328,14 @@ def test_restricted_and_unsampled_replies() -> None:
     assert start.update(table, np.zeros(len(table)), None, np.random.default_rng(0), RATE)["prm_grad_norm"] > 0
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"beta": 0.0}, "ImplicitRewardConfig.beta must be above 0, got 0.0"),
-        ({"loss": "dpo"}, "loss must be 'pair' or 'ce', got 'dpo'"),
-        ({"centre": "all"}, "centre must be False, True or 'group', got 'all'"),
-        ({"centre": True, "reference": "start"}, "centre must be False or 'group' with reference='start'"),
-        ({"minibatch_groups": 0}, "minibatch_groups must be at least 1"),
-        ({"margin": -1.0}, "margin must be None or at least 0"),
-    ],
+@cases(
+    "changes, words",
+    ({"beta": 0.0}, "ImplicitRewardConfig.beta must be above 0, got 0.0"),
+    ({"loss": "dpo"}, "loss must be 'pair' or 'ce', got 'dpo'"),
+    ({"centre": "all"}, "centre must be False, True or 'group', got 'all'"),
+    ({"centre": True, "reference": "start"}, "centre must be False or 'group' with reference='start'"),
+    ({"minibatch_groups": 0}, "minibatch_groups must be at least 1"),
+    ({"margin": -1.0}, "margin must be None or at least 0"),
 )
 def test_a_wrong_setting_is_named(changes: dict[str, Any], words: str) -> None:
     refuses(ValueError, words, ImplicitRewardConfig, **changes)

@@ -15,6 +15,7 @@ from benchmarks.json_files import read_json
 from benchmarks.play.results import load
 from tests.agentgym.outside.chat.chat_server import chat_server, completion, raw
 from tests.benchmarks.play.support import run
+from tests.cases import cases
 
 UP = completion("Thought: a box.\nAction: up\nObservation: you won", tokens=(100, 4))
 #: Levels that one push solves.
@@ -217,15 +218,13 @@ def test_a_model_here_is_prompted_too(tmp_path):
     assert len((folder / "trials.jsonl").read_text("utf-8").splitlines()) >= 2
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--method", "tree"], "expected one of vanilla, cot, react, reflexion, got 'tree'"),
-        (["--method", "react", "--trials", 2], "react has one trial"),
-        (["--most-tokens", 5], "are for an --endpoint"),
-        (["--examples", "/nowhere.json"], "/nowhere.json: no such file"),
-        ([], "random reads no prompts"),
-    ],
+@cases(
+    "options, words",
+    (["--method", "tree"], "expected one of vanilla, cot, react, reflexion, got 'tree'"),
+    (["--method", "react", "--trials", 2], "react has one trial"),
+    (["--most-tokens", 5], "are for an --endpoint"),
+    (["--examples", "/nowhere.json"], "/nowhere.json: no such file"),
+    ([], "random reads no prompts"),
 )
 def test_wrong_use_is_explained(options, words, tmp_path):
     code, output = run("prompt", "sokoban/generated@1", "--tasks", 1, "--model", "random", *options, "--out", tmp_path)

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from benchmarks.play.search_players import METHODS, STUDY, drawn
 from benchmarks.report.page import html
+from tests.cases import cases
 
 APP = typer.Typer()
 APP.command()(STUDY.command)
@@ -98,16 +99,14 @@ def test_the_same_command_continues_and_another_one_is_refused(folder):
     assert run("--quick", "--tasks", 13, "--out", folder).exit_code == 2
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--methods", "mtcs"], "did you mean 'mcts'?"),
-        (["--outcome", "scores"], "did you mean 'score'?"),
-        (["--env", "sokobann"], "did you mean 'sokoban'?"),
-        (["--quick", "--show", "32"], "there is no task 32 among 32"),
-        (["--budgets", "10,x"], "distinct numbers"),
-        (["--policy", "/nowhere"], "expected a job folder"),
-    ],
+@cases(
+    "options, words",
+    (["--methods", "mtcs"], "did you mean 'mcts'?"),
+    (["--outcome", "scores"], "did you mean 'score'?"),
+    (["--env", "sokobann"], "did you mean 'sokoban'?"),
+    (["--quick", "--show", "32"], "there is no task 32 among 32"),
+    (["--budgets", "10,x"], "distinct numbers"),
+    (["--policy", "/nowhere"], "expected a job folder"),
 )
 def test_wrong_options_say_what_was_expected(options, words, tmp_path):
     result = run(*options, "--out", tmp_path / "out")

@@ -21,15 +21,8 @@ from benchmarks.report.markdown import replaced
 from benchmarks.run import app
 from benchmarks.training.head_to_head import plan_study
 from benchmarks.training.records import Point, Record, Setting, Trainings, check, save
-from benchmarks.training.studies import (
-    STUDIES,
-    Arm,
-    PaperStudy,
-    figure,
-    load,
-    plan_of,
-    table,
-)
+from benchmarks.training.studies import STUDIES, Arm, PaperStudy, figure, load, plan_of, table
+from tests.cases import cases
 from website.method_results import with_studies
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -100,14 +93,12 @@ def test_a_page_is_rebuilt_from_the_file_alone(tmp_path):
     assert "rewardflow" in (tmp_path / "out" / "distance" / "report.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["distances"], "No such command 'distances'"),
-        (["distance", "--from", "nowhere"], "no such file"),
-        (["distance", "--from", "nowhere", "--quick"], "nothing is trained"),
-        (["distance", "--model", "no/such/model"], "no Hugging Face model"),
-    ],
+@cases(
+    "options, words",
+    (["distances"], "No such command 'distances'"),
+    (["distance", "--from", "nowhere"], "no such file"),
+    (["distance", "--from", "nowhere", "--quick"], "nothing is trained"),
+    (["distance", "--model", "no/such/model"], "no Hugging Face model"),
 )
 def test_wrong_questions_are_answered_in_a_sentence(options, words, tmp_path):
     result = run(*options, *([] if "--from" in options else ["--out", tmp_path]))

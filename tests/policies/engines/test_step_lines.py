@@ -7,6 +7,7 @@ import pytest
 from agentgym.rollout import collect
 from agentgym.trajectory import Reply, StepTable
 from policies.engines.step_lines import Story, ToldStep, message_texts, step_lines, story_of_prompts, story_of_states
+from tests.cases import cases
 from tests.corridor import CorridorEnv, CorridorVectorEnv
 from wrappers import VectorPromptWindow, VectorTranscript
 
@@ -64,23 +65,21 @@ def test_lines_are_cut_and_told_in_detail() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("shown", "texts"),
-    [
-        ("a hall", [("user", "a hall")]),
-        ({"text": "a hall", "image": np.zeros((2, 2, 3), np.uint8)}, [("user", "a hall")]),
-        (np.array([1, 2]), [("user", "[1, 2]")]),
-        (np.zeros((2, 2, 3), np.uint8), [("user", "")]),
-        (7, [("user", "7")]),
-        ((), [("user", "[]")]),
-        (
-            [
-                {"role": "system", "content": "Walk."},
-                {"role": "user", "content": [{"type": "image", "image": 0}, {"type": "text", "text": "a hall"}]},
-            ],
-            [("system", "Walk."), ("user", "a hall")],
-        ),
-    ],
+@cases(
+    "shown, texts",
+    ("a hall", [("user", "a hall")]),
+    ({"text": "a hall", "image": np.zeros((2, 2, 3), np.uint8)}, [("user", "a hall")]),
+    (np.array([1, 2]), [("user", "[1, 2]")]),
+    (np.zeros((2, 2, 3), np.uint8), [("user", "")]),
+    (7, [("user", "7")]),
+    ((), [("user", "[]")]),
+    (
+        [
+            {"role": "system", "content": "Walk."},
+            {"role": "user", "content": [{"type": "image", "image": 0}, {"type": "text", "text": "a hall"}]},
+        ],
+        [("system", "Walk."), ("user", "a hall")],
+    ),
 )
 def test_what_a_policy_was_shown_as_text(shown: Any, texts: list[tuple[str, str]]) -> None:
     assert list(message_texts(shown)) == texts

@@ -22,6 +22,7 @@ from policies.scoring import packed, prefix_tree, score_replies
 from policies.scoring.attention import RUNS, Runs
 from policies.scoring.packed import Chain, merge_chains, pack, rows_per_pass, score_packed
 from policies.scoring.prefix_tree import merge_trees, score_trees, tree_rows_per_pass
+from tests.cases import cases
 from tests.refusals import refuses
 
 KINDS = {
@@ -176,14 +177,12 @@ def test_passes_by_hand() -> None:
     assert shapes == [(1, sum(len(prompts[row]) + len(replies[row]) - 1 for row in (3, 7, 11)))]
 
 
-@pytest.mark.parametrize(
-    ("prompts", "replies", "options", "words"),
-    [
-        ([(1,)], [], {}, "1 prompts and 0 replies"),
-        ([(1,)], [()], {}, "reply 0 has no tokens"),
-        ([(1,)], [(2,)], {"temperature": 0.0}, "temperature above 0"),
-        ([(1,)], [(2,)], {"tokens_per_pass": 0}, "at least 1 token"),
-    ],
+@cases(
+    "prompts, replies, options, words",
+    ([(1,)], [], {}, "1 prompts and 0 replies"),
+    ([(1,)], [()], {}, "reply 0 has no tokens"),
+    ([(1,)], [(2,)], {"temperature": 0.0}, "temperature above 0"),
+    ([(1,)], [(2,)], {"tokens_per_pass": 0}, "at least 1 token"),
 )
 def test_wrong_input_is_explained(prompts, replies, options, words) -> None:  # type: ignore[no-untyped-def]
     refuses(ValueError, words, lambda: score_packed(make("qwen2"), prompts, replies, **options))

@@ -18,6 +18,7 @@ from policies.search.methods import MCTS, Beam, BestOfN
 from policies.search.player import SearchPlayer
 from policies.search.simulator import Listed, Simulator
 from policies.search.tree import Budget, Value
+from tests.cases import cases
 from tests.corridor import CorridorEnv
 from tests.policies.search.searching import Priors, make, search
 from tests.refusals import refuses
@@ -124,13 +125,11 @@ def test_random_play_with_search_solves_sokoban() -> None:
     assert collect(VectorSnapshots(boards(32)), player, tasks=tasks, seed=0).trajectory_won.mean() >= 0.9
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"budget": Budget(tokens=5)}, "limit the budget's steps"),
-        ({"budget": Budget(steps=5, tokens=5)}, "a budget of tokens cannot be kept"),
-        ({"budget": Budget(steps=5), "share": 0.0}, "share"),
-    ],
+@cases(
+    "options, words",
+    ({"budget": Budget(tokens=5)}, "limit the budget's steps"),
+    ({"budget": Budget(steps=5, tokens=5)}, "a budget of tokens cannot be kept"),
+    ({"budget": Budget(steps=5), "share": 0.0}, "share"),
 )
 def test_a_search_that_could_not_end_is_refused(options, words) -> None:
     refuses(ValueError, words, lambda: SearchPlayer(make(1), RandomPolicy(), MCTS(), **options))

@@ -16,6 +16,7 @@ import pytest
 from agentgym.outside.chat.endpoint import ChatEndpoint
 from agentgym.outside.chat.wire import ChatAnswer, ChatFailure, ChatRequest, key_of
 from tests.agentgym.outside.chat.chat_server import Handler, Play, chat_server, completion, echo, hang_up, raw, say
+from tests.cases import cases
 from tests.refusals import refuses
 
 pytest.importorskip("aiohttp")
@@ -77,16 +78,14 @@ def test_equal_requests_are_sent_once_and_seeds_make_them_differ() -> None:
         assert [each.get("seed") for each in server.requests[4:]] == [None, None]
 
 
-@pytest.mark.parametrize(
-    ("structured", "expected"),
-    [
-        ("", None),
-        ("json_object", {"type": "json_object"}),
-        (
-            "json_schema",
-            {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": {"type": "object"}}},
-        ),
-    ],
+@cases(
+    "structured, expected",
+    ("", None),
+    ("json_object", {"type": "json_object"}),
+    (
+        "json_schema",
+        {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": {"type": "object"}}},
+    ),
 )
 def test_structured_output_is_asked_for_where_there_is_a_schema(structured: str, expected: Any) -> None:
     with chat_server(echo) as server:
@@ -95,12 +94,10 @@ def test_structured_output_is_asked_for_where_there_is_a_schema(structured: str,
         assert [each.get("response_format") for each in server.requests] == [expected, None]
 
 
-@pytest.mark.parametrize(
+@cases(
     "play",
-    [
-        raw(b"busy", 503), raw(b"{}", 500), raw(b"{}", 429, Retry_After="0.01"), hang_up,
-        raw(b'{"choices": [', length=500), raw(b"", length=500),
-    ],
+    raw(b"busy", 503), raw(b"{}", 500), raw(b"{}", 429, Retry_After="0.01"), hang_up,
+    raw(b'{"choices": [', length=500), raw(b"", length=500),
 )  # fmt: skip
 def test_what_may_pass_is_tried_again(play: Play) -> None:
     with chat_server(play, echo) as server:
@@ -277,17 +274,15 @@ def test_it_may_be_asked_where_an_event_loop_runs_and_from_many_threads() -> Non
             ]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"model": ""}, "name of a model"),
-        ({"base_url": "127.0.0.1:8000"}, "base_url must be like"),
-        ({"timeout": 0}, "timeout > 0"),
-        ({"retries": -1}, "retries >= 0"),
-        ({"concurrency": 0}, "concurrency >= 1"),
-        ({"structured": "yes"}, "structured must be one of"),
-        ({"cache": 5}, "cache must be a folder"),
-    ],
+@cases(
+    "arguments, words",
+    ({"model": ""}, "name of a model"),
+    ({"base_url": "127.0.0.1:8000"}, "base_url must be like"),
+    ({"timeout": 0}, "timeout > 0"),
+    ({"retries": -1}, "retries >= 0"),
+    ({"concurrency": 0}, "concurrency >= 1"),
+    ({"structured": "yes"}, "structured must be one of"),
+    ({"cache": 5}, "cache must be a folder"),
 )
 def test_arguments_that_cannot_be(arguments: dict[str, Any], words: str) -> None:
     refuses(ValueError, words, ChatEndpoint, **({"model": "m", "base_url": "http://127.0.0.1:1/v1"} | arguments))

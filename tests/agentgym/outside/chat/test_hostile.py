@@ -20,35 +20,34 @@ from tests.agentgym.outside.chat.chat_server import (
     slow,
 )
 from tests.agentgym.outside.chat.test_endpoint import endpoint, failure, request, texts
+from tests.cases import cases
 
 pytest.importorskip("aiohttp")
 
 
-@pytest.mark.parametrize(
-    ("play", "words"),
-    [
-        (raw(b"<html>"), "not JSON"),
-        (raw(b""), "not JSON"),
-        (raw(b"\xff\xfe\x00"), "not UTF-8"),
-        (raw(b"[" * 200_000), "nested too deeply"),
-        (raw(b"x" * 17_000_000), "more than 16,000,000 bytes"),
-        (raw(b"[" * 600 + b'"\\u0041"' + b"]" * 600), "nested too deeply"),
-        (raw(completion("x").replace(b"10", b"1" + b"0" * 400)), "an integer of 401 digits"),
-        (raw(completion("x").replace(b"10", b"1e400")), "too large for a float"),
-        (raw(completion("x").replace(b"10", b"NaN")), "NaN is not a JSON number"),
-        (raw(gzip.compress(b"[" * 50_000_000, 1, mtime=0), Content_Encoding="gzip"), "not UTF-8"),
-        (raw(gzip.compress(b"[" * 50_000_000, 1, mtime=0), 400, Content_Encoding="gzip"), "status 400"),
-        (raw(b"no", 400, Content_Type="text/plain; charset=zlib"), "status 400 (no)"),
-        (garbage, "no connection"),
-        (raw(b"{}"), "no choices[0].message.content"),
-        (raw(b"[]"), "no choices[0].message.content"),
-        (raw(b'{"choices": []}'), "no choices[0].message.content"),
-        (raw(b'{"choices": [{"message": {"content": 5}}]}'), "is not text"),
-        (raw(b'{"error": "no such model"}', 404), "status 404 ({"),
-        (raw(b"{}", 400), "status 400"),
-        (raw(b"{}", 302, Location="http://127.0.0.1:1/"), "status 302"),
-        (raw(b'{"error": "key s3cret is wrong"}', 401), "key *** is wrong"),
-    ],
+@cases(
+    "play, words",
+    (raw(b"<html>"), "not JSON"),
+    (raw(b""), "not JSON"),
+    (raw(b"\xff\xfe\x00"), "not UTF-8"),
+    (raw(b"[" * 200_000), "nested too deeply"),
+    (raw(b"x" * 17_000_000), "more than 16,000,000 bytes"),
+    (raw(b"[" * 600 + b'"\\u0041"' + b"]" * 600), "nested too deeply"),
+    (raw(completion("x").replace(b"10", b"1" + b"0" * 400)), "an integer of 401 digits"),
+    (raw(completion("x").replace(b"10", b"1e400")), "too large for a float"),
+    (raw(completion("x").replace(b"10", b"NaN")), "NaN is not a JSON number"),
+    (raw(gzip.compress(b"[" * 50_000_000, 1, mtime=0), Content_Encoding="gzip"), "not UTF-8"),
+    (raw(gzip.compress(b"[" * 50_000_000, 1, mtime=0), 400, Content_Encoding="gzip"), "status 400"),
+    (raw(b"no", 400, Content_Type="text/plain; charset=zlib"), "status 400 (no)"),
+    (garbage, "no connection"),
+    (raw(b"{}"), "no choices[0].message.content"),
+    (raw(b"[]"), "no choices[0].message.content"),
+    (raw(b'{"choices": []}'), "no choices[0].message.content"),
+    (raw(b'{"choices": [{"message": {"content": 5}}]}'), "is not text"),
+    (raw(b'{"error": "no such model"}', 404), "status 404 ({"),
+    (raw(b"{}", 400), "status 400"),
+    (raw(b"{}", 302, Location="http://127.0.0.1:1/"), "status 302"),
+    (raw(b'{"error": "key s3cret is wrong"}', 401), "key *** is wrong"),
 )
 def test_what_another_try_would_not_change_is_a_failure_at_once(play: Play, words: str) -> None:
     with chat_server(play, echo) as server:

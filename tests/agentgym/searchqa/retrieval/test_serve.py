@@ -18,6 +18,7 @@ from agentgym.searchqa.retrieval.remote import HttpRetriever
 from agentgym.searchqa.retrieval.serve import RetrievalServer, main
 from agentgym.searchqa.retriever import Found, Hit, Passage, SearchFailure
 from tests.agentgym.searchqa.support import ROOT, WORDS, random_passages, searching, write_corpus
+from tests.cases import cases
 
 pytest.importorskip("aiohttp")
 
@@ -65,25 +66,23 @@ def test_both_formats_are_answered_with_or_without_scores(lexical: LexicalRetrie
             assert post(server, {"queries": ["ka"]} | fields) == (200, {"result": [bare]})
 
 
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        (b"", "not JSON: Expecting value"),
-        (b"{", "Expecting"),
-        (b"\xff", "not UTF-8"),
-        (b"[" * 100_000, "nested too deeply"),
-        (b'["ka"]', "expected an object with 'queries'"),
-        ({}, "expected an object with 'queries'"),
-        ({"query": "a", "queries": ["a"]}, "expected an object with 'queries'"),
-        ({"queries": "ka"}, "'queries' must be a list of strings"),
-        ({"queries": [1]}, "'queries' must be a list of strings"),
-        ({"query": ["ka"]}, "'query' a string"),
-        ({"query": "ka", "topk": -1}, "'topk' must be an integer from 1 to 1000, got -1"),
-        ({"query": "ka", "topk": 1001}, "got 1001"),
-        ({"query": "ka", "topk": "3"}, "got '3'"),
-        ({"query": "ka", "topk": True}, "got True"),
-        ({"query": "ka", "return_scores": "yes"}, "'return_scores' must be true or false"),
-    ],
+@cases(
+    "body, words",
+    (b"", "not JSON: Expecting value"),
+    (b"{", "Expecting"),
+    (b"\xff", "not UTF-8"),
+    (b"[" * 100_000, "nested too deeply"),
+    (b'["ka"]', "expected an object with 'queries'"),
+    ({}, "expected an object with 'queries'"),
+    ({"query": "a", "queries": ["a"]}, "expected an object with 'queries'"),
+    ({"queries": "ka"}, "'queries' must be a list of strings"),
+    ({"queries": [1]}, "'queries' must be a list of strings"),
+    ({"query": ["ka"]}, "'query' a string"),
+    ({"query": "ka", "topk": -1}, "'topk' must be an integer from 1 to 1000, got -1"),
+    ({"query": "ka", "topk": 1001}, "got 1001"),
+    ({"query": "ka", "topk": "3"}, "got '3'"),
+    ({"query": "ka", "topk": True}, "got True"),
+    ({"query": "ka", "return_scores": "yes"}, "'return_scores' must be true or false"),
 )
 def test_a_bad_request_is_answered_with_what_was_expected(
     lexical: LexicalRetriever, body: bytes | dict[str, Any], words: str
@@ -195,13 +194,11 @@ def raw_status(server: RetrievalServer, head: str) -> int:
         return int(raw.recv(100).split()[1])
 
 
-@pytest.mark.parametrize(
-    ("host", "status"),
-    [
-        ("localhost:{port}", 200), ("127.0.0.1", 200), ("LOCALHOST", 200), ("[::1]:{port}", 200), ("10.1.2.3:80", 200),
-        ("node7:{port}", 200), ("evil.example", 403), ("evil.example:{port}", 403), ("127.0.0.1.evil.example", 403),
-        ("localhost.evil.example", 403), ("", 403), ("*", 403), ("\u00e9", 403),
-    ],
+@cases(
+    "host, status",
+    ("localhost:{port}", 200), ("127.0.0.1", 200), ("LOCALHOST", 200), ("[::1]:{port}", 200), ("10.1.2.3:80", 200),
+    ("node7:{port}", 200), ("evil.example", 403), ("evil.example:{port}", 403), ("127.0.0.1.evil.example", 403),
+    ("localhost.evil.example", 403), ("", 403), ("*", 403), ("\u00e9", 403),
 )  # fmt: skip
 def test_a_request_for_another_host_is_refused(lexical: LexicalRetriever, host: str, status: int) -> None:
     with searching(lexical, names=["Node7"]) as server:
@@ -216,12 +213,10 @@ def test_a_request_for_another_host_is_refused(lexical: LexicalRetriever, host: 
         assert raw_status(server, "GET /health HTTP/1.1\r\nHost: evil.example\r\n\r\n") == 200
 
 
-@pytest.mark.parametrize(
-    ("origin", "status"),
-    [
-        ("http://localhost:8888", 200), ("http://node7", 200), ("http://127.0.0.1:{port}", 200),
-        ("http://evil.example", 403), ("null", 403), ("", 403), ("http://10.1.2.3", 403),
-    ],
+@cases(
+    "origin, status",
+    ("http://localhost:8888", 200), ("http://node7", 200), ("http://127.0.0.1:{port}", 200),
+    ("http://evil.example", 403), ("null", 403), ("", 403), ("http://10.1.2.3", 403),
 )  # fmt: skip
 def test_pages_of_other_hosts_may_not_search(lexical: LexicalRetriever, origin: str, status: int) -> None:
     with searching(lexical, names=["Node7"]) as server:
@@ -237,22 +232,20 @@ BODY = '{"query": "ka"}'
 LENGTH = f"Content-Length: {len(BODY)}\r\n"
 
 
-@pytest.mark.parametrize(
-    ("request_line", "head", "status"),
-    [
-        ("POST /retrieve", LENGTH, 200),
-        ("POST /retrieve", f"{LENGTH}Content-Length: 0\r\n", 400),
-        ("POST /retrieve", f"Content-Length: 0\r\n{LENGTH}", 400),
-        ("POST /retrieve", LENGTH * 2, 400),
-        ("POST /retrieve", f"Content-Length: {len(BODY)}, {len(BODY)}\r\n", 411),
-        ("POST /retrieve", f"X-Broken : 1\r\n{LENGTH}", 400),
-        ("POST /retrieve", f"{LENGTH}Transfer-Encoding: chunked\r\n", 411),
-        ("GET /health", LENGTH, 400),
-        ("GET /health", "Transfer-Encoding: chunked\r\n", 400),
-        ("GET /health", "Content-Length: -0\r\n", 400),
-        ("GET /nothing", LENGTH, 400),
-        ("PUT /retrieve", LENGTH, 400),
-    ],
+@cases(
+    "request_line, head, status",
+    ("POST /retrieve", LENGTH, 200),
+    ("POST /retrieve", f"{LENGTH}Content-Length: 0\r\n", 400),
+    ("POST /retrieve", f"Content-Length: 0\r\n{LENGTH}", 400),
+    ("POST /retrieve", LENGTH * 2, 400),
+    ("POST /retrieve", f"Content-Length: {len(BODY)}, {len(BODY)}\r\n", 411),
+    ("POST /retrieve", f"X-Broken : 1\r\n{LENGTH}", 400),
+    ("POST /retrieve", f"{LENGTH}Transfer-Encoding: chunked\r\n", 411),
+    ("GET /health", LENGTH, 400),
+    ("GET /health", "Transfer-Encoding: chunked\r\n", 400),
+    ("GET /health", "Content-Length: -0\r\n", 400),
+    ("GET /nothing", LENGTH, 400),
+    ("PUT /retrieve", LENGTH, 400),
 )
 def test_a_request_whose_length_is_unclear_is_refused_and_what_follows_is_not_taken_for_another_one(
     lexical: LexicalRetriever, request_line: str, head: str, status: int

@@ -21,6 +21,7 @@ from agentgym.searchqa.retrieval.simulated import (
 from agentgym.searchqa.retriever import Hit, SearchFailure
 from agentgym.searchqa.tasks import Questions
 from tests.agentgym.searchqa.support import ADA, COUNTRY, IVA, LOOSE, PASSAGES, ULM, ZELL, Titles
+from tests.cases import cases
 from tests.refusals import refuses
 
 #: Of the same source, kind and split as COUNTRY, and supported by other passages.
@@ -185,17 +186,15 @@ def test_equal_searches_of_a_group_draw_each_for_itself_or_together():
     assert len({each[0] for each in own}) == 1
 
 
-@pytest.mark.parametrize(
-    ("made", "options", "words"),
-    [
-        ({"simulator": None}, {"noise": 0.5}, "option noise=0.5 without a simulator: make the environment with"),
-        ({}, {"noise": 1.5}, "option 'noise' must be a probability from 0 to 1, got 1.5"),
-        ({}, {"noise": "much"}, "option 'noise' must be a probability"),
-        ({"simulator": "rul"}, {}, "simulator must be a name or an object with simulate.*did you mean 'rule'"),
-        ({"simulator": 3}, {}, "got 3; known: rule"),
-        ({"max_turns": -1}, {}, "max_turns must be an integer of at least 0, got -1"),
-        ({"max_turns": 0, "last_turn": "counted"}, {}, "max_turns must be an integer of at least 1, got 0"),
-    ],
+@cases(
+    "made, options, words",
+    ({"simulator": None}, {"noise": 0.5}, "option noise=0.5 without a simulator: make the environment with"),
+    ({}, {"noise": 1.5}, "option 'noise' must be a probability from 0 to 1, got 1.5"),
+    ({}, {"noise": "much"}, "option 'noise' must be a probability"),
+    ({"simulator": "rul"}, {}, "simulator must be a name or an object with simulate.*did you mean 'rule'"),
+    ({"simulator": 3}, {}, "got 3; known: rule"),
+    ({"max_turns": -1}, {}, "max_turns must be an integer of at least 0, got -1"),
+    ({"max_turns": 0, "last_turn": "counted"}, {}, "max_turns must be an integer of at least 1, got 0"),
 )
 def test_wrong_arguments_are_explained(made, options, words):
     refuses(ValueError, words, lambda: env_of(**made).reset(options=options))
