@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 
-import agentgym  # noqa: F401
 from agentgym.adapter import adapt
 from agentgym.corridor.env import MEANING, CorridorEnv
 from agentgym.rollout import collect
@@ -75,8 +74,7 @@ def test_contexts_by_hand() -> None:
     found = contexts("sibling", table)
     said = "From here it went on: "
     assert found.right == [None, None, f"{said}one; two", f"{said}two", f"{said}one; two", None]
-    assert found.wrong[0] == (f"{said}five", f"{said}three; four")
-    assert found.wrong[1] == (f"{said}four",)
+    assert (found.wrong[0], found.wrong[1]) == ((f"{said}five", f"{said}three; four"), (f"{said}four",))
     assert found.under("wrong", table)[2] == f"{said}five"
     assert contexts("outcome", table).under("wrong", table)[0] == "This attempt will fail."
     assert contexts("feedback", table).right == [None] * 6
@@ -210,7 +208,6 @@ def test_reward_components_reach_the_table_and_train() -> None:
         return VectorPromptWindow(VectorReplyParser(envs), history=0, instructions=False)
 
     table = collect(made(4), policy(), tasks=TASKS[:1], group_size=4, seed=0)
-    assert table.reward_components is not None
     np.testing.assert_array_equal(table.reward_components["answer"], table.reward)
     rooms = [3 if "end" in str(table.states[i]) else int(str(table.states[i])) for i in table.next_state]
     np.testing.assert_array_equal(table.reward_components["progress"], rooms)
@@ -219,8 +216,7 @@ def test_reward_components_reach_the_table_and_train() -> None:
     )
     played = collect(VectorReplyParser(adapt(alone)), RandomPolicy(), tasks=TASKS[:1], group_size=2, seed=0)
     assert list(played.reward_components or ()) == ["progress", "answer"]
-    rows = Trainer(policy(), made(8), recipe("grpo:rewards=components"), TASKS, CONFIG).run()
-    assert rows[-1]["signal"] > 0
+    assert Trainer(policy(), made(8), recipe("grpo:rewards=components"), TASKS, CONFIG).run()[-1]["signal"] > 0
 
 
 def trained(name: str, limit: int | None = None, **changes: Any) -> tuple[list[dict[str, Any]], list[torch.Tensor]]:
