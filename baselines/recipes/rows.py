@@ -22,8 +22,8 @@ def _made(method: Method) -> Recipe:
     options = {"preset": "paper", **method.options}
     return Recipe(
         method.name, method.credit, options, method.notes, method.training, method.scored, scorer,
-        argument=method.argument, silent=method.silent, figures=method.figures, keeps=method.keeps,
-        scorers={word: _scorer(*each) for word, each in method.scorers.items()},
+        argument=method.argument, silent=method.silent, figures=method.figures, targets=method.targets,
+        keeps=method.keeps, scorers={word: _scorer(*each) for word, each in method.scorers.items()},
     )  # fmt: skip
 
 

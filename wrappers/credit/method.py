@@ -86,6 +86,7 @@ class Method:
         argument: keyword of the function for the scores; "": `credit(table, scores, **options) ->
             baselines.scorers.scorer.Estimate`, scores None without any.
         figures: (table, scores, all options) -> measures of the scores for the log.
+        targets: (table, all options) -> float (N,), what a scorer that learns is to give; None: it knows by itself.
         scorer: module of `baselines.scorers`, "critic"; "": given to the trainer.
         scorers: such a module and settings by value of the option `scores`; none: given to the trainer.
         keeps: (table, all options) -> bool (n_groups,), groups kept by dynamic sampling; None: groups with wins and
@@ -105,6 +106,7 @@ class Method:
     argument: str = ""
     silent: float = 0.0
     figures: Callable[[StepTable, Floats, Mapping[str, Any]], Mapping[str, float]] | None = None
+    targets: Callable[[StepTable, Mapping[str, Any]], Floats] | None = None
     scorer: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
     scorers: Mapping[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)

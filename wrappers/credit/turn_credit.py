@@ -11,7 +11,8 @@ Source: prime-rl, pull request 3282. See docs/credit/privileged.md.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Unpack
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -105,11 +106,16 @@ def smeared(table: StepTable, gained: Floats, gamma: float) -> Floats:
     return spent
 
 
+def _outcome(table: StepTable, options: Mapping[str, Any]) -> Floats:
+    """Return what the value of each step's state should be, float64 (N,): the outcome of its episode."""
+    return outcomes(table, {"outcome": options["outcome"]})[table.trajectory]
+
+
 METHODS = (
     Method(
         "turn_credit", turn_credit,
         "Each turn's gain in a score of the state, with sum zero over an episode, plus outcome and progress.",
-        options=PENALTY, scored="turn", argument="given", scorer="exact_gain",
+        options=PENALTY, scored="turn", argument="given", targets=_outcome, scorer="exact_gain",
         scorers={"solver": ("exact_gain", {}), "distance": ("task_distance", {"of": "gain"}), "values": ("critic", {})},
         space={"gamma": (0.0, 0.9), "beta": (0.3, 1.0)}, colour="#17BECF", unmeasured=NEEDS_MODEL,
     ),
