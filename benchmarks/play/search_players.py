@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import math
 import time
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +29,7 @@ from benchmarks.console import NONE, asked, parse_seeds
 from benchmarks.json_files import ResultsError, check_known
 from benchmarks.processes import Progress
 from benchmarks.report.page import Page, Panel, Table, ruled
-from benchmarks.report.state_graph import Graph, graph_of, placed
+from benchmarks.report.state_graph import Graph, placed, search_graph
 from benchmarks.statistics import paired_difference, percent, points, success_interval
 from benchmarks.study import Found, Study, Tell
 from benchmarks.training.options import check_infos, known_env
@@ -40,15 +38,12 @@ from policies.scripted import RandomPolicy
 from policies.search.methods import MCTS, Beam, BestOfN
 from policies.search.player import Method, SearchPlayer
 from policies.search.simulator import Listed
-from policies.search.tree import Budget, Tree, Value
-from policies.search.tree import Node as TreeNode
+from policies.search.tree import Budget, Value
 from wrappers import VectorSnapshots
 
 #: The random policy; the policy alone, with which the others are compared; the policy at temperature 0.
 RANDOM, BASE, GREEDY = "random", "alone", "greedy"
 OUTCOMES = ("score", "won", "return")
-#: A graph of more states is not drawn.
-MOST_STATES = 400
 #: Ways to search; the budget limits their length.
 METHODS: dict[str, Method] = {"best_of_n": BestOfN(n=1_000_000), "beam": Beam(width=8, samples=4), "mcts": MCTS()}
 FULL_BUDGETS, QUICK_BUDGETS = "100,300,1000", "50,200"
@@ -158,66 +153,6 @@ def _score(player: str, budget: int, table: StepTable, spent: Any, seconds: floa
     steps, tokens, scored = map(float, spent)
     length = len(table) / table.n_trajectories
     return SearchScore(player, budget, success, steps, tokens, scored, length, seconds, None)
-
-
-def search_graph(tree: Tree, method: str, budget: int, seed: int) -> Graph | None:
-    """Return the graph of a search, or None where it has more than `MOST_STATES` states.
-
-    A node's visits are the simulations that judged it, an edge's count is its target's, and its advantage the value of
-    the step minus that of its source.
-    """
-    taken = list(_steps(tree))
-    names = {name: i for i, name in enumerate(dict.fromkeys(map(_name, (tree.root, *taken))))}
-    if len(names) > MOST_STATES:
-        return None
-    texts, visits, goals = [""] * len(names), [0] * len(names), set[int]()
-    for node in (tree.root, *taken):
-        i = names[_name(node)]
-        texts[i] = texts[i] or _text(node.observation)
-        visits[i] += node.visits
-        if node.won:
-            goals.add(i)
-    found: dict[tuple[int, int, str], list[TreeNode]] = defaultdict(list)
-    for node in taken:
-        found[names[_name(node.before)], names[_name(node)], node.action].append(node)
-    edges = {
-        edge: (max(1, sum(node.visits for node in nodes)), _advantage(tree, nodes)) for edge, nodes in found.items()
-    }
-    return graph_of(
-        texts, visits, goals, [0], edges, tree.worth.gamma, method=method, stage=f"{budget} steps", seed=seed,
-        task_id=tree.task, episodes=tree.cost.simulations, won=sum(end.won for end in tree.ends),
-    )  # fmt: skip
-
-
-def _steps(tree: Tree) -> Iterator[TreeNode]:
-    """The targets of steps: of the tree and the best simulation, or of all simulations where there is no tree."""
-    seen: set[int] = {id(tree.root)}
-    grown = list(tree.root.walk()) if tree.root.children else [node for end in tree.ends for node in end.path]
-    for node in (*grown, *tree.best.path):
-        if id(node) not in seen:
-            seen.add(id(node))
-            yield node
-
-
-def _name(node: TreeNode) -> tuple[str, bool]:
-    return node.key, node.ended
-
-
-def _text(observation: Any) -> str:
-    """An observation as text; of a prompt in messages the last one."""
-    if isinstance(observation, str):
-        return observation
-    try:
-        return str(observation[-1]["content"])
-    except (TypeError, KeyError, IndexError):
-        return str(observation)
-
-
-def _advantage(tree: Tree, nodes: list[TreeNode]) -> float | None:
-    judged = [node for node in nodes if node.visits and node.before.visits]
-    if not judged:
-        return None
-    return math.fsum(tree.action_value(node) - node.before.value for node in judged) / len(judged)
 
 
 def configure(

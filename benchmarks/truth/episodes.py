@@ -6,20 +6,19 @@ Prompts, options, state keys and scripted players are those of the environment's
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import NDArray
 
 import agentgym  # noqa: F401  # registers the environments
 from agentgym.rollout import Policy
 from agentgym.rollout.groups import Stage, play_groups, warn_of_unscored
 from agentgym.rollout.recorder import TableBuilder
-from agentgym.trajectory import Ints, Reply, StepTable
+from agentgym.trajectory import Ints, StepTable
 from baselines.environments.registry import SETTINGS, settings_of
 from baselines.environments.settings import SIDE_BY_SIDE, EnvSettings, Scripted, tasks
 from baselines.runs.stack import make_envs
@@ -29,6 +28,7 @@ from benchmarks.play.players import weights_of
 from benchmarks.processes import Job, Progress
 from benchmarks.training.run import job_of, learned, learned_config
 from benchmarks.truth.credits import RANDOM, VINE
+from policies.scripted import NoisyExpert
 from wrappers.canonical import CanonicalStates
 from wrappers.credit.group import number_pairs
 from wrappers.distance import Distances
@@ -183,43 +183,6 @@ def _models(folders: Iterable[Path], envs: Sequence[str]) -> dict[str, dict[str,
                 )
         found[env][job.name] = str(job)
     return found
-
-
-class NoisyExpert:
-    """Plays the expert's action with probability `optimal`, else one of `others` (None: whatever is admissible).
-
-    Without an expert's action, as in a dead end, all is uniform. Environments are made with `expert=True`; the reply is
-    the bare command.
-
-    >>> infos = {"expert_action": np.array(["left", ""], dtype=object)}
-    >>> replies = NoisyExpert(1.0, ("up", "down")).act(["a", "b"], infos, np.random.default_rng(0))
-    >>> [reply.text for reply in replies]
-    ['left', 'up']
-    """
-
-    def __init__(self, optimal: float, others: Sequence[str] | None = None) -> None:
-        if not 0 <= optimal <= 1:
-            raise ValueError(f"optimal must be a probability, got {optimal}")
-        self.optimal, self.others = optimal, others
-
-    def act(
-        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
-    ) -> list[Reply]:
-        """One reply per running sub-environment; the same numbers are drawn whatever the expert says."""
-        follows = rng.random(len(observations)) < self.optimal
-        if self.others is not None:
-            chosen = rng.integers(len(self.others), size=len(observations))
-            options: Sequence[Sequence[str]] = [self.others] * len(observations)
-        else:
-            options = infos["admissible_actions"].tolist()
-            counts = np.array([len(given) for given in options])
-            chosen = (rng.random(len(observations)) * counts).astype(np.int64)
-        return [
-            Reply(best if best and follow else given[other] if given else "")
-            for best, follow, other, given in zip(
-                infos["expert_action"].tolist(), follows.tolist(), chosen.tolist(), options, strict=True
-            )
-        ]
 
 
 @dataclass(frozen=True, eq=False)
