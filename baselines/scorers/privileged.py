@@ -190,12 +190,7 @@ class PrivilegedScorer(OwnLikelihood):
         return kept
 
     def update(
-        self,
-        table: StepTable,
-        scores: Floats,
-        targets: Floats | None,
-        generator: np.random.Generator,
-        learning_rate: float,
+        self, table: StepTable, scores: Floats, targets: Floats | None, rng: np.random.Generator, learning_rate: float
     ) -> dict[str, float]:
         """Move a separate teacher towards the policy; return shares of rows with a context, and of dropped ones."""
         self._updates, self._elsewhere = self._updates + 1, self._last
