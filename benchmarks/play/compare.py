@@ -9,30 +9,19 @@ permutation test that swaps the two results of a task, after Holm (1979).
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-import numpy as np
 import typer
-from numpy.typing import NDArray
 from rich.console import Console
-from scipy.stats import bootstrap, norm, permutation_test
 
 from agentgym.panels import BESIDE_TASKS
 from benchmarks.console import NONE, asked, explained, save_figures, table
 from benchmarks.json_files import ResultsError
 from benchmarks.play.results import PanelResults, load
-from benchmarks.statistics import CONFIDENCE, Interval, alike, even_difference, holm
-
-_RESAMPLES = 9999
-#: Numbers in memory at a time.
-_NUMBERS = 5_000_000
-#: Power of the numbers of tasks that are reported.
-POWER = 0.8
-_SEED = 0
+from benchmarks.statistics import Interval, holm, paired_bootstrap, tasks_needed
 
 
 @dataclass(frozen=True)
@@ -62,7 +51,7 @@ def compare_results(
         check_same(results[0], other, (names[0], name))
     means = [(one.success() if measure == "success" else one.scores()).mean(axis=1) for one in results]
     pairs = list(itertools.combinations(range(len(results)), 2))
-    found = [paired(means[a], means[b]) for a, b in pairs]
+    found = [paired_bootstrap(means[a], means[b]) for a, b in pairs]
     corrected = holm([p for _, p in found])
     return [
         Comparison(names[a], names[b], difference, p, after, *tasks_needed(means[a] - means[b]))
@@ -114,38 +103,6 @@ def _difference(one: PanelResults, other: PanelResults, names: tuple[str, str]) 
     if [task.digest for task in one.tasks] != [task.digest for task in other.tasks]:
         return "the same tasks stand there in another order"
     return "the tasks are the same: one of the hashes is wrong"
-
-
-def paired(one: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[Interval, float]:
-    """Return the mean of one - other, both float64 (tasks,), with its interval and the p value of no difference.
-
-    Where all tasks differ alike, resampling has no spread, and both are those of `even_difference`.
-    """
-    apart = one - other
-    mean = float(apart.mean())
-    if alike(apart):
-        return even_difference(mean, len(apart))
-    rng, batch = np.random.default_rng(_SEED), max(1, _NUMBERS // len(apart))
-    drawn = bootstrap(
-        (apart,), np.mean, n_resamples=_RESAMPLES, confidence_level=CONFIDENCE, method="percentile", batch=batch,
-        random_state=rng,
-    ).confidence_interval  # fmt: skip
-    tested = permutation_test(
-        (one, other), lambda a, b, axis: (a - b).mean(axis=axis), permutation_type="samples", vectorized=True,
-        n_resamples=_RESAMPLES, batch=batch, random_state=rng,
-    )  # fmt: skip
-    return Interval(mean, min(mean, float(drawn.low)), max(mean, float(drawn.high))), float(tested.pvalue)
-
-
-def tasks_needed(apart: NDArray[np.float64]) -> tuple[int | None, float]:
-    """Return how many tasks would detect the mean of these differences, and which mean these tasks would detect.
-
-    With the normal approximation of the paired test: n = ((z_.975 + z_.8) s / d)^2 for a mean d and a deviation s.
-    """
-    spread = float(apart.std(ddof=1)) if len(apart) > 1 else 0.0
-    factor = float(norm.ppf(0.5 + CONFIDENCE / 2) + norm.ppf(POWER)) * spread
-    mean = abs(float(apart.mean()))
-    return (math.ceil((factor / mean) ** 2) if mean and spread else None), factor / math.sqrt(len(apart))
 
 
 def compare(
