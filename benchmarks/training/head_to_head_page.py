@@ -17,7 +17,7 @@ from benchmarks.report import assemble
 from benchmarks.report.markdown import checklist, filled, markdown_table, replaced
 from benchmarks.report.page import Cell, Figure, Page, Table, ruled, write_page
 from benchmarks.statistics import Interval, paired_difference, paired_t, percent, points, seed_band, success_interval
-from benchmarks.training import dose, evidence, informed
+from benchmarks.training import evidence, informed
 from benchmarks.training.records import FINAL, REFERENCE, SEARCH, Record, Trainings, by_setting, choose
 from benchmarks.training.run import STAGES
 
@@ -25,16 +25,21 @@ MODES = (SAMPLED, GREEDY)
 #: Panels beside each other.
 _WIDE = 6
 _GREY = "#b4bac3"
+#: Columns of the dose of credit, see `baselines.runs.dose`.
+DOSE = ("effective steps", "optimiser steps", "sum of |A|", "credit 0 %", "decisions %")
 OUTCOMES = (
     "method", "seeds", "sampled %", "greedy %", "sampled - clone", "sampled - grpo", "greedy - grpo",
 )  # fmt: skip
 PARTS = (*STAGES, "scorer")
-COSTS = ("method", "iterations", "tokens", "processor s", *(f"{part} %" for part in PARTS), *dose.HEADS)
+COSTS = ("method", "iterations", "tokens", "processor s", *(f"{part} %" for part in PARTS), *DOSE)
 COST_CAPTION = (
     "Means over seeds. Tokens are those of all replies of a run's rollouts, continuations and replaced groups "
     "included; a run ends with the iteration that reaches the budget. Processor seconds are those of training, without "
     "cloning and validation. Shares of a run's time in percent: the scorer's, a critic's or reward model's, is a part "
-    f"of credit and update. {dose.CAPTION}"
+    "of credit and update. "
+    "Dose, means over seeds. Effective steps: sum over iterations of (sum |A|)^2 / sum A^2, A the credit of a step. "
+    "Decisions: share of steps in states where one admissible action is optimal and another is not, in sampled play of "
+    "the trained policy. A dash: not recorded, or the environment does not know."
 )
 #: What intervals of success and its differences speak of, see `paired_comparison`.
 INTERVALS = "95 % intervals for new seeds and new tasks (with one seed: for new tasks)"
@@ -94,8 +99,17 @@ def costs(study: Trainings) -> list[list[str]]:
             f"{_mean([getattr(record, name) for record in records]):,.0f}"
             for name in ("iterations", "tokens", "processor_seconds")
         ]
-        lines.append([method, *spent, *shares, *dose.cells([record.dose for record in records])])
+        lines.append([method, *spent, *shares, *dose_cells([record.dose for record in records])])
     return lines
+
+
+def dose_cells(doses: Sequence[dict[str, float]]) -> list[str]:
+    """Return the cells of one method's runs, in the order of `DOSE`; a dash where a run does not say."""
+    shown = []
+    for name, scale in (("samples", 1), ("updates", 1), ("credit", 1), ("silent", 100), ("decisions", 100)):
+        known = [dose[name] for dose in doses if name in dose]
+        shown.append(f"{scale * np.mean(known):,.0f}" if known and len(known) == len(doses) else NONE)
+    return shown
 
 
 def searched(study: Trainings) -> list[Sequence[Cell] | None]:

@@ -208,7 +208,7 @@ class Record:
         course: means over the iterations before each validation but the first, of "entropy" (nats per token) and
             "episode_length" (steps).
         teacher_replies: replies that an informed teacher read, once per context.
-        dose: of credit, see `benchmarks.training.dose`; empty: not recorded.
+        dose: of credit, see `baselines.runs.dose`; empty: not recorded.
     """
 
     stage: str
