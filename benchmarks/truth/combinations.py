@@ -81,11 +81,11 @@ def run_contest(config: playing.TruthConfig, env: str, context: Any, progress: P
         success[name] = float(episodes.trajectory_won.mean())
         if success[name] < LEAST:
             continue
-        truth = truths_of(config, played, progress)[0][0]
+        truth = truths_of(config, env, played, progress)[0][0]
         truth_name, n_tasks = truth.name, episodes.n_groups
         credits = credits_called(config.credits, learned=False)
         if config.branches:
-            branched = vine_credit(config, played)[0]
+            branched = vine_credit(config, env, played)[0]
             credits += [branched, graph_else_vine(branched)]
         for size, (part, sample) in measuring.samples(episodes, truth.values, config.sizes).items():
             progress(len(success), len(config.players[env]), f"players, {len(credits)} credits in groups of {size}")

@@ -12,15 +12,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import gymnasium as gym
-import numpy as np
 
 import agentgym  # noqa: F401  # registers the environments
 from agentgym.rollout import Policy
-from agentgym.rollout.groups import Stage, play_groups, warn_of_unscored
-from agentgym.rollout.recorder import TableBuilder
-from agentgym.trajectory import Ints, StepTable
 from baselines.environments.registry import SETTINGS, settings_of
 from baselines.environments.settings import SIDE_BY_SIDE, EnvSettings, Scripted, tasks
+from baselines.play.values import Played, play_saved
 from baselines.runs.stack import make_envs
 from benchmarks.console import asked
 from benchmarks.json_files import ResultsError, check_known
@@ -30,7 +27,6 @@ from benchmarks.training.run import job_of, learned, learned_config
 from benchmarks.truth.credits import RANDOM, VINE
 from policies.scripted import NoisyExpert
 from wrappers.canonical import CanonicalStates
-from wrappers.credit.group import number_pairs
 from wrappers.distance import Distances
 
 #: Options of commands that several studies take.
@@ -185,23 +181,6 @@ def _models(folders: Iterable[Path], envs: Sequence[str]) -> dict[str, dict[str,
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class Played:
-    """Episodes of one player in one environment; a group of the table is a task.
-
-    `saved` is the environment before each step, as `envs.snapshot` returned it, by trajectory and t.
-    """
-
-    env: str
-    envs: Any
-    policy: Policy
-    table: StepTable
-    saved: dict[tuple[Any, int], Any]
-
-    def snapshot(self, row: int) -> Any:
-        return self.saved[self.table.trajectories[self.table.trajectory[row]], int(self.table.t[row])]
-
-
 def tasks_of(env: str, count: int, split: str = VALIDATION) -> list[dict[str, Any]]:
     """Return reset options of tasks without training: "validation", which tests do not have either, or "test"."""
     row = settings_of(env)
@@ -219,7 +198,7 @@ def play(config: TruthConfig, env: str, name: str, progress: Progress = lambda d
         return play_scripted(env, config.players[env][name], count, episodes, config.seed, config.split)
     shown, policy = learned(Path(config.models[env][name]))
     chosen = tasks_of(env, count, config.split)
-    return _played(env, make_envs(shown, count * episodes), policy, chosen, episodes, config.seed)
+    return _played(make_envs(shown, count * episodes), policy, chosen, episodes, config.seed)
 
 
 def play_scripted(env: str, optimal: float, count: int, episodes: int, seed: int, split: str = VALIDATION) -> Played:
@@ -232,34 +211,9 @@ def play_scripted(env: str, optimal: float, count: int, episodes: int, seed: int
     if row.key is not None:
         envs = CanonicalStates(envs, key=row.key)
     policy = NoisyExpert(optimal, scripted_of(env).others)
-    return _played(env, envs, policy, tasks_of(env, count, split), episodes, seed)
+    return _played(envs, policy, tasks_of(env, count, split), episodes, seed)
 
 
-def _played(env: str, envs: Any, policy: Policy, chosen: list[dict[str, Any]], episodes: int, seed: int) -> Played:
-    if hasattr(envs.unwrapped.envs[0], "distance"):
-        envs = Distances(envs)
-    builder = TableBuilder(envs.num_envs, envs.metadata["autoreset_mode"])
-    saved: dict[tuple[Any, int], Any] = {}
-
-    def save(stage: Stage) -> None:
-        for i in np.flatnonzero(stage.active).tolist():
-            saved[builder.position(i)] = envs.snapshot(i)
-
-    play_groups(
-        envs, policy, builder, tasks=chosen, group_size=episodes, seed=seed, progress=None, before_step=save
-    )  # fmt: skip
-    warn_of_unscored(builder.unscored, builder.started)
-    return Played(env, envs, policy, builder.table(), saved)
-
-
-def states_of(table: StepTable) -> tuple[Ints, int]:
-    """Number the states of each task: int64 (N,), from 0, and how many there are."""
-    numbers, example = number_pairs(table.group, table.n_groups, table.state, len(table.states))
-    return numbers, len(example)
-
-
-def choices_of(table: StepTable) -> tuple[Ints, int]:
-    """Number the distinct choices, an action in a state of a task: int64 (N,), from 0, and how many there are."""
-    states, count = states_of(table)
-    numbers, example = number_pairs(states, count, table.action, len(table.actions))
-    return numbers, len(example)
+def _played(envs: Any, policy: Policy, chosen: list[dict[str, Any]], episodes: int, seed: int) -> Played:
+    known = hasattr(envs.unwrapped.envs[0], "distance")
+    return play_saved(Distances(envs) if known else envs, policy, chosen, episodes, seed)
