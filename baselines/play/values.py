@@ -18,9 +18,8 @@ import numpy as np
 
 from agentgym.outside.text import DataError
 from agentgym.rollout import Policy
-from agentgym.rollout.groups import Stage, play_groups, warn_of_unscored
-from agentgym.rollout.recorder import TableBuilder
-from agentgym.rollout.tree import Continuation, continued
+from agentgym.rollout.groups import play_groups, warn_of_unscored
+from agentgym.rollout.tree import Continuation, SavedSteps, continued
 from agentgym.trajectory import Floats, Ints, Reply, StepTable
 from wrappers.credit.forks import first_rows
 from wrappers.credit.group import number_pairs
@@ -52,18 +51,12 @@ class Played:
 
 def play_saved(envs: Any, policy: Policy, tasks: Sequence[Mapping[str, Any]], group_size: int, seed: int) -> Played:
     """Play as `agentgym.rollout.collect` does, and keep the environment before each step."""
-    builder = TableBuilder(envs.num_envs, envs.metadata["autoreset_mode"])
-    saved: dict[tuple[Any, int], Any] = {}
-
-    def save(stage: Stage) -> None:
-        for i in np.flatnonzero(stage.active).tolist():
-            saved[builder.position(i)] = envs.snapshot(i)
-
+    kept = SavedSteps(envs)
     play_groups(
-        envs, policy, builder, tasks=tasks, group_size=group_size, seed=seed, progress=None, before_step=save
-    )  # fmt: skip
-    warn_of_unscored(builder.unscored, builder.started)
-    return Played(envs, policy, builder.table(), saved)
+        envs, policy, kept.builder, tasks=tasks, group_size=group_size, seed=seed, progress=None, before_step=kept.save
+    )
+    warn_of_unscored(kept.builder.unscored, kept.builder.started)
+    return Played(envs, policy, kept.builder.table(), kept.saved)
 
 
 def states_of(table: StepTable) -> tuple[Ints, int]:
