@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from agentgym.outside.files import write_file
 from baselines.runs.stack import CLONE, GREEDY, SAMPLED
 from benchmarks.console import NONE
 from benchmarks.json_files import ResultsError
 from benchmarks.report import assemble
-from benchmarks.report.markdown import checklist, filled, markdown_table, replaced
-from benchmarks.report.page import Cell, Figure, Page, Table, ruled, write_page
+from benchmarks.report.markdown import checklist, filled, markdown_table
+from benchmarks.report.page import Cell, Figure, Page, Table, put, ruled, write_page
 from benchmarks.statistics import Interval, paired_difference, paired_t, percent, points, seed_band, success_interval
 from benchmarks.training import evidence, informed
 from benchmarks.training.records import FINAL, REFERENCE, SEARCH, Record, Trainings, by_setting, choose
@@ -163,25 +162,20 @@ def write_reports(studies: Sequence[Trainings], out: Path, pages: Path | None = 
             written += write_page(page(study), out / study.config.name)
         return written
 
-    def put(name: str, text: str, picture: str = "", figure: Any = None) -> None:
-        written.append(_page_of(pages, name))
-        write_file(written[-1], replaced(written[-1].read_text(encoding="utf-8"), name, text).encode())
-        if picture:
-            written.append(pages.parent / "images" / picture)
-            written[-1].parent.mkdir(parents=True, exist_ok=True)
-            assemble.write_picture(figure, written[-1])
-
+    parts: dict[str, tuple[str, dict[str, Any]]] = {}
     for study in shown:
         name, picture = study.config.name, f"head_to_head_{study.config.name}.png"
         if study.config.learning.setup.clone_contexts:
-            put(name, informed.section(study))
+            parts[name] = informed.section(study), {}
         else:
-            put(name, section(study, f"../images/{picture}", whole=False), picture, draw_curves(study))
+            parts[name] = section(study, f"../images/{picture}", whole=False), {picture: draw_curves(study)}
     if faults := [study for study in shown if evidence.most_faults(study)]:
-        put("faults", "\n\n".join(map(evidence.by_faults, faults)) + "\n")
+        parts["faults"] = "\n\n".join(map(evidence.by_faults, faults)) + "\n", {}
     lengths = [study for study in shown if evidence.length_of(study)]
     if len(lengths) > 1:
-        put("horizon", evidence.horizon(lengths), "horizon.png", evidence.draw_horizon(lengths))
+        parts["horizon"] = evidence.horizon(lengths), {"horizon.png": evidence.draw_horizon(lengths)}
+    for name, (text, pictures) in parts.items():
+        written += put(text, name, _page_of(pages, name), pages.parent / "images", pictures)
     return written
 
 

@@ -17,15 +17,13 @@ from typing import Annotated, Any
 
 from rich.console import Console
 
-from agentgym.outside.files import write_file
 from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY
 from baselines.runs.stack import CLONE, SAMPLED
 from benchmarks import json_files
 from benchmarks.console import NONE, say
-from benchmarks.report import assemble
-from benchmarks.report.markdown import filled, replaced
-from benchmarks.report.page import Figure, Page, Table, print_page, write_page
+from benchmarks.report.markdown import filled
+from benchmarks.report.page import Figure, Page, Table, print_page, put, write_page
 from benchmarks.report.panels import Panel, draw
 from benchmarks.statistics import Interval, percent
 from benchmarks.training import options, records
@@ -194,12 +192,9 @@ def load(path: Path) -> Found:
 
 def write_figure(study: PaperStudy, found: Found, page: Path) -> list[Path]:
     """Replace the text between a study's marks on a Markdown page by its picture, which goes to images beside it."""
-    picture = page.parent / "images" / f"study_{study.name.replace('-', '_')}.png"
-    picture.parent.mkdir(parents=True, exist_ok=True)
-    assemble.write_picture(draw([panel(study, found.trained[0])]), picture)
-    text = replaced(page.read_text(encoding="utf-8"), study.name, figure(study, found, f"images/{picture.name}"))
-    write_file(page, text.encode())
-    return [picture, page]
+    picture = f"study_{study.name.replace('-', '_')}.png"
+    text, drawn = figure(study, found, f"images/{picture}"), draw([panel(study, found.trained[0])])
+    return put(text, study.name, page, page.parent / "images", {picture: drawn})
 
 
 def figure(study: PaperStudy, found: Found, picture: str) -> str:
