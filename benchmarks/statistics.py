@@ -155,6 +155,21 @@ def tasks_needed(apart: NDArray[np.float64]) -> tuple[int | None, float]:
     return (math.ceil((factor / mean) ** 2) if mean and spread else None), factor / math.sqrt(len(apart))
 
 
+def bootstrap_weights(n_tasks: int, resamples: int, seed: int) -> NDArray[np.float64]:
+    """Return float64 (resamples, n_tasks): how often each task is drawn when all are drawn anew with replacement."""
+    rng = np.random.default_rng(seed)
+    return rng.multinomial(n_tasks, np.full(n_tasks, 1 / n_tasks), size=resamples).astype(np.float64)
+
+
+def interval_of(estimate: float, drawn: NDArray[np.float64]) -> Interval | None:
+    """Return the 95 % percentile interval of drawn estimates, nan left out; None: there is no estimate."""
+    if not np.isfinite(estimate):
+        return None
+    drawn = drawn[np.isfinite(drawn)]
+    low, high = np.quantile(drawn, (0.5 - CONFIDENCE / 2, 0.5 + CONFIDENCE / 2)) if len(drawn) else (estimate,) * 2
+    return Interval(estimate, min(float(low), estimate), max(float(high), estimate))
+
+
 def alike(values: ArrayLike) -> bool:
     """Return whether all values are the same but for rounding."""
     return float(np.ptp(np.asarray(values, np.float64))) <= _ROUNDING

@@ -16,7 +16,7 @@ from agentgym.trajectory import Floats
 from benchmarks.console import asked
 from benchmarks.processes import Progress
 from benchmarks.report.page import Page, Table
-from benchmarks.statistics import Interval
+from benchmarks.statistics import Interval, bootstrap_weights, interval_of
 from benchmarks.study import Found, Study
 from benchmarks.truth import episodes as playing
 from benchmarks.truth import measures as measuring
@@ -92,7 +92,7 @@ def run_contest(config: playing.TruthConfig, env: str, context: Any, progress: P
             for credit in credits:
                 parts[credit.name] = credit.part
                 sums.setdefault((credit.name, size), []).append(sample.sums(credit.give(part)))
-    drawn = measuring.bootstrap_weights(n_tasks, config.resamples, config.seed) if sums else np.zeros((0, 0))
+    drawn = bootstrap_weights(n_tasks, config.resamples, config.seed) if sums else np.zeros((0, 0))
     estimates = {key: _over_players(each, drawn) for key, each in sums.items()}
     places = [
         Place(name, parts[name], size, _intervals(found), _intervals(estimates[CHOSEN, size] - found))
@@ -113,7 +113,7 @@ def _over_players(sums: list[Floats], drawn: Floats) -> Floats:
 
 def _intervals(found: Floats) -> dict[str, Interval | None]:
     places = {name: measuring.MEASURES.index(name) for name in measuring.MEASURES if name in SHOWN}
-    return {name: measuring.interval_of(float(found[0, i]), found[1:, i]) for name, i in places.items()}
+    return {name: interval_of(float(found[0, i]), found[1:, i]) for name, i in places.items()}
 
 
 def page(found: Contests) -> Page:

@@ -19,12 +19,12 @@ from agentgym.trajectory import Floats, StepTable
 from baselines.play.values import Played, choices_of, state_continuations, states_of
 from benchmarks.console import asked
 from benchmarks.processes import Progress
-from benchmarks.statistics import Interval
+from benchmarks.statistics import Interval, bootstrap_weights
 from benchmarks.study import Found, Study
 from benchmarks.truth import credits as sets
 from benchmarks.truth import episodes as playing
 from benchmarks.truth.graphs import Diagnosis, diagnose, kinds_of_steps
-from benchmarks.truth.measures import bootstrap_weights, intervals, samples, split_groups
+from benchmarks.truth.measures import intervals, samples, split_groups
 from benchmarks.truth.pages import page
 from benchmarks.truth.truths import Truth, agreement, ceiling, truths_of
 from wrappers.credit.method import Credit

@@ -29,11 +29,11 @@ from benchmarks.console import NONE, asked
 from benchmarks.json_files import ResultsError, check_known
 from benchmarks.processes import Progress
 from benchmarks.report.page import Cell, Page, Table, ruled
-from benchmarks.statistics import Interval
+from benchmarks.statistics import Interval, bootstrap_weights
 from benchmarks.study import Found, Study, Tell
 from benchmarks.training.learning import cloned_for
 from benchmarks.training.run import job_of, learned, learned_config
-from benchmarks.truth.measures import EXPLAINED, Sample, bootstrap_weights, intervals, number, samples
+from benchmarks.truth.measures import EXPLAINED, Sample, intervals, number, samples
 from wrappers.credit.agentprm import GAMMA, action_targets, gains
 from wrappers.credit.evidence import agreement, pair_accuracy
 from wrappers.distance import Distances, distance_gains
