@@ -178,6 +178,14 @@ def _tables(page: Page) -> list[str]:
     return parts
 
 
+def written_tables(tables: Sequence[Table], captions: bool = True) -> str:
+    """Return tables, and their captions, as a part of another page."""
+    return "\n\n".join(
+        part for each in tables
+        for part in (markdown_table(each.heads, each.texts), *[filled(each.caption)] * captions)
+    )  # fmt: skip
+
+
 def write_between(page: Page, name: str, place: Path) -> list[Path]:
     """Write tables, pictures and what is reported between the marks of a name on a Markdown page of docs/results.
 

@@ -13,8 +13,8 @@ from baselines.runs.stack import CLONE, GREEDY, SAMPLED
 from benchmarks.console import NONE
 from benchmarks.json_files import ResultsError
 from benchmarks.report import assemble
-from benchmarks.report.markdown import checklist, filled, markdown_table
-from benchmarks.report.page import Cell, Figure, Page, Table, put, ruled, write_page
+from benchmarks.report.markdown import checklist, filled
+from benchmarks.report.page import Cell, Figure, Page, Table, put, ruled, write_page, written_tables
 from benchmarks.statistics import Interval, paired_difference, paired_t, percent, points, seed_band, success_interval
 from benchmarks.training import evidence, informed
 from benchmarks.training.records import FINAL, REFERENCE, SEARCH, Record, Trainings, by_setting, choose
@@ -192,9 +192,7 @@ def _page_of(pages: Path, name: str) -> Path:
 def section(study: Trainings, picture: str, *, whole: bool = True) -> str:
     """Return the page of a study as a section of another one, whole or without captions, costs and search."""
     shown = page(study)
-    parts = [filled(shown.lead)]
-    for table in shown.tables if whole else shown.tables[:2]:
-        parts += [markdown_table(table.heads, table.texts), *[filled(table.caption)] * whole]
+    parts = [filled(shown.lead), written_tables(shown.tables if whole else shown.tables[:2], whole)]
     parts.append(f"![Validation success of every method over tokens and over processor time]({picture})")
     parts += [f"* {words}" for words in shown.warnings]
     return "\n\n".join([*parts, *[checklist(shown.reported)] * whole]) + "\n"

@@ -21,7 +21,7 @@ from benchmarks.study import Found, Study
 from benchmarks.truth import episodes as playing
 from benchmarks.truth import measures as measuring
 from benchmarks.truth.credits import CHOSEN, OWN, SETS, credits_called, graph_else_vine, names_of
-from benchmarks.truth.league import LEAST, vine_credit
+from benchmarks.truth.league import vine_credit
 from benchmarks.truth.pages import SHOWN, mean_title
 from benchmarks.truth.truths import truths_of
 
@@ -79,7 +79,7 @@ def run_contest(config: playing.TruthConfig, env: str, context: Any, progress: P
         played = playing.play(config, env, name, progress)
         episodes = played.table
         success[name] = float(episodes.trajectory_won.mean())
-        if success[name] < LEAST:
+        if success[name] < playing.LEAST:
             continue
         truth = truths_of(config, env, played, progress)[0][0]
         truth_name, n_tasks = truth.name, episodes.n_groups
@@ -124,7 +124,9 @@ def page(found: Contests) -> Page:
     tables = [_credits(contests, measure, size) for size in sizes for measure in SHOWN]
     tables += [_above(contests, size) for size in sizes]
     lost = [contest.env for contest in found.contests if not contest.places]
-    words = f"{config.words} Means over players who won {LEAST:.0%} at least; 95 % intervals, bootstrap over tasks."
+    words = (
+        f"{config.words} Means over players who won {playing.LEAST:.0%} at least; 95 % intervals, bootstrap over tasks."
+    )
     if lost:
         words += f" In {', '.join(lost)} no player won that much, and nothing is compared."
     return Page(

@@ -48,6 +48,8 @@ Seed = Annotated[int, asked("Of episodes, continuations, intervals and random nu
 ENVIRONMENTS: dict[str, EnvSettings] = {row.name: row for row in SETTINGS if row.scripted}
 #: Scripted players, from the worst to the best.
 PLAYERS = ("random", "expert 25", "expert 50", "expert 75")
+#: Share of episodes that a player has to win to count in means over players.
+LEAST = 0.02
 #: Tasks to choose by, and tasks to judge what was chosen by.
 VALIDATION, TEST = "validation", "test"
 

@@ -31,8 +31,6 @@ from wrappers.credit.method import Credit
 from wrappers.credit.vine import vine
 from wrappers.distance import Distances
 
-#: Share of episodes that a player has to win to count in means over players.
-LEAST = 0.02
 #: What `ranking` plays, in the environment where rewards say least of the way.
 SOKOBAN = "sokoban"
 RANKED = dataclasses.replace(playing.FULL, tasks=256, branches=0)
@@ -107,7 +105,7 @@ class Standing:
     @property
     def counts(self) -> bool:
         """Whether the player counts in means: methods that go by outcomes need some that were won."""
-        return self.success >= LEAST
+        return self.success >= playing.LEAST
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,6 @@ from baselines.scorers.replies import sampled_logprobs
 from benchmarks.console import NONE, arguments, asked
 from benchmarks.json_files import ResultsError, check_known
 from benchmarks.processes import Progress
-from benchmarks.report.markdown import filled, markdown_table
 from benchmarks.report.page import Page, Table
 from benchmarks.statistics import Interval, bootstrap_weights, paired_t
 from benchmarks.study import Found, Study, Tell
@@ -264,11 +263,6 @@ def _caption(found: PrivilegedResults) -> str:
         "number with the exact gain of the step. Means over clones; in brackets the lowest and the highest end of the "
         "clones' 95 % intervals over tasks."
     )
-
-
-def section(found: PrivilegedResults) -> str:
-    """Return the table in Markdown, for a page between its marks."""
-    return f"{markdown_table(HEADS, rows_of(found))}\n\n{filled(_caption(found))}\n"
 
 
 def page(found: PrivilegedResults) -> Page:

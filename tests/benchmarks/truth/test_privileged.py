@@ -10,10 +10,11 @@ import pytest
 from agentgym.trajectory import Reply, StepTable
 from baselines.scorers.privileged import belief_gains, beliefs, turn_gaps
 from benchmarks.report.markdown import replaced
+from benchmarks.report.page import written_tables
 from benchmarks.run import STUDIES
 from benchmarks.training import informed
 from benchmarks.training.records import Point, Record, Setting, load_folder
-from benchmarks.truth.privileged import STUDY, configure, section
+from benchmarks.truth.privileged import STUDY, configure
 
 RESULTS = Path(__file__).parents[3] / "docs" / "results"
 
@@ -40,7 +41,9 @@ def test_gaps_and_beliefs_by_hand() -> None:
 
 
 def test_the_pages_have_what_the_records_say() -> None:
-    sections = {"privileged-ranks": section(STUDY.load(RESULTS / "privileged-ranks.json"))}
+    sections = {
+        "privileged-ranks": written_tables(STUDY.page(STUDY.load(RESULTS / "privileged-ranks.json")).tables) + "\n"
+    }
     for place, trained in enumerate(load_folder(RESULTS / "privileged")):
         sections[trained.config.name] = informed.section(trained, caption=not place)  # said once
     shown = set()
