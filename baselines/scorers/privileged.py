@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -266,6 +266,26 @@ class PrivilegedScorer(OwnLikelihood):
         if token not in self._texts:
             self._texts[token] = self._tokenizer.decode([token])
         return self._texts[token]
+
+
+class InformedPolicy:
+    """A policy with a context in front of every prompt of messages.
+
+    Args:
+        told: returns the context of a task and a state key; None: without.
+    """
+
+    def __init__(self, policy: Any, told: Callable[[str, str], str | None]) -> None:
+        self._policy, self._told = policy, told
+
+    def act(self, observations: Sequence[Any], infos: Mapping[str, Any], rng: np.random.Generator) -> list[Reply]:
+        given, keys = [], infos["canonical_key"] if "canonical_key" in infos else infos["state_key"]
+        for messages, task, key in zip(observations, infos["task_id"], keys, strict=True):
+            text = self._told(str(task), str(key))
+            block = () if text is None else ({"role": "system", "content": FRAME.format(text)},)
+            given.append((*block, *messages))
+        replies: list[Reply] = self._policy.act(given, infos, rng)
+        return replies
 
 
 def beliefs(gaps: Floats, start: float = 0.5) -> Floats:

@@ -19,10 +19,10 @@ from typing import Annotated, Any, get_args
 import numpy as np
 
 from agentgym.rollout import collect
-from agentgym.trajectory import Floats, Reply, StepTable
+from agentgym.trajectory import Floats, StepTable
 from baselines.environments.registry import settings_of
 from baselines.runs.stack import make_envs
-from baselines.scorers.privileged import PrivilegedConfig, PrivilegedScorer, belief_gains, turn_gaps
+from baselines.scorers.privileged import InformedPolicy, PrivilegedConfig, PrivilegedScorer, belief_gains, turn_gaps
 from baselines.scorers.replies import sampled_logprobs
 from benchmarks.console import NONE, arguments, asked
 from benchmarks.json_files import ResultsError, check_known
@@ -38,7 +38,7 @@ from benchmarks.truth.measures import decimals, estimate, intervals, samples
 from wrappers.credit.rlcsd import contrasts_of
 from wrappers.credit.scores import written_tokens
 from wrappers.distance import Distances, distance_gains
-from wrappers.privileged import FRAME, Context, Contexts, Control, Privileged, expert_texts, places_of
+from wrappers.privileged import Context, Contexts, Control, Privileged, expert_texts, places_of
 
 #: What is made of the gaps of a turn.
 NUMBERS = ("gap", "contrast", "belief")
@@ -129,23 +129,6 @@ def ask(config: PrivilegedStudyConfig, part: str, stages: Callable[[int], Stage]
     return Asked(context, seed, float(table.trajectory_won.mean()), gained, shares, mean_gaps, ranks)
 
 
-class Informed:
-    """Plays with a context before every prompt, which `told` returns of task and state key (None: without)."""
-
-    def __init__(self, stage: Stage, told: Callable[[str, str], str | None]) -> None:
-        self._stage, self._told = stage, told
-
-    def act(self, observations: Sequence[Any], infos: Mapping[str, Any], rng: np.random.Generator) -> list[Reply]:
-        given = []
-        for place, messages in enumerate(observations):
-            key = infos["canonical_key"][place] if "canonical_key" in infos else infos["state_key"][place]
-            text = self._told(str(infos["task_id"][place]), str(key))
-            block = () if text is None else ({"role": "system", "content": FRAME.format(text)},)
-            given.append((*block, *messages))
-        replies: list[Reply] = self._stage.policy.act(given, infos, rng)
-        return replies
-
-
 def success_gained(
     config: PrivilegedStudyConfig, stage: Stage, context: str, found: Contexts, control: Control, seed: int
 ) -> Interval:
@@ -164,7 +147,7 @@ def success_gained(
         return held.get((task, key))
 
     tables = [stage.table, collect(
-        stage.notes, Informed(stage, told), tasks=stage.chosen, group_size=config.episodes, seed=seed
+        stage.notes, InformedPolicy(stage.policy, told), tasks=stage.chosen, group_size=config.episodes, seed=seed
     )]  # fmt: skip
     plain, with_it = (
         np.bincount(table.trajectory_group, table.trajectory_won, table.n_groups) / config.episodes for table in tables
