@@ -20,7 +20,7 @@ from rich.console import Console
 from agentgym.panels import BESIDE_TASKS
 from benchmarks.console import NONE, asked, explained, save_figures, table
 from benchmarks.json_files import ResultsError
-from benchmarks.play.results import PanelResults, load
+from benchmarks.play.results import PanelResults, load, short_name
 from benchmarks.statistics import Interval, holm, paired_bootstrap, tasks_needed
 
 
@@ -141,5 +141,5 @@ def _p(value: float) -> str:
 
 
 def _names(results: Sequence[PanelResults], paths: Sequence[Path]) -> list[str]:
-    names = [one.policy.name.rpartition("/")[2] or one.policy.name for one in results]
+    names = [short_name(one.policy.name) for one in results]
     return names if len(set(names)) == len(names) else [str(path) for path in paths]

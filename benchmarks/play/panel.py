@@ -106,10 +106,6 @@ class Unscored:
     reason: str
 
 
-class UnscoredError(RuntimeError):
-    """Episodes are missing because they could not be scored."""
-
-
 T = TypeVar("T", bound=Any)
 
 
@@ -139,11 +135,6 @@ class Lines(Generic[T]):
         line = json.dumps(clean_json(dataclasses.asdict(entry)), ensure_ascii=False) + "\n"
         with self.path.open("ab") as file:
             file.write(line.encode())
-
-
-def journal(folder: Path) -> Lines[Episode]:
-    """Return the finished episodes of a player's folder."""
-    return Lines(folder / JOURNAL, Episode)
 
 
 def play(
@@ -324,7 +315,7 @@ def play_panel(
         {name: data[name] for name in BESIDE_TASKS if name in data} or None, player.prompting,
     )  # fmt: skip
     with claimed(folder, config):
-        kept, unscored = journal(folder), list[Unscored]()
+        kept, unscored = Lines(folder / JOURNAL, Episode), list[Unscored]()
         todo = [(task, k) for k in range(samples) for task in found.tasks if (task.id, k) not in kept.entries]
         total = len(found.tasks) * samples
 
@@ -344,7 +335,7 @@ def play_panel(
                 kept.add(episode)
             tell(f"{player.name}: {len(kept.entries)} of {total} episodes")
         if unscored:
-            raise UnscoredError(
+            raise RuntimeError(
                 f"{len(unscored)} of {total} episodes could not be scored, the first: {unscored[0].task!r}, "
                 f"{unscored[0].reason}"
             )
