@@ -251,12 +251,7 @@ def print_anchors(panel: str, console: Console) -> None:
 
 def print_panels(console: Console) -> None:
     """Print all panels: how many tasks, and what they need."""
-    lines = [
-        [
-            each.name,
-            str(each.tasks or each.most or NONE),
-            ", ".join(f"--option {name}=PATH" for name in each.data) or NONE,
-        ]
-        for each in map(find_panel, panel_names())
-    ]
+    panels = list(map(find_panel, panel_names()))
+    needs = [", ".join(f"--option {name}=PATH" for name in each.data) or NONE for each in panels]
+    lines = [[each.name, str(each.tasks or each.most or NONE), need] for each, need in zip(panels, needs, strict=True)]
     console.print(table(["panel", "tasks", "needs"], lines, left=3))

@@ -23,10 +23,11 @@ from agentgym.trajectory import StepTable
 from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY, tasks
 from baselines.evaluation import at_temperature
-from baselines.runs.config import Config, make_config
+from baselines.runs.config import Config
 from baselines.runs.stack import make_envs
 from benchmarks.console import NONE, asked, parse_seeds
 from benchmarks.json_files import ResultsError, check_known
+from benchmarks.play.players import config_of
 from benchmarks.processes import Progress
 from benchmarks.report.page import Page, Panel, Table, ruled
 from benchmarks.report.state_graph import Graph, placed, search_graph
@@ -113,8 +114,7 @@ def prepare(config: SearchConfig, folder: Path, tell: Tell) -> Iterator[tuple[Po
     """Yield the policy, and how the environment is shown to it."""
     if config.policy == RANDOM:
         row = settings_of(config.env)
-        played = make_config(row, methods=[], seeds=[0], model=TINY, history=None, sizes=row.full)
-        yield RandomPolicy(), dataclasses.replace(played, setup=dataclasses.replace(played.setup, plenty={}))
+        yield RandomPolicy(), config_of(row, TINY, row.setup.options)
         return
     played, policy = learned(Path(config.policy))
     if played.env != config.env:
@@ -127,20 +127,16 @@ def run_player(config: SearchConfig, part: str, context: tuple[Policy, Config], 
     (policy, played), (player, budget) = context, players(config)[part]
     begin = time.perf_counter()
     chosen = tasks(config.split, config.tasks)
-
-    def make() -> Any:
-        return make_envs(played, config.tasks)
-
     if not budget:
         acting = at_temperature(policy, 0.0 if player == GREEDY else None)
-        table = collect(make(), acting, tasks=chosen, seed=config.seed)
+        table = collect(make_envs(played, config.tasks), acting, tasks=chosen, seed=config.seed)
         return _score(player, 0, table, np.zeros(3), time.perf_counter() - begin)
     listed = Listed(None if config.policy == RANDOM else policy) if config.listed else None
     searching = SearchPlayer(
-        make(), policy, METHODS[player], budget=Budget(steps=budget), listed=listed, fresh=config.fresh,
+        make_envs(played, config.tasks), policy, METHODS[player], budget=Budget(steps=budget), listed=listed, fresh=config.fresh,
         value=Value(config.outcome, gamma=config.gamma, rollout=config.rollout), keep=True,
     )  # fmt: skip
-    table = collect(VectorSnapshots(make()), searching, tasks=chosen, seed=config.seed)
+    table = collect(VectorSnapshots(make_envs(played, config.tasks)), searching, tasks=chosen, seed=config.seed)
     spent = [[cost.steps, cost.tokens, cost.scored] for cost in searching.costs.values()]
     score = _score(player, budget, table, np.sum(spent, axis=0) / config.tasks, time.perf_counter() - begin)
     # Episodes are numbered as they begin, which is the order of the tasks: fillers come last.
@@ -244,7 +240,8 @@ def drawn(results: SearchResults) -> list[Graph]:
     """Return the graphs of the budgets at which every method's search can be drawn, largest first."""
     graphs = [score.graph for score in results.scores if score.graph is not None]
     methods = {score.player for score in results.scores if score.budget}
-    stages = [stage for stage in _distinct(graphs) if {one.method for one in graphs if one.stage == stage} == methods]
+    every = dict.fromkeys(graph.stage for graph in graphs)
+    stages = [stage for stage in every if {one.method for one in graphs if one.stage == stage} == methods]
     return [graph for stage in stages[::-1] for graph in graphs if graph.stage == stage]
 
 
@@ -260,7 +257,7 @@ def _page(results: SearchResults) -> Page:
             "played": "simulations",
             "graphs": [placed(graph) for graph in graphs],
         },
-        {"stages": _distinct(graphs), "gamma": f"{config.gamma:g}"},
+        {"stages": list(dict.fromkeys(graph.stage for graph in graphs)), "gamma": f"{config.gamma:g}"},
     )
     return Page(
         f"Search players on {config.env}",
@@ -279,10 +276,6 @@ def _page(results: SearchResults) -> Page:
         ],
         panel=panel if graphs else None,
     )
-
-
-def _distinct(graphs: list[Graph]) -> list[str]:
-    return list(dict.fromkeys(graph.stage for graph in graphs))
 
 
 STUDY = Study(
