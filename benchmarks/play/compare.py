@@ -118,7 +118,6 @@ def compare(
         given = [load(path) for path in results]
         names = _names(given, results)
         found = compare_results(given, names, "success" if measure == "success" else "score")
-    first = given[0]
     lines = [
         [f"{one.first} - {one.second}", f"{100 * one.difference.mean:+.1f}",
          f"{100 * one.difference.low:+.1f} to {100 * one.difference.high:+.1f}", _p(one.p), _p(one.holm),
@@ -127,7 +126,7 @@ def compare(
     ]  # fmt: skip
     heads = [f"{measure}, points", "difference", "95 %", "p", f"p, Holm\n{len(found)} tests"]
     heads += ["tasks\nneeded", "least\nseen"]
-    title = f"{first.panel.name}, hash {first.panel.hash}, {len(first.tasks)} tasks"
+    title = f"{given[0].panel.name}, hash {given[0].panel.hash}, {len(given[0].tasks)} tasks"
     caption = (
         "tasks needed: to detect such a difference in 80 of 100 studies; least seen: the smallest difference that "
         "these tasks detect so"

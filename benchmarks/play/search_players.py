@@ -133,8 +133,8 @@ def run_player(config: SearchConfig, part: str, context: tuple[Policy, Config], 
         return _score(player, 0, table, np.zeros(3), time.perf_counter() - begin)
     listed = Listed(None if config.policy == RANDOM else policy) if config.listed else None
     searching = SearchPlayer(
-        make_envs(played, config.tasks), policy, METHODS[player], budget=Budget(steps=budget), listed=listed, fresh=config.fresh,
-        value=Value(config.outcome, gamma=config.gamma, rollout=config.rollout), keep=True,
+        make_envs(played, config.tasks), policy, METHODS[player], budget=Budget(steps=budget), listed=listed, keep=True,
+        fresh=config.fresh, value=Value(config.outcome, gamma=config.gamma, rollout=config.rollout),
     )  # fmt: skip
     table = collect(VectorSnapshots(make_envs(played, config.tasks)), searching, tasks=chosen, seed=config.seed)
     spent = [[cost.steps, cost.tokens, cost.scored] for cost in searching.costs.values()]
@@ -147,8 +147,7 @@ def run_player(config: SearchConfig, part: str, context: tuple[Policy, Config], 
 def _score(player: str, budget: int, table: StepTable, spent: Any, seconds: float) -> SearchScore:
     success = "".join("1" if won else "0" for won in table.trajectory_won)
     steps, tokens, scored = map(float, spent)
-    length = len(table) / table.n_trajectories
-    return SearchScore(player, budget, success, steps, tokens, scored, length, seconds, None)
+    return SearchScore(player, budget, success, steps, tokens, scored, len(table) / table.n_trajectories, seconds, None)
 
 
 def configure(
