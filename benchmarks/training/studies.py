@@ -29,15 +29,7 @@ from benchmarks.statistics import Interval, percent
 from benchmarks.training import options, records
 from benchmarks.training.head_to_head import Plan, plan_study, run_study
 from benchmarks.training.head_to_head_page import INTERVALS, MODES, less, success
-from benchmarks.training.options import (
-    WHERE,
-    check_model,
-    final_seeds,
-    finished_runs_kept,
-    nothing_trained,
-    of,
-    processes,
-)
+from benchmarks.training.options import WHERE, of
 from benchmarks.training.records import FINAL, Record, Trainings
 
 VERSION = 1
@@ -90,13 +82,14 @@ class PaperStudy:
             kept, and studies share their runs.
             """
             console, place = Console(), out or Path("runs") / ("studies-quick" if quick else "studies")
-            with finished_runs_kept(quick):
+            with options.finished_runs_kept(quick):
                 if rebuilt:
-                    nothing_trained(quick, seeds, tokens, jobs)
+                    options.nothing_trained(quick, seeds, tokens, jobs)
                     found = load(rebuilt / f"{self.name}.json")
                 else:
-                    plan = plan_of(self, check_model(model), final_seeds(seeds, quick), tokens=tokens or 0, quick=quick)
-                    done = run_study(plan, place / _RUNS, processes=processes(jobs, quick), console=console)
+                    every = options.final_seeds(seeds, quick)
+                    plan = plan_of(self, options.check_model(model), every, tokens=tokens or 0, quick=quick)
+                    done = run_study(plan, place / _RUNS, processes=options.processes(jobs, quick), console=console)
                     found = Found(VERSION, self.name, [only(done, plan)])
                     json_files.write_json(found, place / f"{self.name}.json")
                 shown = page_of(self, found.trained[0])
