@@ -92,7 +92,9 @@ class PaperStudy:
                     done = run_study(plan, place / _RUNS, processes=options.processes(jobs, quick), console=console)
                     found = Found(VERSION, self.name, [only(done, plan)])
                     json_files.write_json(found, place / f"{self.name}.json")
-                shown = page_of(self, found.trained[0])
+                trained = found.trained[0]
+                drawn = Figure(f"{self.name}.png", self.question, lambda: draw([panel(self, trained)]))
+                shown = Page(self.question, self.question, [table(self, trained)], figures=[drawn])
                 print_page(shown, console)
                 (place / self.name).mkdir(parents=True, exist_ok=True)
                 for path in [*write_page(shown, place / self.name), *(write_figure(self, found, page) if page else ())]:
@@ -123,12 +125,6 @@ def by_arm(study: PaperStudy, trainings: Trainings) -> list[tuple[Arm, list[Reco
     found = [(Arm("", CLONE, ""), trainings.of(CLONE, CLONE))]
     found += [(arm, trainings.of(arm.setting, FINAL)) for arm in study.arms]
     return [(arm, runs) for arm, runs in found if runs]
-
-
-def page_of(study: PaperStudy, trainings: Trainings) -> Page:
-    """Return the table and the picture of a study."""
-    drawn = Figure(f"{study.name}.png", study.question, lambda: draw([panel(study, trainings)]))
-    return Page(study.question, study.question, [table(study, trainings)], figures=[drawn])
 
 
 def table(study: PaperStudy, trainings: Trainings) -> Table:
