@@ -84,7 +84,7 @@ class Paper:
             name: dataclasses.replace(getattr(made.scorer, name), **value)
             for name, value in self.scorer.items() if isinstance(value, dict)
         }  # fmt: skip
-        return dataclasses.replace(made, scorer=dataclasses.replace(made.scorer, **self.scorer | inner))
+        return dataclasses.replace(made, scorer=dataclasses.replace(made.scorer, **{**self.scorer, **inner}))
 
     def differences(self, config: TrainerConfig) -> list[str]:
         """Return one line for each printed training setting that a configuration has otherwise."""
