@@ -21,7 +21,8 @@ def _made(method: Method) -> Recipe:
     options = {"preset": "paper", **method.options}
     return Recipe(
         method.name, method.credit, options, method.notes, method.training, method.scored, scorer,
-        argument=method.argument, silent=method.silent, figures=method.figures, keeps=method.keeps,
+        argument=method.argument, silent=method.silent, figures=method.figures, targets=method.targets,
+        keeps=method.keeps,
         scorers={word: scorer_config(name, **given) for word, (name, given) in method.scorers.items()},
     )  # fmt: skip
 

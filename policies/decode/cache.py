@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from policies.lora import has_adapter, merged_weights
 from policies.pretrained import pictures_of
 from policies.prompts import Prompt
-from policies.scoring.head import weight_sums
+from policies.scoring.head import weight_state
 from policies.training import copied
 
 
@@ -81,13 +81,12 @@ _MOST_NUMBERS = 2**24
 def weights_version(model: nn.Module) -> tuple[float, ...]:
     """Return a value that changes when anything writes into the weights.
 
-    Torch counts most writes; for the others the sums of all weights are compared. Weights on "meta" never change here.
+    It holds the sums of all weights, and is not finite where a weight is not. Weights on "meta" never change here.
     """
-    weights = list(model.parameters())
-    if weights[0].is_meta:
+    if next(model.parameters()).is_meta:
         return (0.0,)
-    counters = [number for weight in weights for number in (weight.data_ptr(), weight._version)]
-    return (*counters, *_adapters(model), *weight_sums(model))
+    state = weight_state(model)
+    return (state.number, *_adapters(model), *state.sums)
 
 
 def _adapters(model: Any) -> list[float]:

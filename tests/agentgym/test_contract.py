@@ -170,8 +170,7 @@ def compare_with_singles(env_id: str, mode: AutoresetMode, form: dict[str, Any])
             for _, info in rows
         ]
         batch, rewards, terminated, truncated, infos = envs.step(actions)
-        expected_columns = info_columns(envs.unwrapped._infos)
-        for name, column in expected_columns.items():
+        for name, column in info_columns(envs.unwrapped._infos).items():
             assert (infos[name].dtype, infos[name].tolist()) == (column.dtype, column.tolist()), name
         for i, env in enumerate(singles):
             if over[i] and mode is AutoresetMode.DISABLED:

@@ -4,8 +4,6 @@ A few parts run in bfloat16; STEPCREDIT_DEVICE=all runs all of them in both prec
 is a GPU, all run on it as well.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -95,7 +95,6 @@ def test_a_second_process_in_a_folder_is_told_who_is_there(tmp_path: Path) -> No
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-c", SCRIPT, str(tmp_path)]
     with subprocess.Popen(command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
         assert process.stdout.readline() == "running\n"
         before = (tmp_path / "log.jsonl").read_bytes()
         with pytest.raises(LockedError, match=rf"{tmp_path} is in use by process {process.pid} on .*another folder"):

@@ -16,6 +16,7 @@ from baselines.trainer import Trainer
 from baselines.update import Limits, recomputes, score_batch, update
 from policies.huggingface import HuggingFacePolicy
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, small_policy
+from tests.cases import cases
 
 PLAIN = TrainerConfig(
     learning_rate=0.1,
@@ -33,8 +34,7 @@ def transcripts(policy: HuggingFacePolicy, trajectories: int = 3, turns: int = 4
         prompt = tuple(rng.integers(vocabulary, size=5).tolist())
         for _ in range(turns):
             tokens = tuple(rng.integers(vocabulary, size=rng.integers(1, 4)).tolist())
-            logprobs = policy.score([prompt], [tokens], 1.0).logprobs[0].tolist()
-            replies.append(Reply("", prompt, tokens, tuple(logprobs)))
+            replies.append(Reply("", prompt, tokens, tuple(policy.score([prompt], [tokens], 1.0).logprobs[0].tolist())))
             prompt += tokens + tuple(rng.integers(vocabulary, size=3).tolist())
     n = len(replies)
     table = StepTable.from_arrays(
@@ -151,13 +151,11 @@ class Full:
         policy.model.model.register_forward_pre_hook(check, with_kwargs=True)
 
 
-@pytest.mark.parametrize(
-    ("tokens", "room", "words"),
-    [
-        (None, 15, r"microbatch_tokens.*None, all at once: set it, to \d+ for a start.*activation_checkpointing=True"),
-        (100, 50, r"microbatch_tokens.*100: lower it to 50.*Tried to allocate 2.00 GiB"),
-        (15, 5, r"microbatch_tokens.*15, and the longest row has \d+: shorten"),
-    ],
+@cases(
+    "tokens, room, words",
+    (None, 15, r"microbatch_tokens.*None, all at once: set it, to \d+ for a start.*activation_checkpointing=True"),
+    (100, 50, r"microbatch_tokens.*100: lower it to 50.*Tried to allocate 2.00 GiB"),
+    (15, 5, r"microbatch_tokens.*15, and the longest row has \d+: shorten"),
 )
 def test_a_full_device_says_what_to_lower(tokens: int | None, room: int, words: str) -> None:
     policy = small_policy(max_new_tokens=3)
@@ -204,8 +202,7 @@ def test_in_16_bits_old_log_probabilities_are_computed_again_and_the_difference_
     half = HuggingFacePolicy(policy.model, policy.tokenizer, autocast=torch.bfloat16, **vars(policy.settings))
     assert [recomputes(each, config) for each in (policy, half)] == [False, True]
     assert not recomputes(half, config.changed(loss={"old_logprobs": "stored"}))
-    optimizer = torch.optim.SGD(policy.model.parameters(), lr=0.0)
-    found = update(half, optimizer, batch, config, np.random.default_rng(0))
+    found = update(half, torch.optim.SGD(policy.model.parameters(), lr=0.0), batch, config, np.random.default_rng(0))
     assert found["mismatch_max"] > 1e-4
     assert found["approx_kl"] == pytest.approx(0.0, abs=1e-3)  # of the update alone, which has not moved
     assert all(weight.grad is None for weight in policy.model.parameters())

@@ -25,6 +25,7 @@ from benchmarks.processes import JobFailedError  # noqa: E402
 from benchmarks.run import COMMANDS, app  # noqa: E402
 from benchmarks.training.head_to_head import plan_study  # noqa: E402
 from benchmarks.training.options import method_names  # noqa: E402
+from tests.cases import cases  # noqa: E402
 
 
 def invoke(*arguments):
@@ -41,30 +42,28 @@ def test_help_names_every_option_and_command():
         assert name in words
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        (["--methods", "rewardflw"], "did you mean 'rewardflow'?"),
-        (["--methods", "grpo,judge"], "judge wants a scorer that only code can give"),
-        (["--methods", "grpo,igpo", "--quick"], "igpo: beliefs in the right answer need an environment that knows it"),
-        (["--methods", "grpo,grpo"], "expected distinct names"),
-        (["--methods", ""], "expected distinct names"),
-        (["--env", "AgentRL/Sokobam-v0"], "did you mean 'AgentRL/Sokoban-v0'?"),
-        (["--env", "AgentRL/Sokoban-v0,AgentRL/VisualSokoban-v0"], "unknown environment"),
-        (["--env", "visualsokoban", "--model", "smollm2"], "shows pictures, and 'smollm2' reads texts alone"),
-        (["--seeds", "0,x"], "expected at most 1000 distinct numbers such as 0,1,2 or 0-2, got '0,x'"),
-        (["--seeds", "1,1"], "distinct numbers"),
-        (["--seeds", "0-99999999999"], "at most 1000"),
-        (["--model", "tinny"], "did you mean 'tiny'?"),
-        (["--model", "/nowhere/at/all"], "no Hugging Face model in the folder '/nowhere/at/all'"),
-        (["--model", "nobody/nothing"], "none of this name in the local cache: add --download to fetch it"),
-        (["--methods", "gigpo:gama=.9"], "unknown option 'gama'"),
-        (["--methods", "gigpo:gamma=.9,gigpo:gamma=0.90"], "expected distinct names"),
-        (["--methods", "no_such_module:credit"], "no module of this name can be imported"),
-        (["--steps", "0"], "--steps"),
-        (["--group-size", "1"], "--group-size"),
-        (["--quik"], "--quick"),
-    ],
+@cases(
+    "options, expected",
+    (["--methods", "rewardflw"], "did you mean 'rewardflow'?"),
+    (["--methods", "grpo,judge"], "judge wants a scorer that only code can give"),
+    (["--methods", "grpo,igpo", "--quick"], "igpo: beliefs in the right answer need an environment that knows it"),
+    (["--methods", "grpo,grpo"], "expected distinct names"),
+    (["--methods", ""], "expected distinct names"),
+    (["--env", "AgentRL/Sokobam-v0"], "did you mean 'AgentRL/Sokoban-v0'?"),
+    (["--env", "AgentRL/Sokoban-v0,AgentRL/VisualSokoban-v0"], "unknown environment"),
+    (["--env", "visualsokoban", "--model", "smollm2"], "shows pictures, and 'smollm2' reads only text"),
+    (["--seeds", "0,x"], "expected at most 1000 distinct numbers such as 0,1,2 or 0-2, got '0,x'"),
+    (["--seeds", "1,1"], "distinct numbers"),
+    (["--seeds", "0-99999999999"], "at most 1000"),
+    (["--model", "tinny"], "did you mean 'tiny'?"),
+    (["--model", "/nowhere/at/all"], "no Hugging Face model in the folder '/nowhere/at/all'"),
+    (["--model", "nobody/nothing"], "none of this name in the local cache: add --download to fetch it"),
+    (["--methods", "gigpo:gama=.9"], "unknown option 'gama'"),
+    (["--methods", "gigpo:gamma=.9,gigpo:gamma=0.90"], "expected distinct names"),
+    (["--methods", "no_such_module:credit"], "no module of this name can be imported"),
+    (["--steps", "0"], "--steps"),
+    (["--group-size", "1"], "--group-size"),
+    (["--quik"], "--quick"),
 )
 def test_wrong_options_say_what_was_expected(options, expected, tmp_path):
     status, words = invoke(*options, "--out", str(tmp_path / "out"))
@@ -126,15 +125,13 @@ def own(tmp_path, monkeypatch):
     sys.modules.pop("my_worlds", None)
 
 
-@pytest.mark.parametrize(
-    ("words", "env", "said"),
-    [
-        ("", "Doors", "made with expert=True, must hold expert_action"),
-        ("", "Plain", "must hold admissible_actions and expert_action"),
-        ("study search-players", "Plain", "players search from snapshots, which a TextEnv has"),
-        ("study aliasing", "Doors", "compares state keys of the project's households"),
-        ("study privileged", "Doors", "clones an expert by the settings of one of the project's environments"),
-    ],
+@cases(
+    "words, env, said",
+    ("", "Doors", "made with expert=True, must hold expert_action"),
+    ("", "Plain", "must hold admissible_actions and expert_action"),
+    ("study search-players", "Plain", "players search from snapshots, which a TextEnv has"),
+    ("study aliasing", "Doors", "compares state keys of the project's households"),
+    ("study privileged", "Doors", "clones an expert by the settings of one of the project's environments"),
 )
 def test_a_command_that_cannot_take_an_environment_of_ones_own_says_why(words, env, said, own, tmp_path):
     status, shown = invoke(*words.split(), "--env", own(env), "--out", str(tmp_path / "run"))
@@ -147,8 +144,7 @@ def test_players_search_and_methods_meet_in_an_environment_of_ones_own(own, tmp_
     status, shown = invoke("study", "search-players", *asked)
     assert status == 0, shown
     assert "2 drawn tasks of my_worlds:Doors-v0" in shown
-    row = settings_of(own("Plain"))
-    plan = plan_study(row, "tiny", ["grpo"], [0], quick=True, options={})
+    plan = plan_study(settings_of(own("Plain")), "tiny", ["grpo"], [0], quick=True, options={})
     assert plan.config.learning.clone_tasks == 0  # there is no expert
 
 
@@ -251,8 +247,7 @@ def test_a_pretrained_model_is_not_trained_at_the_tiny_models_rate() -> None:
         make_config(SOKOBAN, methods=["grpo"], seeds=[0], model=model, history=None, sizes=SOKOBAN.quick)
         for model in ("tiny", "some/folder")
     )
-    assert tiny.training["learning_rate"] == 4e-4
-    assert pretrained.training["learning_rate"] == 1e-6
+    assert (tiny.training["learning_rate"], pretrained.training["learning_rate"]) == (4e-4, 1e-6)
     assert (tiny.history, pretrained.history, pretrained.instructions) == (0, 2, True)
 
 
@@ -284,8 +279,7 @@ def test_throughput_ends_in_a_sentence_after_ctrl_c(monkeypatch, tmp_path):
 @pytest.mark.parametrize("name", ["", *(name for name, place in COMMANDS.items() if isinstance(place, str))])
 def test_the_same_mistake_has_the_same_status_everywhere(name, monkeypatch):
     command = [name] if name else ["--quick"]
-    assert invoke(*command, "--no-such-option")[0] == 2
-    assert invoke(*command, "--help")[0] == 0
+    assert (invoke(*command, "--no-such-option")[0], invoke(*command, "--help")[0]) == (2, 0)
     work = COMMANDS[name].replace(":", ".") if name else "benchmarks.training.command._learn"
     for error, expected, said in (
         (KeyboardInterrupt(), 130, "stopped"),
@@ -362,15 +356,13 @@ def test_names_are_known_without_importing_a_method():
     assert set(method_names()) == {*RECIPES, *SEARCH_ROWS, *IMITATION}
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--help"], "Train a policy by one method"),
-        (["--version"], agentgym.__version__),
-        (["--env", "nope"], "unknown environment 'nope'"),
-        (["train", "--method=nope"], "unknown method 'nope'"),
-        (["--methods", "grpo,nope"], "unknown method 'nope'"),
-    ],
+@cases(
+    "words, said",
+    (["--help"], "Train a policy by one method"),
+    (["--version"], agentgym.__version__),
+    (["--env", "nope"], "unknown environment 'nope'"),
+    (["train", "--method=nope"], "unknown method 'nope'"),
+    (["--methods", "grpo,nope"], "unknown method 'nope'"),
 )
 def test_help_and_refusals_import_nothing_heavy(words, said):
     code = "import sys; from benchmarks.run import main\ntry: main()\nfinally: print(sorted(HEAVY & set(sys.modules)))"

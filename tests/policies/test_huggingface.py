@@ -12,6 +12,7 @@ from policies.decode.sampler import Completion
 from policies.huggingface import SETTINGS_FILE, HuggingFacePolicy
 from policies.prompts import PromptTooLongError
 from policies.tiny import tiny_policy, tiny_tokenizer
+from tests.cases import cases
 from tests.refusals import refuses
 
 BOARD = "#####\n#PXO#\n#####"
@@ -156,8 +157,7 @@ def test_no_place_no_reply(policy):
 def test_demonstrations_are_what_the_model_itself_has_to_write(policy, writer):
     tokenizer = policy.tokenizer
     reply = policy.demonstrate(BOARD, "<action>up</action>")
-    assert reply.prompt_ids == policy.encode(BOARD)
-    assert reply.token_ids == (tokenizer.convert_tokens_to_ids("up"),)
+    assert (reply.prompt_ids, reply.token_ids) == (policy.encode(BOARD), (tokenizer.convert_tokens_to_ids("up"),))
     # Nothing stops "up" but the end token; "upP" is stopped by its P.
     assert writer.demonstrate(BOARD, "up").token_ids[1:] == (tokenizer.eos_token_id,)
     assert tokenizer.convert_ids_to_tokens(writer.demonstrate(BOARD, "upP").token_ids) == ["up", "P"]
@@ -192,8 +192,7 @@ def test_a_long_prompt_loses_its_beginning_and_is_scored_as_it_was_read():
     short, cut = act(player, ["up", "up " * 10])
     assert short.prompt_ids == whole.encode("up")
     assert cut.prompt_ids == prompt[-20:]  # 24 positions less 4 new tokens
-    scores = player.score([cut.prompt_ids], [cut.token_ids])
-    assert scores.logprobs[0].tolist() == pytest.approx(cut.logprobs, abs=1e-5)
+    assert player.score([cut.prompt_ids], [cut.token_ids]).logprobs[0].tolist() == pytest.approx(cut.logprobs, abs=1e-5)
     assert player.demonstrate("up " * 10, "<action>up</action>").prompt_ids == cut.prompt_ids
 
 
@@ -221,22 +220,20 @@ def test_a_long_prompt_that_ends_the_episode_is_a_reply_of_nothing_and_changes_n
         player.with_settings(truncate="raise").act(observations, infos, np.random.default_rng(3))
 
 
-@pytest.mark.parametrize(
-    ("settings", "error", "words"),
-    [
-        ({"truncate": "right"}, ValueError, r"truncate must be one of \('raise', 'left', 'end-episode'\), got 'right'"),
-        ({"max_prompt_tokens": 0}, ValueError, "max_prompt_tokens must be at least 1"),
-        ({"max_prompt_tokens": 2.0}, TypeError, "max_prompt_tokens must be an integer or None"),
-        ({"temperature": -1.0}, ValueError, "temperature"),
-        ({"temperature": float("nan")}, ValueError, "temperature"),
-        ({"max_new_tokens": 0}, ValueError, "max_new_tokens"),
-        ({"batch_size": 0}, ValueError, "batch_size"),
-        ({"stop": "</action>"}, TypeError, "sequence of texts"),
-        ({"stop": [1]}, TypeError, "sequence of texts"),
-        ({"temperature": "hot"}, TypeError, "temperature must be a number, got 'hot'"),
-        ({"prefix": None}, TypeError, "prefix must be a text"),
-        ({"top_p": 0.9}, TypeError, "top_p"),
-    ],
+@cases(
+    "settings, error, words",
+    ({"truncate": "right"}, ValueError, r"truncate must be one of \('raise', 'left', 'end-episode'\), got 'right'"),
+    ({"max_prompt_tokens": 0}, ValueError, "max_prompt_tokens must be at least 1"),
+    ({"max_prompt_tokens": 2.0}, TypeError, "max_prompt_tokens must be an integer or None"),
+    ({"temperature": -1.0}, ValueError, "temperature"),
+    ({"temperature": float("nan")}, ValueError, "temperature"),
+    ({"max_new_tokens": 0}, ValueError, "max_new_tokens"),
+    ({"batch_size": 0}, ValueError, "batch_size"),
+    ({"stop": "</action>"}, TypeError, "sequence of texts"),
+    ({"stop": [1]}, TypeError, "sequence of texts"),
+    ({"temperature": "hot"}, TypeError, "temperature must be a number, got 'hot'"),
+    ({"prefix": None}, TypeError, "prefix must be a text"),
+    ({"top_p": 0.9}, TypeError, "top_p"),
 )
 def test_wrong_settings_are_explained(policy, settings, error, words):
     refuses(error, words, policy.with_settings, **settings)

@@ -142,8 +142,7 @@ def test_arguments_reach_the_template():
     policy.tokenizer.chat_template = template
     plain = policy.with_settings(prefix="").encode("up")
     silent = policy.with_settings(prefix="", template={"enable_thinking": False}).encode("up")
-    assert policy.tokenizer.decode(list(plain)) == "up"
-    assert policy.tokenizer.decode(list(silent)) == "up down"
+    assert (policy.tokenizer.decode(list(plain)), policy.tokenizer.decode(list(silent))) == ("up", "up down")
     refuses(TypeError, "template must be a dict", policy.with_settings, template=("enable_thinking",))
 
 
@@ -163,8 +162,7 @@ def test_large_models_compute_in_16_bits_where_the_cpu_can(monkeypatch, able):
 @pytest.mark.slow
 def test_the_real_model_answers(tmp_path):
     """Downloads 93 MB where the cache is empty."""
-    folder = smollm2.smollm2_folder()
-    policy = HuggingFacePolicy.from_pretrained(folder, max_new_tokens=8, temperature=0.0, stop=())
+    policy = HuggingFacePolicy.from_pretrained(smollm2.smollm2_folder(), max_new_tokens=8, temperature=0.0, stop=())
     assert "Paris" in policy.act(["What is the capital of France?"], {}, np.random.default_rng(0))[0].text
 
 

@@ -14,6 +14,7 @@ from agentgym.sokoban.tasks import LevelFiles, open_levels
 from agentgym.sokoban.text import MOST_SIDE, board_text, split_of
 from agentgym.tasks import check_split
 from tests.agentgym.sokoban.naive import BOXOBAN
+from tests.cases import cases
 from tests.oracles import oracle
 from tests.refusals import refuses
 
@@ -85,16 +86,14 @@ def test_wrong_paths(tmp_path: Path) -> None:
     refuses(DataError, "found no Sokoban level", LevelFiles, tmp_path / "empty.txt")
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("broken.txt.xz", b"not xz", r"broken\.txt\.xz: damaged compressed file"),
-        ("broken.txt.xz", lzma.compress(TWO.encode())[:-20], r"broken\.txt\.xz: damaged compressed file"),
-        ("broken.txt.xz", lzma.compress(TWO.encode())[:30] + b"\0\0\0" + lzma.compress(TWO.encode())[33:], "damaged"),
-        ("broken.txt", TWO.encode() + b"; caf\xe9\n", r"broken\.txt, line 10: not UTF-8"),
-        ("broken.txt.xz", lzma.compress(b"#####\n\xff"), r"broken\.txt\.xz, line 2: not UTF-8"),
-        ("broken.txt", b"", "found no Sokoban level"),
-    ],
+@cases(
+    "name, content, message",
+    ("broken.txt.xz", b"not xz", r"broken\.txt\.xz: damaged compressed file"),
+    ("broken.txt.xz", lzma.compress(TWO.encode())[:-20], r"broken\.txt\.xz: damaged compressed file"),
+    ("broken.txt.xz", lzma.compress(TWO.encode())[:30] + b"\0\0\0" + lzma.compress(TWO.encode())[33:], "damaged"),
+    ("broken.txt", TWO.encode() + b"; caf\xe9\n", r"broken\.txt, line 10: not UTF-8"),
+    ("broken.txt.xz", lzma.compress(b"#####\n\xff"), r"broken\.txt\.xz, line 2: not UTF-8"),
+    ("broken.txt", b"", "found no Sokoban level"),
 )
 def test_damaged_files_are_named(tmp_path: Path, name: str, content: bytes, message: str) -> None:
     (tmp_path / name).write_bytes(content)
@@ -149,8 +148,7 @@ def test_names_that_are_no_text_are_cleaned_and_stay_different(tmp_path: Path) -
 @pytest.mark.parametrize("name", BOXOBAN)
 def test_a_thousand_boxoban_levels_load_play_and_render(name: str) -> None:
     files = LevelFiles(oracle("boxoban", name))
-    assert len(files) == 1000
-    assert files.size == (10, 10)
+    assert (len(files), files.size) == (1000, (10, 10))
     assert sum(files.count(split) for split in ("train", "validation", "test")) == 1000
     text = lzma.decompress(oracle("boxoban", name).read_bytes()).decode()
     lines = [line for line in text.splitlines() if line.startswith("#")]

@@ -30,6 +30,7 @@ from baselines.records.utilisation import (
 from policies.vision.tiny import tiny_vision_policy
 from tests.baselines.corridor_learning import TASKS, small_policy
 from tests.baselines.test_trainer import trainer
+from tests.cases import cases
 from tests.refusals import refuses
 
 
@@ -104,30 +105,28 @@ def test_tensorboard_asks_for_folder_and_package(tmp_path: Path, monkeypatch: py
     refuses(ImportError, r"pip install .*\[train\]., or tensorboard=False", MetricsLog, tmp_path, tensorboard=True)
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        (b'{"iteration": 1, "kl": NaN}', "NaN is not a JSON number"),
-        (b'{"iteration": 1, "kl": 1e400}', "too large for a float"),
-        (b'{"iteration": 1, "kl": -Infinity}', "-Infinity is not a JSON number"),
-        (b'{"iteration": 1, "kl": "0.5"}', "'kl' must be a number or null, got str"),
-        (b'{"iteration": 1, "kl": [0.5]}', "'kl' must be a number or null, got list"),
-        (b'{"iteration": 1, "kl": true}', "'kl' must be a number or null, got bool"),
-        (b'{"iteration": "1"}', "'iteration' must be a number or null, got str"),
-        (b'{"iteration": null}', "'iteration' must be a whole number in 0.."),
-        (b'{"iteration": 1.5}', "'iteration' must be a whole number in 0.."),
-        (b'{"iteration": -1}', "'iteration' must be a whole number in 0.."),
-        (b'{"iteration": 1e300}', "'iteration' must be a whole number in 0.."),
-        (b'{"iteration": 1' + b"0" * 400 + b"}", "an integer of 401 digits"),
-        (b'{"kl": 1}', "'iteration' must be a whole number in 0.."),
-        (b"[1]", "expected an object of numbers, got list"),
-        (b"5", "expected an object of numbers, got int"),
-        (b"", "not JSON"),
-        (b'{"iteration": 1, "a\xff": 1}', "not UTF-8"),
-        (b"[" * 200_000, "nested too deeply"),
-        (b'{"iteration": 1, "kl": ' + b'{"a":' * 100_000 + b"1" + b"}" * 100_001, "nested too deeply"),
-        (b"\x00" * 50, "not JSON"),
-    ],
+@cases(
+    "line, words",
+    (b'{"iteration": 1, "kl": NaN}', "NaN is not a JSON number"),
+    (b'{"iteration": 1, "kl": 1e400}', "too large for a float"),
+    (b'{"iteration": 1, "kl": -Infinity}', "-Infinity is not a JSON number"),
+    (b'{"iteration": 1, "kl": "0.5"}', "'kl' must be a number or null, got str"),
+    (b'{"iteration": 1, "kl": [0.5]}', "'kl' must be a number or null, got list"),
+    (b'{"iteration": 1, "kl": true}', "'kl' must be a number or null, got bool"),
+    (b'{"iteration": "1"}', "'iteration' must be a number or null, got str"),
+    (b'{"iteration": null}', "'iteration' must be a whole number in 0.."),
+    (b'{"iteration": 1.5}', "'iteration' must be a whole number in 0.."),
+    (b'{"iteration": -1}', "'iteration' must be a whole number in 0.."),
+    (b'{"iteration": 1e300}', "'iteration' must be a whole number in 0.."),
+    (b'{"iteration": 1' + b"0" * 400 + b"}", "an integer of 401 digits"),
+    (b'{"kl": 1}', "'iteration' must be a whole number in 0.."),
+    (b"[1]", "expected an object of numbers, got list"),
+    (b"5", "expected an object of numbers, got int"),
+    (b"", "not JSON"),
+    (b'{"iteration": 1, "a\xff": 1}', "not UTF-8"),
+    (b"[" * 200_000, "nested too deeply"),
+    (b'{"iteration": 1, "kl": ' + b'{"a":' * 100_000 + b"1" + b"}" * 100_001, "nested too deeply"),
+    (b"\x00" * 50, "not JSON"),
 )
 def test_every_damage_is_named_with_file_and_line(tmp_path: Path, line: bytes, words: str) -> None:
     path = tmp_path / "log.jsonl"
@@ -303,8 +302,7 @@ def test_samples_say_what_was_seen_said_and_credited(tmp_path: Path) -> None:
             i for i in range(len(table))
             if str(table.trajectories[table.trajectory[i]]) == line["trajectory"] and table.t[i] == line["t"]
         )  # fmt: skip
-        assert line["advantage"] == advantages[row]
-        assert line["reply"] == table.replies[row].text
+        assert (line["advantage"], line["reply"]) == (advantages[row], table.replies[row].text)
         assert line["valid"] == table.valid[row]
         assert "cell" in line["prompt"]
         assert line["state"] == str(table.states[table.state[row]])

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from baselines.environments.registry import settings_of
 from benchmarks.keys.aliasing import KEYS, PLAYERS, AliasingConfig, aliased_share, drawn, measure_aliasing
 from benchmarks.run import app
+from tests.cases import cases
 
 
 def naive_share(groups, states):
@@ -77,14 +78,12 @@ def test_keys_are_compared_on_one_play(tmp_path):
     assert 1 > shares[0] > shares[1] >= shares[2] > 0
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--player", "dice"], "expected one of commands, verbs"),
-        (["--env", "webshop", "--split", "test"], "infos of 'webshop' lack inventory, location"),
-        (["--env", "chess"], "'chess': this study compares state keys of the project's households"),
-        (["--data", "/nowhere"], "/nowhere"),
-    ],
+@cases(
+    "options, words",
+    (["--player", "dice"], "expected one of commands, verbs"),
+    (["--env", "webshop", "--split", "test"], "infos of 'webshop' lack inventory, location"),
+    (["--env", "chess"], "'chess': this study compares state keys of the project's households"),
+    (["--data", "/nowhere"], "/nowhere"),
 )
 def test_wrong_use_of_aliasing_is_explained(options, words):
     code, output = run("study", "aliasing", *options)

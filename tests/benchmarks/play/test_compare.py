@@ -45,8 +45,7 @@ def test_differences_and_holm_by_hand() -> None:
     apart = np.tile([1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -0.5], 20)
     # mean .05, deviation sqrt((20 x 1 + 20 x .25 - 200 x .0025) / 199) = .3508; (2.8016 x .3508 / .05)^2 = 386.4
     needed, least = tasks_needed(apart)
-    assert needed == 387
-    assert least == pytest.approx(2.8016 * 0.3508 / 200**0.5, rel=1e-3)
+    assert (needed, least) == (387, pytest.approx(2.8016 * 0.3508 / 200**0.5, rel=1e-3))
     assert tasks_needed(np.zeros(5)) == (None, 0.0)
 
 

@@ -61,8 +61,7 @@ def test_what_does_not_belong_together_is_refused(played, tmp_path):
         hub.write_folder({one: results[one], other: results[larger]}, tmp_path)
     refuses(ResultsError, "no results to write", hub.write_folder, {}, tmp_path)
     hub.write_folder(results, tmp_path)
-    changed = dataclasses.replace(results[one].tasks[0], digest="0" * 64)
-    tasks = [changed, *results[one].tasks[1:]]
+    tasks = [dataclasses.replace(results[one].tasks[0], digest="0" * 64), *results[one].tasks[1:]]
     hub.write_json(dataclasses.replace(results[one], tasks=tasks), tmp_path / "results" / one / "results.json")
     refuses(ResultsError, "not results on the tasks of", hub.read_folder, tmp_path)
     (tmp_path / "panels" / f"{one.partition('/')[0]}.jsonl").write_text("{")

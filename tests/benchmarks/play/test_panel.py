@@ -15,6 +15,7 @@ from benchmarks.play import panel
 from benchmarks.play.panel import JOURNAL, Episode, Lines
 from benchmarks.play.results import load
 from tests.benchmarks.play.support import played, run
+from tests.cases import cases
 from tests.refusals import refuses
 
 
@@ -209,21 +210,19 @@ def test_all_panels_are_listed_and_anchors_shown_where_there_are_some():
     assert re.search(r"sokoban/6x6/9-12@1 256 -", words)
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["alfworld", "--player", "explora"], "unknown policy 'explora'"),
-        (["sokoban", "--player", "explorer"], "unknown policy 'explorer'"),
-        (["sokoban/test", "--option", "task_types"], "expected name=value, got 'task_types'"),
-        (["alfworld/test"], "unknown split 'test'"),
-        (["alfworld/valid_seen", "--option", "task_types=[9]"], "9"),
-        (["alfworld/valid_seen", "--option", "tasktypes=[1]"], "tasktypes"),
-        (["alfworld/train", "--option", "num_games=3", "--option", "task_types=[5]"], "no task for these"),
-        (["alfworld/valid_seen", "--option", "data=/nowhere"], "/nowhere"),
-        (["sokoban/generate@1"], "did you mean 'sokoban/generated@1'"),
-        (["sokoban/generated@1", "--steps", 4], "belongs to the panel"),
-        (["nothing/test"], "nothing"),
-    ],
+@cases(
+    "options, words",
+    (["alfworld", "--player", "explora"], "unknown policy 'explora'"),
+    (["sokoban", "--player", "explorer"], "unknown policy 'explorer'"),
+    (["sokoban/test", "--option", "task_types"], "expected name=value, got 'task_types'"),
+    (["alfworld/test"], "unknown split 'test'"),
+    (["alfworld/valid_seen", "--option", "task_types=[9]"], "9"),
+    (["alfworld/valid_seen", "--option", "tasktypes=[1]"], "tasktypes"),
+    (["alfworld/train", "--option", "num_games=3", "--option", "task_types=[5]"], "no task for these"),
+    (["alfworld/valid_seen", "--option", "data=/nowhere"], "/nowhere"),
+    (["sokoban/generate@1"], "did you mean 'sokoban/generated@1'"),
+    (["sokoban/generated@1", "--steps", 4], "belongs to the panel"),
+    (["nothing/test"], "nothing"),
 )
 def test_wrong_use_is_explained(options, words, tmp_path):
     code, output = run("play", *options, "--out", tmp_path)
@@ -247,13 +246,11 @@ def test_finished_episodes_come_back_as_they_were_written(tmp_path):
     assert Lines(tmp_path / JOURNAL, Episode).entries == kept.entries == {("train/1", 0): EPISODE}
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        (b"{", "line 2: .*remove the line"),
-        (b'{"task": 3}', "line 2: task: Input should be a valid string, got 3"),
-        (None, "line 2: sample 0 of 'train/1'"),
-    ],
+@cases(
+    "line, words",
+    (b"{", "line 2: .*remove the line"),
+    (b'{"task": 3}', "line 2: task: Input should be a valid string, got 3"),
+    (None, "line 2: sample 0 of 'train/1'"),
 )
 def test_a_line_that_is_no_episode_is_named(tmp_path, line, words):
     kept = Lines(tmp_path / JOURNAL, Episode)

@@ -15,6 +15,7 @@ from benchmarks.json_files import read_json
 from benchmarks.play.results import load
 from tests.agentgym.outside.chat.chat_server import chat_server, completion, raw
 from tests.benchmarks.play.support import run
+from tests.cases import cases
 
 UP = completion("Thought: a box.\nAction: up\nObservation: you won", tokens=(100, 4))
 #: Levels that one push solves.
@@ -116,8 +117,7 @@ def test_reflexion_plays_lost_tasks_again_with_the_latest_three_notes(tmp_path):
     assert len(requests) == len(trials) + len(notes) == distinct(requests)
     shown = [each for each in requests if not each["messages"][0]["content"].startswith("You look back")]
     assert max(each["messages"][-1]["content"].count("- note") for each in shown) == 3
-    one = results.summary
-    assert one.prompt_tokens == 100 * len(trials) + 50 * len(notes)
+    assert results.summary.prompt_tokens == 100 * len(trials) + 50 * len(notes)
 
 
 def test_a_spent_budget_and_a_stop_repeat_no_request(tmp_path):
@@ -150,8 +150,7 @@ def test_a_spent_budget_and_a_stop_repeat_no_request(tmp_path):
         assert code == 0, words
         assert len(server.requests) == whole == distinct(server.requests)
     one, two = (load(next((tmp_path / name / "sokoban-test").iterdir())) for name in ("whole", "parts"))
-    assert one.tasks == two.tasks
-    assert one.summary.prompt_tokens == two.summary.prompt_tokens
+    assert (one.tasks, one.summary.prompt_tokens) == (two.tasks, two.summary.prompt_tokens)
 
 
 def test_a_hosted_model_is_sent_what_it_takes_and_compared_with_others(tmp_path, monkeypatch):
@@ -219,15 +218,13 @@ def test_a_model_here_is_prompted_too(tmp_path):
     assert len((folder / "trials.jsonl").read_text("utf-8").splitlines()) >= 2
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--method", "tree"], "expected one of vanilla, cot, react, reflexion, got 'tree'"),
-        (["--method", "react", "--trials", 2], "react has one trial"),
-        (["--most-tokens", 5], "are for an --endpoint"),
-        (["--examples", "/nowhere.json"], "/nowhere.json: no such file"),
-        ([], "random reads no prompts"),
-    ],
+@cases(
+    "options, words",
+    (["--method", "tree"], "expected one of vanilla, cot, react, reflexion, got 'tree'"),
+    (["--method", "react", "--trials", 2], "react has one trial"),
+    (["--most-tokens", 5], "are for an --endpoint"),
+    (["--examples", "/nowhere.json"], "/nowhere.json: no such file"),
+    ([], "random reads no prompts"),
 )
 def test_wrong_use_is_explained(options, words, tmp_path):
     code, output = run("prompt", "sokoban/generated@1", "--tasks", 1, "--model", "random", *options, "--out", tmp_path)

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from benchmarks.play.search_players import METHODS, STUDY, drawn
 from benchmarks.report.page import html
+from tests.cases import cases
 
 APP = typer.Typer()
 APP.command()(STUDY.command)
@@ -76,7 +77,6 @@ def test_the_graph_of_a_search_holds_what_was_simulated(study):
 def test_a_tree_of_the_root_counts_its_simulations(study):
     score = next(score for score in study.scores if (score.player, score.budget) == ("mcts", 50))
     graph = score.graph
-    assert graph is not None
     # Without rollouts a simulation is a step; those that lead to states met before are judged by nobody.
     assert graph.nodes[0].visits <= graph.episodes <= 50
 
@@ -99,16 +99,14 @@ def test_the_same_command_continues_and_another_one_is_refused(folder):
     assert run("--quick", "--tasks", 13, "--out", folder).exit_code == 2
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--methods", "mtcs"], "did you mean 'mcts'?"),
-        (["--outcome", "scores"], "did you mean 'score'?"),
-        (["--env", "sokobann"], "did you mean 'sokoban'?"),
-        (["--quick", "--show", "32"], "there is no task 32 among 32"),
-        (["--budgets", "10,x"], "distinct numbers"),
-        (["--policy", "/nowhere"], "expected a job folder"),
-    ],
+@cases(
+    "options, words",
+    (["--methods", "mtcs"], "did you mean 'mcts'?"),
+    (["--outcome", "scores"], "did you mean 'score'?"),
+    (["--env", "sokobann"], "did you mean 'sokoban'?"),
+    (["--quick", "--show", "32"], "there is no task 32 among 32"),
+    (["--budgets", "10,x"], "distinct numbers"),
+    (["--policy", "/nowhere"], "expected a job folder"),
 )
 def test_wrong_options_say_what_was_expected(options, words, tmp_path):
     result = run(*options, "--out", tmp_path / "out")

@@ -54,8 +54,7 @@ def one_sided(seeds):
     records = []
     for each in made.records:
         if each.method == "oracle" and each.stage == "final":
-            moved = record("oracle", each.seed, 64, 0.1, 0.5 + 0.1 * (-1) ** each.seed, 0.5)
-            records.append(moved)
+            records.append(record("oracle", each.seed, 64, 0.1, 0.5 + 0.1 * (-1) ** each.seed, 0.5))
         elif each.stage != "search":
             records.append(dataclasses.replace(each, test=record("grpo", 0, 64, 0, 0).test))
     searched = [each for each in made.records if each.stage == "search"]
@@ -63,8 +62,7 @@ def one_sided(seeds):
 
 
 def test_a_comparison_is_a_paired_t_test_over_seeds():
-    found = evidence.compare(study(4))
-    (oracle,) = found
+    (oracle,) = evidence.compare(study(4))
     # Seed 0: 96 - 7; seeds 1 to 3: 97 - 64, 96 - 64, 97 - 64; of 128.
     expected, p = paired_t([89 / 128, 33 / 128, 32 / 128, 33 / 128])
     assert oracle.difference["end"] == expected
@@ -77,17 +75,14 @@ def test_a_comparison_is_a_paired_t_test_over_seeds():
 def test_area_and_tokens_by_hand():
     run = record("grpo", 0, 64, 0.0, 0.5, 1.0)
     assert evidence.area(run, 100) == 0.5
-    assert evidence.tokens_to(run) == 90.0
-    assert evidence.tokens_to(record("grpo", 0, 64, 0.0, 0.5)) == math.inf
+    assert (evidence.tokens_to(run), evidence.tokens_to(record("grpo", 0, 64, 0.0, 0.5))) == (90.0, math.inf)
     assert evidence.end(run) == 0.5
 
 
 def test_a_run_that_loses_half_of_its_clone_is_counted_as_fallen():
     cells = {row[0]: row for row in evidence.rows(study(4))}
     assert cells["grpo"][4] == "1"  # 7 of 128 after 16
-    assert cells["oracle"][4] == "0"
-    assert cells["oracle"][-1] == "settled"
-    assert cells["grpo"][3] == "not reached (0)"
+    assert (cells["oracle"][4], cells["oracle"][-1], cells["grpo"][3]) == ("0", "settled", "not reached (0)")
 
 
 def test_looks_go_on_until_settled_or_out_of_time():

@@ -83,8 +83,7 @@ def test_searches_and_final_runs(study) -> None:
     trained = [record for record in study.records if record.stage != "clone"]
     for record in trained:
         assert record.tokens >= study.config.token_budget
-        assert record.curve[0].tokens == 0
-        assert record.curve[-1].tokens == record.tokens
+        assert (record.curve[0].tokens, record.curve[-1].tokens) == (0, record.tokens)
         # Two points of equal shares, each with the iteration that passes it.
         assert len(record.curve) <= 3
         assert [point.tokens for point in record.curve] == sorted(point.tokens for point in record.curve)
@@ -270,8 +269,7 @@ def test_every_method_has_as_many_distinct_settings_as_are_drawn(method):
 
 def test_runs_can_be_sent_to_other_processes_each_after_what_it_needs(tmp_path):
     plan = plan_study(settings_of("sokoban"), "tiny", ["grpo", "vine"], [0, 1], quick=True)
-    work = pickle.loads(pickle.dumps(functools.partial(run_one, plan, tmp_path)))
-    assert work.args == (plan, tmp_path)
+    assert pickle.loads(pickle.dumps(functools.partial(run_one, plan, tmp_path))).args == (plan, tmp_path)
     jobs = plan.jobs()
     assert len({record_path(tmp_path, job) for job in jobs}) == len(jobs) == 3 + 2 * 2 + 2 * 2
     for place, job in enumerate(jobs):
@@ -345,12 +343,10 @@ def test_a_setting_is_chosen_by_the_mean_of_its_seeds_over_the_last_third():
 def test_a_corridor_has_a_study_of_its_own_for_each_length():
     plan = plan_study(settings_of("corridor"), "tiny", ["grpo", "oracle"], [0], settings=6, search_runs=2,
                       options={"length": 24})  # fmt: skip
-    assert plan.config.name == "corridor-n24"
-    assert plan.config.token_budget == 6000
+    assert (plan.config.name, plan.config.token_budget) == ("corridor-n24", 6000)
     assert plan.config.learning.setup.options == {"length": 24}
     assert len(plan.settings("grpo")) == 6  # three learning rates, with and without dynamic sampling
-    assert len(plan.settings("oracle")) == 3
-    assert len(plan.search_jobs("oracle")) == 6
+    assert (len(plan.settings("oracle")), len(plan.search_jobs("oracle"))) == (3, 6)
     assert plan.needed(plan.search_jobs("oracle")[1])[0] in plan.jobs()
 
 

@@ -82,8 +82,7 @@ def test_what_the_runs_warned_of_stands_below_the_table(found):
     runs = [
         dataclasses.replace(run, warnings=["iteration 3: <lost>"] if run.method == "grpo" else []) for run in found.runs
     ]
-    page = render(dataclasses.replace(found, runs=runs))
-    assert page.count("<li>grpo, seed 0, iteration 3: &lt;lost&gt;</li>") == 1
+    assert render(dataclasses.replace(found, runs=runs)).count("<li>grpo, seed 0, iteration 3: &lt;lost&gt;</li>") == 1
     none = [dataclasses.replace(run, warnings=[]) for run in found.runs]
     assert "<h2>Warnings</h2>" not in render(dataclasses.replace(found, runs=none))
 
@@ -95,8 +94,7 @@ def test_every_symbol_of_the_boards_has_a_tile(found):
 
 
 def test_text_environments_are_shown_as_text():
-    assert settings_of("AgentRL/ALFWorld-v0").tiles is None
-    assert settings_of("AgentRL/Sokoban-v0").tiles["X"] == "box"
+    assert (settings_of("AgentRL/ALFWorld-v0").tiles, settings_of("AgentRL/Sokoban-v0").tiles["X"]) == (None, "box")
 
 
 def test_observations_cannot_break_out_of_the_data(found):

@@ -18,15 +18,8 @@ from benchmarks.json_files import ResultsError
 from benchmarks.machine import describe_machine
 from benchmarks.report.page import signed, terminal_table, write_page
 from benchmarks.statistics import Interval
-from benchmarks.training.shaping import (
-    COMPARED,
-    STUDY,
-    ShapingConfig,
-    ShapingResults,
-    ShapingRun,
-    compared,
-    curves,
-)
+from benchmarks.training.shaping import COMPARED, STUDY, ShapingConfig, ShapingResults, ShapingRun, compared, curves
+from tests.cases import cases
 
 TRAINING = SB3Config(levels=Levels(training=4, held_out=2), steps=2048, evaluate_every=1024)
 
@@ -107,12 +100,10 @@ def test_results_survive_the_file_and_the_page_holds_table_and_picture(tmp_path)
     assert re.findall(r'(?:src|href)="(?!data:)', text) == []
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda plain: plain.update(version=9), "version 1, got version 9"),
-        (lambda plain: plain["config"]["training"].update(speed=1), "config.training.speed: Unexpected keyword"),
-    ],
+@cases(
+    "change, words",
+    (lambda plain: plain.update(version=9), "version 1, got version 9"),
+    (lambda plain: plain["config"]["training"].update(speed=1), "config.training.speed: Unexpected keyword"),
 )
 def test_a_file_that_does_not_fit_is_refused(tmp_path, change, words: str) -> None:
     path = tmp_path / "shaping.json"

@@ -21,15 +21,8 @@ from benchmarks.report.markdown import replaced
 from benchmarks.run import app
 from benchmarks.training.head_to_head import plan_study
 from benchmarks.training.records import Point, Record, Setting, Trainings, check, save
-from benchmarks.training.studies import (
-    STUDIES,
-    Arm,
-    PaperStudy,
-    figure,
-    load,
-    plan_of,
-    table,
-)
+from benchmarks.training.studies import STUDIES, Arm, PaperStudy, figure, load, plan_of, table
+from tests.cases import cases
 from website.method_results import with_studies
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -70,8 +63,7 @@ def test_a_study_trains_what_is_missing(tmp_path):
     assert "1 of 3 runs are finished" in result.output
     (trained,) = load(tmp_path / "distance.json").trained
     found = {record.method: record for record in trained.records}
-    assert set(found) == {"clone", first, second}
-    assert found[first] == made[first]
+    assert (set(found), found[first]) == ({"clone", first, second}, made[first])
 
 
 def test_studies_share_their_runs(tmp_path):
@@ -101,14 +93,12 @@ def test_a_page_is_rebuilt_from_the_file_alone(tmp_path):
     assert "rewardflow" in (tmp_path / "out" / "distance" / "report.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["distances"], "No such command 'distances'"),
-        (["distance", "--from", "nowhere"], "no such file"),
-        (["distance", "--from", "nowhere", "--quick"], "nothing is trained"),
-        (["distance", "--model", "no/such/model"], "no Hugging Face model"),
-    ],
+@cases(
+    "options, words",
+    (["distances"], "No such command 'distances'"),
+    (["distance", "--from", "nowhere"], "no such file"),
+    (["distance", "--from", "nowhere", "--quick"], "nothing is trained"),
+    (["distance", "--model", "no/such/model"], "no Hugging Face model"),
 )
 def test_wrong_questions_are_answered_in_a_sentence(options, words, tmp_path):
     result = run(*options, *([] if "--from" in options else ["--out", tmp_path]))
@@ -121,8 +111,7 @@ ARMS = (Arm("grpo", "grpo", "group"), Arm("grpo:std=none", "grpo", "none", "grpo
 
 def _trainings(records, *, beside=()):
     plan = plan_study(settings_of("sokoban"), "tiny", [], [0], settings=0, quick=True, beside=beside)
-    learning = dataclasses.replace(plan.config.learning, eval_tasks=4)
-    config = dataclasses.replace(plan.config, learning=learning)
+    config = dataclasses.replace(plan.config, learning=dataclasses.replace(plan.config.learning, eval_tasks=4))
     return Trainings(1, Machine("a processor", 1, 1.0, "a system", "3", {}), config, records)
 
 

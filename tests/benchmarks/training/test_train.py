@@ -25,6 +25,7 @@ from benchmarks.run import app
 from benchmarks.training import train as train_page
 from policies.tiny import tiny_policy
 from tests.agentgym.alfworld.support import unpack
+from tests.cases import cases
 
 SMALL = ["--method", "rewardflow", "--quick", "--groups", "2", "--group-size", "2", "--validation-tasks", "4"]
 
@@ -59,25 +60,23 @@ def test_what_differs_from_the_paper_is_printed_before_the_run() -> None:
     assert "groups = 4 " in shown
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--paper", "--method", "grpo"], "no paper's settings for the method 'grpo'"),
-        (["--method", "rewardflo"], "unknown method 'rewardflo'; known: '"),
-        (["--set", "klx=1"], "TrainerConfig: unknown setting 'klx'"),
-        (["--set", "kl"], "expected name=value"),
-        (["--set", "loss.kl=-1"], "Loss.kl must be at least 0, got -1"),
-        (["--model", "/nowhere"], "no Hugging Face model in the folder"),
-        (["--tracker", "mlflow"], "unknown tracker 'mlflow'; known: 'tensorboard', 'wandb', 'trackio'"),
-        (["--set", "lss"], "did you mean 'loss'"),
-        (["--card", "h100"], "--card is a part of --plan"),
-        (["--precision", "fp16"], "--precision is bf16 or fp32"),
-        (["--clone", "nowhere.jsonl"], "there is no nowhere.jsonl"),
-        (["--from", "nowhere"], "nowhere holds no policy"),
-        (["--push", "mymodel"], "such as me/my-model"),
-        (["--env", "corridor", "--data", "x"], "plays no data of others"),
-        (["--truncate", "right"], "--truncate is one of ('raise', 'left', 'end-episode'), got 'right'"),
-    ],
+@cases(
+    "arguments, said",
+    (["--paper", "--method", "grpo"], "no paper's settings for the method 'grpo'"),
+    (["--method", "rewardflo"], "unknown method 'rewardflo'; known: '"),
+    (["--set", "klx=1"], "TrainerConfig: unknown setting 'klx'"),
+    (["--set", "kl"], "expected name=value"),
+    (["--set", "loss.kl=-1"], "Loss.kl must be at least 0, got -1"),
+    (["--model", "/nowhere"], "no Hugging Face model in the folder"),
+    (["--tracker", "mlflow"], "unknown tracker 'mlflow'; known: 'tensorboard', 'wandb', 'trackio'"),
+    (["--set", "lss"], "did you mean 'loss'"),
+    (["--card", "h100"], "--card is a part of --plan"),
+    (["--precision", "fp16"], "--precision is bf16 or fp32"),
+    (["--clone", "nowhere.jsonl"], "there is no nowhere.jsonl"),
+    (["--from", "nowhere"], "nowhere holds no policy"),
+    (["--push", "mymodel"], "such as me/my-model"),
+    (["--env", "corridor", "--data", "x"], "plays no data of others"),
+    (["--truncate", "right"], "--truncate is one of ('raise', 'left', 'end-episode'), got 'right'"),
 )
 def test_what_is_asked_wrongly_is_named(arguments: list[str], said: str) -> None:
     result = run(*arguments)
@@ -106,8 +105,7 @@ def test_official_games_stand_in_all_that_a_run_leaves(tmp_path: Path, monkeypat
     asked = ("--env", "alfworld", "--quick", "--steps", "1", "--groups", "1", "--group-size", "2", "--option",
              "max_episode_steps=2", "--out", str(out))  # fmt: skip
     monkeypatch.setenv("ALFWORLD_DATA", str(games))
-    printed = words(run("--paper", "--method", "graphgpo", "--print", *asked))
-    assert "differs data:" not in printed
+    assert "differs data:" not in words(run("--paper", "--method", "graphgpo", "--print", *asked))
     result = run(*asked)
     assert result.exit_code == 0, result.output
     (said,) = [line for line in result.stdout.splitlines() if line.startswith("data: ")]

@@ -50,8 +50,7 @@ def test_combinations_are_held_against_the_chosen_one(found) -> None:
     # GRPO orders the steps of a state by their episodes alone, and a constant orders nothing.
     assert contest.place("grpo", 4).less_than_chosen["within"].mean > 0.1
     assert contest.place("always right", 4).measures["within"].mean == 0
-    lost = Contest("searchqa", "value", {"random": 0.0}, [], 0.0)
-    page = STUDY.shown(dataclasses.replace(found, contests=[lost]))
+    page = STUDY.shown(dataclasses.replace(found, contests=[Contest("searchqa", "value", {"random": 0.0}, [], 0.0)]))
     assert "In searchqa no player won that much" in page.lead
     assert not page.tables
 

@@ -24,6 +24,7 @@ from benchmarks.truth.credits import names_of
 from benchmarks.truth.episodes import ENVIRONMENTS, QUICK, make_config
 from benchmarks.truth.league import LEAGUE, RANKING, configure_ranking, measure
 from benchmarks.truth.measures import MEASURES
+from tests.cases import cases
 
 EXACT = ("sokoban", "alfworld", "virtualhome", "telecom")
 
@@ -125,19 +126,17 @@ def test_a_cloned_policy_plays_in_its_environment(finished_run):
     assert measure(config, "sokoban", "expert 50").main.score("empg", 4) is None
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--env", "sokobann"], "unknown environment 'sokobann'.*sokoban"),
-        (["--env", "my_module:Env-v0"], "this study plays environments with an expert"),
-        (["--credits", "my_module:credit"], "a function of your own stands beside"),
-        (["--player", "expert 60"], "unknown player 'expert 60'.*did you mean 'expert"),
-        (["--groups", "4", "--groups", "6"], "each a multiple of the smaller ones"),
-        (["--policy", "/nowhere/clone-seed0"], "expected a job folder"),
-        (["--split", "tests"], "unknown split 'tests'"),
-        (["--credits", "new"], "unknown set of credits 'new'"),
-        (["--seed", "1"], "another configuration"),
-    ],
+@cases(
+    "options, words",
+    (["--env", "sokobann"], "unknown environment 'sokobann'.*sokoban"),
+    (["--env", "my_module:Env-v0"], "this study plays environments with an expert"),
+    (["--credits", "my_module:credit"], "a function of your own stands beside"),
+    (["--player", "expert 60"], "unknown player 'expert 60'.*did you mean 'expert"),
+    (["--groups", "4", "--groups", "6"], "each a multiple of the smaller ones"),
+    (["--policy", "/nowhere/clone-seed0"], "expected a job folder"),
+    (["--split", "tests"], "unknown split 'tests'"),
+    (["--credits", "new"], "unknown set of credits 'new'"),
+    (["--seed", "1"], "another configuration"),
 )
 def test_what_is_asked_wrongly_is_said(league, options, words):
     result = run("study", "league", "--quick", "--out", league, *options)

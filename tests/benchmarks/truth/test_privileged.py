@@ -72,7 +72,6 @@ def test_a_context_is_held_against_its_wrong_twin_seed_by_seed() -> None:
     records = [run(label, seed, pair[at]) for at, label in enumerate(labels) for seed, pair in ends.items()]
     study = dataclasses.replace(study, records=records)
     found = informed.difference(study, *(label.split(" ")[0] for label in labels))
-    assert found is not None
     assert found[0].mean == pytest.approx((0.6 + 0.8 + 0.8 + 0.6) / 4 / 2)  # a straight line from 0: half of its end
     assert informed.verdicts(study) == {("sdpo", "expert"): "settled"}
     assert informed.verdicts(dataclasses.replace(study, records=records[:3] + records[4:7])) == {

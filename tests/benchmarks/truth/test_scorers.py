@@ -194,8 +194,7 @@ def test_batches_are_levels_that_were_not_cloned(fixed):
     tables = [fixed.batch(i) for i in (0, 1)]
     cloned = fixed.learned.clone_tasks
     for i, table in enumerate(tables):
-        assert list(table.groups) == [f"train/{cloned + 4 * i + k}" for k in range(4)]
-        assert table.n_trajectories == 16
+        assert (list(table.groups), table.n_trajectories) == ([f"train/{cloned + 4 * i + k}" for k in range(4)], 16)
     again = FixedPolicy(fixed._job, QUICK, 0).batch(1)  # whatever was played before
     assert np.array_equal(again.action, tables[1].action)
     assert fixed.batch(1) is tables[1]

@@ -1,7 +1,5 @@
 """The loop that decodes, its cache and its recorded graphs."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -91,6 +89,23 @@ def test_other_weights_have_other_keys():
         read = sampler.counts.read
         assert sampler.write(prompt, draws, SETTINGS)[0].token_ids == expected[0].token_ids
         assert sampler.counts.read == read + 8
+
+
+def test_an_optimiser_of_another_model_leaves_the_version():
+    model, other = qwen(), torch.nn.Linear(1, 1)
+    before = cache.weights_version(model)
+    other.weight.grad = torch.ones_like(other.weight)
+    torch.optim.SGD(other.parameters(), lr=1.0).step()
+    assert cache.weights_version(model) == before != cache.weights_version(qwen())
+    first, second = model.model.layers[0].mlp.up_proj.weight, model.model.layers[1].mlp.up_proj.weight
+    held = first.data.clone()
+    first.data.copy_(held.flip(0))  # of the same sum, and seen by no counter
+    assert cache.weights_version(model) != before
+    model.model.layers[0].mlp.up_proj.weight = torch.nn.Parameter(second.detach().t().contiguous().t())
+    assert model.model.layers[0].mlp.up_proj.weight.is_contiguous() is False
+    last = cache.weights_version(model)
+    model.model.layers[0].mlp.up_proj.weight.data[0, 0] += 1.0
+    assert cache.weights_version(model) != last
 
 
 def test_sequences_share_their_beginnings_and_the_oldest_ends_are_dropped():

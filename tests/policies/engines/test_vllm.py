@@ -69,8 +69,7 @@ class Engine:
     def collective_rpc(self, method, kwargs):
         self.calls.append(method)
         if not self.deaf:
-            weights = load_file(f"{kwargs['weights_path']}/model.safetensors")
-            self.model.load_state_dict(weights, strict=False)
+            self.model.load_state_dict(load_file(f"{kwargs['weights_path']}/model.safetensors"), strict=False)
 
     def reset_prefix_cache(self):
         self.calls.append("reset_prefix_cache")
@@ -178,8 +177,7 @@ def test_without_vllm_the_extra_is_named(policy, tmp_path, monkeypatch):
 
 def test_weights_that_the_engine_did_not_begin_with_are_sent_at_once(policy, tmp_path):
     engine = Engine(tiny_policy(["look up down"], seed=5, layers=1).model)
-    sampler = VllmSampler(engine, tmp_path, holds=-1)
-    act(HuggingFacePolicy(policy.model, policy.tokenizer, sampler=sampler, **SETTINGS))
+    act(HuggingFacePolicy(policy.model, policy.tokenizer, sampler=VllmSampler(engine, tmp_path, holds=-1), **SETTINGS))
     assert engine.calls == ["reload_weights", "reset_prefix_cache"]
 
 

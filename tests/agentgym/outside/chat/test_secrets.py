@@ -71,8 +71,7 @@ def test_a_warning_does_not_tell_the_key(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_a_pickle_has_no_key_and_says_so_when_it_is_asked() -> None:
     with chat_server(echo) as server:
-        model = endpoint(server.url, api_key=KEY)
-        pickled = pickle.dumps(model)
+        pickled = pickle.dumps(endpoint(server.url, api_key=KEY))
         assert KEY.encode() not in pickled
         found = pickle.loads(pickled)
         assert found.base_url == server.url
@@ -114,8 +113,7 @@ def test_a_key_from_a_variable_reaches_other_processes(monkeypatch: pytest.Monke
     context: Any = multiprocessing.get_context("spawn")
     with chat_server(echo) as server:
         queue = context.Queue()
-        pickled = pickle.dumps(endpoint(server.url, key_variable="MY_KEY"))
-        process = context.Process(target=_ask, args=(pickled, queue))
+        process = context.Process(target=_ask, args=(pickle.dumps(endpoint(server.url, key_variable="MY_KEY")), queue))
         process.start()
         assert queue.get(timeout=60) == ["from elsewhere"]
         process.join()

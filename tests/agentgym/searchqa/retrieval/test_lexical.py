@@ -20,6 +20,7 @@ from agentgym.searchqa.retrieval.index_folder import build_index, default_folder
 from agentgym.searchqa.retrieval.lexical import LexicalRetriever, PassageFile, PassageWriter
 from agentgym.searchqa.retriever import Passage, Retriever
 from tests.agentgym.searchqa.support import WORDS, naive_scores, random_passages, rows, write_corpus
+from tests.cases import cases
 from tests.oracles import oracle
 from tests.refusals import refuses
 
@@ -64,12 +65,10 @@ def test_words_are_stemmed_folded_and_found_in_titles_first(retriever: LexicalRe
     refuses(ValueError, "threads must be at least 1", LexicalRetriever, PASSAGES, threads=0)
 
 
-@pytest.mark.parametrize(
+@cases(
     "query",
-    [
-        'engine"', "body:engine", "+engine -ada", "engine AND (", "engine*", "engine~2", "[engine TO", "engine^9",
-        "NOT engine", "\\engine", "engine\x00", "engine \ud800", "/engine/", "{engine}", "IN [engine]", "*", "\nengine",
-    ],
+    'engine"', "body:engine", "+engine -ada", "engine AND (", "engine*", "engine~2", "[engine TO", "engine^9",
+    "NOT engine", "\\engine", "engine\x00", "engine \ud800", "/engine/", "{engine}", "IN [engine]", "*", "\nengine",
 )  # fmt: skip
 def test_no_character_is_query_syntax(retriever: LexicalRetriever, query: str) -> None:
     (found,) = retriever.search([query], k=4)
@@ -223,8 +222,7 @@ def expected() -> list[object]:
 def test_a_folder_answers_as_memory_does_however_it_is_cut_into_segments(
     corpus: Path, tmp_path: Path, expected: list[object], stretch: int
 ) -> None:
-    folder = build_index(corpus, tmp_path / "deep" / "index", stretch=stretch)
-    retriever = open_index(folder)
+    retriever = open_index(build_index(corpus, tmp_path / "deep" / "index", stretch=stretch))
     assert retriever.search(QUERIES, 7) == expected
     assert tuple(retriever.passages) == FIFTY
     assert not list(tmp_path.rglob("*.building"))

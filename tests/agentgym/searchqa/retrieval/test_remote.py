@@ -9,6 +9,7 @@ import pytest
 from agentgym.searchqa.retrieval.remote import HttpRetriever
 from agentgym.searchqa.retriever import Hit, Passage, Retriever, SearchFailure
 from tests.agentgym.searchqa.support import Play, answer, drip, drip_body, hang_up, scripted, stay_silent, unused_port
+from tests.cases import cases
 from tests.refusals import refuses
 
 pytest.importorskip("aiohttp")
@@ -69,26 +70,24 @@ def test_answers_of_other_servers_are_understood() -> None:
         ]
 
 
-@pytest.mark.parametrize(
-    ("play", "words"),
-    [
-        (answer(b"<html>"), "not JSON"),
-        (answer(b""), "not JSON"),
-        (answer(b"\xff\xfe\x00"), "not JSON"),
-        (answer({"error": "no"}), "expected {'result'"),
-        (answer([]), "expected {'result'"),
-        (answer({"result": [HIT]}), "expected {'result'"),
-        (answer({"result": []}), "0 lists for 1 queries"),
-        (answer({"result": [[HIT], [HIT]]}), "2 lists for 1 queries"),
-        (answer({"result": [["text"]]}), "no document"),
-        (answer({"result": [[{"document": {"id": "1"}, "score": 1}]]}), "no document"),
-        (answer({"result": [[{"document": {"id": "1", "contents": None}}]]}), "no document"),
-        (answer(b'{"result": [[{"document": {"id": "1", "contents": "x"}, "score": NaN}]]}'), "finite number"),
-        (answer({"result": [[HIT | {"score": "high"}]]}), "finite number"),
-        (answer({"detail": "unprocessable"}, 422), "status 422"),
-        (answer({}, 404), "status 404"),
-        (answer({}, 302), "status 302"),
-    ],
+@cases(
+    "play, words",
+    (answer(b"<html>"), "not JSON"),
+    (answer(b""), "not JSON"),
+    (answer(b"\xff\xfe\x00"), "not JSON"),
+    (answer({"error": "no"}), "expected {'result'"),
+    (answer([]), "expected {'result'"),
+    (answer({"result": [HIT]}), "expected {'result'"),
+    (answer({"result": []}), "0 lists for 1 queries"),
+    (answer({"result": [[HIT], [HIT]]}), "2 lists for 1 queries"),
+    (answer({"result": [["text"]]}), "no document"),
+    (answer({"result": [[{"document": {"id": "1"}, "score": 1}]]}), "no document"),
+    (answer({"result": [[{"document": {"id": "1", "contents": None}}]]}), "no document"),
+    (answer(b'{"result": [[{"document": {"id": "1", "contents": "x"}, "score": NaN}]]}'), "finite number"),
+    (answer({"result": [[HIT | {"score": "high"}]]}), "finite number"),
+    (answer({"detail": "unprocessable"}, 422), "status 422"),
+    (answer({}, 404), "status 404"),
+    (answer({}, 302), "status 302"),
 )
 def test_a_malformed_or_refusing_server_is_a_failure_at_once(play: Play, words: str) -> None:
     with scripted(play, answer(GOOD)) as server:
@@ -98,12 +97,10 @@ def test_a_malformed_or_refusing_server_is_a_failure_at_once(play: Play, words: 
         assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize(
+@cases(
     "play",
-    [
-        answer({"error": "busy"}, 503), answer({}, 500), answer({}, 429), hang_up,
-        answer(b'{"result": [[', length=500), answer(b"", length=500),
-    ],
+    answer({"error": "busy"}, 503), answer({}, 500), answer({}, 429), hang_up,
+    answer(b'{"result": [[', length=500), answer(b"", length=500),
 )  # fmt: skip
 def test_what_may_pass_is_tried_again(play: Play) -> None:
     with scripted(play, play, answer(GOOD)) as server:

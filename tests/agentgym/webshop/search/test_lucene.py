@@ -75,8 +75,7 @@ def test_a_shop_can_be_searched_by_lucene(pyserini, tmp_path):
     products = list(generate(3))
     store.build(tmp_path / "shop", products)
     for catalogue in (MemoryCatalogue(products), store.StoredCatalogue(tmp_path / "shop")):
-        search = open_search(catalogue, "lucene")
-        assert search.top(f"{products[2].asin} {products[0].asin} nothing", 50) == (2, 0)
+        assert open_search(catalogue, "lucene").top(f"{products[2].asin} {products[0].asin} nothing", 50) == (2, 0)
     assert (tmp_path / "shop" / "lucene" / "segments_1").read_text().split() == [product.asin for product in products]
 
 
@@ -90,11 +89,8 @@ def test_hits_become_positions_and_any_query_is_answered(pyserini, tmp_path) -> 
     build([("a", "x"), ("b", "y")], tmp_path / "new")
     assert (tmp_path / "new" / "segments_1").read_text() == "a b"
     search = Lucene(CATALOGUE, tmp_path / "new")
-    assert search.top("c a", 50) == (2, 0)
-    assert search.top("c a", 1) == (2,)
-    assert search.top("c a", 0) == ()
-    assert search.top("b unknown a", 50) == (1, 0)
-    assert search.top("b c", 50) == (1, 2)
+    assert (search.top("c a", 50), search.top("c a", 1), search.top("c a", 0)) == ((2, 0), (2,), ())
+    assert (search.top("b unknown a", 50), search.top("b c", 50)) == ((1, 0), (1, 2))
     build([("a", "x")], tmp_path)
     search = Lucene(CATALOGUE, tmp_path)
     assert search.top("a \ud800 b", 50) == (0, 1)
