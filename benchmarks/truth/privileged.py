@@ -300,15 +300,15 @@ def _played(found: PrivilegedResults) -> str:
     plain = 100 * float(np.mean([each.plain for each in found.asked]))
     count = len(found.config.seeds)
     return (
-        f"{found.steps:,} steps of {count} clone{'s' if count > 1 else ''} on {found.config.tasks} tasks each; without a "
-        f"context {plain:.0f} % of the episodes are won"
+        f"{found.steps:,} steps of {count} clone{'s' if count > 1 else ''} on {found.config.tasks} tasks each; without "
+        f"a context {plain:.0f} % of the episodes are won"
     )
 
 
 CAPTION = (
     "Steps: share that has the context. Success gained: points, by the policy that reads the context before every "
-    "step. Rank: Spearman's correlation within states of the number with the exact gain of the step. Means over clones; in "
-    "brackets the lowest and the highest end of the clones' 95 % intervals over tasks."
+    "step. Rank: Spearman's correlation within states of the number with the exact gain of the step. Means over "
+    "clones; in brackets the lowest and the highest end of the clones' 95 % intervals over tasks."
 )
 
 
