@@ -25,8 +25,8 @@ EPISODE, STEP, FITTED, TOTAL, ENTROPY = PARTS = ("episode", "step", "fitted", "t
 #: throughout, where subtracted from the return it would cancel.
 PENALTY: Mapping[str, Any] = {"invalid_penalty": 0.1, "penalty": "advantage"}
 #: Reasons why nothing is measured of a method, after its name.
-ASKS_POLICY = "ask the policy again, with the answer or the end of the episode shown to it"
-NEEDS_MODEL = "with a network: need a model that is trained beside the policy"
+ASKS_POLICY = "query the policy again, with the answer or the end of the episode in its prompt"
+NEEDS_MODEL = "with a network: need a model that is trained together with the policy"
 
 
 @dataclass(frozen=True)
