@@ -21,17 +21,20 @@ import numpy as np
 from agentgym.rollout import collect
 from agentgym.trajectory import Floats, StepTable
 from baselines.environments.registry import settings_of
+from baselines.environments.settings import TINY
 from baselines.runs.stack import make_envs
 from baselines.scorers.privileged import InformedPolicy, PrivilegedConfig, PrivilegedScorer, belief_gains, turn_gaps
 from baselines.scorers.replies import sampled_logprobs
 from benchmarks.console import NONE, arguments, asked
 from benchmarks.json_files import ResultsError, check_known
 from benchmarks.processes import Progress
+from benchmarks.report.markdown import filled, markdown_table
 from benchmarks.report.page import Page, Table
 from benchmarks.statistics import Interval, bootstrap_weights, paired_t
 from benchmarks.study import Found, Study, Tell
 from benchmarks.training.informed import CONTEXTS
 from benchmarks.training.learning import cloned_for
+from benchmarks.training.options import check_model
 from benchmarks.training.run import job_of, learned
 from benchmarks.truth.episodes import tasks_of
 from benchmarks.truth.measures import decimals, estimate, intervals, samples
@@ -61,6 +64,13 @@ class PrivilegedStudyConfig:
     seeds: list[int]
     quick: bool
     clone_contexts: dict[str, float]
+    model: str = TINY
+
+    @property
+    def name(self) -> str:
+        """Of the environment and its model, such as "corridor-n12" and "corridor-n6-smollm2"."""
+        name = settings_of(self.env, self.options).name
+        return name if self.model == TINY else f"{name}-{self.model}"
 
 
 @dataclass(frozen=True)
@@ -164,8 +174,10 @@ def prepare(config: PrivilegedStudyConfig, folder: Path, tell: Tell) -> Iterator
     def stage(seed: int) -> Stage:
         job = Path(config.policy)
         if not config.policy:
-            more: Any = {"quick": config.quick, "seeds": config.seeds, "contexts": config.clone_contexts}
-            job = cloned_for(row, folder / "learning", seed, tell, **more)
+            job = cloned_for(
+                row, folder / "learning", seed, tell, quick=config.quick, model=config.model, seeds=config.seeds,
+                contexts=config.clone_contexts,
+            )  # fmt: skip
         shown, policy = learned(job)
         distances = Distances(make_envs(shown, config.tasks * config.episodes))
         notes = Privileged(distances, demonstrations="demonstration" in config.contexts)
@@ -182,6 +194,7 @@ def configure(
     env: Annotated[str, asked("Environment with a distance and an expert, such as corridor.")] = "corridor",
     option: Annotated[list[str] | None, asked("Argument of the environment, such as length=12.")] = None,
     policy: Annotated[Path | None, asked("Job folder of a learning benchmark; default: clones.")] = None,
+    model: Annotated[str, asked("Of the clones: tiny, smollm2, or a folder.")] = TINY,
     context: Annotated[list[str] | None, asked("Kind of context. May be given several times.")] = None,
     read: Annotated[list[str] | None, asked("What clones learn to read, such as expert=0.25.")] = None,
     tasks: Annotated[int | None, asked("Held-out tasks. Default: 48; quick: 4.", min=2)] = None,
@@ -199,6 +212,7 @@ def configure(
     return PrivilegedStudyConfig(
         settings_of(env).name, arguments(option or ()), str(job_of(policy) or ""), list(context or get_args(Context)),
         tasks or (4 if quick else 48), 8, 1000, list(range(seeds)), quick, shares,
+        check_model(model, download=not policy),
     )  # fmt: skip
 
 
@@ -236,16 +250,37 @@ def rows_of(found: PrivilegedResults) -> list[list[str]]:
     return rows
 
 
-def _caption(found: PrivilegedResults) -> str:
+def _played(found: PrivilegedResults) -> str:
     plain = 100 * float(np.mean([each.plain for each in found.asked]))
     count = len(found.config.seeds)
     return (
         f"{found.steps:,} steps of {count} clone{'s' if count > 1 else ''} on {found.config.tasks} tasks each; without "
-        f"a context {plain:.0f} % of the episodes are won. Steps: share that has the context. Success gained: points, "
-        "by the policy that reads the context before every step. Rank: Spearman's correlation within states of the "
-        "number with the exact gain of the step. Means over clones; in brackets the lowest and the highest end of the "
-        "clones' 95 % intervals over tasks."
+        f"a context {plain:.0f} % of the episodes are won"
     )
+
+
+CAPTION = (
+    "Steps: share that has the context. Success gained: points, by the policy that reads the context before every "
+    "step. Rank: Spearman's correlation within states of the number with the exact gain of the step. Means over "
+    "clones; in brackets the lowest and the highest end of the clones' 95 % intervals over tasks."
+)
+
+
+def section(studies: Sequence[PrivilegedResults]) -> str:
+    """Return a table in Markdown, one line per study and context, for a page between its marks."""
+    lines = []
+    for found in studies:
+        by_control = {(row[0], row[1]): row for row in rows_of(found)}
+        for context in found.config.contexts:
+            right, wrong = (by_control[context, control] for control in PLAYED)
+            ranks = [by_control[context, control][5] for control in get_args(Control)]
+            lines.append([found.config.name, context, right[2], right[4], wrong[4], *ranks, *right[6:]])
+    heads = (
+        "environment", "context", "steps", "success gained", "by the wrong twin",
+        *(f"gap rank, {control}" for control in get_args(Control)), "contrast rank", "belief rank",
+    )  # fmt: skip
+    played = "; ".join(f"{found.config.name}: {_played(found)}" for found in studies)
+    return f"{markdown_table(heads, lines)}\n\n{filled(f'{played}. {CAPTION}')}\n"
 
 
 def page(found: PrivilegedResults) -> Page:
@@ -253,7 +288,7 @@ def page(found: PrivilegedResults) -> Page:
     return Page(
         "Does an informed policy know which steps were good?",
         "Log-probabilities of the policy's own replies with a context in front, against the exact gains of the steps.",
-        [Table(f"Informed teachers in {found.config.env}", HEADS, rows_of(found), _caption(found))],
+        [Table(f"Informed teachers in {found.config.env}", HEADS, rows_of(found), f"{_played(found)}. {CAPTION}")],
         chips=[("policy", found.config.policy or "clones"), ("seeds", ", ".join(map(str, found.config.seeds)))],
         about=[("intervals", f"{found.config.resamples:,} resamples of the tasks")],
     )
