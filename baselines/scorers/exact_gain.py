@@ -71,12 +71,7 @@ class ExactGain(StepScorer):
         return np.where(np.isinf(before), np.nan, np.maximum(gained(before, after), self.config.dead_end))
 
     def update(
-        self,
-        table: StepTable,
-        scores: Floats,
-        targets: Floats | None,
-        generator: np.random.Generator,
-        learning_rate: float,
+        self, table: StepTable, scores: Floats, targets: Floats | None, rng: np.random.Generator, learning_rate: float
     ) -> dict[str, float]:
         """Return the share of steps whose gain is known, and their mean gain; nothing is learned."""
         known = ~np.isnan(scores)

@@ -75,19 +75,14 @@ class NetworkScorer(StepScorer):
         raise NotImplementedError(f"{type(self).__name__} does not say what it learns")
 
     def update(
-        self,
-        table: StepTable,
-        scores: Floats,
-        targets: Floats | None,
-        generator: np.random.Generator,
-        learning_rate: float,
+        self, table: StepTable, scores: Floats, targets: Floats | None, rng: np.random.Generator, learning_rate: float
     ) -> dict[str, float]:
         """Make `config.epochs` passes over what `fit` returns; see `StepScorer.update`."""
         fit, steps = self.fit(table, scores, targets), list[tuple[float, float]]()
         for group, rate in zip(self._optimizer.param_groups, self._rates, strict=True):
             group["lr"] = rate * learning_rate
         for _ in range(self.config.epochs):
-            order = fit.order(generator)
+            order = fit.order(rng)
             minibatches = np.array_split(order, -(-len(order) // fit.size)) if len(order) else []
             steps += [self.step(fit.losses(chosen, len(minibatches))) for chosen in minibatches]
         self._optimizer.zero_grad(set_to_none=True)  # the next rollout needs the memory of the gradients

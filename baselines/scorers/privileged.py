@@ -4,6 +4,8 @@
     contrast  log p(token | right) - log mean_k p(token | wrong_k)               for `wrappers.credit.rlcsd`
     gates     1 if a step has a context; the loss uses its informed prompt       for `wrappers.credit.sdpo`
 
+Of a turn: the mean of its gaps, and AgentOPSD's belief in success, which adds them up.
+
 The block is a leading system message in the tokens of the policy's chat template. The recorded prompt and reply follow
 it token by token: nothing is decoded and encoded again. A prompt that would not fit is dropped, not cut, and counted.
 Contexts, wrong twins and controls are in `wrappers.privileged`.
@@ -13,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -190,12 +192,7 @@ class PrivilegedScorer(OwnLikelihood):
         return kept
 
     def update(
-        self,
-        table: StepTable,
-        scores: Floats,
-        targets: Floats | None,
-        generator: np.random.Generator,
-        learning_rate: float,
+        self, table: StepTable, scores: Floats, targets: Floats | None, rng: np.random.Generator, learning_rate: float
     ) -> dict[str, float]:
         """Move a separate teacher towards the policy; return shares of rows with a context, and of dropped ones."""
         self._updates, self._elsewhere = self._updates + 1, self._last
@@ -269,3 +266,52 @@ class PrivilegedScorer(OwnLikelihood):
         if token not in self._texts:
             self._texts[token] = self._tokenizer.decode([token])
         return self._texts[token]
+
+
+class InformedPolicy:
+    """A policy with a context in front of every prompt of messages.
+
+    Args:
+        told: returns the context of a task and a state key; None: without.
+    """
+
+    def __init__(self, policy: Any, told: Callable[[str, str], str | None]) -> None:
+        self._policy, self._told = policy, told
+
+    def act(self, observations: Sequence[Any], infos: Mapping[str, Any], rng: np.random.Generator) -> list[Reply]:
+        given, keys = [], infos["canonical_key"] if "canonical_key" in infos else infos["state_key"]
+        for messages, task, key in zip(observations, infos["task_id"], keys, strict=True):
+            text = self._told(str(task), str(key))
+            block = () if text is None else ({"role": "system", "content": FRAME.format(text)},)
+            given.append((*block, *messages))
+        replies: list[Reply] = self._policy.act(given, infos, rng)
+        return replies
+
+
+def beliefs(gaps: Floats, start: float = 0.5) -> Floats:
+    """Return AgentOPSD's belief in success before the first turn and after each, float64 (turns + 1,).
+
+    V_k = sigmoid(logit(V_0) + sum of the gaps of turns 1 to k), cut at 1e-6. Its gaps have the mean -KL per token, so
+    that V runs to 0 whatever was done: centre them over the episode first.
+    """
+    logits = np.log(start / (1 - start)) + np.concatenate(([0.0], np.cumsum(gaps)))
+    found: Floats = np.clip(1 / (1 + np.exp(-np.clip(logits, -700, 700))), 1e-6, 1 - 1e-6)
+    return found
+
+
+def turn_gaps(table: StepTable, scores: Floats) -> Floats:
+    """Return the mean over the tokens of each reply, float64 (N,); nan: not scored."""
+    kept = written_tokens(table) & ~np.isnan(scores)
+    count = kept.sum(axis=1)
+    return np.where(count > 0, np.where(kept, scores, 0.0).sum(axis=1) / np.maximum(count, 1), np.nan)
+
+
+def belief_gains(table: StepTable, gaps: Floats) -> Floats:
+    """Return by how much each turn raised the belief, gaps centred over the episode, float64 (N,)."""
+    found = np.full(len(table), np.nan)
+    for i in range(table.n_trajectories):
+        rows = table.order[table.offsets[i] : table.offsets[i + 1]]
+        known = rows[~np.isnan(gaps[rows])]
+        if len(known):
+            found[known] = np.diff(beliefs(gaps[known] - gaps[known].mean()))
+    return found

@@ -63,12 +63,7 @@ class StepScorer:
         raise NotImplementedError(f"{type(self).__name__} has no scores")
 
     def update(
-        self,
-        table: StepTable,
-        scores: Floats,
-        targets: Floats | None,
-        generator: np.random.Generator,
-        learning_rate: float,
+        self, table: StepTable, scores: Floats, targets: Floats | None, rng: np.random.Generator, learning_rate: float
     ) -> dict[str, float]:
         """Learn from a table of finished groups; return figures for the iteration's row.
 

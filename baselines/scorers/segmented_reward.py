@@ -83,12 +83,7 @@ class SegmentedReward(StepScorer):
         )
 
     def update(
-        self,
-        table: StepTable,
-        scores: Floats,
-        targets: Floats | None,
-        generator: np.random.Generator,
-        learning_rate: float,
+        self, table: StepTable, scores: Floats, targets: Floats | None, rng: np.random.Generator, learning_rate: float
     ) -> dict[str, float]:
         """Update both models; their figures begin with "contribution_" and "hindsight_"."""
         if self._scored is None or self._scored[0] is not table:
@@ -97,7 +92,7 @@ class SegmentedReward(StepScorer):
         parts, self._scored = self._scored[1], None
         found: dict[str, float] = {}
         for name, scorer in self._parts.items():
-            figures = scorer.update(table, parts[name], None, generator, learning_rate)
+            figures = scorer.update(table, parts[name], None, rng, learning_rate)
             found |= {f"{name}_{key.removeprefix('prm_')}": value for key, value in figures.items()}
         return found
 

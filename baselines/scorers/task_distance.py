@@ -70,12 +70,7 @@ class TaskDistance(StepScorer):
         return found
 
     def update(
-        self,
-        table: StepTable,
-        scores: Floats,
-        targets: Floats | None,
-        generator: np.random.Generator,
-        learning_rate: float,
+        self, table: StepTable, scores: Floats, targets: Floats | None, rng: np.random.Generator, learning_rate: float
     ) -> dict[str, float]:
         """Store the table's steps; return the number of stored tasks, and of their states."""
         table = by_task(table)

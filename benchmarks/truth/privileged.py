@@ -19,29 +19,29 @@ from typing import Annotated, Any, get_args
 import numpy as np
 
 from agentgym.rollout import collect
-from agentgym.trajectory import Floats, Reply, StepTable
+from agentgym.trajectory import Floats, StepTable
 from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY
 from baselines.runs.stack import make_envs
-from baselines.scorers.privileged import PrivilegedConfig, PrivilegedScorer
+from baselines.scorers.privileged import InformedPolicy, PrivilegedConfig, PrivilegedScorer, belief_gains, turn_gaps
 from baselines.scorers.replies import sampled_logprobs
 from benchmarks.console import NONE, arguments, asked
 from benchmarks.json_files import ResultsError, check_known
 from benchmarks.processes import Progress
 from benchmarks.report.markdown import filled, markdown_table
 from benchmarks.report.page import Page, Table
-from benchmarks.statistics import Interval, paired_t
+from benchmarks.statistics import Interval, bootstrap_weights, paired_t
 from benchmarks.study import Found, Study, Tell
 from benchmarks.training.informed import CONTEXTS
 from benchmarks.training.learning import cloned_for
 from benchmarks.training.options import check_model
 from benchmarks.training.run import job_of, learned
 from benchmarks.truth.episodes import tasks_of
-from benchmarks.truth.measures import bootstrap_weights, decimals, estimate, intervals, samples
+from benchmarks.truth.measures import decimals, estimate, intervals, samples
 from wrappers.credit.rlcsd import contrasts_of
 from wrappers.credit.scores import written_tokens
 from wrappers.distance import Distances, distance_gains
-from wrappers.privileged import FRAME, Context, Contexts, Control, Privileged, expert_texts, places_of
+from wrappers.privileged import Context, Contexts, Control, Privileged, expert_texts, places_of
 
 #: What is made of the gaps of a turn.
 NUMBERS = ("gap", "contrast", "belief")
@@ -109,35 +109,6 @@ class Stage:
     chosen: Sequence[Mapping[str, Any]]
 
 
-def beliefs(gaps: Floats, start: float = 0.5) -> Floats:
-    """Return AgentOPSD's belief in success before the first turn and after each, float64 (turns + 1,).
-
-    V_k = sigmoid(logit(V_0) + sum of the gaps of turns 1 to k), cut at 1e-6. Its gaps have the mean -KL per token, so
-    that V runs to 0 whatever was done: centre them over the episode first.
-    """
-    logits = np.log(start / (1 - start)) + np.concatenate(([0.0], np.cumsum(gaps)))
-    found: Floats = np.clip(1 / (1 + np.exp(-np.clip(logits, -700, 700))), 1e-6, 1 - 1e-6)
-    return found
-
-
-def turn_gaps(table: StepTable, scores: Floats) -> Floats:
-    """Return the mean over the tokens of each reply, float64 (N,); nan: not scored."""
-    kept = written_tokens(table) & ~np.isnan(scores)
-    count = kept.sum(axis=1)
-    return np.where(count > 0, np.where(kept, scores, 0.0).sum(axis=1) / np.maximum(count, 1), np.nan)
-
-
-def belief_gains(table: StepTable, gaps: Floats) -> Floats:
-    """Return by how much each turn raised the belief, gaps centred over the episode, float64 (N,)."""
-    found = np.full(len(table), np.nan)
-    for i in range(table.n_trajectories):
-        rows = table.order[table.offsets[i] : table.offsets[i + 1]]
-        known = rows[~np.isnan(gaps[rows])]
-        if len(known):
-            found[known] = np.diff(beliefs(gaps[known] - gaps[known].mean()))
-    return found
-
-
 def ask(config: PrivilegedStudyConfig, part: str, stages: Callable[[int], Stage], progress: Progress) -> Asked:
     """Ask a clone with one context under every control."""
     context, _, number = part.partition(", clone ")
@@ -168,23 +139,6 @@ def ask(config: PrivilegedStudyConfig, part: str, stages: Callable[[int], Stage]
     return Asked(context, seed, float(table.trajectory_won.mean()), gained, shares, mean_gaps, ranks)
 
 
-class Informed:
-    """Plays with a context before every prompt, which `told` returns of task and state key (None: without)."""
-
-    def __init__(self, stage: Stage, told: Callable[[str, str], str | None]) -> None:
-        self._stage, self._told = stage, told
-
-    def act(self, observations: Sequence[Any], infos: Mapping[str, Any], rng: np.random.Generator) -> list[Reply]:
-        given = []
-        for place, messages in enumerate(observations):
-            key = infos["canonical_key"][place] if "canonical_key" in infos else infos["state_key"][place]
-            text = self._told(str(infos["task_id"][place]), str(key))
-            block = () if text is None else ({"role": "system", "content": FRAME.format(text)},)
-            given.append((*block, *messages))
-        replies: list[Reply] = self._stage.policy.act(given, infos, rng)
-        return replies
-
-
 def success_gained(
     config: PrivilegedStudyConfig, stage: Stage, context: str, found: Contexts, control: Control, seed: int
 ) -> Interval:
@@ -203,7 +157,7 @@ def success_gained(
         return held.get((task, key))
 
     tables = [stage.table, collect(
-        stage.notes, Informed(stage, told), tasks=stage.chosen, group_size=config.episodes, seed=seed
+        stage.notes, InformedPolicy(stage.policy, told), tasks=stage.chosen, group_size=config.episodes, seed=seed
     )]  # fmt: skip
     plain, with_it = (
         np.bincount(table.trajectory_group, table.trajectory_won, table.n_groups) / config.episodes for table in tables

@@ -199,12 +199,7 @@ class JudgeScorer:
         return [score for (score,) in self._ask([_story_of_step(step) for step in steps])]
 
     def update(
-        self,
-        table: StepTable,
-        scores: Floats,
-        targets: Floats | None,
-        generator: np.random.Generator,
-        learning_rate: float,
+        self, table: StepTable, scores: Floats, targets: Floats | None, rng: np.random.Generator, learning_rate: float
     ) -> dict[str, float]:
         """Return the counts of the last call for the iteration's row; nothing is learned.
 

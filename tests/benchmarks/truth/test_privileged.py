@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from agentgym.trajectory import Reply, StepTable
+from baselines.scorers.privileged import belief_gains, beliefs, turn_gaps
 from benchmarks.report.markdown import replaced
 from benchmarks.run import STUDIES
 from benchmarks.training import informed
 from benchmarks.training.records import Point, Record, Setting, load_folder
-from benchmarks.truth.privileged import STUDY, belief_gains, beliefs, configure, section, turn_gaps
+from benchmarks.truth.privileged import STUDY, configure, section
 
 RESULTS = Path(__file__).parents[3] / "docs" / "results"
 #: Published rankings before training, in the order of the table.
