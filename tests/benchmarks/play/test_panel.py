@@ -191,8 +191,7 @@ def test_episodes_on_one_corpus_are_not_those_on_another(tmp_path):
     refuses(OtherConfigurationError, r"world: there {'corpus'", play, "other", "one")
 
 
-def test_a_fingerprint_is_that_of_the_content(tmp_path):
-
+def test_a_fingerprint_is_that_of_the_content_and_all_panels_are_listed(tmp_path):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         for file in ("a", "b")[:: 1 if name == "one" else -1]:
@@ -201,9 +200,6 @@ def test_a_fingerprint_is_that_of_the_content(tmp_path):
     (tmp_path / "two" / "b").write_bytes(bytes(2_999_999) + b"x")
     assert fingerprint_of_content(tmp_path / "one") != fingerprint_of_content(tmp_path / "two")
     assert fingerprint_of_content(tmp_path / "one" / "a") == fingerprint_of_content(tmp_path / "two" / "a")
-
-
-def test_all_panels_are_listed_and_anchors_shown_where_there_are_some():
     code, words = run("play")
     assert code == 0
     assert re.search(r"alfworld/valid_seen@1 140 --option data=PATH", words)

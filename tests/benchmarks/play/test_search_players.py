@@ -39,7 +39,7 @@ def study(folder):
     return STUDY.load(folder / "search.json")
 
 
-def test_every_method_plays_with_every_budget_and_stays_within(study):
+def test_every_method_stays_within_its_budget_and_search_solves_what_random_moves_do_not(study):
     assert [(score.player, score.budget) for score in study.scores] == [
         ("alone", 0), *((method, budget) for method in METHODS for budget in (50, 200)),
     ]  # fmt: skip
@@ -47,9 +47,6 @@ def test_every_method_plays_with_every_budget_and_stays_within(study):
         assert len(score.success) == 12
         assert score.steps <= score.budget
         assert score.tokens == score.scored == 0  # the random policy writes none
-
-
-def test_search_solves_what_random_moves_do_not(study):
     solved = {(score.player, score.budget): score.success.count("1") for score in study.scores}
     assert solved["mcts", 200] > solved["alone", 0]
     assert solved["mcts", 200] >= solved["best_of_n", 200]

@@ -101,15 +101,12 @@ def test_searches_and_final_runs(study) -> None:
     assert sorted(map(repr, merge(first, [second]).records)) == sorted(map(repr, study.records))
 
 
-def test_the_same_command_trains_nothing_again(folder):
+def test_the_same_command_trains_nothing_again_and_another_budget_needs_another_folder(folder):
     before = {path.name: path.stat().st_mtime_ns for path in (folder / "sokoban" / "records").iterdir()}
     result = run("--quick", "--out", folder)
     assert result.exit_code == 0, result.output
     assert "8 of 8 runs are finished" in result.output
     assert {path.name: path.stat().st_mtime_ns for path in (folder / "sokoban" / "records").iterdir()} == before
-
-
-def test_another_budget_needs_another_folder(folder):
     result = run("--quick", "--tokens", 700, "--out", folder)
     assert result.exit_code == 2
     assert "another configuration" in result.output

@@ -44,7 +44,7 @@ def made_up() -> ShapingResults:
     )
 
 
-def test_rows_by_hand() -> None:
+def test_rows_curves_and_colours_by_hand() -> None:
     found = {reward: compared(made_up(), reward) for reward in COMPARED}
     # At the end: 3 of 8, 6 of 8, 1 of 8; held out one of two everywhere.
     assert {reward: (row[0].split(" ")[0], row[2].split(" ")[0]) for reward, row in found.items()} == {
@@ -53,16 +53,10 @@ def test_rows_by_hand() -> None:
     differences = {reward: [row[i][0].split(" ")[0] for i in (1, 3)] for reward, row in found.items()}
     assert differences == {"success": ["-", "-"], "shaped": ["+37.5", "+0.0"], "own": ["-25.0", "+0.0"]}
     assert {row[-1] for row in found.values()} == {"2"}
-
-
-def test_the_curve_is_a_mean_over_seeds() -> None:
     training, held_out = (panel.lines for panel in curves(made_up()))
     shaped = training["1 for success, shaped"]
     assert {steps: band.mean for steps, band in shaped.items()} == {"0": 0.0, "1.024": 0.375, "2.048": 0.75}
     assert [band.mean for band in held_out["the environment's own"].values()] == [0.0, 0.5, 0.5]
-
-
-def test_only_intervals_that_exclude_zero_are_coloured() -> None:
     intervals = [Interval((low + high) / 2, low, high) for low, high in ((0.1, 0.6), (-0.1, 0.8), (-0.4, -0.2))]
     assert [signed(interval)[1] for interval in intervals] == ["up", "", "down"]
     assert signed(None) == ("-", "")

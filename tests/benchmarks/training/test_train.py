@@ -39,7 +39,7 @@ def words(result: Any) -> str:
     return " ".join((result.stdout + result.stderr).split())
 
 
-def test_a_papers_row_is_printed_with_its_source() -> None:
+def test_a_papers_row_is_printed_with_its_source_and_what_differs() -> None:
     result = run("--paper", "--method", "graphgpo", "--env", "webshop", "--print")
     assert result.exit_code == 0, result.stderr
     shown = words(result)
@@ -49,9 +49,6 @@ def test_a_papers_row_is_printed_with_its_source() -> None:
     ):  # fmt: skip
         assert text in shown
     assert "schedule" not in shown  # what is not printed is the trainer's own default, not the benchmark's
-
-
-def test_what_differs_from_the_paper_is_printed_before_the_run() -> None:
     result = run("--paper", "--method", "rewardflow", "--lora", "32", "--groups", "4", "--env", "alfworld",
                  "--set", "loss.kl=0.02", "--print")  # fmt: skip
     shown = words(result)
@@ -142,14 +139,11 @@ def test_settings_win_in_order_paper_sizes_changes() -> None:
     assert (script.training.loss.dual_clip, script.method.options["gamma"]) == (3.0, 0.9)
 
 
-def test_the_model_keeps_what_becomes_of_long_prompts(tmp_path: Path) -> None:
+def test_long_prompts_are_as_the_model_and_the_paper_say(tmp_path: Path) -> None:
     result = run(*SMALL, "--steps", "1", "--out", str(tmp_path), "--truncate", "end-episode")
     assert result.exit_code == 0, result.output
     assert json.loads((tmp_path / "final" / "policy.json").read_text())["truncate"] == "end-episode"
     assert read_log(tmp_path / "log.jsonl")[1]["prompt_too_long"] == 0.0
-
-
-def test_the_model_has_the_papers_length_of_prompts(tmp_path: Path) -> None:
     result = run("--paper", "--env", "searchqa", *SMALL, "--steps", "1", "--out", str(tmp_path))
     assert result.exit_code == 0, result.output
     assert "set prompt_tokens: 4096 (max_prompt_tokens)" in words(result)

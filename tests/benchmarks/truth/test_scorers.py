@@ -189,7 +189,7 @@ def test_a_scorer_is_asked_then_taught_then_examined(fixed, held_out):
     assert {point.measures["within"].mean for point in found.points} == {1.0}
 
 
-def test_batches_are_levels_that_were_not_cloned(fixed):
+def test_batches_are_levels_that_were_not_cloned_and_the_policy_stands_still(fixed, held_out):
     tables = [fixed.batch(i) for i in (0, 1)]
     cloned = fixed.learned.clone_tasks
     for i, table in enumerate(tables):
@@ -197,21 +197,15 @@ def test_batches_are_levels_that_were_not_cloned(fixed):
     again = FixedPolicy(fixed._job, QUICK, 0).batch(1)  # whatever was played before
     assert np.array_equal(again.action, tables[1].action)
     assert fixed.batch(1) is tables[1]
-
-
-def test_the_policy_stands_still(fixed, held_out):
     before = {name: value.clone() for name, value in fixed.policy.model.state_dict().items()}
     learn("critic", SCORERS["critic"], fixed, held_out, dataclasses.replace(QUICK, iterations=[1]), 0)
     for name, value in fixed.policy.model.state_dict().items():
         assert bool((value == before[name]).all()), name
 
 
-def test_another_configuration_needs_another_folder(folder):
+def test_another_folder_and_what_can_be_measured_are_asked_for(folder, tmp_path):
     with pytest.raises(OtherConfigurationError, match="scorers: there"):
         STUDY.play(make_config(scorers=["critic"], sizes=QUICK), folder)
-
-
-def test_what_cannot_be_measured_is_named(tmp_path, folder):
     refuses(ResultsError, r"unknown scorer 'critics'; .*did you mean 'critic'", make_config, scorers=["critics"])
     refuses(ResultsError, "job folder of a learning benchmark", make_config, tmp_path)
     job = folder / "learning" / "clone-seed0"
