@@ -7,19 +7,19 @@ import json
 import numpy as np
 import pytest
 
+from tests.benchmarks.command import run
+
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 pytest.importorskip("typer")
 pytest.importorskip("rich")
 
 from rich.console import Console
-from typer.testing import CliRunner
 
 from agentgym.outside.files import OtherConfigurationError
 from agentgym.trajectory import StepTable
 from benchmarks.json_files import ResultsError
 from benchmarks.report.page import print_page
-from benchmarks.run import app
 from benchmarks.truth.measures import MEASURES
 from benchmarks.truth.scorers import (
     QUICK,
@@ -90,8 +90,7 @@ def test_a_scorer_says_nothing_before_it_has_learned_and_something_after(name):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("scorers") / "study"
-    result = CliRunner().invoke(app, ["study", "scorers", "--quick", "--out", str(place)])
-    assert result.exit_code == 0, result.output
+    run("study", "scorers", "--quick", "--out", place)
     return place
 
 
@@ -131,11 +130,10 @@ def test_the_same_command_continues_and_changes_nothing_but_times(folder):
     before = json.loads((folder / "scorers.json").read_text("utf-8"))
     kept = (folder / "fewer-steps.json").read_text("utf-8")
     (folder / "critic.json").unlink()
-    result = CliRunner().invoke(app, ["study", "scorers", "--quick", "--out", str(folder)])
-    assert result.exit_code == 0, result.output
-    assert f"{len(SCORERS) - 1} of {len(SCORERS)} scorers are finished" in result.output.replace("\n", " ")
-    assert "critic: 2 of 2 iterations" in result.output
-    assert "cloning" not in result.output
+    result = run("study", "scorers", "--quick", "--out", folder)
+    assert f"{len(SCORERS) - 1} of {len(SCORERS)} scorers are finished" in result
+    assert "critic: 2 of 2 iterations" in result
+    assert "cloning" not in result
     assert (folder / "fewer-steps.json").read_text("utf-8") == kept
     after = json.loads((folder / "scorers.json").read_text("utf-8"))
     for document in (before, after):
