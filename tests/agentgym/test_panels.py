@@ -51,7 +51,7 @@ def test_a_panels_hash_is_that_of_its_content_alone(tmp_path: Path) -> None:
     less = open_panel(FILES, {"levels": write(tmp_path / "less", {"a.txt": [0, 1, 2, 3, 4]})})
     assert less.hash != one.hash
     assert set(digests(less)) < set(digests(one))
-    levels = {"levels": write(tmp_path / "one", {"a.txt": [0, 1]})}
+    levels = {"levels": write(tmp_path / "two", {"a.txt": [0, 1]})}
     found = open_panel(FILES, {**levels, "symbols": "xsb"})
     assert (found.added, found.hash) == ({"symbols": "xsb"}, open_panel(FILES, levels).hash)
     longer = Panel(FILES.name, FILES.env, FILES.split, {"max_episode_steps": 10}, FILES.data)

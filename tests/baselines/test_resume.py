@@ -152,8 +152,8 @@ def test_infinite_weights_are_named_and_a_lock_without_a_process_says_nothing(tm
     with pytest.raises(FloatingPointError, match=r"the update was too large: the policy's model\.\S+ holds (inf|nan)"):
         trainer(folder=tmp_path, learning_rate=1e39, loss={"kl": 0.0}, optimiser={"minibatch_rows": 1000}).run()
     assert not list(tmp_path.glob("checkpoint*"))
-    trainer(folder=tmp_path, iterations=0).run()
-    assert (tmp_path / "trainer.lock").read_text() == ""
+    trainer(folder=tmp_path / "other", iterations=0).run()
+    assert (tmp_path / "other" / "trainer.lock").read_text() == ""
 
 
 def test_the_best_policy_and_the_final_one_are_models_of_plain_transformers(tmp_path: Path) -> None:

@@ -228,7 +228,6 @@ def test_resume_needs_no_checkpoint_and_a_used_folder_is_not_overwritten(tmp_pat
     rows = trainer(folder=tmp_path, resume=True, iterations=1).run()
     assert [row["iteration"] for row in rows] == [0, 1]
     assert rows[1]["steps"] > 0
-    trainer(folder=tmp_path, iterations=1).run()
     with pytest.raises(ValueError, match="already holds a training run; pass resume=True or another folder"):
         trainer(folder=tmp_path, iterations=1)
 

@@ -140,9 +140,9 @@ def test_long_prompts_are_as_the_model_and_the_paper_say(tmp_path: Path) -> None
     run(*SMALL, "--steps", "1", "--out", str(tmp_path), "--truncate", "end-episode")
     assert json.loads((tmp_path / "final" / "policy.json").read_text())["truncate"] == "end-episode"
     assert read_log(tmp_path / "log.jsonl")[1]["prompt_too_long"] == 0.0
-    result = run("--paper", "--env", "searchqa", *SMALL, "--steps", "1", "--out", str(tmp_path))
+    result = run("--paper", "--env", "searchqa", *SMALL, "--steps", "1", "--out", str(tmp_path / "paper"))
     assert "set prompt_tokens: 4096 (max_prompt_tokens)" in words(result)
-    assert json.loads((tmp_path / "final" / "policy.json").read_text())["max_prompt_tokens"] == 4096
+    assert json.loads((tmp_path / "paper" / "final" / "policy.json").read_text())["max_prompt_tokens"] == 4096
 
 
 @pytest.mark.long

@@ -179,7 +179,7 @@ def test_weights_are_sent_at_once_or_the_error_says_what_to_do(policy, tmp_path)
     engine = Engine(tiny_policy(["look up down"], seed=5, layers=1).model)
     act(HuggingFacePolicy(policy.model, policy.tokenizer, sampler=VllmSampler(engine, tmp_path, holds=-1), **SETTINGS))
     assert engine.calls == ["reload_weights", "reset_prefix_cache"]
-    player, engine = player_of(policy, tmp_path)
+    player, engine = player_of(policy, tmp_path / "other")
     act(player)
     engine.collective_rpc = None
     move(player)
