@@ -44,7 +44,7 @@ def test_help_names_every_option_and_command():
     (["--methods", ""], "expected distinct names"),
     (["--env", "AgentRL/Sokobam-v0"], "did you mean 'AgentRL/Sokoban-v0'?"),
     (["--env", "AgentRL/Sokoban-v0,AgentRL/VisualSokoban-v0"], "unknown environment"),
-    (["--env", "visualsokoban", "--model", "smollm2"], "shows pictures, and 'smollm2' reads texts alone"),
+    (["--env", "visualsokoban", "--model", "smollm2"], "shows pictures, and 'smollm2' reads only text"),
     (["--seeds", "0,x"], "expected at most 1000 distinct numbers such as 0,1,2 or 0-2, got '0,x'"),
     (["--seeds", "1,1"], "distinct numbers"),
     (["--seeds", "0-99999999999"], "at most 1000"),

@@ -487,6 +487,6 @@ def test_what_is_unfolded_has_a_bound_of_its_own(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(forks, "MOST_UNFOLDED", 14)
     assert len(TREE.unfolded()[0]) == 14
     monkeypatch.setattr(forks, "MOST_UNFOLDED", 13)
-    refuses(ValueError, r"the 9 rows of the table are 14 when .* more than 13: cut less deep, keep", TREE.unfolded)
+    refuses(ValueError, r"the 9 rows of the table are 14 when .* more than 13: nest fewer cuts, keep", TREE.unfolded)
     flat = StepTable.from_trajectories(one for one in TREE.to_trajectories() if one.parent is None)
     assert flat.unfolded()[0] is flat

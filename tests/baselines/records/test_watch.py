@@ -61,7 +61,7 @@ FLAT: Row = {"success": 0.0, "contrast": 0.0, "signal": 0.0}
     ([{"invalid_rate": rate} for rate in (0.97, 0.97, 0.97, 0.98)], [(3, "refused")]),
     ([{"invalid_rate": rate} for rate in (0.97, 0.98, 0.9, 0.8, 0.7, 0.6, 0.55)], []),
     ([{"invalid_rate": rate} for rate in (0.4, 0.45, 0.5, 0.5, 0.5)], []),
-    # Five iterations in which every group ended alike, or all of a shorter run.
+    # Five iterations without contrast in any group, or all of a shorter run.
     ([{}, *[{"contrast": 0.0}] * 9], [(6, "no_contrast"), (10, "no_better")]),
     ([{"contrast": 0.0}] * 4 + [{}], []),
     ([{"contrast": 0.0}] * 2, [(2, "no_contrast")]),
@@ -97,13 +97,13 @@ def test_what_was_not_measured_is_no_sign() -> None:
     "kept, words",
     # Iteration 3 was played by the policy after two updates.
     ({1: "checkpoint-000001", 2: "best-000002", 3: "checkpoint-000003"}, "go back to best-000002;"),
-    ({3: "checkpoint-000003"}, "no checkpoint of before is left (checkpoint_every, keep_checkpoints): begin again"),
-    ({}, "begin again; a smaller learning_rate, or a divergence"),
+    ({3: "checkpoint-000003"}, "no earlier checkpoint is left (checkpoint.every, checkpoint.keep): start again"),
+    ({}, "start again; to prevent this, use a smaller learning_rate or a KL penalty"),
 )
 def test_a_collapse_names_the_last_good_checkpoint(kept: dict[int, str], words: str) -> None:
     rows = run_of({"success": 0.6}, {"success": 0.5}, {"success": 0.3}, {"success": 0.1}, FLAT, FLAT, FLAT)
     collapse = watch(rows, kept=kept)["warning_collapse"]
-    assert collapse.startswith("success was 60% and is 0 since 3 iterations")
+    assert collapse.startswith("success was 60% and has been 0 for 3 iterations")
     assert "The last good iteration was 3, with a success of 30%" in collapse  # at least half of the best
     assert words in collapse
     rows = run_of({"entropy": 2.0}, {"entropy": 1.0}, {"entropy": 0.3}, {"entropy": 0.1}, {"entropy": 0.1})

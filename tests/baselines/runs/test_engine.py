@@ -132,8 +132,8 @@ def test_an_engine_that_keeps_old_weights_ends_the_run_and_says_so(
     (["--engine", "vllm:0"], "--engine is loop, vllm or server:URL, got 'vllm:0'"),
     (["--engine", "server:http://me:pw@gpu"], "such as http://localhost:8000, got 'http://***@gpu'"),
     (["--engine", "server:gpu"], "--engine server:URL needs an address such as http://localhost:8000, got 'gpu'"),
-    (["--engine", "server"], "a server takes adapters alone, no whole weights: --lora 32"),
-    (["--engine", "server:http://127.0.0.1:9", "--lora", "2"], "http://127.0.0.1:9/v1/models names no model"),
+    (["--engine", "server"], "a server takes only adapters, not whole weights: --lora 32"),
+    (["--engine", "server:http://127.0.0.1:9", "--lora", "2"], "http://127.0.0.1:9/v1/models lists no model"),
     (["--engine", "vllm", "--lora", "2"], "[vllm]"),
 )
 def test_what_cannot_be_is_said(

@@ -10,9 +10,9 @@ pytest.importorskip("torch")
 pytest.importorskip("typer")
 
 from benchmarks.json_files import ResultsError
-from benchmarks.play.compare import compare_results, paired, tasks_needed
+from benchmarks.play.compare import compare_results
 from benchmarks.play.results import load
-from benchmarks.statistics import holm
+from benchmarks.statistics import holm, paired_bootstrap, tasks_needed
 from tests.benchmarks.command import run
 from tests.benchmarks.play.support import played as play
 from tests.refusals import refuses
@@ -29,16 +29,16 @@ def played(tmp_path_factory):
 
 def test_differences_and_holm_by_hand() -> None:
     one, other = np.array([1.0, 1.0, 1.0, 0.0]), np.array([0.0, 0.0, 0.5, 0.0])
-    difference, p = paired(one, other)
+    difference, p = paired_bootstrap(one, other)
     assert difference.mean == 0.625  # (1 + 1 + .5 + 0) / 4
     # 16 ways to swap; the sum 2.5 is reached without a swap and with one of the equal task, and so is -2.5: 4 of 16
     assert p == pytest.approx(0.25)
-    even, p = paired(np.ones(4), np.ones(4))
+    even, p = paired_bootstrap(np.ones(4), np.ones(4))
     assert (even.mean, p) == (0.0, 1.0)
     assert even.high == pytest.approx(1 - 0.5101, abs=1e-4)  # Wilson: 4 / (4 + 1.96^2)
-    even, p = paired(np.ones(4), np.zeros(4))
+    even, p = paired_bootstrap(np.ones(4), np.zeros(4))
     assert (even.mean, even.high, p) == (1.0, 1.0, 2 / 16)
-    even, p = paired(np.array([0.3, 0.8, 1.0]), np.array([0.2, 0.7, 0.9]))  # alike but for rounding
+    even, p = paired_bootstrap(np.array([0.3, 0.8, 1.0]), np.array([0.2, 0.7, 0.9]))  # alike but for rounding
     assert (even.excludes_zero, p) == (False, 2 / 8)
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])  # .01 x 3; .03 x 2; max(.06, .04 x 1)
     assert holm([0.9, 0.8]) == [1.0, 1.0]

@@ -17,7 +17,7 @@ from benchmarks.json_files import ResultsError, write_json
 from benchmarks.play.compare import check_same, compare_results
 from benchmarks.play.grade import Replay
 from benchmarks.play.hub import read_folder, write_folder
-from benchmarks.play.panel import Episode, choose_panel, journal
+from benchmarks.play.panel import JOURNAL, Episode, Lines, choose_panel
 from benchmarks.play.results import VERSION, PanelInfo, PanelResults, PolicyInfo, Summary, TaskOutcome, load
 from benchmarks.play.transcripts import LoggedEpisode, read_log
 from benchmarks.statistics import Interval
@@ -222,11 +222,11 @@ def test_another_listing_is_refused_with_its_line(tmp_path: Path) -> None:
 
 
 def test_a_journal_is_read_or_refused_with_file_and_line(tmp_path: Path) -> None:
-    kept = journal(tmp_path)
+    kept = Lines(tmp_path / JOURNAL, Episode)
     episode = Episode("train/1", 0, "", True, 1.0, 10.5, 2, 0, False, 0.0, 0.0, 0.1, 0.0, ["up", "down"])
     kept.add(episode)
     line, counts = kept.path.read_bytes(), [0, 0]
     for text in changed(dataclasses.asdict(dataclasses.replace(episode, sample=1))):
         kept.path.write_bytes(line + text.encode() + b"\n")
-        counts[refused(lambda: journal(tmp_path), f"{kept.path}, line 2: ")] += 1
+        counts[refused(lambda: Lines(tmp_path / JOURNAL, Episode), f"{kept.path}, line 2: ")] += 1
     assert min(counts) > 20

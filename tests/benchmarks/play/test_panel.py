@@ -12,7 +12,7 @@ from agentgym.outside.files import OtherConfigurationError, fingerprint_of_conte
 from baselines.runs.config import make_config
 from benchmarks.json_files import ResultsError
 from benchmarks.play import panel
-from benchmarks.play.panel import JOURNAL, Episode, journal
+from benchmarks.play.panel import JOURNAL, Episode, Lines
 from benchmarks.play.results import load
 from tests.benchmarks.command import run
 from tests.benchmarks.play.support import played
@@ -71,7 +71,7 @@ def test_an_interrupted_panel_goes_on_and_repeats_no_episode(tmp_path, monkeypat
     monkeypatch.setattr(panel, "play", interrupted)
     assert "the same command plays the missing episodes" in run(*other, status=130)
     folder = tmp_path / "b" / "sokoban-generated@1-6" / "random"
-    assert len(journal(folder).entries) == 7
+    assert len(Lines(folder / JOURNAL, Episode).entries) == 7
     with (folder / JOURNAL).open("ab") as file:
         file.write(b'{"task": "test/0", "sam')  # a kill in the middle of a line
 
@@ -225,9 +225,9 @@ EPISODE = Episode("train/1", 0, "", True, 1.0, 10.5, 2, 0, False, 0.0, 0.0, 0.1,
 
 
 def test_finished_episodes_come_back_as_they_were_written(tmp_path):
-    kept = journal(tmp_path)
+    kept = Lines(tmp_path / JOURNAL, Episode)
     kept.add(EPISODE)
-    assert journal(tmp_path).entries == kept.entries == {("train/1", 0): EPISODE}
+    assert Lines(tmp_path / JOURNAL, Episode).entries == kept.entries == {("train/1", 0): EPISODE}
 
 
 @cases(
@@ -237,8 +237,8 @@ def test_finished_episodes_come_back_as_they_were_written(tmp_path):
     (None, "line 2: sample 0 of 'train/1'"),
 )
 def test_a_line_that_is_no_episode_is_named(tmp_path, line, words):
-    kept = journal(tmp_path)
+    kept = Lines(tmp_path / JOURNAL, Episode)
     kept.add(EPISODE)
     content = kept.path.read_bytes()
     kept.path.write_bytes(content + (content if line is None else line + b"\n"))
-    refuses(ResultsError, words, journal, tmp_path)
+    refuses(ResultsError, words, Lines, tmp_path / JOURNAL, Episode)

@@ -11,12 +11,13 @@ import typer
 from rich.console import Console
 
 from baselines.environments.registry import settings_of
+from baselines.runs.dose import Dose, decisions
 from benchmarks.machine import describe_machine
 from benchmarks.report.assemble import write_picture
 from benchmarks.statistics import paired_t
-from benchmarks.training import dose, evidence
-from benchmarks.training.dose import Dose
+from benchmarks.training import evidence
 from benchmarks.training.head_to_head import plan_study, run_until_settled
+from benchmarks.training.head_to_head_page import dose_cells
 from benchmarks.training.records import Point, Record, Setting, Trainings
 from policies.scripted import RandomPolicy
 
@@ -116,17 +117,17 @@ def test_the_dose_of_a_run_by_hand(tmp_path):
     counted(trainer, table, {"iteration": 2, "updates": 1.0})  # after Ctrl-C, played again
     counted(trainer, table, {"iteration": 3, "updates": 5.0})  # past the end
     assert counted.sums(2) == {"samples": 3.0, "updates": 3.0, "credit": 4.0, "silent": 0.5}
-    assert dose.cells([{"samples": 1200.0, "silent": 0.5}, {"samples": 1000.0}]) == ["1,100", "-", "-", "-", "-"]
-    assert dose.cells([{}]) == ["-"] * 5  # a record from before
+    assert dose_cells([{"samples": 1200.0, "silent": 0.5}, {"samples": 1000.0}]) == ["1,100", "-", "-", "-", "-"]
+    assert dose_cells([{}]) == ["-"] * 5  # a record from before
 
 
 def test_every_step_of_a_corridor_is_a_decision_and_one_of_an_unknown_world_is_not_known():
     config = plan_study(settings_of("corridor"), "tiny", ["grpo"], [0], settings=1, options={"length": 2}).config
-    assert dose.decisions(config.learning, RandomPolicy(), 0) == 1.0
+    assert decisions(config.learning, RandomPolicy(), 0) == 1.0
     config = plan_study(settings_of("sokoban"), "tiny", ["grpo"], [0], settings=1).config
-    assert 0 < dose.decisions(config.learning, RandomPolicy(), 0) < 1
+    assert 0 < decisions(config.learning, RandomPolicy(), 0) < 1
     config = plan_study(settings_of("webshop"), "tiny", ["grpo"], [0], settings=1).config
-    assert dose.decisions(config.learning, RandomPolicy(), 0) is None
+    assert decisions(config.learning, RandomPolicy(), 0) is None
 
 
 def test_the_horizon_has_a_picture(tmp_path):

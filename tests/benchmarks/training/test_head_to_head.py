@@ -96,7 +96,7 @@ def test_searches_and_final_runs(study) -> None:
         assert {len(success) for success in final.test.values()} == {study.config.learning.eval_tasks}
     first = dataclasses.replace(study, records=study.records[:7])
     second = dataclasses.replace(study, records=[*study.records[3:6], study.records[7]])
-    assert sorted(map(repr, merge(first, [second]).records)) == sorted(map(repr, study.records))
+    assert sorted(map(repr, merge(first, second).records)) == sorted(map(repr, study.records))
 
 
 def test_the_same_command_trains_nothing_again_and_another_budget_needs_another_folder(folder):

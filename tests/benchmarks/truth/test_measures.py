@@ -7,11 +7,11 @@ import pytest
 from scipy.stats import spearmanr
 
 from agentgym.trajectory import StepTable
+from benchmarks.statistics import bootstrap_weights
 from benchmarks.truth.measures import (
     MEASURES,
     Comparisons,
     Sample,
-    bootstrap_weights,
     centred_ranks,
     intervals,
     measures,

@@ -3,6 +3,7 @@
 import dataclasses
 import io
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -56,7 +57,7 @@ def test_scores_by_hand() -> None:
             expected = [-2 * np.log(2), np.log(0.75), -2 * np.log(2)]
         assert found == pytest.approx(expected), name
     assert fewer_steps(TABLE).tolist() == [-1, -1, -1]
-    assert SCORERS["fewer steps"].make is None
+    assert SCORERS["fewer steps"].settings is None
     # A corridor: right pushes the box nearer, left steps away from it; two episodes of two levels.
     start, nearer, away = (f"#######\n#{row}#\n#######" for row in ("_PX_O", "__PXO", "P_X_O"))
     solved = "#######\n#___P√#\n####### [success]"
@@ -72,12 +73,12 @@ def test_scores_by_hand() -> None:
     assert held_out.measures(-held_out.truth)["sign_all"].mean == 0
 
 
-@pytest.mark.parametrize("name", [name for name, scored in SCORERS.items() if scored.make])
+@pytest.mark.parametrize("name", [name for name, scored in SCORERS.items() if scored.settings])
 def test_a_scorer_says_nothing_before_it_has_learned_and_something_after(name):
     from tests.baselines.scorers.test_critic import played, small_policy
 
     scored, table = SCORERS[name], played()
-    scorer = scored.make(small_policy())
+    scorer = scored.settings.make(small_policy())
     before = scorer.scores(table)
     silent = np.log(before) if name == "hindsight" else step_scores(before)
     assert np.abs(silent).max() < 1e-5
@@ -173,7 +174,7 @@ def test_a_scorer_is_asked_then_taught_then_examined(fixed, held_out):
         made.append(Recorder(held_out))
         return made[0]
 
-    scored = Scored("advantage", make, lambda table: np.full(len(table), 7.0))
+    scored = Scored("advantage", SimpleNamespace(make=make), lambda table: np.full(len(table), 7.0))
     found = learn("recorder", scored, fixed, held_out, QUICK, 0)
     one, two, test = fixed.batch(0), fixed.batch(1), held_out.table
     asked = [("scores", test), ("scores", one), ("update", one), ("scores", test), ("scores", two), ("update", two),

@@ -10,14 +10,17 @@ import pytest
 from agentgym.rollout import collect
 from agentgym.trajectory import StepTable
 from baselines.environments.sokoban import SOKOBAN
+from baselines.play.values import monte_carlo
 from baselines.runs.config import make_config as make_learning_config
 from benchmarks.json_files import ResultsError, write_json
+from benchmarks.statistics import bootstrap_weights
 from benchmarks.truth import gradients
-from benchmarks.truth.episodes import NoisyExpert, make_config, play_scripted, scripted_of, tasks_of
+from benchmarks.truth.episodes import make_config, play_scripted, scripted_of, tasks_of
 from benchmarks.truth.graphs import Diagnosis, diagnose, kinds_of_steps
-from benchmarks.truth.measures import Comparisons, bootstrap_weights, split_groups
+from benchmarks.truth.measures import Comparisons, split_groups
 from benchmarks.truth.processes import LOST, PROCESSES, WON, Process, delayed, recovery, varying
-from benchmarks.truth.truths import Truth, agreement, ceiling, monte_carlo
+from benchmarks.truth.truths import Truth, agreement, ceiling
+from policies.scripted import NoisyExpert
 from tests.distances import distance_changes, state_distances
 from tests.refusals import refuses
 from wrappers.credit.rloo import rloo

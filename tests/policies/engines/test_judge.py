@@ -231,7 +231,7 @@ def test_what_is_told() -> None:
     told = sorted((lines_of(asked) for asked in server.requests), key=len)
     assert told[0] == [{"task": "task of a"}, {"step": 1, "saw": "a hall", "did": "north"}]
     assert told[1][1:] == [{"step": 1, "saw": "a hall", "did": "down"}, {"step": 2, "did": "win"}]
-    with pytest.raises(TypeError, match="seen must return what a judge is told as a str, got None"):
+    with pytest.raises(TypeError, match="seen must return a text \\(str\\) for the judge, got None"):
         judge("http://127.0.0.1:9/v1", seen=lambda *_: None).scores(table)
     table = table_of(a=["win"])
     with chat_server(opine) as server:
