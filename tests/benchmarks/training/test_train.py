@@ -45,7 +45,7 @@ def test_a_papers_row_is_printed_with_its_source_and_what_differs() -> None:
     result = run("--paper", "--method", "graphgpo", "--env", "webshop", "--print")
     shown = words(result)
     for text in (
-        "settings of graphgpo in webshop (paper)", "nothing of what is printed for the trainer", "steps: 15",
+        "settings of graphgpo in webshop (paper)", "none of the printed trainer settings", "steps: 15",
         "prompt_tokens: 5120", "iterations = 150",
     ):  # fmt: skip
         assert text in shown
