@@ -315,23 +315,11 @@ def _unpack(study: Trainings, plan: Plan, folder: Path) -> None:
 
 
 def plan_study(
-    row: EnvSettings,
-    model: str,
-    methods: Sequence[str],
-    seeds: Sequence[int],
-    *,
-    tokens: int | None = None,
-    settings: int | None = None,
-    points: int | None = None,
-    search_seed: int = 100,
-    search_runs: int = 1,
-    draw_seed: int = 0,
-    quick: bool = False,
-    beside: Sequence[str] = (),
-    changes: Mapping[str, int] | None = None,
-    options: Mapping[str, Any] | None = None,
-    contexts: Mapping[str, float] | None = None,
-) -> Plan:
+    row: EnvSettings, model: str, methods: Sequence[str], seeds: Sequence[int], *, tokens: int | None = None,
+    settings: int | None = None, points: int | None = None, search_seed: int = 100, search_runs: int = 1,
+    draw_seed: int = 0, quick: bool = False, beside: Sequence[str] = (), changes: Mapping[str, int] | None = None,
+    options: Mapping[str, Any] | None = None, contexts: Mapping[str, float] | None = None,
+) -> Plan:  # fmt: skip
     """Put a plan together; None: the defaults, for `quick` small ones; with `settings` 0 methods are labels.
 
     `changes` replace sizes of the environment's learning benchmark, but for `quick`. Without `options` of the

@@ -102,21 +102,11 @@ QUICK = Size(4, 4, (2, 4), 4, 2, ("expert 50",))
 
 
 def make_config(
-    size: Size = FULL,
-    *,
-    envs: Iterable[str] | None = None,
-    groups: Sequence[int] | None = None,
-    players: Iterable[str] | None = None,
-    models: Iterable[Path] | None = None,
-    check: bool = False,
-    gamma: float = 0.95,
-    tasks: int | None = None,
-    continuations: int | None = None,
-    branches: int | None = None,
-    seed: int = 0,
-    split: str = VALIDATION,
-    credits: Iterable[str] = (),
-) -> TruthConfig:
+    size: Size = FULL, *, envs: Iterable[str] | None = None, groups: Sequence[int] | None = None,
+    players: Iterable[str] | None = None, models: Iterable[Path] | None = None, check: bool = False,
+    gamma: float = 0.95, tasks: int | None = None, continuations: int | None = None, branches: int | None = None,
+    seed: int = 0, split: str = VALIDATION, credits: Iterable[str] = (),
+) -> TruthConfig:  # fmt: skip
     """Put a configuration together, see `TruthConfig`; what is None (or empty, or 0) is that of `size`, or all.
 
     `models` are job folders of learning benchmarks, or the models in them. `credits` stand beside `vine` and random

@@ -23,13 +23,14 @@ from benchmarks.statistics import Interval, bootstrap_weights
 from benchmarks.study import Found, Study
 from benchmarks.truth import credits as sets
 from benchmarks.truth import episodes as playing
-from benchmarks.truth.graphs import Diagnosis, diagnose, kinds_of_steps
-from benchmarks.truth.measures import intervals, samples, split_groups
+from benchmarks.truth.graphs import Diagnosis, diagnose
+from benchmarks.truth.measures import intervals, samples
 from benchmarks.truth.pages import page
 from benchmarks.truth.truths import Truth, agreement, ceiling, truths_of
+from wrappers.credit.group import split_groups
 from wrappers.credit.method import Credit
 from wrappers.credit.vine import vine
-from wrappers.distance import Distances
+from wrappers.distance import Distances, kinds_of_steps
 
 #: What `ranking` plays, in the environment where rewards say least of the way.
 SOKOBAN = "sokoban"
@@ -201,10 +202,8 @@ def hold(truth: Truth, table: StepTable, given: Mapping[int, Sequence[tuple[Cred
         sums = {credit: sample.sums(values) for credit, values in given[size]}
         base = next(each for credit, each in sums.items() if credit.name == sets.BASELINE)
         scores += [
-            Score(
-                credit.name, credit.part, credit.method, size, intervals(each, weights), intervals(each, weights, base)
-            )
-            for credit, each in sums.items()
+            Score(credit.name, credit.part, credit.method, size, intervals(own, weights), intervals(own, weights, base))
+            for credit, own in sums.items()
         ]  # fmt: skip
     known, finite = ~np.isnan(truth.values), truth.values[np.isfinite(truth.values)]
     agreed = [agreement(truth, part, table, weights) for part, _ in parts.values()]

@@ -213,9 +213,7 @@ def sokoban(index: int) -> Process:
     def outcomes(state: Any) -> dict[str, list[tuple[float, Any]]]:
         player, boxes = state
         found = {move: successor(level, player, boxes, i) for i, move in enumerate(DIRECTIONS)}
-        return {
-            move: [(1.0, WON if after[1] == level.targets else after)] for move, after in found.items() if after
-        }  # fmt: skip
+        return {move: [(1.0, WON if after[1] == level.targets else after)] for move, after in found.items() if after}
 
     return Process.of((level.player, level.boxes), outcomes, 20, 10.0)
 

@@ -68,14 +68,11 @@ def test_the_host_waits_once_for_a_token(part: Any) -> None:
     assert not exact or figures["tokens"] == figures["on_cpu"] == figures["kept"][0] == figures["kept"][1]
 
 
-def test_scores_are_those_of_sampling(part: Any) -> None:
+def test_models_on_a_device_score_as_they_sample_and_act(part: Any) -> None:
     figures, exact = part("scoring")
     for name, waits in (("rectangles", 2), ("packed", 1), ("trees", 0)):  # two groups of lengths; transformers' own
         assert figures[name]["apart"] < (1e-5 if exact else 0.5)
         assert figures[name]["waits"] <= waits
-
-
-def test_architectures_act(part: Any) -> None:
     figures, exact = part("architectures")
     assert len(figures) == 6
     assert all(value < (1e-4 if exact else 1.0) for value in figures.values()), figures
@@ -90,24 +87,15 @@ def test_defaults_of_a_device_with_its_own_memory(part: Any) -> None:
     assert figures["mismatch_logged"] != exact  # recomputed in 16 bits alone
 
 
-def test_scorers_learn_and_recompute(part: Any) -> None:
+def test_scorers_adapters_and_resumed_runs_learn_on_a_device(part: Any) -> None:
     figures, _ = part("scorers")
     assert all(figures.values())
-
-
-def test_resumed_is_uninterrupted(part: Any) -> None:
     figures, _ = part("resume")
     assert all(value == 0.0 for value in figures.values()), figures
-
-
-def test_an_adapter_shares_its_base_and_is_read_again(part: Any) -> None:
     figures, _ = part("lora")
     assert figures["base_shared"]
     assert figures["read_again_plays_the_same"]
     assert (figures["merged_on"], figures["merged_bytes_on_the_device"]) == ("cpu", 0)
-
-
-def test_cloning_learns_and_waits_rarely(part: Any) -> None:
     figures, _ = part("cloning")
     assert figures["losses"][-1] < figures["losses"][0]
     assert figures["recomputed"]

@@ -232,7 +232,7 @@ def test_log_probabilities_are_the_policy_s_row_by_row(tables, temperature, toke
         assert (reply.text, reply.prompt_ids, reply.token_ids) == (before.text, before.prompt_ids, before.token_ids)
 
 
-def test_an_update_makes_what_was_relabelled_more_likely(tables):
+def test_an_update_begins_at_ratio_one_and_makes_what_was_relabelled_more_likely(tables):
     policy, (_, relabelled) = student(), tables
     config = TrainerConfig(learning_rate=1e-3, loss=Loss(kl=0.0), optimiser=Optimiser(minibatch_rows=64, epochs=4))
     optimizer = torch.optim.AdamW(policy.model.parameters(), lr=config.learning_rate)
@@ -242,9 +242,6 @@ def test_an_update_makes_what_was_relabelled_more_likely(tables):
     gains = [b.logprobs[0] - a.logprobs[0] for a, b in zip(before.replies, after.replies, strict=True)]
     assert np.mean(gains) > 0.05
     assert figures["updates"] >= 4
-
-
-def test_the_ratio_begins_at_one(tables):
     policy, (_, relabelled) = student(), tables
     config = TrainerConfig(learning_rate=0.0, loss=Loss(kl=0.0), optimiser=Optimiser(minibatch_rows=10_000))
     batch = make_batch(rescored(policy, relabelled, temperature=config.temperature), np.ones(len(relabelled)))

@@ -223,15 +223,11 @@ def test_a_crash_goes_back_to_the_checkpoint_and_doubles_no_row(tmp_path: Path) 
     assert repeatable(read_log(tmp_path / "b" / "log.jsonl")) == repeatable(expected)
 
 
-def test_resume_without_a_checkpoint_starts_anew(tmp_path: Path) -> None:
+def test_resume_needs_no_checkpoint_and_a_used_folder_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").write_text('{"iteration": 0}\n{"iteration": 1, "success": 1.0}\n')
     rows = trainer(folder=tmp_path, resume=True, iterations=1).run()
     assert [row["iteration"] for row in rows] == [0, 1]
     assert rows[1]["steps"] > 0
-
-
-def test_a_used_folder_is_not_overwritten(tmp_path: Path) -> None:
-    trainer(folder=tmp_path, iterations=1).run()
     with pytest.raises(ValueError, match="already holds a training run; pass resume=True or another folder"):
         trainer(folder=tmp_path, iterations=1)
 

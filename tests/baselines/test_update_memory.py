@@ -118,7 +118,7 @@ def test_passes_with_and_without_gradients_are_bounded() -> None:
     torch.testing.assert_close(shared, score_batch(policy, batch, 0.7), atol=1e-5, rtol=0)
 
 
-def test_passes_over_shared_prefixes_are_bounded() -> None:
+def test_prefixes_are_bounded_in_a_pass_and_chains_stay_in_one_minibatch() -> None:
     config = PLAIN.changed(
         loss={"kl": 0.0}, memory={"microbatch_tokens": 30}, optimiser={"minibatch_rows": 100, "epochs": 1}
     )
@@ -127,9 +127,6 @@ def test_passes_over_shared_prefixes_are_bounded() -> None:
     assert all(lines * tokens <= 30 for lines, tokens in shapes)
     with pytest.raises(ValueError, match=r"share_prefixes must be False unless microbatch_tokens"):
         config.changed(memory={"microbatch_tokens": None, "share_prefixes": True})
-
-
-def test_chains_stay_in_one_minibatch() -> None:
     # Three transcripts of four turns in mini-batches of four rows: each transcript is read once, in one piece.
     config = PLAIN.changed(
         loss={"kl": 0.0}, memory={"microbatch_tokens": 10_000}, optimiser={"minibatch_rows": 4, "epochs": 1}

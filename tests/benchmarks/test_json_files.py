@@ -72,16 +72,13 @@ def test_a_damaged_file_of_any_json_is_named(tmp_path, content) -> None:
     refuses(ResultsError, f"^{path}: ", read_json, path)
 
 
-def test_texts_that_no_file_can_hold_are_cleaned_when_they_are_written(tmp_path) -> None:
+def test_texts_are_cleaned_and_numbers_that_are_not_finite_leave_the_old_file(tmp_path) -> None:
     foul = "</script>\ud800\x00\x1b[31m"
     write_json({"found": [Curve(foul, [])], foul: foul}, tmp_path / "curve.json")
     shown = "</script>\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}[31m"
     assert read_json(tmp_path / "curve.json") == {
         "found": [{"name": shown, "points": [], "notes": {}}], shown: shown,
     }  # fmt: skip
-
-
-def test_a_number_that_is_not_finite_leaves_the_old_file(tmp_path) -> None:
     write_json({"old": 1}, tmp_path / "curve.json")
     with pytest.raises(ResultsError, match=r"curve\.json: not written: Out of range float"):
         write_json(Curve("a", [Point(0, float("nan"))]), tmp_path / "curve.json")

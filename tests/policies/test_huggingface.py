@@ -34,15 +34,12 @@ def act(policy, observations, seed=0):
     return policy.act(observations, {}, np.random.default_rng(seed))
 
 
-def test_a_reply_holds_its_prompt_its_tokens_and_the_whole_text(policy):
+def test_a_reply_holds_its_prompt_and_tokens_and_messages_follow_the_template(policy):
     reply = act(policy, [BOARD])[0]
     decode = policy.tokenizer.decode
     assert decode(list(reply.prompt_ids)) == f"<|user|>{BOARD}<|assistant|><action>"
     assert len(reply.token_ids) == len(reply.logprobs) == 1
     assert reply.text == f"<action>{decode(list(reply.token_ids), skip_special_tokens=True)}</action>"
-
-
-def test_messages_and_plain_text_are_rendered_by_the_chat_template(policy):
     messages = ({"role": "system", "content": "up"}, {"role": "user", "content": BOARD})
     assert policy.encode([{"role": "user", "content": BOARD}]) == policy.encode(BOARD)
     assert policy.tokenizer.decode(list(policy.encode(messages))).startswith("<|system|>up<|user|>###")
@@ -104,7 +101,7 @@ def test_temperature_zero_takes_the_most_probable_token(policy):
     assert scores.logprobs[:, 0].tolist() == pytest.approx([one.logprobs[0] for one in replies], abs=1e-5)
 
 
-def test_replies_end_at_a_stop_text_the_end_token_or_the_limit(writer):
+def test_replies_end_at_a_stop_text_of_any_length_the_end_token_or_the_limit(writer):
     end = writer.tokenizer.eos_token_id
     replies = act(writer.with_settings(temperature=3.0, max_new_tokens=60), [BOARD] * 60)
     reasons = set()
@@ -115,9 +112,6 @@ def test_replies_end_at_a_stop_text_the_end_token_or_the_limit(writer):
         assert stopped or one.token_ids[-1] == end or len(one.token_ids) == 60
         reasons.add("stop" if stopped else "end" if one.token_ids[-1] == end else "limit")
     assert {"stop", "end"} <= reasons
-
-
-def test_a_stop_text_may_span_tokens(writer):
     player = writer.with_settings(stop=("P#O",))
     ids = player.tokenizer("up#P#OX")["input_ids"]
     ends = [player._is_end(ids[: length + 1]) for length in range(len(ids))]
@@ -140,7 +134,7 @@ def test_prompts_are_remembered_until_the_weights_change():
     assert reply.logprobs[0] == pytest.approx(fresh, abs=1e-5)
 
 
-def test_a_deep_copy_is_a_policy_of_its_own():
+def test_a_deep_copy_is_a_policy_of_its_own_and_no_place_gets_no_reply(policy):
     player = tiny_policy([BOARD], seed=0, layers=1)
     before = act(player, [BOARD])
     frozen = copy.deepcopy(player)
@@ -148,9 +142,6 @@ def test_a_deep_copy_is_a_policy_of_its_own():
         player.model.model.embed_tokens.weight.neg_()
     assert act(frozen, [BOARD]) == before
     assert act(player, [BOARD])[0].logprobs != before[0].logprobs
-
-
-def test_no_place_no_reply(policy):
     assert act(policy, []) == []
 
 
@@ -177,14 +168,11 @@ def test_other_observations_are_refused(policy, observation):
     refuses(TypeError, r"must be a str or a non-empty sequence", policy.encode, observation)
 
 
-def test_a_prompt_longer_than_the_context_is_refused():
+def test_a_prompt_longer_than_the_context_is_refused_or_loses_its_beginning():
     player = tiny_policy([BOARD], seed=0, layers=1, positions=24, max_new_tokens=4)
     # user + 20 words and blanks ("up " ten times) + assistant + <action> = 23, and 4 more do not fit in 24.
     with pytest.raises(ValueError, match="prompt of 23 tokens with up to 4 new ones does not fit the model's 24"):
         player.encode("up " * 10)
-
-
-def test_a_long_prompt_loses_its_beginning_and_is_scored_as_it_was_read():
     player = tiny_policy([BOARD], seed=0, layers=1, positions=24, max_new_tokens=4, truncate="left")
     whole = tiny_policy([BOARD], seed=0, layers=1, positions=99, max_new_tokens=4)
     prompt = whole.encode("up " * 10)
@@ -318,14 +306,11 @@ def test_weights_that_are_cut_off_or_missing_are_explained(tmp_path, policy):
     refuses(ValueError, "cannot be loaded as a causal language model", HuggingFacePolicy.from_pretrained, tmp_path)
 
 
-def test_a_folder_without_its_tokenizer_is_explained(tmp_path, policy):
+def test_a_folder_without_its_tokenizer_or_with_one_too_large_is_explained(tmp_path, policy):
     policy.save_pretrained(tmp_path)
     for file in tmp_path.glob("*token*"):
         file.unlink()
     refuses(ValueError, "tokenizer", HuggingFacePolicy.from_pretrained, tmp_path)
-
-
-def test_a_tokenizer_with_more_tokens_than_the_model_is_explained(policy):
     tokenizer = tiny_tokenizer(["up", "sideways"])
     tokenizer.add_tokens([f"word{i}" for i in range(50)])
     mixed = HuggingFacePolicy(policy.model, tokenizer, max_new_tokens=1)

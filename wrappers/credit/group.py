@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from typing import Literal
 
@@ -48,6 +49,18 @@ def number_pairs(first: Ints, n_first: int, second: Ints, n_second: int) -> tupl
     ids = np.empty(n, np.int64)
     ids[order] = np.cumsum(new) - 1
     return ids, order[new]
+
+
+def split_groups(table: StepTable, size: int) -> StepTable:
+    """Cut every group into disjoint parts of `size` trajectories, small ones in large ones, or raise ValueError."""
+    members = np.bincount(table.trajectory_group, minlength=table.n_groups)
+    if (members % size).any():
+        raise ValueError(f"groups of {sorted(set(members.tolist()))} episodes cannot be cut into parts of {size}")
+    order = np.argsort(table.trajectory_group, kind="stable")
+    part = np.empty(table.n_trajectories, np.int64)
+    part[order] = np.arange(table.n_trajectories) // size
+    labels = tuple((table.groups[group], i) for group, count in enumerate(members // size) for i in range(count))
+    return dataclasses.replace(table, group=part[table.trajectory], groups=labels)
 
 
 def contexts(table: StepTable, k: int) -> list[tuple[Ints, int]]:

@@ -87,7 +87,7 @@ def test_folders_are_found_by_version_and_links_to_nothing_are_missing(data: Pat
     assert find_folder(str(data)) == data / "json_2.1.3"
 
 
-def test_missing_folders_are_explained(data: Path, tmp_path: Path) -> None:
+def test_missing_folders_and_splits_without_a_playable_game_are_explained(data: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"nowhere is not a folder; .*alfworld-download.*\$ALFWORLD_DATA"):
         ALFWorldEnv(data=tmp_path / "nowhere")
     with pytest.raises(DataError, match=r"is a split, not a folder.*pass .*json_2.1.1 as data= and 'train' as split="):
@@ -97,6 +97,10 @@ def test_missing_folders_are_explained(data: Path, tmp_path: Path) -> None:
         ALFWorldEnv(data=data, split="valid_sen")
     for wrong in (3, b"/tmp", ""):
         refuses(ValueError, "data must be a folder", ALFWorldEnv, data=wrong)
+    write_trial(tmp_path / "train", "c/unsolvable", game=content(solvable=False))
+    write_trial(tmp_path / "train", "c/film", trajectory=None)
+    with pytest.raises(DataError, match=r"no playable game \(1 without traj_data.json, 1 that cannot be solved\)"):
+        ALFWorldEnv(data=tmp_path)
 
 
 def test_a_relative_folder_stays_the_same_when_the_process_moves(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,13 +111,6 @@ def test_a_relative_folder_stays_the_same_when_the_process_moves(data: Path, mon
     monkeypatch.chdir(data / "other")
     assert env.reset(options={"task_id": "d/trial_4"})[1]["task_id"] == "d/trial_4"
     assert ALFWorldEnv(data=".").num_tasks("train") == 1
-
-
-def test_a_split_without_a_playable_game_is_explained(tmp_path: Path) -> None:
-    write_trial(tmp_path / "train", "c/unsolvable", game=content(solvable=False))
-    write_trial(tmp_path / "train", "c/film", trajectory=None)
-    with pytest.raises(DataError, match=r"no playable game \(1 without traj_data.json, 1 that cannot be solved\)"):
-        ALFWorldEnv(data=tmp_path)
 
 
 @cases(

@@ -99,15 +99,12 @@ def test_all_kinds_of_flags_and_numbers_are_read(yes: Any) -> None:
     assert (table.reward.tolist(), table.won.tolist(), table.valid.tolist()) == ([1, 1], [True, True], [True, True])
 
 
-def test_answers_are_read_as_they_are_meant_and_success_is_checked() -> None:
+def test_answers_are_read_as_they_are_meant_and_what_cannot_be_read_is_explained() -> None:
     assert read_reset(["start", {"a": 1}], "x") == ("start", {"a": 1})
     assert read_step(("on", np.float32(0.5), np.False_, 1, {}), "x") == ("on", 0.5, False, True, {})
     envs = adapt(Says(), success=lambda reward, terminated, info: "yes")  # type: ignore[arg-type,return-value]
     envs.reset()
     refuses(TypeError, r"^sub-environment 0 .*: what success= returns must be a bool .* got str", envs.step, ["end"])
-
-
-def test_a_wrapper_that_cannot_read_a_step_is_explained_and_other_errors_say_where() -> None:
     with pytest.raises(ValueError, match=r"sub-environment 1 \(<TimeLimit<Says instance>>\): not enough .*old gym"):
         play(TimeLimit(Says(answer=("on", 0.0, True, {})), 5))
 

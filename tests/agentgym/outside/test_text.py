@@ -195,7 +195,7 @@ def test_a_damaged_compressed_file_says_so(tmp_path: Path, suffix: str) -> None:
     assert refused > len(damaged) / 2
 
 
-def test_text_files_name_the_line_of_bad_utf8(tmp_path: Path) -> None:
+def test_lines_of_text_and_of_json_are_numbered_as_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "x.txt"
     path.write_bytes(b"\xef\xbb\xbfone\ntwo \xc3\xa4\nthree \xff\n")
     refuses(DataError, r"x.txt, line 3: not UTF-8", read_text, path)
@@ -203,9 +203,6 @@ def test_text_files_name_the_line_of_bad_utf8(tmp_path: Path) -> None:
     assert read_text(path) == "one\r\n"
     with pytest.raises(FileNotFoundError):
         read_text(tmp_path / "none.txt.gz")
-
-
-def test_lines_of_json_are_numbered_as_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_bytes(b'\xef\xbb\xbf{"a": 1}\n\n  \r\n2\r\n[')
     lines = read_json_lines(path)

@@ -56,7 +56,7 @@ def test_collect_asks_only_for_running_places_and_keeps_replies() -> None:
         assert all(step.valid == (step.action != "jump") for step in trajectory.steps)
 
 
-def test_same_seed_same_table_and_a_repeated_task_is_its_own_group() -> None:
+def test_collect_repeats_itself_and_refuses_what_it_cannot_do() -> None:
     tasks = [{"index": 2}, {"index": 2}, {}]
     first = collect(disabled(3), coin(), tasks=tasks, group_size=2, seed=1)
     second = collect(disabled(3), coin(), tasks=tasks, group_size=2, seed=1)
@@ -64,9 +64,6 @@ def test_same_seed_same_table_and_a_repeated_task_is_its_own_group() -> None:
     other = collect(disabled(3), coin(), tasks=tasks, group_size=2, seed=2)
     assert first.to_trajectories() != other.to_trajectories()
     assert (first.groups[:2], first.n_groups) == (("start-2", "start-2 (2)"), 3)
-
-
-def test_collect_refuses_what_it_cannot_do() -> None:
     refuses(ValueError, "autoreset DISABLED", collect, CorridorVectorEnv(2), coin(), tasks=[{}], seed=0)
     refuses(ValueError, "expected tasks", collect, disabled(2), coin(), tasks=[], seed=0)
     with pytest.raises(TypeError, match=r"Strings\.act must answer Reply objects, .*Reply\('left'\), got 'left'"):

@@ -151,7 +151,7 @@ def test_the_episodes_are_those_of_collect_and_every_step_is_continued() -> None
     StepTable.from_trajectories(table.to_trajectories())
 
 
-def test_the_kth_continuations_of_all_steps_meet_the_same_luck() -> None:
+def test_continuations_meet_the_luck_of_their_number_in_all_steps_or_under_common_numbers() -> None:
     table = tree(kind=NoisyVectorEnv)
     found = continuations(table, 6, 2)
     for one in found:
@@ -162,9 +162,6 @@ def test_the_kth_continuations_of_all_steps_meet_the_same_luck() -> None:
             for k in (0, 1):
                 assert (agree if same_group else differ)(numbers(table, one[k]), numbers(table, other[k]))
                 assert (agree if same_group else differ)(noises(table, one[k]), noises(table, other[k]))
-
-
-def test_continuations_of_one_state_are_the_same_under_common_numbers() -> None:
     table = tree(select=lambda table: np.flatnonzero((table.state == table.state[0]) & (table.group == 0)))
     assert table.n_trajectories > 8
     for k in (0, 1):

@@ -366,22 +366,16 @@ def env():
     return SearchQAEnv(split="test")
 
 
-def test_it_finds_what_one_search_finds_and_answers_some_of_it(env):
+def test_a_reader_finds_what_one_search_finds_anew_in_each_episode(env):
     reader, infos = SearchQAPlayer(), []
     for source in ("one_hop", "comparison"):
         infos += [last_info(env, reader, data_source=source, index=index) for index in range(40)]
     assert sum(info["support_recall"] for info in infos) / 80 > 0.9
     assert sum(info["won"] for info in infos) / 80 > 0.3
     assert all(info["is_action_valid"] for info in infos)
-
-
-def test_one_reader_plays_many_episodes_like_fresh_ones(env):
     reader = SearchQAPlayer(searches=2)
     for index in range(6):
         assert last_info(env, reader, index=index) == last_info(env, SearchQAPlayer(searches=2), index=index)
-
-
-def test_it_answers_in_the_last_turn():
     short = SearchQAEnv(split="test", max_turns=1, last_turn="counted")
     assert last_info(short, SearchQAPlayer(), index=0)["search_count"] == 0
     refuses(ValueError, "at least 1", SearchQAPlayer, searches=0)

@@ -159,15 +159,12 @@ def test_facts_of_a_world_agree(worlds):
             assert country.links["capital"].links["country"] is country
 
 
-def test_worlds_share_no_entity_and_no_name(worlds):
+def test_worlds_share_nothing_and_a_seed_makes_the_same_in_every_process(worlds) -> None:
     one, other = ({id(entity) for entity in world.entities()} for world in worlds)
     for world, foreign in zip(worlds, (other, one), strict=True):
         assert not {id(linked) for entity in world.entities() for linked in entity.links.values()} & foreign
     names = [name for world in worlds for entity in world.entities() for name in (entity.name, entity.alias) if name]
     assert len({normalise(name) for name in names}) == len(names)
-
-
-def test_seeds_make_the_same_in_every_process() -> None:
     assert make_encyclopaedia() is made()
     assert make_encyclopaedia(1).passages != made().passages
     for seed in (-1, 1.5, True, "0"):

@@ -83,19 +83,10 @@ def test_files_that_cannot_be_read_say_why(tmp_path: Path) -> None:
         refuses(DataError, "holds no passages", read_passages, tmp_path / name)
 
 
-def test_an_id_belongs_to_one_passage(tmp_path: Path) -> None:
+def test_passages_have_one_id_each_and_are_cleaned(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     path.write_text('{"id": "1", "contents": "A"}\n{"id": 1, "contents": "B"}\n', encoding="utf-8")
     refuses(DataError, "lines 1 and 2 have the same id '1'", read_passages, path)
-
-
-def test_the_recorded_corpus_is_read_whole() -> None:
-    passages = read_passages(oracle("searchqa", "corpus.jsonl.xz"))
-    assert (len(passages), passages[1].title) == (31_182, '"Triplemanía VII"')
-    assert json.dumps(passages[1].contents)
-
-
-def test_surrogates_and_control_characters_are_cleaned(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     path.write_bytes(b'{"id": "\\udfff", "contents": "T\\n\\ud800 \\u001b[2J \\u0000"}\n')
     assert read_passages(path) == (Passage("\ufffd", "T\n\ufffd \ufffd[2J \ufffd"),)
@@ -103,6 +94,12 @@ def test_surrogates_and_control_characters_are_cleaned(tmp_path: Path) -> None:
         stream.write(b'\n{"id": "\\udffe", "contents": "B"}\n')  # the same id once it is clean
     refuses(DataError, "lines 1 and 3 have the same id", read_passages, path)
     assert check_passages([Passage("\ud800", "a\udfff")]) == (Passage("\ufffd", "a\ufffd"),)
+
+
+def test_the_recorded_corpus_is_read_whole() -> None:
+    passages = read_passages(oracle("searchqa", "corpus.jsonl.xz"))
+    assert (len(passages), passages[1].title) == (31_182, '"Triplemanía VII"')
+    assert json.dumps(passages[1].contents)
 
 
 @pytest.mark.parametrize("given", [[Passage("1", 2)], [Passage(None, "x")], ["text"], [("1", "x")]])  # type: ignore[arg-type]

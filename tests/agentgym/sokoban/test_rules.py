@@ -100,7 +100,7 @@ def variants() -> list[list[str]]:
     return found
 
 
-def test_symmetries_and_walls_around_are_one_form() -> None:
+def test_symmetric_levels_are_one_form_and_splits_take_six_one_and_one_of_eight() -> None:
     assert len({tuple(rows) for rows in variants()}) == 8
     assert len({canonical_form(parse_level("\n".join(rows))) for rows in variants()}) == 1
     padded = ["#" * 11] * 2 + [f"##{row}##" for row in ROWS] + ["#" * 11]
@@ -110,9 +110,6 @@ def test_symmetries_and_walls_around_are_one_form() -> None:
     assert canonical_form(parse_level("#####\n#PXO#\n#####")) == "O\nX\nP"
     other = [*ROWS[:1], "#_P_X_#", *ROWS[2:]]
     assert canonical_form(parse_level("\n".join(other))) != canonical_form(parse_level("\n".join(ROWS)))
-
-
-def test_splits_take_six_one_and_one_of_eight() -> None:
     room = parse_level("########\n#P_____#\n#_X__X_#\n#__O___#\n#____O_#\n#______#\n########")
     table = BitTable(room)
     codes = table.states(1, 100)

@@ -32,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_folder_in_sorted_order(folder: Path) -> None:
+def test_a_folder_is_read_in_sorted_order_and_a_file_named_after_itself(folder: Path) -> None:
     files = LevelFiles(folder)
     names = ["a.xsb#0", "a.xsb#1", "b/two.txt#0", "b/two.txt#1", "z.txt.xz#0", "z.txt.xz#1"]
     assert list(files.ids("all")) == names
@@ -41,9 +41,6 @@ def test_a_folder_in_sorted_order(folder: Path) -> None:
     assert files[2] == files[4] == files[1]
     assert board_text(files[0]) == "######\n###O_#\n#PX__#\n######"
     assert files.numbers("all") == range(6)
-
-
-def test_a_single_file_is_named_after_itself(folder: Path) -> None:
     assert LevelFiles(folder / "b" / "two.txt").by_index("all", 1)[0] == "two.txt#1"
 
 

@@ -67,7 +67,7 @@ def test_rewards_of_both_roles(kwargs: dict, role: int, reward: float, won: bool
     assert (given, terminated, info["won"], info["role"]) == (pytest.approx(reward), True, won, role)
 
 
-def test_as_role_1_the_partner_opens() -> None:
+def test_the_partner_opens_for_role_1_and_the_limit_is_truncation_with_the_reward_paid() -> None:
     env, partner, _ = make(say("Good day"), role=1)
     first, info = env.reset(seed=0)
     other, me = env.task.names
@@ -76,9 +76,6 @@ def test_as_role_1_the_partner_opens() -> None:
     observation, *_ = env.step(BYE)
     assert observation == f"Turn #1: {me} left the conversation\n"
     assert [view.role for call in partner.calls for view in call] == [0]
-
-
-def test_the_limit_is_truncation_with_the_reward_paid() -> None:
     env, *_ = make(*[say(str(i)) for i in range(10)])
     env.reset(seed=0)
     for _ in range(9):
@@ -313,7 +310,7 @@ def play(world: SocialWorld, *acts: tuple[Act, Act]) -> str:
     return world.ended
 
 
-def test_round_robin_begins_with_role_0_and_takes_no_act_out_of_turn() -> None:
+def test_orders_take_the_acts_of_who_is_in_turn() -> None:
     world = SocialWorld(make_task())
     assert (world.speakers, world.kinds(0), world.kinds(1)) == ((0,), KINDS, ("none",))
     assert world.play((say("a"), LEAVE)) == Turn(0, (say("a"), NONE))
@@ -321,9 +318,6 @@ def test_round_robin_begins_with_role_0_and_takes_no_act_out_of_turn() -> None:
     assert world.play((LEAVE, say("b"))) == Turn(1, (NONE, say("b")))
     assert world.ended == ""
     assert world.lines(0) == 'Turn #0: Ada Lund said: "a"\nTurn #1: Ben Noor said: "b"\n'
-
-
-def test_simultaneous_takes_both_acts_and_tells_both() -> None:
     world = SocialWorld(make_task(), "simultaneous")
     assert world.speakers == (0, 1)
     world.play((say("a;b"), Act("action", "waves")))
@@ -334,9 +328,6 @@ def test_simultaneous_takes_both_acts_and_tells_both() -> None:
         "Turn #1: Ben Noor [non-verbal communication] nods\n"
         "Turn #2: \n"
     )
-
-
-def test_random_order_follows_its_schedule_and_orders_are_known() -> None:
     schedule = draw_schedule("random", 20, np.random.default_rng(3))
     assert schedule == draw_schedule("random", 20, np.random.default_rng(3))
     assert set(schedule) == {0, 1}
@@ -381,7 +372,7 @@ def test_three_acts_in_turn_that_are_none_end_it(order: str, turns: list, at: in
     assert world.terminated == (at is not None)
 
 
-def test_a_view_holds_what_one_side_may_know() -> None:
+def test_a_view_holds_what_one_side_may_know_and_a_state_is_not_changed_later() -> None:
     world = SocialWorld(make_task())
     play(world, first(say("<p viewer='agent_1'>psst</p> 3 < 5")))
     view = world.view(1)
@@ -390,9 +381,6 @@ def test_a_view_holds_what_one_side_may_know() -> None:
     assert "Ada cannot swim." not in str(view)
     assert "window" not in str(view)
     assert "window" in world.dialogue.text
-
-
-def test_a_state_is_small_exact_and_not_changed_later() -> None:
     world = SocialWorld(make_task())
     play(world, first(SAID), second(NONE))
     saved = pickle.loads(pickle.dumps(world.get_state()))

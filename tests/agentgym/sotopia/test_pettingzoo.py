@@ -162,16 +162,13 @@ def test_each_agent_sees_its_own_goal_and_gets_its_own_reward() -> None:
     assert env.render().endswith(f"Turn #1: {first} left the conversation\n")
 
 
-def test_who_is_out_of_turn_does_nothing_whatever_it_does() -> None:
+def test_acts_out_of_turn_do_nothing_and_a_judge_that_is_down_leaves_the_dialogue_unscored() -> None:
     env = parallel_env(order="round-robin")
     _, infos = env.reset(seed=0)
     assert (len(infos["agent_0"]["kinds"]), infos["agent_1"]["kinds"]) == (5, ("none",))
     observations, _, terminations, *_ = env.step({"agent_0": HI, "agent_1": BYE})
     assert observations["agent_1"].count("\n") == observations["agent_1"].count("Hi") == 1
     assert not any(terminations.values())
-
-
-def test_a_judge_that_is_down_leaves_the_dialogue_unscored() -> None:
     for judge in (Down(), Fixed(failure=Failure("asleep"))):
         env = parallel_env(judge=judge)
         env.reset(seed=0)

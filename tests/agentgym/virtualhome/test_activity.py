@@ -89,7 +89,7 @@ def test_what_is_offered_is_what_succeeds_in_generated_houses(number: int) -> No
     play(Activity("x", "x", "x", "x", house("train", number).lexicon, Goal(), ()), number, steps=80, every=8)
 
 
-def test_a_closed_door_can_be_walked_to_and_what_is_behind_it_cannot() -> None:
+def test_doors_that_are_closed_or_in_no_room() -> None:
     nodes = [Node(3, "door", "Doors", ("CAN_OPEN",), ("CLOSED",)) if node.id == 3 else node for node in NODES]
     task = activity(Goal(), scene=Scene(nodes, EDGES))
     world = task.world()
@@ -100,9 +100,6 @@ def test_a_closed_door_can_be_walked_to_and_what_is_behind_it_cannot() -> None:
     for command in ("walk to door 1", "open door 1"):
         do(task, world, command)
     assert "walk to bed 1" in check(task, world)
-
-
-def test_a_door_in_no_room_is_not_walked_to() -> None:
     """It is between the kitchen and the bedroom, and nobody said in which of them it stands."""
     episode = Episode(activity(Goal(), scene=Scene(NODES, [edge for edge in EDGES if edge != (3, "INSIDE", 1)])))
     assert "walk to door 1" not in episode.admissible()

@@ -239,13 +239,24 @@ def test_wrong_options_are_explained(options: dict[str, Any], message: str) -> N
     refuses(ValueError, message, lambda: WebShopEnv().reset(options=options))
 
 
-def test_splits_of_the_generated_shop() -> None:
+def test_splits_limits_and_sharing_of_the_generated_shop(tmp_path: Path) -> None:
     env = WebShopEnv()
     counts = {split: env.num_tasks(split) for split in ("all", "train", "validation", "test")}
     assert counts["all"] == counts["train"] + counts["validation"] + counts["test"]
     assert (counts["validation"], counts["test"]) == (1000, 500)
     _, info = env.reset(options={"split": "validation", "index": 7})
     assert info["task_id"] == "synthetic/507"
+    path = tmp_path / "prices.json"
+    path.write_text(json.dumps({"prices": {each.asin: 15.0 for each in generate(20)}}))
+    assert {goal.price_upper for goal in WebShopEnv(num_products=20, prices=path).tasks.goals} <= {30.0, 40.0, 50.0}
+    goals = [WebShopEnv(num_products=200, price_seed=seed).tasks.goals for seed in (0, 1)]
+    limits = [[goal.price_upper for goal in each] for each in goals]
+    assert limits[0] != limits[1]
+    assert [goal.options for goal in goals[0]] == [goal.options for goal in goals[1]]
+    envs: Any = gym.make_vec(ID, 3)
+    other = WebShopEnv(observation_mode="url")
+    assert {id(env.tasks.shop) for env in envs.unwrapped.envs} == {id(other.tasks.shop)}
+    refuses(TypeError, "open_tasks", pickle.dumps, tasks_of(SOCKS))
 
 
 def test_official_files_of_generated_products_are_the_generated_shop(tmp_path: Path) -> None:
@@ -254,23 +265,6 @@ def test_official_files_of_generated_products_are_the_generated_shop(tmp_path: P
     assert list(read.tasks.shop.catalogue) == list(given_.tasks.shop.catalogue)
     assert list(read.tasks.goals) == list(given_.tasks.goals)
     assert len(WebShopEnv(data=tmp_path / "items_shuffle.json", num_products=20).tasks.shop.catalogue) == 20
-
-
-def test_limits_follow_prices_and_their_seed(tmp_path: Path) -> None:
-    path = tmp_path / "prices.json"
-    path.write_text(json.dumps({"prices": {each.asin: 15.0 for each in generate(20)}}))
-    assert {goal.price_upper for goal in WebShopEnv(num_products=20, prices=path).tasks.goals} <= {30.0, 40.0, 50.0}
-    goals = [WebShopEnv(num_products=200, price_seed=seed).tasks.goals for seed in (0, 1)]
-    limits = [[goal.price_upper for goal in each] for each in goals]
-    assert limits[0] != limits[1]
-    assert [goal.options for goal in goals[0]] == [goal.options for goal in goals[1]]
-
-
-def test_environments_share_the_shop_and_one_by_hand_cannot_be_pickled() -> None:
-    envs: Any = gym.make_vec(ID, 3)
-    other = WebShopEnv(observation_mode="url")
-    assert {id(env.tasks.shop) for env in envs.unwrapped.envs} == {id(other.tasks.shop)}
-    refuses(TypeError, "open_tasks", pickle.dumps, tasks_of(SOCKS))
 
 
 def shouted(title: str) -> tuple[str, ...]:

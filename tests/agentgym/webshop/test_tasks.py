@@ -119,7 +119,7 @@ def test_limits_and_records_must_fit(tmp_path: Path) -> None:
         GivenGoals(MemoryCatalogue([product("B2", "hats")]), goals, "synthetic")
 
 
-def test_a_shop_of_too_many_goals_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_original_s_ranges_and_how_many_goals_a_shop_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two products with twelve ways to choose each are 24 goals."""
     groups = (("size", ("s", "m", "l")), ("color", ("red", "tan", "blue", "teal")))
     products = MemoryCatalogue([product("B1", "socks", groups), product("B2", "hats", groups)])
@@ -127,9 +127,6 @@ def test_a_shop_of_too_many_goals_is_refused(monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setattr("agentgym.webshop.goals.MOST_GOALS", most)
         with contextlib.nullcontext() if most == 24 else pytest.raises(ValueError, match="more than 23 combinations"):
             assert len(SyntheticGoals(products, np.array([1.0, 1.0]), random.Random(0))) == 24
-
-
-def test_the_original_s_ranges() -> None:
     found = split_goals(np.zeros(6910, np.int32), "goal")
     assert [(each[0], each[-1]) for each in (found["test"], found["validation"], found["train"])] == [
         (0, 499), (500, 1499), (1500, 6909),

@@ -69,7 +69,7 @@ def test_cloning_learns_the_demonstrations():
     assert calls[-1][0] == calls[-1][1] == len(calls) == 30 * -(-result.rows // 32)
 
 
-def test_cloning_ends_when_it_is_enough():
+def test_cloning_ends_when_it_is_enough_and_repeats_itself():
     policy, asked = student(), []
 
     def enough(done):
@@ -80,9 +80,6 @@ def test_cloning_ends_when_it_is_enough():
     assert asked == [1, 2, 3, 4, 5]
     assert [entry["epoch"] for entry in result.history] == [1]
     assert 0 < result.history[-1]["loss"] < 10  # the mean over the tokens that were read, in nats
-
-
-def test_cloning_repeats_itself_and_leaves_the_global_generator_alone():
     results, weights = [], []
     for _ in range(2):
         policy = student()
@@ -264,7 +261,7 @@ class _Unlearning(Imitation):
         return {"start": _right(part.start), "now": _right(part.policy)}
 
 
-def test_the_start_is_what_an_adapter_had_learned_by_then():
+def test_clones_and_continuations_are_of_what_an_adapter_had_learned_by_then():
     policy = adapted()
     learn_word(policy, "right")
     begun = _right(policy)
@@ -272,9 +269,6 @@ def test_the_start_is_what_an_adapter_had_learned_by_then():
     row = train_in_rounds(policy, _Unlearning("unlearning"), setting())[-1]
     assert row["start"] == pytest.approx(begun, abs=1e-5)
     assert row["now"] < 0.5
-
-
-def test_continuations_are_played_by_what_an_adapter_had_learned_by_then():
     policy = adapted()
     start = _right(policy)
     train_in_rounds(policy, method("ipr:continuations=2:rounds=2:threshold=0:batch_size=4"), setting())

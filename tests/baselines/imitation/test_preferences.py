@@ -196,7 +196,7 @@ def test_a_step_pair_needs_a_gap_between_the_values(span, own, won, values, bett
     assert (None if found is None else "".join(reply.text for reply in found.better)) == better
 
 
-def test_values_are_shares_of_continuations_that_won():
+def test_values_are_shares_of_continuations_that_won_and_the_buffer_forgets_what_is_old():
     # Right from cell 3 wins at once, whoever continues; left leads to cell 2.
     policy = babbling_policy()
     part = a_round(policy)
@@ -206,9 +206,6 @@ def test_values_are_shares_of_continuations_that_won():
     ((expert, other),) = IPR(continuations=8)._values(part, [(last, own)])
     assert expert == 1.0
     assert 0.0 <= other < 1.0
-
-
-def test_the_buffer_forgets_what_is_old():
     part = a_round(babbling_policy())
     SPEAR(buffer=10_000).learn(part)
     assert len(part.state["kept"]) > 0

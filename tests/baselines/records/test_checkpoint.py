@@ -243,16 +243,13 @@ def test_flat_settings_of_version_0_2_are_read(tmp_path: Path) -> None:
         load_checkpoint(tmp_path, {"config": {"groups": 4, "loss.kl": 0.1, "validation.every": 2}})
 
 
-def test_another_run_is_named_field_by_field(tmp_path: Path) -> None:
+def test_another_run_is_named_field_by_field_and_long_lists_are_cut(tmp_path: Path) -> None:
     save_checkpoint(tmp_path, checkpoint())
     other = {"model": {"w": "float32[4]"}, "config": {"loss.kl": 0.01}, "method": "grpo()"}
     with pytest.raises(
         ValueError, match=r"model.w: checkpoint float32\[2\], here float32\[4\]\n  method: checkpoint ab"
     ):
         load_checkpoint(tmp_path, other)
-
-
-def test_long_lists_of_differences_are_cut(tmp_path: Path) -> None:
     save_checkpoint(tmp_path, checkpoint(identity={f"w{i}": 0 for i in range(11)}))
     refuses(ValueError, "and 3 more", lambda: load_checkpoint(tmp_path, {f"w{i}": 1 for i in range(11)}))
 

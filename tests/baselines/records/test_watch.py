@@ -112,7 +112,7 @@ def test_a_collapse_names_the_last_good_checkpoint(kept: dict[int, str], words: 
     assert words in entropy
 
 
-def test_words_fit_what_happened() -> None:
+def test_words_fit_what_happened_and_contrast_is_a_difference_in_outcomes() -> None:
     solved: Row = {"success": 1.0, "contrast": 0.0, "signal": 0.0}
     easy = watch(run_of(*[solved] * 5))
     assert list(easy) == ["warning_little_signal"]
@@ -120,9 +120,6 @@ def test_words_fit_what_happened() -> None:
     lost = watch(run_of(*[FLAT] * 10))
     for key in ("warning_no_success", "warning_no_contrast", "warning_little_signal"):
         assert "easier tasks, or a warm start" in lost[key]
-
-
-def test_the_words_of_a_log_are_those_that_were_said() -> None:
     rows = run_of(*[FLAT] * 12)
     words = []
     for number, row in enumerate(rows, 1):
@@ -133,9 +130,6 @@ def test_the_words_of_a_log_are_those_that_were_said() -> None:
     assert len(words) == 3
     # A log that another version has written.
     assert told([{"iteration": 4, "success": 0.5, "warning_refused": 1.0}]) == ["iteration 4: warning_refused"]
-
-
-def test_contrast_is_a_difference_in_success_or_return() -> None:
     success = np.array([[True, False], [False, False], [False, False], [True, True]])
     returns = np.array([[1.0, 1.0], [0.2, 0.3], [0.1 + 0.2, 0.3], [1.0, 1.0]])
     assert Evaluation(success, returns, np.ones((4, 2), np.int64), np.zeros((4, 2), np.int64)).contrast == 0.5

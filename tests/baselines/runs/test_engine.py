@@ -27,8 +27,10 @@ from tests.refusals import refuses
 SMALL = ["--method", "grpo", "--quick", "--groups", "2", "--group-size", "4", "--validation-tasks", "4"]
 
 
-def run(*arguments: str) -> Any:
-    return CliRunner().invoke(app, ["train", "--clone", "0", *arguments])
+def run(*arguments: str, status: int = 0) -> Any:
+    result = CliRunner().invoke(app, ["train", "--clone", "0", *arguments])
+    assert result.exit_code == status, result.output
+    return result
 
 
 class FakeLLM:
@@ -86,10 +88,21 @@ def rows(folder: Path) -> list[dict[str, float]]:
 def test_an_engine_of_the_same_weights_makes_the_same_run(tmp_path: Path, module: ModuleType) -> None:
     (tmp_path / "vllm" / "engine").mkdir(parents=True)  # somebody's
     for engine, steps in (("loop", "2"), ("vllm", "1"), ("vllm", "2")):  # the last one goes on from a checkpoint
-        result = run(*SMALL, "--engine", engine, "--steps", steps, "--out", str(tmp_path / engine), "--set",
-                     "schedule.shape=constant", "--set", "validation.every=1",
-                     "--set", "learning_rate=0.01")  # fmt: skip
-        assert result.exit_code == 0, result.output
+        run(
+            *SMALL,
+            "--engine",
+            engine,
+            "--steps",
+            steps,
+            "--out",
+            str(tmp_path / engine),
+            "--set",
+            "schedule.shape=constant",
+            "--set",
+            "validation.every=1",
+            "--set",
+            "learning_rate=0.01",
+        )
     loop, vllm = rows(tmp_path / "loop"), rows(tmp_path / "vllm")
     assert len(loop) == len(vllm) == 3
     for one, other in zip(loop, vllm, strict=True):
@@ -105,8 +118,9 @@ def test_an_engine_that_keeps_old_weights_ends_the_run_and_says_so(
     tmp_path: Path, module: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(FakeLLM, "collective_rpc", lambda self, method, kwargs: None)
-    result = run(*SMALL, "--engine", "vllm", "--steps", "3", "--out", str(tmp_path), "--set", "learning_rate=0.1")
-    assert result.exit_code == 1
+    result = run(
+        *SMALL, "--engine", "vllm", "--steps", "3", "--out", str(tmp_path), "--set", "learning_rate=0.1", status=1
+    )
     said = " ".join(result.stderr.split())
     assert "the engine does not sample from the trainer's policy (weights 1" in said
     assert "The same command continues." in said
@@ -129,9 +143,7 @@ def test_what_cannot_be_is_said(
         raise importlib.metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr("policies.engines.vllm.importlib.metadata.version", missing)
-    result = run(*SMALL, "--out", str(tmp_path), *arguments)
-    assert result.exit_code == 2
-    assert said in " ".join(result.stderr.split())
+    assert said in " ".join(run(*SMALL, "--out", str(tmp_path), *arguments, status=2).stderr.split())
 
 
 def test_cpu_builds_take_adapters_alone_and_restricted_replies_are_the_loops(
@@ -179,19 +191,29 @@ def test_a_server_without_token_ids_ends_the_run_and_says_so(tmp_path: Path) -> 
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         url = f"http://127.0.0.1:{server.server_port}"
-        result = run(*SMALL, "--engine", f"server:{url}", "--lora", "2", "--steps", "1", "--out", str(tmp_path))
+        result = run(
+            *SMALL, "--engine", f"server:{url}", "--lora", "2", "--steps", "1", "--out", str(tmp_path), status=1
+        )
     finally:
         server.shutdown()
         server.server_close()
-    assert result.exit_code == 1
     assert f"{url}/v1/completions returns no token ids" in " ".join(result.stderr.split())
 
 
 def test_an_engine_is_refused_for_a_model_that_sees_before_it_is_started(tmp_path: Path) -> None:
     pytest.importorskip("transformers", minversion="5.23")
     found = run(
-        "--env", "visualsokoban", "--model", "tiny", "--lora", "2", "--engine", "server:http://localhost:9", *SMALL,
-        "--out", str(tmp_path),
-    )  # fmt: skip
-    assert found.exit_code == 2
+        "--env",
+        "visualsokoban",
+        "--model",
+        "tiny",
+        "--lora",
+        "2",
+        "--engine",
+        "server:http://localhost:9",
+        *SMALL,
+        "--out",
+        str(tmp_path),
+        status=2,
+    )
     assert "--engine server is not given the pictures of prompts" in " ".join(found.output.split())

@@ -192,7 +192,7 @@ def test_models_without_a_trunk_levels_and_returns() -> None:
     assert built.learner.scorer is given
 
 
-def test_other_architectures_have_values() -> None:
+def test_other_architectures_have_values_and_mixed_precision_ends_below_the_head() -> None:
     from transformers import GPT2Config, GPT2LMHeadModel
 
     model = GPT2LMHeadModel(GPT2Config(vocab_size=20, n_embd=8, n_layer=1, n_head=2, n_positions=32)).eval()
@@ -203,9 +203,6 @@ def test_other_architectures_have_values() -> None:
     values = awake(SimpleNamespace(model=model), level="token").scores(table)
     assert values.shape == (2, 2)
     assert (values != 0).tolist() == [[True, True], [True, False]]
-
-
-def test_mixed_precision_ends_below_the_head() -> None:
     critic, table = awake(small_policy(autocast=torch.bfloat16)), played()
     found, exact = critic.scores(table), awake(small_policy()).scores(table)
     assert 0 < np.abs(found - exact).max() < 0.1 * np.abs(exact).max()

@@ -153,7 +153,7 @@ def test_a_clone_learns_to_read_what_stands_in_the_block() -> None:
     assert all(text.startswith(row.text[8:-9]) for row, text in zip(plain, first, strict=True))
 
 
-def test_gaps_are_the_policys_own_log_probabilities_one_at_a_time() -> None:
+def test_gaps_are_the_policys_own_and_prompts_that_do_not_fit_are_counted() -> None:
     player, notes, table = played()
     scorer = PrivilegedScorer(player, PrivilegedConfig(temperature=1.0), notes)
     prompts, found = scorer.informed(table), scorer.scores(table)
@@ -164,9 +164,6 @@ def test_gaps_are_the_policys_own_log_probabilities_one_at_a_time() -> None:
     contrast = PrivilegedScorer(player, PrivilegedConfig(contrast=True, temperature=1.0), notes).scores(table)
     assert np.isfinite(contrast).all()
     assert not np.allclose(contrast, found)
-
-
-def test_a_prompt_that_does_not_fit_is_dropped_and_counted() -> None:
     player, notes, table = played()
     reply = table.replies[0]  # type: ignore[index]
     player.model.config.max_position_embeddings = len(reply.prompt_ids) + len(reply.token_ids) + 2

@@ -371,7 +371,7 @@ def test_synthetic_passages_are_the_same_however_many_are_asked_for(
     assert abs(stop - 16_464) < 600
 
 
-def test_questions_are_made_of_their_source(made: SyntheticPassages) -> None:
+def test_questions_are_made_of_their_source_and_as_many_answered_as_counted(made: SyntheticPassages) -> None:
     passages = list(made.passages(1_500))
     questions = made.questions(50, 1_500)
     assert made.questions(50, 1_500) == questions
@@ -382,9 +382,6 @@ def test_questions_are_made_of_their_source(made: SyntheticPassages) -> None:
     with contextlib.closing(sqlite(tuple(made.passages(500)))) as base:
         for question, source in made.questions(20, 500):
             assert int(source) + 1 in [row for (row,) in sqlite_search(base, question)]
-
-
-def test_as_many_questions_are_answered_as_are_counted() -> None:
     seen: list[str] = []
     assert batches("abcdefg", seen.extend, 3)(10) == 12
     assert "".join(seen) == "abcdefbcdefg"

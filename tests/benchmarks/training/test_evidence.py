@@ -61,7 +61,7 @@ def one_sided(seeds):
     return dataclasses.replace(made, records=[*searched, *records])
 
 
-def test_a_comparison_is_a_paired_t_test_over_seeds():
+def test_comparisons_areas_tokens_and_falls_by_hand():
     (oracle,) = evidence.compare(study(4))
     # Seed 0: 96 - 7; seeds 1 to 3: 97 - 64, 96 - 64, 97 - 64; of 128.
     expected, p = paired_t([89 / 128, 33 / 128, 32 / 128, 33 / 128])
@@ -70,16 +70,10 @@ def test_a_comparison_is_a_paired_t_test_over_seeds():
     assert oracle.difference["area"].mean == pytest.approx(0.175, abs=1e-3)  # (.2 / 2 + (.2 + .3) / 2) / 2
     assert oracle.p["end"] == pytest.approx(p)
     assert oracle.verdict == "settled"  # the area differs nearly alike in all seeds
-
-
-def test_area_and_tokens_by_hand():
     run = record("grpo", 0, 64, 0.0, 0.5, 1.0)
     assert evidence.area(run, 100) == 0.5
     assert (evidence.tokens_to(run), evidence.tokens_to(record("grpo", 0, 64, 0.0, 0.5))) == (90.0, math.inf)
     assert evidence.end(run) == 0.5
-
-
-def test_a_run_that_loses_half_of_its_clone_is_counted_as_fallen():
     cells = {row[0]: row for row in evidence.rows(study(4))}
     assert cells["grpo"][4] == "1"  # 7 of 128 after 16
     assert (cells["oracle"][4], cells["oracle"][-1], cells["grpo"][3]) == ("0", "settled", "not reached (0)")

@@ -45,7 +45,7 @@ def config(found):
     return found.config
 
 
-def test_every_run_leaves_log_checkpoint_model_and_tensorboard_files(finished_run, config):
+def test_every_run_leaves_its_files_and_starts_from_the_clone_of_its_seed(finished_run, config, found):
     for method in config.methods:
         for seed in config.seeds:
             folder = finished_run / f"{method}-seed{seed}"
@@ -56,9 +56,6 @@ def test_every_run_leaves_log_checkpoint_model_and_tensorboard_files(finished_ru
             assert any(folder.glob("checkpoint-*/state.json"))
             assert (folder / "model" / "policy.json").is_file()
             assert list(folder.glob("tensorboard/events.*"))
-
-
-def test_all_methods_of_a_seed_start_from_the_same_clone(found, config):
     for seed in config.seeds:
         starts = {(run.curve[0].greedy, run.curve[0].success) for run in found.runs if run.seed == seed}
         assert len(starts) == 1
@@ -96,16 +93,13 @@ def test_a_part_that_is_missing_or_damaged_is_named(finished_run, config, tmp_pa
     refuses(ResultsError, r"finished.json: Invalid JSON", STUDY.gather, config, folder)
 
 
-def test_a_folder_accepts_the_same_and_names_what_differs(config, tmp_path):
+def test_folders_name_what_differs_and_parts_wait_for_theirs(config, tmp_path):
     for _ in range(2):
         with claimed(tmp_path, config):
             pass
     other = dataclasses.replace(config, groups=99)
     with pytest.raises(OtherConfigurationError, match=r"groups: there 4, asked for 99"), claimed(tmp_path, other):
         pass
-
-
-def test_parts_are_clones_first_and_runs_wait_for_theirs(config):
     assert list(parts(config)) == [
         "clone-seed0", "clone-seed1", "references",
         "grpo-seed0", "rewardflow-seed0", "grpo-seed1", "rewardflow-seed1",

@@ -15,9 +15,9 @@ from benchmarks.truth.measures import (
     centred_ranks,
     intervals,
     measures,
-    split_groups,
 )
 from tests.refusals import refuses
+from wrappers.credit.group import split_groups
 
 
 def comparisons(truth, sets, task=None):

@@ -8,19 +8,19 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from tests.benchmarks.command import run
+
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 pytest.importorskip("typer")
 pytest.importorskip("rich")
 
 from rich.console import Console
-from typer.testing import CliRunner
 
 from agentgym.outside.files import OtherConfigurationError
 from agentgym.trajectory import StepTable
 from benchmarks.json_files import ResultsError
 from benchmarks.report.page import print_page
-from benchmarks.run import app
 from benchmarks.truth.measures import MEASURES
 from benchmarks.truth.scorers import (
     QUICK,
@@ -91,8 +91,7 @@ def test_a_scorer_says_nothing_before_it_has_learned_and_something_after(name):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("scorers") / "study"
-    result = CliRunner().invoke(app, ["study", "scorers", "--quick", "--out", str(place)])
-    assert result.exit_code == 0, result.output
+    run("study", "scorers", "--quick", "--out", place)
     return place
 
 
@@ -132,11 +131,10 @@ def test_the_same_command_continues_and_changes_nothing_but_times(folder):
     before = json.loads((folder / "scorers.json").read_text("utf-8"))
     kept = (folder / "fewer-steps.json").read_text("utf-8")
     (folder / "critic.json").unlink()
-    result = CliRunner().invoke(app, ["study", "scorers", "--quick", "--out", str(folder)])
-    assert result.exit_code == 0, result.output
-    assert f"{len(SCORERS) - 1} of {len(SCORERS)} scorers are finished" in result.output.replace("\n", " ")
-    assert "critic: 2 of 2 iterations" in result.output
-    assert "cloning" not in result.output
+    result = run("study", "scorers", "--quick", "--out", folder)
+    assert f"{len(SCORERS) - 1} of {len(SCORERS)} scorers are finished" in result
+    assert "critic: 2 of 2 iterations" in result
+    assert "cloning" not in result
     assert (folder / "fewer-steps.json").read_text("utf-8") == kept
     after = json.loads((folder / "scorers.json").read_text("utf-8"))
     for document in (before, after):
@@ -190,7 +188,7 @@ def test_a_scorer_is_asked_then_taught_then_examined(fixed, held_out):
     assert {point.measures["within"].mean for point in found.points} == {1.0}
 
 
-def test_batches_are_levels_that_were_not_cloned(fixed):
+def test_batches_are_levels_that_were_not_cloned_and_the_policy_stands_still(fixed, held_out):
     tables = [fixed.batch(i) for i in (0, 1)]
     cloned = fixed.learned.clone_tasks
     for i, table in enumerate(tables):
@@ -198,21 +196,15 @@ def test_batches_are_levels_that_were_not_cloned(fixed):
     again = FixedPolicy(fixed._job, QUICK, 0).batch(1)  # whatever was played before
     assert np.array_equal(again.action, tables[1].action)
     assert fixed.batch(1) is tables[1]
-
-
-def test_the_policy_stands_still(fixed, held_out):
     before = {name: value.clone() for name, value in fixed.policy.model.state_dict().items()}
     learn("critic", SCORERS["critic"], fixed, held_out, dataclasses.replace(QUICK, iterations=[1]), 0)
     for name, value in fixed.policy.model.state_dict().items():
         assert bool((value == before[name]).all()), name
 
 
-def test_another_configuration_needs_another_folder(folder):
+def test_another_folder_and_what_can_be_measured_are_asked_for(folder, tmp_path):
     with pytest.raises(OtherConfigurationError, match="scorers: there"):
         STUDY.play(make_config(scorers=["critic"], sizes=QUICK), folder)
-
-
-def test_what_cannot_be_measured_is_named(tmp_path, folder):
     refuses(ResultsError, r"unknown scorer 'critics'; .*did you mean 'critic'", make_config, scorers=["critics"])
     refuses(ResultsError, "job folder of a learning benchmark", make_config, tmp_path)
     job = folder / "learning" / "clone-seed0"

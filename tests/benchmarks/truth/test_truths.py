@@ -16,15 +16,16 @@ from benchmarks.json_files import ResultsError, write_json
 from benchmarks.statistics import bootstrap_weights
 from benchmarks.truth import gradients
 from benchmarks.truth.episodes import make_config, play_scripted, scripted_of, tasks_of
-from benchmarks.truth.graphs import Diagnosis, diagnose, kinds_of_steps
-from benchmarks.truth.measures import Comparisons, split_groups
+from benchmarks.truth.graphs import Diagnosis, diagnose
+from benchmarks.truth.measures import Comparisons
 from benchmarks.truth.processes import LOST, PROCESSES, WON, Process, delayed, recovery, varying
 from benchmarks.truth.truths import Truth, agreement, ceiling
 from policies.scripted import NoisyExpert
 from tests.distances import distance_changes, state_distances
 from tests.refusals import refuses
+from wrappers.credit.group import split_groups
 from wrappers.credit.rloo import rloo
-from wrappers.distance import Distances, distance_gains
+from wrappers.distance import Distances, distance_gains, kinds_of_steps
 
 
 @pytest.fixture(scope="module")

@@ -316,13 +316,10 @@ def test_a_state_in_which_the_episode_goes_on_counts_as_it_stands(outcome, worth
     assert tree.root.children[0].value == worth  # cell 3 of 4
 
 
-def test_rewards_on_the_way_are_returned_discounted() -> None:
+def test_rewards_on_the_way_are_discounted_and_short_rollouts_judged_where_they_end() -> None:
     # From cell 3: a refused command (-.5), then won (1): -.5 + .5 * 1 = 0.
     (tree,) = search(BestOfN(1), start=3, value=Value("return", gamma=0.5), policy=Sequence("jump", "right"))
     assert tree.root.value == 0.0
-
-
-def test_a_rollout_of_two_steps_is_judged_where_it_ends() -> None:
     # From cell 1: right (the tree's step), right, left: cell 2 of 4, two steps later.
     policy = Sequence("right", "right", "left")
     value = Value(gamma=0.5, rollout=2)

@@ -120,7 +120,7 @@ def test_what_may_pass_is_tried_again(play: Play) -> None:
         assert (model.usage.failed, model.usage.answered, model.usage.retries) == (1, 0, 1)
 
 
-def test_retry_after_is_respected() -> None:
+def test_retry_after_is_respected_and_no_server_is_a_failure() -> None:
     busy = raw(b"{}", 429, Retry_After="1.5")
     with chat_server(busy, echo, busy, echo) as server:
         model = endpoint(server.url, retries=1)
@@ -128,9 +128,6 @@ def test_retry_after_is_respected() -> None:
         # Without the header the package would wait for half a second at most.
         assert server.times[1] - server.times[0] > 1.2
         assert server.times[3] - server.times[2] > 1.2
-
-
-def test_no_server_at_all() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     found = failure(endpoint(f"http://127.0.0.1:{port}/v1").ask([request("q")])[0])
@@ -246,16 +243,13 @@ def test_an_endpoint_goes_into_other_processes_without_its_connections(method: s
         process.join()
 
 
-def test_keys_go_only_where_they_belong(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_go_only_where_they_belong_and_a_proxy_may_be_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "the-real-key")
     with chat_server(echo) as server:
         endpoint(server.url).ask([request("q")])
         assert "the-real-key" not in json.dumps(server.headers)
     monkeypatch.delenv("OPENAI_API_KEY")
     refuses(ValueError, "OPENAI_API_KEY is not set", ChatEndpoint, "m")
-
-
-def test_a_proxy_may_be_given() -> None:
     with chat_server(echo) as proxy:
         assert texts(endpoint("http://elsewhere.invalid/v1", proxy=proxy.url).ask([request("q")])) == ["q"]
         assert proxy.paths == ["http://elsewhere.invalid/v1/chat/completions"]
@@ -293,15 +287,12 @@ def test_names_of_another_form(name: str) -> None:
     refuses(ValueError, r"MODEL@URL|base_url", ChatEndpoint.at, name)
 
 
-def test_a_name_may_hold_an_at_sign_and_keys_ignore_the_order_of_names() -> None:
+def test_names_with_an_at_sign_and_completions_without_text_or_counts() -> None:
     assert repr(ChatEndpoint.at("org/a@b@http://h:1/v1/")) == "ChatEndpoint('org/a@b', 'http://h:1/v1')"
     with_password = ChatEndpoint.at("a@b@http://me:p@w@h:1/v1")
     assert (with_password.model, with_password.base_url) == ("a@b", "http://***@h:1/v1")
     assert key_of("u", {"a": 1, "b": "é"}) == key_of("u", {"b": "é", "a": 1})
     assert key_of("u", {"a": 1}) != key_of("v", {"a": 1})
-
-
-def test_a_completion_without_text_is_empty_and_counts_may_be_missing() -> None:
     with chat_server(say(None), raw(b'{"choices": [{"message": {"content": "x"}}], "usage": null}')) as server:
         model = endpoint(server.url)
         assert model.ask([request("a")]) == [ChatAnswer("", "stop", 10, 5, 1)]

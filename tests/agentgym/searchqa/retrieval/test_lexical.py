@@ -106,13 +106,10 @@ def test_hits_are_those_of_naive_bm25_and_ties_keep_the_order_of_the_corpus(
         assert positions[-1] in tied[: sum(p in positions for p in tied)]
 
 
-def test_a_thousand_equal_passages_come_in_order() -> None:
+def test_equal_passages_come_in_order_and_batches_are_single_queries() -> None:
     same = LexicalRetriever([Passage(f"p{i}", "Ka\nlo") for i in range(1000)])
     assert ids(same.search(["ka"], k=5)[0]) == [f"p{i}" for i in range(5)]
     assert ids(same.search(["lo ka"], k=2000)[0]) == [f"p{i}" for i in range(1000)]
-
-
-def test_a_batch_gives_what_single_queries_give_whatever_the_threads() -> None:
     passages = random_passages(500, seed=3)
     queries = [f"{a} {b}" for a in WORDS for b in WORDS] * 2
     one = LexicalRetriever(passages, threads=1)

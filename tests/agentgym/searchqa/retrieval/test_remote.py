@@ -48,16 +48,13 @@ def test_requests_have_the_published_format(wire: str) -> None:
         assert retriever.search([], 3) == []
 
 
-def test_a_large_batch_is_sent_in_several_requests() -> None:
+def test_large_batches_are_split_and_other_servers_understood() -> None:
     def count(connection: socket.socket, request: Any) -> None:
         answer({"result": [[] for _ in request["queries"]]})(connection, request)
 
     with scripted(count) as server:
         assert client(server.url, batch=4).search([str(i) for i in range(10)], 1) == [()] * 10
         assert sorted(len(request["queries"]) for request in server.requests) == [2, 4, 4]
-
-
-def test_answers_of_other_servers_are_understood() -> None:
     plain = {"id": 12, "contents": "A\nb"}
     bare = {"document": {"contents": "A\nb"}}
     with scripted(answer({"result": [[plain, bare, HIT], []]})) as server:
@@ -120,7 +117,7 @@ def test_a_slow_server_costs_no_more_than_the_time_limit(play: Play) -> None:
         assert len(server.requests) == 2
 
 
-def test_no_server_is_a_failure() -> None:
+def test_no_server_is_a_failure_and_one_failing_query_spares_the_others() -> None:
     first, second = client(f"http://127.0.0.1:{unused_port()}", retries=1).search(["a", "b"], 3)
     assert "refused" in reason(first)
     assert first == second
@@ -128,8 +125,6 @@ def test_no_server_is_a_failure() -> None:
     remote = client("http://localhost", headers={"Authorization": f"Bearer {KEY}"})
     assert copy.deepcopy([remote])[0] is remote
 
-
-def test_one_failing_query_spares_the_others_of_its_batch() -> None:
     def picky(connection: socket.socket, request: Any) -> None:
         bad = request["query"] == "bad"
         answer({"error": "no"} if bad else GOOD, 400 if bad else 200)(connection, request)

@@ -268,7 +268,7 @@ def test_an_answer_without_documents_is_a_failed_search(text):
     assert "wrote no document" in found.reason
 
 
-def test_an_episode_survives_whatever_the_endpoint_answers():
+def test_an_episode_survives_whatever_the_endpoint_answers_and_a_name_is_the_published_sampling():
     env = SearchQAEnv(questions=QUESTIONS, retriever=Titles(), simulator=ModelSimulator(Writes(None)))
     env.reset(seed=0, options={"task_id": "country", "noise": 0.5})
     observation, _, _, _, info = env.step("<search>Ada</search>")
@@ -279,9 +279,6 @@ def test_an_episode_survives_whatever_the_endpoint_answers():
     assert "<answer>" not in observation
     assert not info["search_failed"]
     assert info["retrieved_ids"][0].startswith("written-")
-
-
-def test_a_name_stands_for_the_published_sampling():
     pytest.importorskip("aiohttp")
     pytest.importorskip("tenacity")
     made = ModelSimulator.at("engine@http://127.0.0.1:9/v1")

@@ -56,7 +56,7 @@ def test_a_request_names_the_kind_and_its_attributes_and_as_many_as_asked_are_ma
     assert not any(product.instruction for product in generate(50, asked=0))
 
 
-def test_shops_and_asins_are_functions_of_the_seed() -> None:
+def test_shops_are_functions_of_the_seed_and_a_product_needs_no_more_numbers_than_it_has() -> None:
     assert make_product(0, 3 * BLOCK + 5) == SHOP[3 * BLOCK + 5]
     assert list(generate(100)) == SHOP[:100]
     assert [product.title for product in list(generate(100, seed=1))] != [product.title for product in SHOP[:100]]
@@ -64,9 +64,6 @@ def test_shops_and_asins_are_functions_of_the_seed() -> None:
     asins = [product.asin for product in SHOP] + far
     assert len(set(asins)) == len(asins)
     assert all(re.fullmatch(r"B0\d{8}", asin) for asin in asins)
-
-
-def test_a_product_never_needs_more_numbers_than_it_has() -> None:
     # kind, asked, maker (2), the rest from the functions that draw: the most that any branch takes.
     attributes = 2 * (1 + 3)
     title, prices, request = 2 + 1 + 2, 4, 2 + 2 + 2 + 1
