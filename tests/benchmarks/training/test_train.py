@@ -21,6 +21,7 @@ from baselines.recipes import RECIPES
 from baselines.recipes.papers import paper
 from baselines.records.metrics import read_log, without_times
 from baselines.runs.settings import run_settings
+from baselines.scorers.hindsight import HindsightConfig
 from benchmarks.run import app
 from benchmarks.training import train as train_page
 from policies.tiny import tiny_policy
@@ -130,7 +131,10 @@ def test_settings_win_in_order_paper_sizes_changes() -> None:
                          changes={"groups": 6, "optimiser.epochs": 2})  # fmt: skip
     assert (found.training.groups, found.config.groups, found.training.optimiser.epochs) == (6, 6, 2)
     assert (found.training.learning_rate, found.training.seed, found.config.lora) == (1e-5, 3, 8)
-    assert found.method.scorer == dataclasses.replace(RECIPES["hisr"].scorer, **printed.scorer)
+    hindsight = HindsightConfig(**printed.scorer["hindsight"])
+    assert found.method.scorer == dataclasses.replace(
+        RECIPES["hisr"].scorer, **{**printed.scorer, "hindsight": hindsight}
+    )
     script = run_settings(settings_of("sokoban"), method="rewardflow", model="tiny", seed=0,
                           paper=paper("rewardflow", "sokoban", "script"))  # fmt: skip
     assert (script.training.loss.dual_clip, script.method.options["gamma"]) == (3.0, 0.9)
