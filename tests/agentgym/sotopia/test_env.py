@@ -182,6 +182,22 @@ def test_a_step_of_all_places_is_one_call(mode: str, role: int) -> None:
     assert [len(call) for call in judge.calls] == [15 + role]
 
 
+def test_snapshots_hold_everything_in_every_order() -> None:
+    for order in ("round-robin", "simultaneous", "random"):
+        for role in (0, 1):
+            env = SotopiaEnv(order=order, role=role, judge=Fixed())
+            env.reset(seed=4)
+            env.step(HI)
+            saved = pickle.loads(pickle.dumps(env.snapshot()))
+            ahead = [env.step(command) for command in (HI, WAIT)]
+            other = SotopiaEnv(order=order, role=role, judge=Fixed())
+            other.restore(saved)
+            assert [other.step(command) for command in (HI, WAIT)] == ahead
+            env.restore(saved)
+            assert [env.step(command) for command in (HI, WAIT)] == ahead
+            assert len(pickle.dumps(saved)) < 2_000
+
+
 def test_state_keys_are_equal_exactly_for_equal_transcripts() -> None:
     env = SotopiaEnv(partner=Script(*[say("ok")] * 9), judge=Fixed())
     keys: dict[str, tuple] = {}
