@@ -338,7 +338,9 @@ def _update(
 
 def _rows(column: Tensor | None, chosen: NDArray[np.int64], part: Batch) -> Tensor | None:
     """Return the rows of a tensor (n, L) that belong to a part of the batch, on its device."""
-    return None if column is None else column[torch.from_numpy(chosen), : part.mask.shape[1]].to(part.mask.device)
+    if column is None:
+        return None
+    return column[torch.from_numpy(chosen), : part.mask.shape[1]].to(part.mask.device, non_blocking=True)
 
 
 def _mismatch(batch: Batch, sampler: Tensor, trust: Tensor | None, limit: float | None) -> dict[str, float]:
@@ -447,23 +449,26 @@ def _given(part: Batch, limits: Limits) -> dict[str, Any]:
 def _distillation(
     teacher: Scorer, part: Batch, taught: NDArray[np.int64], scores: Scores, config: TrainerConfig, limits: Limits
 ) -> Tensor:
-    rows = part.take(taught).to(part.mask.device)
+    rows = part.take(taught)
     whole: dict[str, Any] = {} if config.distillation.sampled else {"distributions": True}
     with torch.no_grad():
         informed = teacher.score(
             rows.informed, rows.replies, config.temperature, entropy=None, **_given(rows, limits), **whole
         )
-    chosen = torch.zeros(len(part), dtype=torch.bool, device=part.mask.device)
-    chosen[torch.from_numpy(taught)] = True
-    kept = part.mask & chosen[:, None]
+    # The places of the tokens are worked out on the host: after tensor[mask] it would wait for their number.
+    lengths = np.array([len(reply) for reply in part.replies])
+    columns = np.concatenate([np.arange(length) for length in lengths[taught]])
+    lines, first = np.repeat(taught, lengths[taught]), np.cumsum(lengths) - lengths
+    places = np.stack([lines, columns, first[lines] + columns, np.repeat(np.arange(len(taught)), lengths[taught])])
+    row, column, token, line = torch.from_numpy(places).to(part.mask.device, non_blocking=True)
     student: Any = getattr(scores, "distribution", None)
     least = torch.finfo(torch.float32).min
     losses = per_token(
-        None if student is None else student[kept[part.mask]].clamp(min=least),
+        None if student is None else student[token].clamp(min=least),
         None if student is None else informed.distribution.clamp(min=least),  # type: ignore[attr-defined]
-        scores.logprobs[kept],
-        informed.logprobs[rows.mask],
-        part.old_logprobs[kept],
+        scores.logprobs[row, column],
+        informed.logprobs[line, column],
+        part.old_logprobs[row, column],
         config.distillation,
     )
-    return (part.weight[:, None].expand_as(kept)[kept] * losses).sum()
+    return (part.weight[row] * losses).sum()

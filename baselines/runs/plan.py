@@ -34,10 +34,12 @@ from agentgym.checks import suggest
 from agentgym.outside.text import DataError
 from agentgym.rollout import collect
 from agentgym.trajectory import Reply
+from baselines.config import Memory
 from baselines.environments.settings import SIDE_BY_SIDE, SMOLLM2, TINY
+from baselines.imitation.updates import Updates
 from baselines.records.utilisation import BANDWIDTHS, PEAKS, decode_seconds, forward_flops, training_flops
 from baselines.runs.settings import RunSettings
-from baselines.runs.stack import make_envs, new_policy, training_tasks
+from baselines.runs.stack import clones_adapter, cloning, make_envs, new_policy, training_tasks
 from baselines.update import LARGE, auto_tokens
 from policies.decode.batch import READ_TOKENS
 from policies.decode.graph import COLUMNS, rounded
@@ -301,7 +303,7 @@ class Plan:
 
     Attributes:
         attention: of the model, as transformers names it.
-        stages: bytes by part, of "generation" and of "update".
+        stages: bytes by part, of "generation" and "update", and of "cloning" where the run begins with a clone.
         seconds: of an iteration, by stage, and "total"; validation and the warm start are not counted.
         tokens: of an iteration: of "prompts" and "replies", through the "update", and of a "pass".
         facts: model, attention and assumptions, in words.
@@ -389,9 +391,8 @@ class Planner:
         recompute = (self._gpu and can_recompute(self._model)) if recompute is None else recompute
         dtype, precision = self._stored if rank else torch.float32, self._precision(settings)
         episodes, row = training.groups * training.group_size, one.longest + one.reply
-        tokens = self._pass(settings, row)
-        key = (dtype, rank, precision, recompute, max(tokens // row, 1), row, one.reply)
-        found = self._known[key] = self._known.get(key) or _sizes(self._config, *key)
+        tokens = self._pass(training.memory, self._rows(settings), row)
+        found = self._sized(dtype, rank, precision, recompute, max(tokens // row, 1), row, one.reply)
         text, size = self._config.get_text_config(), 2 if precision or dtype.itemsize == 2 else 4
         kept = {
             "weights": found.weights, "optimiser": 8 * found.trained,
@@ -423,6 +424,18 @@ class Planner:
                 "gradients": 4 * found.trained, f"activations of {tokens:,} tokens": found.activations
             },
         }  # fmt: skip
+        if settings.config.clone_tasks or settings.episodes is not None:
+            adapter = clones_adapter(settings.config)
+            given = cloning(settings.config)
+            memory = Memory(given.get("microbatch_rows"))
+            read = self._pass(memory, given.get("batch_size", Updates.batch_size), row)
+            alike = (dtype, rank) if adapter else (torch.float32, 0)
+            again = self._gpu and can_recompute(self._model)
+            cloned = self._sized(*alike, precision, again, max(read // row, 1), row, one.reply)
+            stages["cloning"] = {
+                "weights": cloned.weights, "gradients": 4 * cloned.trained, "optimiser": 8 * cloned.trained,
+                f"activations of {read:,} tokens": cloned.activations, "Python": kept["Python"],
+            }  # fmt: skip
         through = row if settings.config.transcript else one.prompts + one.steps * one.reply
         counts = {
             "prompts": episodes * one.prompts, "replies": episodes * one.steps * one.reply,
@@ -473,7 +486,7 @@ class Planner:
 
         row = self.played.longest + self.played.reply
         yield "--recompute", having(**{"memory.activation_checkpointing": True})
-        if self._pass(settings, row) > row:
+        if self._pass(settings.training.memory, self._rows(settings), row) > row:
             yield f"--pass-tokens {row}", having(**{"memory.microbatch_tokens": row})
         if settings.training.loss.kl > 0 and not settings.config.lora:
             yield "--set loss.reference=bfloat16", having(**{"loss.reference": "bfloat16"})
@@ -483,13 +496,20 @@ class Planner:
             fewer = max(settings.training.groups // 4, 1)
             yield f"--groups {fewer}", having(groups=fewer)
 
-    def _pass(self, settings: RunSettings, row: int) -> int:
+    def _sized(self, *key: Any) -> _Sizes:
+        found = self._known[key] = self._known.get(key) or _sizes(self._config, *key)
+        return found
+
+    def _rows(self, settings: RunSettings) -> int:
         training = settings.training
-        most: Any = training.memory.microbatch_tokens
+        rows = math.ceil(training.groups * training.group_size * self.played.steps)
+        return min(rows, training.optimiser.minibatch_rows)
+
+    def _pass(self, memory: Memory, rows: int, row: int) -> int:
+        most: Any = memory.microbatch_tokens
         if most == "auto":
             most = auto_tokens(self._model, self._gpu)
-        rows = math.ceil(training.groups * training.group_size * self.played.steps)
-        rows = min(rows, training.optimiser.minibatch_rows, training.memory.microbatch_rows or rows)
+        rows = min(rows, memory.microbatch_rows or rows)
         return max(min(rows * row, most or rows * row), row)
 
     def _precision(self, settings: RunSettings) -> torch.dtype | None:
