@@ -308,7 +308,15 @@ class Trainer:
         }
 
     def _gather(self, player: Any, iteration: int, progress: Callable[[int], None] | None = None) -> Experience:
-        return gather(self.envs, player, self.tasks, self.config, iteration, self.credit, progress)
+        found = gather(self.envs, player, self.tasks, self.config, iteration, self.credit, progress)
+        self._let_rest()
+        return found
+
+    def _let_rest(self) -> None:
+        """Let an engine on the same card free its memory until replies are asked for again."""
+        rest = getattr(getattr(self.policy, "sampler", None), "rest", None)
+        if rest is not None:
+            rest()
 
     def _next_beside(self, tokens: int) -> contextlib.AbstractContextManager[Future[Experience] | None]:
         following = self.config.rollout.staleness
@@ -328,6 +336,7 @@ class Trainer:
         begin = time.perf_counter()
         players = {"greedy": self._greedy, "sampled": self._sampler}
         row = validate(self.envs, players, self.validation_tasks, seed=self.config.seed)
+        self._let_rest()
         return row | {"seconds_validation": time.perf_counter() - begin}
 
     def _due(self, every: int) -> bool:

@@ -408,8 +408,8 @@ def _backward(
     terms = config.loss
     taught = np.flatnonzero(part.distilled) if lesson is not None else np.zeros(0, np.int64)
     whole = {"distributions": True} if len(taught) and not config.distillation.sampled else {}
-    given = _given(part, limits)
-    scores = policy.score(part.prompts, part.replies, config.temperature, entropy=terms.entropy > 0, **given, **whole)
+    given = limits.scoring | ({"allowed": part.allowed} if part.allowed else {}) | whole
+    scores = policy.score(part.prompts, part.replies, config.temperature, entropy=terms.entropy > 0, **given)
     logprobs, weight = scores.logprobs, part.weight[:, None]
     clip = {"clip_low": terms.clip_low, "clip_high": terms.clip_high}
     ratio = importance_ratio(logprobs, part.old_logprobs, part.mask, terms.ratio)
@@ -442,19 +442,16 @@ def _backward(
         return torch.stack([policy_loss.detach(), *summed, apart.detach()]).double()
 
 
-def _given(part: Batch, limits: Limits) -> dict[str, Any]:
-    return limits.scoring | ({"allowed": part.allowed} if part.allowed else {})
-
-
 def _distillation(
     teacher: Scorer, part: Batch, taught: NDArray[np.int64], scores: Scores, config: TrainerConfig, limits: Limits
 ) -> Tensor:
-    rows = part.take(taught)
-    whole: dict[str, Any] = {} if config.distillation.sampled else {"distributions": True}
+    prompts, replies, allowed = (
+        [column[row] for row in taught] if column else [] for column in (part.informed, part.replies, part.allowed)
+    )
+    given: dict[str, Any] = limits.scoring | ({"allowed": allowed} if allowed else {})
+    given |= {} if config.distillation.sampled else {"distributions": True}
     with torch.no_grad():
-        informed = teacher.score(
-            rows.informed, rows.replies, config.temperature, entropy=None, **_given(rows, limits), **whole
-        )
+        informed = teacher.score(prompts, replies, config.temperature, entropy=None, **given)
     # The places of the tokens are worked out on the host: after tensor[mask] it would wait for their number.
     lengths = np.array([len(reply) for reply in part.replies])
     columns = np.concatenate([np.arange(length) for length in lengths[taught]])

@@ -38,6 +38,8 @@ from baselines.config import Memory
 from baselines.environments.settings import SIDE_BY_SIDE, SMOLLM2, TINY
 from baselines.imitation.updates import Updates
 from baselines.records.utilisation import BANDWIDTHS, PEAKS, decode_seconds, forward_flops, training_flops
+from baselines.runs.engine import SHARE as ENGINE_SHARE
+from baselines.runs.engine import Engine
 from baselines.runs.settings import RunSettings
 from baselines.runs.stack import clones_adapter, cloning, make_envs, new_policy, training_tasks
 from baselines.update import LARGE, auto_tokens
@@ -56,8 +58,8 @@ GIB = 2**30
 SHARE, DECODE_SHARE, HOST = 0.4, 0.5, 0.005
 #: Share of the memory that may be planned with: the rest is for the device's context and for fragments.
 USABLE = 0.94
-#: Depths of the models whose passes are counted, and vLLM's share of the card (`baselines.runs.engine`).
-_DEPTHS, _ENGINE_SHARE = (2, 4), 0.4
+#: Depths of the models whose passes are counted.
+_DEPTHS = (2, 4)
 
 
 class DoesNotFitError(ValueError):
@@ -364,16 +366,20 @@ class Planner:
     Args:
         device: where it will run; None: here.
         attention: transformers' name; None: the choice of `choose_attention`.
-        engine: "loop", "vllm" or "server".
+        engine: who writes the replies; None: the loop.
 
     Raises:
         DataError: the model's folder has no config that can be read.
     """
 
     def __init__(
-        self, settings: RunSettings, device: Device | None = None, attention: str | None = None, engine: str = "loop"
+        self,
+        settings: RunSettings,
+        device: Device | None = None,
+        attention: str | None = None,
+        engine: Engine | None = None,
     ) -> None:
-        self.device, self._engine = device or Device.here(), engine
+        self.device, self._engine = device or Device.here(), engine or Engine()
         self._config, policy = _read_model(settings)
         self._stored = getattr(self._config, "dtype", None) or torch.float32  # a model that is made overwrites it
         self._has_tokenizer, self._tiny = policy is not None, settings.config.model == TINY
@@ -383,7 +389,7 @@ class Planner:
         self._gpu = self.device.gpu and not self._tiny  # the tiny model is always on the processor
         self._words = choose_attention(self._model, self._gpu, attention)
         large = sum(each.numel() for each in self._model.parameters()) >= LARGE
-        self._keeps = engine == "loop" and large and may_take_runs(self._model)
+        self._keeps = self._engine.kind == "loop" and large and may_take_runs(self._model)
 
     def plan(self, settings: RunSettings) -> Plan:
         training, rank, gpu, one = settings.training, settings.config.lora, self.device.gpu, self.played
@@ -399,12 +405,11 @@ class Planner:
             "reference": (training.loss.kl > 0 and not rank)
             * (4 if training.loss.reference == "exact" else 2) * found.parameters,
             "scorer": 12 * found.trained * (getattr(settings.method.scorer, "rate", None) is not None),
-            "engine": _ENGINE_SHARE * self.device.memory * (self._engine == "vllm"),
             "Python": 0 if gpu else resident(),
         }  # fmt: skip
         head = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
         cache = size * 2 * text.num_hidden_layers * (text.num_key_value_heads or text.num_attention_heads) * head
-        own, side = self._engine == "loop", min(episodes, self._side)
+        own, side = self._engine.kind == "loop", min(episodes, self._side)
         # In 16 bits the loop plays with a copy; one of an adapter's model has the sums of base and adapter.
         casts = precision is not None and dtype.itemsize == 4
         playing = {
@@ -418,9 +423,11 @@ class Planner:
             * (3 * text.intermediate_size + 4 * text.hidden_size),
             "logits": 24 * side * text.vocab_size,
         } if own else {}  # fmt: skip
+        beside = {"engine": ENGINE_SHARE * self.device.memory * (self._engine.kind == "vllm")}
+        while_learning = ({} if self._engine.sleeps else beside) | (playing if training.rollout.staleness else {})
         stages = {
-            "generation": kept | playing,
-            "update": kept | (playing if training.rollout.staleness else {}) | {
+            "generation": kept | playing | beside,
+            "update": kept | while_learning | {
                 "gradients": 4 * found.trained, f"activations of {tokens:,} tokens": found.activations
             },
         }  # fmt: skip

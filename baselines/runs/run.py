@@ -205,7 +205,7 @@ def carry_out(
 
     transformers.utils.logging.disable_progress_bar()  # whoever writes models here shows the run's progress
     config, engine = settings.config, engine or Engine()
-    engine.check(config.lora)
+    engine.check(config.lora, settings.training.rollout.staleness)
     if settings.source is not None:
         settings.source.note(folder)
     if config.clone_tasks and not checkpoints(folder):

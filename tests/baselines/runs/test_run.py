@@ -18,6 +18,7 @@ from baselines import train
 from baselines.environments.registry import SETTINGS, settings_of
 from baselines.recipes.papers import PAPERS, Paper
 from baselines.records.metrics import without_times
+from baselines.runs.engine import Engine
 from baselines.runs.plan import CARDS, GIB, Allocations, Device, DoesNotFitError, Planner, _count
 from baselines.runs.settings import RunSettings, run_settings
 from benchmarks.run import app
@@ -304,6 +305,12 @@ def test_a_config_is_enough_and_the_parts_are_those_worked_out_by_hand(folder: P
     parts = planner.plan(whole).stages["update"]
     assert (parts["weights"] + parts["gradients"] + parts["optimiser"]) / GIB == pytest.approx(23.0, abs=0.01)
     assert parts["reference"] in (0, 4 * 1_543_714_304)
+    # vLLM takes two fifths of 79.1 GiB beside the trainer; where it sleeps, of rollouts alone.
+    for words, taken in (("vllm", 0.4 * 79.1 * GIB), ("vllm:sleep", 0.0)):
+        planner._engine = Engine.read(words)
+        found = planner.plan(settings).stages
+        assert found["generation"]["engine"] == pytest.approx(0.4 * 79.1 * GIB)
+        assert found["update"].get("engine", 0.0) == pytest.approx(taken)
 
 
 def test_a_warm_start_is_planned_and_may_take_more_than_training(folder: Path) -> None:
