@@ -268,7 +268,8 @@ class Trainer:
         memory.end("generation")
         probed = {}
         every = config.rollout.probe_every
-        due = every and self.iteration % every == 0 and not config.rollout.staleness  # stale: sampled by older weights
+        # Stale replies are those of older weights, and differ. The first are not stale yet.
+        due = every and self.iteration % every == 0 and not (config.rollout.staleness and self.iteration)
         if due or getattr(getattr(self.policy, "sampler", None), "failed", False):
             probed = self.learner.probe(experience.table)
         with self._next_beside(experience.tokens) as following:

@@ -233,9 +233,10 @@ def update(
         Means over all mini-batches: "policy_loss" and "grad_norm" (before clipping, 0 without a step). Means over the
         tokens of trained rows, weighted as the raw rows, left out without trained rows: "kl" (to the start policy, in
         the form of the loss), "approx_kl" (k3, between the policy before the update and now), "clip_fraction",
-        "entropy" (nats per token). If log-probabilities are recomputed (`recomputes`) also "mismatch_mean" and
-        "mismatch_max": the difference of the sampler's and the trainer's log-probabilities; with a correction
-        "tis_weight" (mean) and "tis_clipped" (share of tokens at the limit). No gradient is kept.
+        "entropy" (nats per token). "mismatch_mean" and "mismatch_max": the difference of the sampler's and the
+        trainer's log-probabilities, over all tokens if those are recomputed (`recomputes`), else over the first
+        mini-batch, before any step; with a correction "tis_weight" (mean) and "tis_clipped" (share of tokens at the
+        limit). No gradient is kept.
 
     Raises:
         ValueError: `config.loss.kl` is above 0 and there is no reference.
@@ -290,6 +291,7 @@ def _update(
     # Summed on the device, in double precision: one transfer per update instead of one per figure and pass.
     sums = torch.zeros(6, dtype=torch.float64, device=device)
     norms: list[float] = []
+    unmoved, compared = torch.zeros(2, dtype=torch.float64, device=device), 0.0
     tokens = config.optimiser.epochs * float((kept.mask * kept.weight[:, None]).sum())
     together = _sequence_of_row(batch, limits)
     whole = float(normaliser(batch.mask, batch.weight, terms.aggregation, terms.constant_length or 1))
@@ -301,6 +303,8 @@ def _update(
             for scored in minibatches:
                 rows = place[scored[batch.trained[scored]]]
                 moves = bool(moving[rows].any())
+                first = not compared and not norms  # in which the weights are those of the rollout
+                compared += float((kept.mask * kept.weight[:, None])[torch.from_numpy(rows)].sum()) if first else 0.0
                 optimizer.zero_grad(set_to_none=True)
                 for chosen in limits.passes(kept.prompts, kept.replies, rows):
                     part = kept.take(chosen).to(device)
@@ -308,7 +312,10 @@ def _update(
                     with torch.set_grad_enabled(moves):
                         lesson = (teacher, taught / len(minibatches)) if teacher is not None and taught else None
                         divisor = whole / len(minibatches)
-                        sums += _backward(policy, part, frozen, trusted, divisor, config, limits, lesson)
+                        found, apart = _backward(policy, part, frozen, trusted, divisor, config, limits, lesson)
+                    sums += found
+                    if first:
+                        unmoved = torch.stack([unmoved[0] + apart[0], torch.maximum(unmoved[1], apart[1])])
                 if not moves:
                     continue
                 norm = float(nn.utils.clip_grad_norm_(weights, config.optimiser.max_grad_norm))
@@ -321,12 +328,14 @@ def _update(
                 norms.append(norm)
     if norms:
         check_finite(policy.model, "the update was too large: the policy's")
-    policy_loss, *per_token, apart = sums.tolist()
+    policy_loss, *per_token, lesson_loss, differing, most = torch.cat([sums, unmoved]).tolist()
     if tokens:
         names = ("kl", "approx_kl", "clip_fraction", "entropy")
         figures |= {name: value / tokens for name, value in zip(names, per_token, strict=True)}
+    if compared and not recomputes(policy, config):
+        figures |= {"mismatch_mean": differing / compared, "mismatch_max": most}
     if taught:
-        figures["distillation_loss"] = apart / max(count, 1)
+        figures["distillation_loss"] = lesson_loss / max(count, 1)
     return {
         "policy_loss": policy_loss / max(count, 1),
         "grad_norm": sum(norms) / max(count, 1),
@@ -393,7 +402,7 @@ def _backward(
     config: TrainerConfig,
     limits: Limits,
     lesson: tuple[Scorer, float] | None,
-) -> Tensor:
+) -> tuple[Tensor, Tensor]:
     """Add the gradient of some rows, if gradients are enabled.
 
     Args:
@@ -403,7 +412,7 @@ def _backward(
 
     Returns:
         float64 (6,): their policy loss, sums over tokens of kl, approx_kl, clipped weight and entropy, and the
-        distillation loss.
+        distillation loss. float64 (2,): the weighted sum and the largest of the differences to `old_logprobs`.
     """
     terms = config.loss
     taught = np.flatnonzero(part.distilled) if lesson is not None else np.zeros(0, np.int64)
@@ -439,7 +448,9 @@ def _backward(
         figures = (weight * kl, weight * moved, clipped, weight * scores.entropy)
         # figure[mask] would make the host wait for the device, because its size depends on the values.
         summed = [figure.masked_fill(~part.mask, 0.0).sum() for figure in figures]
-        return torch.stack([policy_loss.detach(), *summed, apart.detach()]).double()
+        differing = (logprobs - part.old_logprobs).abs().masked_fill(~part.mask, 0.0)
+        differences = torch.stack([(weight * differing).sum(), differing.max()]).double()
+        return torch.stack([policy_loss.detach(), *summed, apart.detach()]).double(), differences
 
 
 def _distillation(

@@ -432,11 +432,10 @@ class Planner:
             },
         }  # fmt: skip
         if settings.config.clone_tasks or settings.episodes is not None:
-            adapter = clones_adapter(settings.config)
             given = cloning(settings.config)
             memory = Memory(given.get("microbatch_rows"))
             read = self._pass(memory, given.get("batch_size", Updates.batch_size), row)
-            alike = (dtype, rank) if adapter else (torch.float32, 0)
+            alike = (dtype, rank) if clones_adapter(settings.config) else (torch.float32, 0)
             again = self._gpu and can_recompute(self._model)
             cloned = self._sized(*alike, precision, again, max(read // row, 1), row, one.reply)
             stages["cloning"] = {
