@@ -66,6 +66,8 @@ def test_the_host_waits_once_for_a_token(part: Any) -> None:
     # Two more while the prompts are read, over 12 tokens.
     assert figures["waits_of_a_token"] <= 1 + 2 / 12
     assert figures["waits_of_a_token_in_lanes"] <= 1 + 2 / 12
+    waits, tokens = figures["waits_of_a_restricted_token"]
+    assert waits <= 1 + 2 / tokens
     assert figures["restricted"] < (1e-5 if exact else 0.5)
     assert not exact or figures["tokens"] == figures["on_cpu"] == figures["kept"][0] == figures["kept"][1]
 

@@ -166,7 +166,11 @@ def rollout(precision: torch.dtype | None) -> dict[str, Any]:
     found["kept"] = [[reply.token_ids for reply in act(keeping)] for _ in range(2)]
     infos = {"admissible_actions": np.array([["go up", "go to"], ["up"], ["go", "up"], ["the"]], object)}
     restricted = small(precision, admissible=True)
-    replies = act(restricted, infos)
+    act(restricted, infos)
+    with waits() as counted:
+        replies = act(restricted, infos)
+    longest = max(len(reply.token_ids) for reply in replies)
+    found["waits_of_a_restricted_token"] = (sum(counted.values()) - 1) / longest, longest
     found["restricted"] = max(apart(restricted, replies), apart(restricted, replies, tokens_per_pass=64))
     return found
 
